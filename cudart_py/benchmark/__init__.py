@@ -16,4 +16,4 @@ from .record import Measurement
 from .sampling import MeasureOptions
 
 __all__ = ["Ceilings", "MeasureOptions", "Measurement", "ceilings", "measure", "measure_host"]
-__dir__ = __all__.copy  # without private names and imports
+__dir__ = __all__.copy  # hides private names and imports

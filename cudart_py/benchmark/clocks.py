@@ -1,4 +1,4 @@
-"""The clock that a device runs at right now, from NVML, and the rule by which samples at dropped clocks go."""
+"""The current clock of a device, from NVML, and the rule that discards samples taken at reduced clocks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..context.device import Device
 from ..context.nvml import nvml
 from ..errors import NotSupportedError
 
-# A sample counts as dropped below this part of the highest clock seen.
+# A sample's clock counts as reduced below this fraction of the highest clock seen.
 TOLERANCE = 0.95
-# After so many such samples in a row their clock becomes the reference: the device does not run this work any faster.
+# After this many such samples in a row, their clock becomes the reference: the device does not run this work faster.
 PATIENCE = 8
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.2
@@ -19,9 +19,9 @@ LONGEST_PAUSE = 0.2
 
 @functools.cache
 def clock_reader(device: Device) -> Callable[[], float | None]:
-    """Return a function that reads the clock of a device's multiprocessors in MHz, None where NVML cannot.
+    """Return a function that reads the clock of a device's multiprocessors in MHz, or None if NVML cannot.
 
-    Reading takes some microseconds of the host's and nothing of the device's (nvmlDeviceGetClockInfo).
+    Reading takes a few microseconds of host time and no device time (nvmlDeviceGetClockInfo).
     """
     try:
         bindings = nvml()
@@ -31,13 +31,13 @@ def clock_reader(device: Device) -> Callable[[], float | None]:
     try:
         handle = bindings.device_get_handle_by_pci_bus_id_v2(device.properties.pci_bus_id)
         bindings.device_get_clock_info(handle, kind)
-    except Exception:  # a part of a device or a virtual one shows no clock
+    except Exception:  # a MIG instance or a virtual GPU shows no clock
         return _unknown
 
     def read() -> float | None:
         try:
             return float(bindings.device_get_clock_info(handle, kind))
-        except bindings.NvmlError:  # NVML is busy at times, and a sample without its clock still counts
+        except bindings.NvmlError:  # NVML is busy at times, and a sample with an unknown clock still counts
             return None
 
     return read
@@ -48,17 +48,17 @@ def _unknown() -> float | None:
 
 
 class ClockGuard:
-    """Decides which samples were taken at a dropped clock, by the highest clock of the measurement."""
+    """Decides which samples were taken at a reduced clock, by comparison with the measurement's highest clock."""
 
     def __init__(self) -> None:
         self.reference = 0.0
         self._in_a_row = 0
 
     def accepts(self, clock: float | None) -> bool:
-        """Judge the sample taken at this clock; where no clock is known every sample is good.
+        """Return whether to keep a sample taken at this clock; a sample with an unknown clock is kept.
 
-        When `PATIENCE` samples in a row were too slow, the last one is good and its clock the new
-        reference: the device does not go faster under this work.
+        After `PATIENCE` slow samples in a row, the last one is kept and its clock becomes the new reference: the device
+        does not run faster under this work.
         """
         if clock is None:
             return True
@@ -73,5 +73,5 @@ class ClockGuard:
 
     @property
     def pause(self) -> float:
-        """The seconds to wait after a sample that was thrown away, longer each time."""
+        """The seconds to wait after a discarded sample, longer each time."""
         return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** max(0, self._in_a_row - 1)))

@@ -1,4 +1,4 @@
-"""Samples of the host's time: what it costs to queue work."""
+"""Samples of host time: the cost of queuing work."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .sampling import Sample
 
 
 class HostBatch:
-    """Take a sample of the host's time: a batch of calls on a drained stream."""
+    """Takes samples of host time, each a batch of calls on an empty stream."""
 
     def __init__(self, work: Work, stream: Stream, calls: int) -> None:
         self._work, self._stream, self._calls = work, stream, calls
 
     def __call__(self) -> Sample:
-        """Return the seconds of one call, the mean over the batch."""
+        """Take a sample: the mean seconds per call over the batch."""
         work, turns = self._work, range(self._calls)
         self._stream.synchronize()
         begin = time.perf_counter()
@@ -32,7 +32,7 @@ class HostBatch:
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Keep the garbage collector from running inside of a sample."""
+    """Keep the garbage collector from running inside a sample."""
     enabled = gc.isenabled()
     gc.disable()
     try:

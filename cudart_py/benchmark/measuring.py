@@ -22,9 +22,9 @@ from .record import Counters, Measurement
 from .sampling import MeasureOptions, collect
 
 _DEFAULTS = MeasureOptions()
-# The work that is measured: a function, one that takes the stream that its work goes to, or several that take turns.
+# The measured work: a function without arguments, one that takes its stream, or several functions that take turns.
 Works = Work | StreamWork | Sequence[Work]
-# A batch of calls whose host time is measured: long beside the clock's resolution.
+# The duration of a batch of calls for host time: long compared with the resolution of the clock.
 _HOST_BATCH_SECONDS = 200e-6
 
 
@@ -168,14 +168,14 @@ def measure_host(
 
 
 def run_once(fn: Works, stream: Stream | None = None, streams: int | None = None) -> Measurement:
-    """Run `fn()` once, as a test of it: the record has no times, and counters where the driver has any."""
+    """Run `fn()` once, as a test: the record has no times, but has counters if the driver provides any."""
     works = _as_works("measure", fn)
     _check_streams("measure", streams, stream, works)
     return _run_once(works, _as_stream("measure", stream), streams, 0, 0)
 
 
 def _run_once(works: Sequence[Any], stream: Stream, streams: int | None, bytes: float, flops: float) -> Measurement:
-    """Run the first function once, counting what its launches do where the driver can."""
+    """Run the first function once, with counters for its launches if the driver provides them."""
     device = stream.device
     if streams is not None:
         with activated(device), Stream(non_blocking=True) as one:
@@ -210,7 +210,7 @@ def _check_ceiling(value: Any) -> None:
 
 
 def _as_batch(call: str, value: Any) -> int | None:
-    # More than a queue holds would make the host wait for the device.
+    # A larger batch than a queue holds would make the host wait for the device.
     return None if value is None else arguments.integer(call, "batch", value, 1, QUEUED_LAUNCHES)
 
 

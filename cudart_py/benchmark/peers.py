@@ -1,4 +1,4 @@
-"""Measure work and its peers alternately, so that a change of the machine affects all equally."""
+"""Measure work and its peers alternately, so that changes of the machine's speed affect all equally."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ROUNDS = 3
 
 
 def in_turns(works: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
-    """Call each function once a round, and return what each returned, by name.
+    """Call each function once per round, and return the results of each by name.
 
-    Every other round goes through them in the opposite order, because the first of a round meets a cooler device.
+    Every other round calls them in the opposite order, because the first function of a round finds a cooler device.
     """
     found: dict[str, list[T]] = {name: [] for name in works}
     for number in range(rounds):
@@ -32,10 +32,10 @@ def in_turns(works: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, lis
 def measure_beside(
     method: Callable[..., Measurement], work: Any, peers: Mapping[str, Any], *, options: MeasureOptions, **given: Any
 ) -> Measurement:
-    """Measure `work` and its peers by `method`, which is `measure` or `measure_host`, all with the same arguments.
+    """Measure `work` and its peers with the same arguments by `method`, which is `measure` or `measure_host`.
 
-    The time that `options` allow is shared by the rounds. The ratios of the result are the medians of the rounds'.
-    On a driver without `gpu_timing` each runs once, and the result has no peers.
+    The rounds share the time that `options` allow. Each ratio of the result is the median of the ratios of all rounds.
+    On a driver without `gpu_timing`, each function runs once, and the result has no peers.
     """
     if not has_capability("gpu_timing"):
         for peer in peers.values():
@@ -53,7 +53,7 @@ def measure_beside(
 
     def taking(name: str, function: Any) -> Callable[[], Measurement]:
         def take() -> Measurement:
-            # Later rounds have the batch that the first one found, so that all samples are of the same kind.
+            # Later rounds use the batch size that the first round chose, so that all samples are comparable.
             found = method(function, options=share, **(given | ({"batch": batches[name]} if name in batches else {})))
             batches[name] = found.batch
             return found

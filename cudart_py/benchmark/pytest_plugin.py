@@ -1,25 +1,25 @@
 """The pytest plugin: fixtures that measure on the GPU and feed pytest-benchmark, and one for tests of faults.
 
-`gpu_benchmark` measures the device's time of a call, `host_benchmark` what it costs the host. Both take what `measure`
-and `measure_host` take, obey pytest-benchmark's options and marker (`max_time`, `min_rounds`), and hand their samples
-to its `benchmark` fixture: its storage, its comparison and its JSON work as ever. Rates and clocks are in `extra_info`,
-the GPU and its driver in the machine info, and a table of their own comes at the end of the run. If a driver counts
-instead of timing, its counters are in the table, and in the JSON under "counted".
+`gpu_benchmark` measures the device time of a call, and `host_benchmark` its host time. They take the arguments of
+`measure` and `measure_host`, obey pytest-benchmark's options and marker (`max_time`, `min_rounds`), and pass their
+samples to its `benchmark` fixture, so its storage, comparison and JSON work as usual. Rates and clocks are in
+`extra_info`, and the GPU and its driver in the machine info. The run ends with a table of these measurements. If a
+driver counts instead of timing, its counters are in the table, and in the JSON under "counted".
 
 `gpu_benchmark(fn, beside={"CuPy": other})` measures another package's code for the same work alternately with it. The
 ratios are in the table, and in `extra_info` under "beside".
 
-`--benchmark-save`, `--benchmark-autosave` and `--benchmark-compare` store and compare these counts as they do times,
-and `--counters-compare-fail=sectors:5%` fails the run where a figure of `counter_gate` became worse by more than that.
-`--benchmark-compare-fail` limits times, and is a usage error where the driver does not time.
+`--benchmark-save`, `--benchmark-autosave` and `--benchmark-compare` store and compare counts as they do times.
+`--counters-compare-fail=sectors:5%` fails the run if that figure of `counter_gate` became worse by more than 5 %.
+`--benchmark-compare-fail` limits times, and is a usage error if the driver does not time.
 
 Without pytest-benchmark, or with benchmarks disabled, the code runs once, as a test.
 
-`fresh_driver` is for tests that provoke faults, and measures nothing: it calls `cuda.reset()` where that is needed.
+`fresh_driver` is for tests that provoke faults, and measures nothing: it calls `cuda.reset()` when that is needed.
 
-The report of a test that fails for a mistake in a kernel, which the simulator's checks raise, ends at the test's line.
+If the simulator's checks raise an error about a kernel, the traceback in the report ends at the test's line.
 
-PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn where this is imported already.
+PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn if this module is imported already.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = ["GpuBenchmark", "HostBenchmark"]
 
 
 class _Result(NamedTuple):
-    """One call of a fixture in a test; `group` is pytest-benchmark's, None without one."""
+    """One call of a fixture in a test; `group` is pytest-benchmark's group, or None."""
 
     name: str
     fullname: str
@@ -61,7 +61,7 @@ class _Result(NamedTuple):
 
 
 class _Comparison(NamedTuple):
-    """Counts beside those of a stored run, whose file is `path` and whose kernels this version of NVRTC compiled."""
+    """Changes of counts since a stored run; `path` is its file, and `nvrtc` the version that compiled its kernels."""
 
     path: str
     changes: list[counter_gate.Change]
@@ -71,14 +71,14 @@ class _Comparison(NamedTuple):
 _collected: pytest.StashKey[CollectedTests] = pytest.StashKey()
 _results: pytest.StashKey[list[_Result]] = pytest.StashKey()
 _comparisons: pytest.StashKey[list[_Comparison]] = pytest.StashKey()
-# The reasons why the workers of pytest-xdist have run nothing.
+# The reasons for which workers of pytest-xdist have refused to run tests.
 _refusals: pytest.StashKey[list[str]] = pytest.StashKey()
-# The key of a worker's refusal in what it returns to the process that started it.
+# The key of a worker's refusal in its output to the process that started it.
 _REFUSAL = "cudart_py_refusal"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that fails a run for its counters, and the one that chooses benchmarks by their names."""
+    """Add the options that fail a run because of its counters, and that select benchmarks by name."""
     group = parser.getgroup("benchmark")
     group.addoption(
         "--benchmark-select",
@@ -107,7 +107,7 @@ def _read_limit(text: str) -> counter_gate.Limit:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Note which tests there are, and keep only those that `--benchmark-select` names."""
+    """Record the collected tests, and keep only those that `--benchmark-select` names."""
     config.stash[_collected].add(items)
     file = config.getoption("benchmark_select")
     if file is not None:
@@ -116,30 +116,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.nodeid in names]
 
 
-@pytest.hookimpl(tryfirst=True)  # before a worker of pytest-xdist says what it has collected
+@pytest.hookimpl(tryfirst=True)  # before a worker of pytest-xdist reports its collection
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Refuse `--benchmark-compare-fail`, before anything runs, where the driver does not time."""
+    """Refuse `--benchmark-compare-fail` before anything runs, if the driver does not time."""
     refusal = None if session.testsfailed else why_not_limited(session.config, session.items)
     if refusal is None:
         return
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is None:
         raise pytest.UsageError(refusal)
-    # An error here would be shown as a traceback of the worker, and the run would go on with another one.
+    # An error here would show a traceback of the worker, and the run would continue with another worker.
     output[_REFUSAL] = refusal
     session.items.clear()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take what a worker of pytest-xdist has refused."""
+    """Record the refusal of a pytest-xdist worker, if there is one."""
     refusal = getattr(node, "workeroutput", {}).get(_REFUSAL)
     if refusal is not None:
         node.config.stash[_refusals].append(refusal)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Offer the fixtures, those with pytest-benchmark where it is."""
+    """Register the fixtures: those for pytest-benchmark if it is installed, and otherwise the plain ones."""
     if config.getoption("counters_compare_fail") and config.getoption("dist", "no") != "no":
         raise pytest.UsageError(
             "--counters-compare-fail cannot be used with pytest-xdist (-n), under which pytest-benchmark disables "
@@ -149,20 +149,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_results] = []
     config.stash[_comparisons] = []
     config.stash[_refusals] = []
-    # An option of pytest-benchmark's tells that it is there, under whatever name it was loaded.
+    # This option of pytest-benchmark shows that it is loaded, whatever name it was loaded under.
     present = config.getoption("benchmark_disable", None) is not None
     config.pluginmanager.register(_Fixtures() if present else _PlainFixtures(), "cudart_py fixtures")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
-    """Let the traceback of a mistake that the checks raise end at the line that waited for the kernel."""
+    """End the traceback of an error from the simulator's checks at the line that waited for the kernel."""
     if call.excinfo is not None and call.excinfo.errisinstance(SimulatorWarning):
         end_at_caller(call.excinfo.value)
 
 
 class _Fixtures:
-    """The fixtures where pytest-benchmark is; they name `benchmark`, so that its options see these tests too."""
+    """The fixtures with pytest-benchmark; they request `benchmark`, so its options apply to these tests too."""
 
     @pytest.fixture
     def gpu_benchmark(self, benchmark: Any, request: pytest.FixtureRequest) -> GpuBenchmark:
@@ -180,12 +180,12 @@ class _PlainFixtures:
 
     @pytest.fixture
     def gpu_benchmark(self, request: pytest.FixtureRequest) -> GpuBenchmark:
-        """Run the code once; pytest-benchmark, which would keep times, is not there."""
+        """Run the code once, since pytest-benchmark is not there to keep times."""
         return GpuBenchmark(None, request)
 
     @pytest.fixture
     def host_benchmark(self, request: pytest.FixtureRequest) -> HostBenchmark:
-        """Run the code once; pytest-benchmark, which would keep times, is not there."""
+        """Run the code once, since pytest-benchmark is not there to keep times."""
         return HostBenchmark(None, request)
 
 
@@ -198,7 +198,7 @@ def fresh_driver() -> Iterator[None]:
     """
     if "reset" not in capabilities():
         pytest.skip("this driver lacks the capability 'reset': a fault would end the tests after this one too")
-    with contextlib.suppress(CudaError):  # of an earlier test's work
+    with contextlib.suppress(CudaError):  # from an earlier test's work
         wait_for_devices()
     if is_lost():
         reset()
@@ -212,7 +212,7 @@ def fresh_driver() -> Iterator[None]:
 
 
 class _Stamp:
-    """A reading of the benchmark's timer; the difference of two is the seconds of the round between them."""
+    """A reading of the benchmark's timer; the difference of two readings is the duration of a round in seconds."""
 
     __slots__ = ("_seconds",)
 
@@ -224,10 +224,10 @@ class _Stamp:
 
 
 class _Replay:
-    """A timer for pytest-benchmark that gives out the stamps of samples taken before, two for each round."""
+    """A timer for pytest-benchmark that replays samples taken before, as two stamps per round."""
 
     def __init__(self, name: str, samples: tuple[float, ...], iterations: int) -> None:
-        # The JSON names the timer by this.
+        # The JSON uses this as the name of the timer.
         self.__name__ = name
         self._stamps = _stamps(samples, iterations)
 
@@ -242,7 +242,7 @@ def _stamps(samples: tuple[float, ...], iterations: int) -> Iterator[_Stamp]:
 
 
 class _Benchmark:
-    """The common base of both fixtures: a measurement goes to pytest-benchmark as if it had been timed there."""
+    """The base of both fixtures: it passes a measurement to pytest-benchmark as if it had been timed there."""
 
     def __init__(self, benchmark: Any, request: pytest.FixtureRequest) -> None:
         self._benchmark = benchmark
@@ -251,7 +251,7 @@ class _Benchmark:
 
     @property
     def enabled(self) -> bool:
-        """Whether times are wanted: pytest-benchmark is there and not disabled."""
+        """Whether to measure times: pytest-benchmark is there and not disabled."""
         return self._benchmark is not None and bool(self._benchmark.enabled)
 
     @property
@@ -268,7 +268,7 @@ class _Benchmark:
             found = self._take(method, fn, peers, options)
         except BaseException:
             if self._benchmark is not None:
-                # As the fixture does itself: it was used, and what came of it does not count.
+                # The `benchmark` fixture does the same after an error: it counts as used, without a result.
                 self._benchmark._mode, self._benchmark.has_error = method.__name__, True
             raise
         self._report(found, method.__name__)
@@ -281,7 +281,7 @@ class _Benchmark:
         self, method: Callable[..., Measurement], fn: Any, peers: Mapping[str, Any], options: dict[str, Any]
     ) -> Measurement:
         if not self.enabled:
-            # A misspelt argument shows without a GPU too.
+            # This exposes a misspelt argument even without a GPU.
             inspect.signature(method).bind(fn, **options)
             for peer in peers.values():
                 run_once(peer, options.get("stream"), options.get("streams"))
@@ -302,13 +302,13 @@ class _Benchmark:
         )
 
     def _report(self, found: Measurement, name: str) -> None:
-        """Let pytest-benchmark run rounds of nothing whose stamps differ by the samples."""
+        """Let pytest-benchmark run empty rounds, for which the timer returns the samples."""
         benchmark = self._benchmark
         if benchmark is None:
             return
         benchmark.extra_info.update(found.as_dict())
         if not found.timed:
-            # Without times there are no statistics to keep; the fixture has run all the same.
+            # Without times there are no statistics, but the fixture has still been used.
             benchmark.disabled = True
         benchmark._timer = _Replay(name, found.samples, found.batch)
         benchmark.pedantic(_nothing, rounds=max(1, len(found.samples)), iterations=found.batch)
@@ -343,12 +343,12 @@ class HostBenchmark(_Benchmark):
 
 
 def _nothing() -> None:
-    """Take the place of the code, which has been measured already."""
+    """Replace the code, which has been measured already."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
-    """Name the GPUs, the driver and the CUDA versions, where NVML knows them; no context is made for that."""
+    """Add the GPUs, the driver and the CUDA versions if NVML reports them; this creates no context."""
     found = gpu_info()
     if found:
         machine_info["gpu"] = found
@@ -356,7 +356,7 @@ def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
-    """Add what was counted and not timed: pytest-benchmark's own list has only what has times."""
+    """Add the benchmarks that were counted and not timed, which pytest-benchmark's own list does not include."""
     counted = _counted(config)
     if counted:
         output_json["counted"] = counted
@@ -365,11 +365,11 @@ def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, A
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """Compare and store what was counted, as pytest-benchmark, which comes next, does with what was timed."""
+    """Compare and store counts, before pytest-benchmark does the same with times."""
     config = session.config
     benchmarks: Any = getattr(config, "_benchmarksession", None)
     failed = False
-    # After a usage error nothing was run, and another error would take its place.
+    # After a usage error nothing was run, and a further error would replace it.
     if benchmarks is not None and session.exitstatus != pytest.ExitCode.USAGE_ERROR:
         failed = _compare(session, benchmarks)
         if not benchmarks.benchmarks and _counted(config):
@@ -384,10 +384,10 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
 
 
 def _compare(session: pytest.Session, benchmarks: Any) -> bool:
-    """Compare with the stored runs that are asked for; return whether a counter became worse than it may.
+    """Compare with the stored runs that were requested; return whether a counter exceeds its limit.
 
-    Raises UsageError where a limit is given and there is nothing to compare, which must not pass for a success. Where
-    tests have failed the run fails by them, and pytest would not show their failures after such an error.
+    Raises UsageError if a limit is given and nothing can be compared, which must not look like a success. It is not
+    raised if tests have failed: the run fails anyway, and pytest would not show the failures after such an error.
     """
     config = session.config
     limits: list[counter_gate.Limit] = config.getoption("counters_compare_fail")
@@ -410,7 +410,7 @@ def _compare(session: pytest.Session, benchmarks: Any) -> bool:
         if not stored:
             why = "needs --benchmark-compare with a run that is stored"
             if benchmarks.compare:
-                # Each minor version of Python has a folder of its own there.
+                # The storage has a separate folder for each minor version of Python.
                 why += (
                     f", and there is none for this Python ({benchmarks.machine_id}): store one, or name the file of "
                     "another by --benchmark-compare=FILE"
@@ -424,7 +424,7 @@ def _compare(session: pytest.Session, benchmarks: Any) -> bool:
 
 
 def _launches(counted: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the launches of each test, which may have called the fixture several times."""
+    """Return the launches of each test, over all its calls of the fixture."""
     found: dict[str, list[dict[str, Any]]] = {}
     for one in counted:
         found.setdefault(one.get("fullname", one["name"]), []).extend(one["counters"])
@@ -432,7 +432,7 @@ def _launches(counted: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any
 
 
 def _store(config: pytest.Config, benchmarks: Any) -> None:
-    """Write the JSON and the stored run of a session in which nothing was timed; pytest-benchmark would write none."""
+    """Write the JSON and the stored run of a session without times, for which pytest-benchmark writes nothing."""
     save = benchmarks.save or benchmarks.autosave
     if not benchmarks.json and not save:
         return
@@ -451,7 +451,7 @@ def _store(config: pytest.Config, benchmarks: Any) -> None:
         benchmarks.save_json(output_json)
     if save:
         benchmarks.storage.save(output_json, save)
-    # Its own saving would warn that there is nothing to save.
+    # pytest-benchmark's own saving would warn that there is nothing to save.
     benchmarks.json = benchmarks.save = benchmarks.autosave = None
 
 
@@ -464,7 +464,7 @@ def _counted(config: pytest.Config) -> list[dict[str, Any]]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the rates, which have no column in pytest-benchmark's table, and what changed in what was counted."""
+    """Print the rates, which pytest-benchmark's table does not have, and the changes of counts."""
     results = config.stash.get(_results, [])
     shown = [(one.name, one.found) for one in results if one.found.timed or one.found.counters]
     if shown and not config.getoption("benchmark_quiet", False):
@@ -479,6 +479,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for line in counter_gate.table(found) if found else ["nothing has changed"]:
             terminalreporter.write_line(line)
     every = [change for one in compared for change in one.changes]
-    # The last line of pytest says that all tests passed.
+    # The verdict says why the run fails, since pytest's last line will say that all tests passed.
     for line in counter_gate.verdict(every, config.getoption("counters_compare_fail")):
         terminalreporter.write_line(line, red=True)

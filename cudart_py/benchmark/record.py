@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from ..pages.tables import facts
 
-# One mapping a launch: "kernel", "grid", "block" and the metrics by name.
+# One mapping per launch: "kernel", "grid", "block" and the metrics by name.
 Counters = tuple[Mapping[str, Any], ...]
 
-# For a normal distribution: the interquartile range in standard deviations, and the standard error of a median
-# beside that of a mean.
+# For a normal distribution: the interquartile range in standard deviations, and the ratio of the standard error of a
+# median to that of a mean.
 _RANGE_PER_DEVIATION = 1.349
 _MEDIAN_PER_MEAN = math.sqrt(math.pi / 2)
 
@@ -33,7 +33,7 @@ class Peer(NamedTuple):
 
 
 def interquartile_range(samples: Sequence[float]) -> float:
-    """Return the distance between the quartiles, 0 of fewer than two samples."""
+    """Return the distance between the quartiles, 0 for fewer than two samples."""
     if len(samples) < 2:
         return 0.0
     low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
@@ -41,17 +41,17 @@ def interquartile_range(samples: Sequence[float]) -> float:
 
 
 def median_error(spread: float, count: int) -> float:
-    """Return the standard error of the median of so many samples, from their interquartile range.
+    """Return the standard error of the median of `count` samples, from their interquartile range `spread`.
 
-    The quartiles stand for the width, so that a few outliers do not count.
+    The interquartile range is used as the width because outliers hardly affect it.
     """
     return _MEDIAN_PER_MEAN * spread / _RANGE_PER_DEVIATION / math.sqrt(count)
 
 
 def relative_error(samples: Sequence[float]) -> float:
-    """Return how far the median may be off, as one standard error over the median.
+    """Return the standard error of the median, divided by the median.
 
-    Infinite of fewer than two samples, and where the median is 0.
+    It is infinite for fewer than two samples, and if the median is 0.
     """
     if len(samples) < 2:
         return math.inf
@@ -190,7 +190,7 @@ class Measurement:
         return facts(known | beside)
 
     def _launches(self) -> str:
-        """Name the launches that were counted."""
+        """Return a summary of the counted launches."""
         if not self.counters:
             return ""
         kernels = Counter(str(launch.get("kernel", "")) for launch in self.counters)
@@ -220,7 +220,7 @@ def _number_of_launches(counters: Counters) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Write a time in the unit that suits it, with four digits."""
+    """Format a time with four digits, in a suitable unit."""
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
         if seconds * factor >= 1:
             return f"{seconds * factor:.4g} {unit}"

@@ -1,4 +1,4 @@
-"""The number of samples that is enough, and the choice of those that count."""
+"""Decides how many samples are enough, and which samples count."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .. import arguments
 from .clocks import ClockGuard
 from .record import relative_error
 
-# Sorting the samples for their quartiles after each one would take longer than taking them; so the next look is
-# after this many times as many.
+# Sorting the samples for their quartiles after each sample would take longer than taking them. So the precision is
+# checked again only after the number of samples has grown by this factor.
 _NEXT_LOOK = 1.2
 
 
@@ -50,14 +50,14 @@ class MeasureOptions:
 
 
 class Sample(NamedTuple):
-    """One sample: the seconds of a call, and the clock in MHz where it is known."""
+    """One sample: the seconds of a call, and the clock in MHz if it is known."""
 
     seconds: float
     clock: float | None = None
 
 
 class Samples(NamedTuple):
-    """The samples kept, how many were thrown away, and the median clock of those kept."""
+    """The kept samples, the number of rejected samples, and the median clock of the kept ones."""
 
     seconds: tuple[float, ...]
     rejected: int
@@ -72,10 +72,10 @@ def collect(
     now: Callable[[], float] = time.perf_counter,
     pause: Callable[[float], object] = time.sleep,
 ) -> Samples:
-    """Take samples until the median is known well enough or the time is up.
+    """Take samples until the median is precise enough or the time is up.
 
-    Samples at dropped clocks are thrown away, and the device gets a pause to recover after each. `guard` decides which
-    samples to drop, and may have seen other samples before.
+    Samples at reduced clocks are rejected, and the device gets a pause to recover after each. `guard` decides which
+    samples to reject, and may have seen samples of other calls before.
     """
     guard = ClockGuard() if guard is None else guard
     kept: list[float] = []

@@ -1,4 +1,4 @@
-"""The table of measurements at the end of a pytest run, as lines of plain text, and columns for all such tables."""
+"""The table of measurements at the end of a pytest run, as lines of plain text, and the alignment of such tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..profiling.report.launch_table import shortened
 from .record import Measurement, format_seconds
 
 _HEADINGS = ("name", "median", "spread", "GB/s", "TFLOP/s", "of ceiling", "beside", "MHz", "L2")
-# Metrics come by dozens; the table has those that most often say why a kernel is slow, and the record has them all.
+# There are dozens of metrics. The table has those that explain slow kernels most often, and the record has all.
 _COUNTED = {
     "warp instructions": ("smsp__inst_executed.sum",),
     "sectors/load": ("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",),
@@ -22,7 +22,7 @@ _LONGEST_NAME = 40
 
 
 def lines(results: Sequence[tuple[str, Measurement]]) -> Iterator[str]:
-    """Yield the lines: a table of what was timed, then one of the launches that were only counted."""
+    """Yield the lines: a table of times, then a table of the launches that were only counted."""
     timed = [_cells(name, found) for name, found in results if found.timed]
     if timed:
         yield from _table([_HEADINGS, *timed], left=1)
@@ -35,13 +35,13 @@ def lines(results: Sequence[tuple[str, Measurement]]) -> Iterator[str]:
 
 
 def _table(rows: list[tuple[str, ...]], left: int) -> Iterator[str]:
-    """Yield the rows in columns, of which those with nothing below their heading are left out."""
+    """Yield the rows in aligned columns, leaving out columns that have only a heading."""
     kept = [place for place, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
     return aligned([[row[place] for place in kept] for row in rows], sum(place < left for place in kept))
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
-    """Yield rows as lines of text in columns, so many of the first ones flush left, the others flush right."""
+    """Yield rows as lines of text in columns, the first `left` of them flush left, the others flush right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row[:left], widths[:left], strict=True)]
@@ -65,7 +65,7 @@ def _cells(name: str, found: Measurement) -> tuple[str, ...]:
 
 
 def _how(found: Measurement) -> str:
-    """Return what the calls found in L2, how many made a sample, and what else must be known of the time."""
+    """Describe how a time was measured: the state of L2, the calls per sample, and other conditions."""
     what = found.cache or "host's time"
     if found.batch > 1:
         what += f" ×{found.batch}"
@@ -88,7 +88,7 @@ def _counts(name: str, launch: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _shape(sizes: Sequence[int]) -> str:
-    """Write the sizes of a grid or block without trailing ones."""
+    """Format the shape of a grid or block without trailing ones."""
     x, y, z = sizes
     return f"{x}×{y}×{z}" if z > 1 else f"{x}×{y}" if y > 1 else str(x)
 

@@ -1,6 +1,6 @@
-"""The messages of ptxas, the assembler: what each kernel takes, and errors at lines of the source.
+"""The messages of ptxas, the assembler: the resources of each kernel, and errors mapped to lines of the source.
 
-ptxas reads PTX. Its errors name a line of that text, a symbol, or neither.
+ptxas reads PTX. Its errors name a line of the PTX, a symbol, or neither.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _SYMBOL = re.compile(r"'([A-Za-z_$][\w$]*)'")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.MULTILINE)
 _LOCATION = re.compile(r"^\s*\.loc\s+(?P<file>\d+)\s+(?P<line>[1-9]\d*)\s")
 _OCTAL = re.compile(rb"\\([0-7]{3})")
-# Comments, and declarations of what other code defines.
+# Comments, and declarations of symbols that other code defines.
 _NOT_CODE = ("//", ".extern")
 
 
 def read_attributes(log: str) -> dict[str, KernelAttributes]:
-    """Read the assembler's statistics (`--ptxas-options=-v`) by entry."""
+    """Read the assembler's statistics (`--ptxas-options=-v`); return the attributes of each entry."""
     attributes: dict[str, KernelAttributes] = {}
     entry = function = ""
     frame = (0, 0, 0)
@@ -51,10 +51,10 @@ def read_attributes(log: str) -> dict[str, KernelAttributes]:
 
 
 def at_source_lines(log: str, ptx: str, name: str) -> str:
-    """Return a compiler's log with the assembler's errors at the lines of the source that they are about.
+    """Return a compiler's log in which the assembler's errors refer to lines of the source.
 
-    `ptx` is the text that the assembler refused, with line information, and `name` the source's name. Errors about no
-    line that is known stay as they are.
+    `ptx` is the text that the assembler rejected, with line information, and `name` is the source's name. Errors
+    without a known source line stay as they are.
     """
     lines = ptx.splitlines()
     own = os.path.join(working_folder(), name)
@@ -77,17 +77,17 @@ def at_source_lines(log: str, ptx: str, name: str) -> str:
 
 
 def _spelled(path: str) -> str:
-    """Return a file's path; PTX has octal numbers in place of bytes that are not ASCII."""
+    """Return a file's path; PTX spells bytes that are not ASCII as octal escapes."""
     return os.fsdecode(_OCTAL.sub(lambda octal: bytes([int(octal[1], 8)]), path.encode()))
 
 
 def _location_before(lines: list[str], position: int) -> re.Match[str] | None:
-    """Return the place in the source of a line of PTX."""
+    """Return the last `.loc` directive up to a line of PTX, if there is one."""
     return next(filter(None, map(_LOCATION.match, reversed(lines[: position + 1]))), None)
 
 
 def _location_of(lines: list[str], symbols: list[str]) -> re.Match[str] | None:
-    """Return the place in the source that defines a kernel, or first uses another symbol."""
+    """Return the `.loc` directive for the definition of a kernel, or for the first use of another symbol."""
     for symbol in symbols:
         word = re.compile(rf"(?<![\w$]){re.escape(symbol)}(?![\w$])")
         for position, line in enumerate(lines):

@@ -1,16 +1,16 @@
-"""Compiled images on disk, so that a source is compiled once and not once a process.
+"""Compiled images on disk, so that a source is compiled once rather than once per process.
 
-The folder is the user's cache folder's `cudart_py` (on Linux `$XDG_CACHE_HOME/cudart_py` or `~/.cache/cudart_py`), or
-what the environment variable CUDART_PY_CACHE names. One file is one entry: images, their signatures and their names,
-after a checksum. Entries are written next to their final name and renamed in one step, so that readers and many writers
-never meet a half-written one; a damaged entry is the same as none. Files left by a killed writer are removed after an
-hour.
+The folder is `cudart_py` in the user's cache folder (on Linux `$XDG_CACHE_HOME/cudart_py` or `~/.cache/cudart_py`), or
+the one that the environment variable CUDART_PY_CACHE names. One file is one entry: images, their signatures and their
+names, after a checksum. Entries are written under a temporary name and renamed atomically, so concurrent readers and
+writers never see a half-written entry. A damaged entry counts as a miss. Files left by a killed writer are removed after
+an hour.
 
-The entries take 1 GiB together, or the bytes that CUDART_PY_CACHE_SIZE says: those used least recently
-go first, and with 0 nothing is kept. Code from the cache runs as one's own, so a folder or an entry that belongs to
-another user or that others can write to is not used, nor is a folder below one that others could exchange.
-Such a folder, one that cannot be written, or an unknown home folder costs a warning, not the compile. A variable whose
-value means nothing is refused by a compile, and costs a launch, which the caller cannot repeat, a warning.
+All entries together take at most 1 GiB, or the number of bytes in CUDART_PY_CACHE_SIZE. The least recently used entries
+are removed first, and with 0 nothing is kept. Code from the cache runs with the user's rights. So a folder or an entry
+that belongs to another user or that others can write to is not used, nor is a folder below one that others could
+replace. Such a folder, a read-only folder, or an unknown home folder causes a warning, but the compile goes on. An
+invalid value of a variable makes a compile raise, but a launch, which the caller cannot repeat, only warn.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from ..host.files import create_private, make_private_folder, read_file, why_not
 ENVIRONMENT_VARIABLE = "CUDART_PY_CACHE"
 SIZE_VARIABLE = "CUDART_PY_CACHE_SIZE"
 _REMEDY = f"set {ENVIRONMENT_VARIABLE} to a folder that you alone can write to"
-# Raise it when the content of entries, or how the compiler is called, changes between releases.
+# Increase this when the content of entries, or the way the compiler is called, changes between releases.
 FORMAT = 5
 _SUFFIX = ".image"
 _TEMPORARY = ".tmp"
 _DEFAULT_SIZE = 1 << 30
-# No writer takes as long between the first byte of an entry and the last: seconds.
+# In seconds; no writer takes that long for an entry.
 _ABANDONED = 3600
 _MAGIC = b"cudart-py image\n"
 _DIGEST_BYTES = 16
@@ -67,28 +67,28 @@ class CacheInfo(NamedTuple):
 
 
 def folder() -> str:
-    """Return the cache's folder, which need not exist; "" where the user's home folder is unknown.
+    """Return the cache's folder, which need not exist, or "" if the user's home folder is unknown.
 
-    Raises ValueError where the environment names a folder whose place cannot be told.
+    Raises ValueError if the environment names a folder that cannot be made an absolute path.
     """
     chosen = os.environ.get(ENVIRONMENT_VARIABLE)
     if chosen:
         return _absolute(chosen)
     if sys.platform == "linux":
-        # platformdirs' rule for Linux, spelled out: to import it takes longer than a whole cached compile.
+        # This is platformdirs' rule for Linux. Importing platformdirs takes longer than a whole cached compile.
         base = os.environ.get("XDG_CACHE_HOME", "").strip()
-        if not os.path.isabs(base):  # as the XDG Base Directory Specification says
+        if not os.path.isabs(base):  # the XDG specification ignores relative paths
             base = os.path.expanduser("~/.cache")
         return os.path.join(base, "cudart_py") if os.path.isabs(base) else ""
-    import platformdirs  # as above
+    import platformdirs  # slow to import, see above
 
     return platformdirs.user_cache_dir("cudart_py", appauthor=False)
 
 
 def _absolute(path: str) -> str:
-    """Return the path that the environment names, from the root on."""
+    """Return the path that the environment names as an absolute path."""
     expanded = os.path.expanduser(path)
-    # Python leaves an unknown user's name as it is.
+    # Python leaves the ~NAME of an unknown user as it is.
     if expanded.startswith("~"):
         home = expanded.partition("/")[0]
         raise ValueError(
@@ -105,14 +105,14 @@ def _absolute(path: str) -> str:
 
 
 def check_environment() -> None:
-    """Raise ValueError for a variable of the cache whose value means nothing."""
+    """Raise ValueError for an environment variable of the cache with an invalid value."""
     folder()
     _size_limit()
 
 
 def make_key(parts: Iterable[str | bytes]) -> str:
-    """Return the name of an entry: a digest of the parts, each with its length, and of the format."""
-    import hashlib  # takes milliseconds, which a program that compiles nothing need not spend
+    """Return the name of an entry: a digest of the format and of the parts, each with its length."""
+    import hashlib  # takes milliseconds, which a program that compiles nothing should not spend
 
     digest = hashlib.blake2b(b"%d" % FORMAT, digest_size=20)
     for part in parts:
@@ -123,7 +123,7 @@ def make_key(parts: Iterable[str | bytes]) -> str:
 
 
 def witness(path: str) -> Witness | None:
-    """Return what tells a file from a later one in its place: path, bytes and time of the last change."""
+    """Return a file's path, size in bytes and modification time, which change when the file does; None without it."""
     try:
         status = os.stat(path)
     except OSError:
@@ -132,7 +132,7 @@ def witness(path: str) -> Witness | None:
 
 
 def _size_limit() -> int:
-    """Return the bytes that all entries may take together."""
+    """Return the size limit for all entries together, in bytes."""
     text = os.environ.get(SIZE_VARIABLE)
     if not text:
         return _DEFAULT_SIZE
@@ -146,7 +146,7 @@ def _size_limit() -> int:
 
 
 def _usable_folder() -> str:
-    """Return the folder, which need not exist; "" where nothing is kept, with a warning if the size is not 0."""
+    """Return the folder, which need not exist, or "" if nothing is kept; warn about it unless the size limit is 0."""
     try:
         if not _size_limit():
             return ""
@@ -163,9 +163,9 @@ def _usable_folder() -> str:
 
 
 def load(key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
-    """Return what `restore` makes of an entry's description and images.
+    """Return the result of `restore` for an entry's description and images.
 
-    None when the entry is missing, damaged, out of date or another user's.
+    None if the entry is missing, damaged, out of date or belongs to another user.
     """
     global _hits, _misses
     place = _usable_folder()
@@ -192,15 +192,15 @@ def _read(path: str) -> bytes | None:
 
 
 def _mark_used(path: str) -> None:
-    """Set an entry's time of last use to now; the entries of the oldest time are dropped first."""
+    """Set an entry's time of last use to now; the least recently used entries are removed first."""
     try:
         os.utime(path)
     except OSError:
-        return  # removed meanwhile, or in a folder that can only be read
+        return  # removed meanwhile, or in a read-only folder
 
 
 def _decode(content: bytes, key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
-    import json  # as hashlib in make_key
+    import json  # imported late like hashlib in make_key
 
     start = len(_MAGIC) + _DIGEST_BYTES
     body = content[start:]
@@ -217,22 +217,22 @@ def _decode(content: bytes, key: str, restore: Callable[[Any, list[bytes]], T]) 
             images.append(body[position : position + size])
             position += size
         return restore(header["description"], images) if position == len(body) else None
-    except Exception:  # whatever it is that a forged entry breaks, the entry is made again
+    except Exception:  # whatever a forged entry breaks, the entry is compiled again
         return None
 
 
 def _digest(body: bytes) -> bytes:
-    import hashlib  # as in make_key
+    import hashlib  # imported late as in make_key
 
     return hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
 
 
 def store(key: str, description: Any, images: Sequence[bytes], witnesses: Sequence[Witness] = ()) -> None:
-    """Write an entry: a description that JSON can hold, and images.
+    """Write an entry: a description that JSON can represent, and images.
 
-    The entry is valid as long as the files of `witnesses` stay as they are.
+    The entry is valid as long as the files of `witnesses` do not change.
     """
-    import json  # as hashlib in make_key
+    import json  # imported late like hashlib in make_key
 
     place = _usable_folder()
     if not place:
@@ -240,7 +240,7 @@ def store(key: str, description: Any, images: Sequence[bytes], witnesses: Sequen
     header = {"key": key, "description": description, "sizes": [len(image) for image in images], "witnesses": witnesses}
     text = json.dumps(header, separators=(",", ":")).encode()
     body = b"".join([_LENGTHS.pack(len(text)), text, *images])
-    # A name of its own for every writer: processes and threads may write the same entry at once.
+    # Each writer uses a unique name, since processes and threads may write the same entry at once.
     temporary = os.path.join(place, f"{key}.{os.getpid()}.{os.urandom(4).hex()}{_TEMPORARY}")
     try:
         make_private_folder(place)
@@ -256,7 +256,7 @@ def store(key: str, description: Any, images: Sequence[bytes], witnesses: Sequen
 
 
 def _tidy(place: str, limit: int) -> None:
-    """Remove what killed writers left, and the entries used least recently beyond the limit."""
+    """Remove files left by killed writers, and the least recently used entries beyond the limit."""
     entries = []
     with os.scandir(place) as files:
         for file in files:
@@ -264,7 +264,7 @@ def _tidy(place: str, limit: int) -> None:
                 continue
             try:
                 status = file.stat(follow_symlinks=False)
-            except FileNotFoundError:  # another process was quicker
+            except FileNotFoundError:  # another process removed it
                 continue
             if file.name.endswith(_SUFFIX):
                 entries.append((status.st_mtime_ns, status.st_size, file.path))
@@ -291,7 +291,7 @@ def _warn_of(place: str, reason: str) -> None:
 
 
 def _warn(text: str) -> None:
-    """Warn once a process, at the caller's line: every later compile would repeat the same sentence."""
+    """Warn once per process, at the caller's line; every later compile would repeat the same sentence."""
     global _has_warned
     with _lock:
         if _has_warned:

@@ -1,8 +1,9 @@
-"""From CUDA C++ to images with everything that a checked launch needs to know, cached on disk.
+"""Compile CUDA C++ to images with all information that a checked launch needs, cached on disk.
 
-A result that is in the cache loads no compiler. Otherwise one NVRTC call for a real architecture makes both the PTX and
-the machine code. It also asks for the types that names do not tell, those of extern "C" kernels and of variables, if
-the source's text declares them plainly. A second call, which stops after the compiler's front end, asks for the rest.
+A cached result does not load the compiler. Otherwise one NVRTC call for a real architecture generates both the PTX and
+the machine code. It also queries the types that mangled names do not contain, those of extern "C" kernels and of
+variables, if the source's text declares them plainly. A second call, which stops after the compiler's front end, queries
+the rest.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from .queries.declarations import Declarations, read_declarations
 from .remedies import remedies
 from .requests import Request, has_link_time_option, make_request, without_file_options, working_folder
 
-# Variables that steer where NVRTC and headers are found.
+# Environment variables that affect where NVRTC and headers are found.
 _ENVIRONMENT = ("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
-# The type of a constant, whose name has internal linkage.
+# The type of a const variable, whose name has internal linkage.
 _CONSTANT = re.compile(r"\bconst(?: \[.*)?$")
 
 
@@ -79,7 +80,7 @@ def compile_image(
     )
     arguments.flag(call, "cache", cache)
     inclusions = _scan(request)
-    # What a macro includes is known to the compiler alone, so such a source is compiled every time.
+    # Only the compiler knows which file a macro includes, so such a source is compiled every time.
     if not (cache and request.cacheable and inclusions.certain):
         return _compile(request, inclusions)[0]
     disk.check_environment()
@@ -90,8 +91,8 @@ def compile_image(
     is_sound = not has_compiled_for_debugger()
     image, files = _compile(request, inclusions)
     if not is_sound or _scan(request) != inclusions:
-        # The code is worse than another process would make it, or a header was edited meanwhile, and which of its
-        # contents the compiler read is not known.
+        # Either the code is worse than another process would compile it, or a header was edited meanwhile, and it is
+        # not known which version the compiler has read.
         return image
     witnesses = [witness for witness in map(disk.witness, files) if witness and not headers.is_from_wheel(witness[0])]
     disk.store(key, describe(image), [image.ptx, image.cubin, image.ltoir], witnesses)
@@ -106,7 +107,7 @@ def _scan(request: Request) -> includes.Inclusions:
 
 def _key_parts(request: Request, inclusions: includes.Inclusions) -> Iterable[str | bytes]:
     yield request.source
-    # Names and options are lists: their lengths keep one from passing for the other.
+    # Names and options are lists. Their lengths keep an item of one list from being taken for an item of the next.
     for group in (
         (request.name, request.arch),
         request.names,
@@ -121,7 +122,7 @@ def _key_parts(request: Request, inclusions: includes.Inclusions) -> Iterable[st
 
 
 def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[CompiledImage, list[str]]:
-    """Compile without the cache; return the image and the files whose change makes it stale."""
+    """Compile without the cache; return the image and the files whose changes make it stale."""
     library = library_path()
     found = headers.Headers((), (), ())
     if inclusions.external or not inclusions.certain:
@@ -157,7 +158,7 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
 class _Output(NamedTuple):
     """The result of one run of the compiler.
 
-    `lowered` has the symbols of the caller's name expressions, `types` the types that are known, by query.
+    `lowered` has the symbols of the caller's name expressions, and `types` the known types by query.
     """
 
     ptx: str
@@ -169,19 +170,19 @@ class _Output(NamedTuple):
 
 
 def _compile_once(request: Request, options: Sequence[str], folders: Sequence[str]) -> _Output:
-    """Compile, and tell the types of the declarations in the source's text; `folders` have the toolkit's headers.
+    """Compile with queries for the types of declarations in the source's text; `folders` have the toolkit's headers.
 
-    Where the queries for them may have changed anything, the source is compiled again without queries, so that the
-    images and the log are always its own.
+    If the queries may have changed anything, the source is compiled again without them. So the images and the log are
+    always those of the source itself.
     """
-    # Link-time code tells no layout of parameters, so that types would be of no use.
+    # Link-time code has no layout of parameters, without which types are useless.
     declared = None if has_link_time_option(request.options) else read_declarations(request.source, folders)
     types: dict[str, str] = {}
     if declared is not None and (declared.kernels or declared.variables or declared.managed):
         try:
             output = _run_with_queries(request, options, declared)
         except errors.CompileError:
-            pass  # what is wrong with the source itself is told by the run without queries
+            pass  # the run without queries reports the errors of the source itself
         else:
             if _is_as_declared(output, declared):
                 types = output.types
@@ -192,7 +193,7 @@ def _compile_once(request: Request, options: Sequence[str], folders: Sequence[st
 
 
 def _with_constants(output: _Output, declared: Declarations) -> _Output:
-    """Add the types of constants, which the text tells and a query would hide from warnings about unused names."""
+    """Add the types of constants from the text, because a query would suppress warnings about unused constants."""
     variables = exports.read_variables(output.ptx).values()
     names = Counter(variable.name for variable in variables)
     types = {
@@ -210,13 +211,13 @@ def _run_with_queries(request: Request, options: Sequence[str], declared: Declar
     source = request.source[: declared.end] + type_queries.DECLARED.encode() + request.source[declared.end :]
     queries = [type_queries.type_of(name) for name in [*declared.kernels, *declared.variables]]
     queries += [type_queries.type_of(name, managed=True) for name in declared.managed]
-    # A pointer to what is not a type is an error, which leads to a run without queries.
+    # If a name is not a type, a pointer to it is an error, which leads to a run without queries.
     pointers = [f"{type}*" for type in declared.types]
     return _run(request, options, source, list(dict.fromkeys([*queries, *pointers])))
 
 
 def _is_as_declared(output: _Output, declared: Declarations) -> bool:
-    """Return whether the names mean what the source's text says: a query hides that others are unused."""
+    """Return whether the declarations are what the text says; otherwise queries may suppress warnings."""
     symbols = [*exports.read_signatures(output.ptx), *exports.read_variables(output.ptx)]
     names = {demangle(symbol) or symbol for symbol in symbols}
     variables = [type_queries.type_of(name) for name in declared.variables]
@@ -226,7 +227,7 @@ def _is_as_declared(output: _Output, declared: Declarations) -> bool:
 
 
 def _run(request: Request, options: Sequence[str], source: bytes, queries: Sequence[str] = ()) -> _Output:
-    """Run the compiler once; raise CompileError with its log."""
+    """Run the compiler once; raise CompileError with its log if it fails."""
     names = list(dict.fromkeys([*request.names, *map(type_queries.expression, queries)]))
     output = run_nvrtc(source, name=request.name, names=names, options=[*options, *request.output_options])
     return _Output(
@@ -250,9 +251,9 @@ def _text(request: Request) -> str:
 
 
 def ptx_with_source(image: CompiledImage, origin: str) -> bytes:
-    """Return an image's PTX with its source as a comment, for the reports of a driver that can show lines.
+    """Return an image's PTX with its source as a comment, for the reports of a driver that shows source lines.
 
-    `origin` is the program's line that compiled a source that is not a file, as ``file:line``, "" for a file.
+    `origin` is the line of the program that compiled a source given as text, as ``file:line``, or "" for a file.
     """
     if not image.source:
         return image.ptx
@@ -260,10 +261,10 @@ def ptx_with_source(image: CompiledImage, origin: str) -> bytes:
 
 
 def _annotated(ptx: str, attributes: Mapping[str, KernelAttributes]) -> str:
-    """Add what only the compile knows to the PTX, as comments: for reports, and for a driver without an assembler."""
+    """Add facts that only the compiler knows to the PTX, as comments for reports and for a driver without ptxas."""
     if not ptx:
         return ""
-    # The compiler puts its working folder before the source's name.
+    # In line information, the compiler puts its working folder before the source's name.
     comments = [f"// cudart-py: folder {json.dumps(working_folder())}\n"]
     comments += [
         f"// cudart-py: registers {entry}={used.registers} spills={used.spill_store_bytes} stack={used.local_bytes}\n"
@@ -275,9 +276,9 @@ def _annotated(ptx: str, attributes: Mapping[str, KernelAttributes]) -> str:
 def _types(
     request: Request, inclusions: includes.Inclusions, options: Sequence[str], output: _Output
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the types that mangled names do not tell, by entry and by symbol.
+    """Return the types that mangled names do not contain: of kernels by entry, and of variables by symbol.
 
-    Variables of the toolkit's headers, of which some declare dozens, stay without one.
+    Variables of the toolkit's headers, some of which declare dozens, are not queried.
     """
     spelled = {symbol: expression.strip().removeprefix("&") for expression, symbol in output.lowered.items()}
     entries = {
@@ -301,7 +302,7 @@ def _types(
 
 
 def _text_of(request: Request, inclusions: includes.Inclusions) -> str | None:
-    """Return all of a program's own text, None where it cannot be told from that of the toolkit's headers."""
+    """Return all text of the program itself, without the toolkit's headers; None if its files are not known."""
     if not inclusions.certain:
         return None
     try:
@@ -312,10 +313,10 @@ def _text_of(request: Request, inclusions: includes.Inclusions) -> str | None:
 
 
 def _ask(request: Request, options: Sequence[str], queries: Sequence[str]) -> dict[str, str]:
-    """Ask the compiler's front end for types.
+    """Query types from the compiler's front end.
 
-    A type that cannot be spelled at file scope (an overload, an extern "C" kernel inside a
-    namespace) stays without an answer.
+    Types that cannot be spelled at file scope (of an overload, or of an extern "C" kernel inside a namespace) are left
+    out of the result.
     """
     while queries:
         try:
@@ -326,7 +327,7 @@ def _ask(request: Request, options: Sequence[str], queries: Sequence[str]) -> di
                 options=[*without_file_options(options), "--fdevice-syntax-only"],
             )
         except errors.CompileError as error:
-            # One bad expression spoils all: the log quotes those, and the others are asked again.
+            # One bad expression makes the whole run fail. The log quotes the bad ones, and the others are queried again.
             log = normalised(error.log)
             good = [query for query in queries if normalised(type_queries.expression(query)) not in log]
             queries = good if len(good) < len(queries) else []

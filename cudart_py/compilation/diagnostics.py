@@ -1,4 +1,4 @@
-"""The compiler's log, made readable: numbered source lines, remedies, and only what concerns the user."""
+"""The compiler's log in a readable form: with numbered source lines, and without messages that do not concern the user."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 _DIAGNOSTIC = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?P<what>(?:catastrophic )?\w+.*)$")
 _MISSING_HEADER = re.compile(r'^([^\n]+?)\(\d+\):[^\n]*(?:could not|cannot) open source file "([^"]+)"', re.MULTILINE)
-# NVRTC writes the name expressions into a file of its own, and says two errors or more of one that it refuses.
+# NVRTC writes the name expressions into this file, and reports at least two errors for an expression that it rejects.
 NAME_MAP = "__nv_name_map"
 _EXPRESSION = re.compile(r'#pragma nv_mangled_name (.*)|Input name expression was: " ?(.*?)"')
 _UNKNOWN_NAME = re.compile(rf'^{NAME_MAP}\(\d+\): error: identifier "(\w+)" is undefined', re.MULTILINE)
@@ -23,7 +23,7 @@ def missing_header(log: str) -> tuple[str, str] | None:
 
 
 def unknown_names(log: str) -> list[str]:
-    """Return the names in name expressions that the compiler does not know, each once."""
+    """Return the distinct names in name expressions that the compiler does not know."""
     return list(dict.fromkeys(_UNKNOWN_NAME.findall(log)))
 
 
@@ -39,7 +39,7 @@ def warnings_of(log: str, library_folders: Sequence[str] = ()) -> str:
 
 
 def _blocks(log: str) -> list[list[str]]:
-    """Split the log where a blank line or another diagnostic ends one."""
+    """Split the log into blocks, each of which ends at a blank line or before the next diagnostic."""
     blocks: list[list[str]] = [[]]
     for line in log.splitlines():
         if _STATISTICS.match(line):
@@ -52,7 +52,7 @@ def _blocks(log: str) -> list[list[str]]:
 
 
 def _by_expression(blocks: list[list[str]]) -> list[list[str]]:
-    """Return the blocks with the first error alone of each name expression, at the expression that `names=` has."""
+    """Return the blocks with only the first error per name expression, which is located by its text in `names=`."""
     refused: dict[str, list[list[str]]] = {}
     for block in blocks:
         match = _DIAGNOSTIC.match(block[0])
@@ -74,9 +74,9 @@ def _quoted(expression: re.Match[str] | None) -> str:
 
 
 def explain(log: str, source_line: Callable[[str, int], str | None]) -> str:
-    """Return the log with every place shown as a numbered source line with a caret below.
+    """Return the log with every location shown as a numbered source line with a caret below.
 
-    `source_line` returns the text of a line of a file, for compilers that do not quote it themselves.
+    `source_line` returns the text of a line of a file, for compilers that do not quote the line themselves.
     """
     shown = []
     for block in _by_expression(_blocks(warnings_of(log))):

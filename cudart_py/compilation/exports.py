@@ -1,6 +1,6 @@
-"""The kernels and variables of an image, read from the declarations of its PTX, and their names.
+"""The kernels and variables of an image and their names, read from the declarations in its PTX.
 
-The bodies of functions are not read: only a driver needs them.
+The bodies of functions are not read, because only a driver needs them.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _VARIABLE = re.compile(
     r"(?P<array>\[(?P<count>\d+)\])?\s*[;=]",
     re.MULTILINE,
 )
-# The namespaces that NVRTC invents for names with internal linkage.
+# The namespaces that NVRTC adds to names with internal linkage.
 _INTERNAL = re.compile(r"(?:\(anonymous namespace\)|_INTERNAL_\w+?|_GLOBAL__N_\w+?)::")
-# Constants of CUDA's own headers, hundreds of them, which no program asks for by name.
+# Namespaces of CUDA's own headers, whose hundreds of constants no program looks up by name.
 _LIBRARY = re.compile(r"(?:cuda|cub|thrust|nv|nvcuda|cooperative_groups)::")
 _ARRAY_TYPE = re.compile(r"^(?P<element>.*?) ?(?P<extents>(?:\[\d+\])+)$")
 
 
 def simplified(name: str) -> str:
-    """Return a name without the namespaces that stand for internal linkage, which no caller can spell."""
+    """Return a name without the namespaces for internal linkage, which no caller can spell."""
     return _INTERNAL.sub("", name)
 
 
 def read_signatures(ptx: str, function_types: Mapping[str, str] | None = None) -> dict[str, Signature]:
-    """Read the kernels of a PTX text, by the names of their entries.
+    """Return the signatures of the kernels in a PTX text by entry name.
 
-    `function_types` has the compiler's own function types, `void (float, float*)`, for entries whose
-    names do not tell them.
+    `function_types` has function types from the compiler, such as `void (float, float*)`, for entries whose names do
+    not contain them.
     """
     signatures = {}
     for entry, text in _ENTRY.findall(ptx):
@@ -59,9 +59,9 @@ def _layout(match: re.Match[str]) -> tuple[str, int, int]:
 
 
 def read_variables(ptx: str, types: Mapping[str, str] | None = None) -> dict[str, Variable]:
-    """Read the module-scope variables of a PTX text by symbol, without those of CUDA's own headers.
+    """Return the module-scope variables of a PTX text by symbol, without those of CUDA's own headers.
 
-    `types` has the compiler's own types, `float [16]`, by symbol.
+    `types` has types from the compiler, such as `float [16]`, by symbol.
     """
     variables = {}
     for match in _VARIABLE.finditer(ptx):
@@ -82,7 +82,7 @@ def read_variables(ptx: str, types: Mapping[str, str] | None = None) -> dict[str
 def _dtype_and_shape(type: str, size: int) -> tuple[str | None, tuple[int, ...]]:
     array = _ARRAY_TYPE.match(type)
     dtype = element_dtype(array["element"] if array else type) if type else None
-    if dtype is None or dtype == "bfloat16":  # which NumPy has not
+    if dtype is None or dtype == "bfloat16":  # NumPy has no such dtype
         return None, (size,)
     extents = re.findall(r"\d+", array["extents"]) if array else []
     return dtype, tuple(int(extent) for extent in extents)
@@ -91,11 +91,11 @@ def _dtype_and_shape(type: str, size: int) -> tuple[str | None, tuple[int, ...]]
 def lookup_table(
     declared: Iterable[tuple[str, str]], spelled: Mapping[str, str] | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """Map every name that a caller may use to the symbols it can mean; more than one is ambiguous.
+    """Map every name that a caller may use to the symbols that it can mean; more than one means an ambiguous name.
 
-    `declared` has (symbol, C++ name) pairs. Each is found by its symbol, its C++ name with and without
-    template arguments, and for functions with the argument list, `f(int)`. `spelled` maps the caller's
-    own name expressions to symbols. Keys are normalised.
+    `declared` has (symbol, C++ name) pairs. Each is found by its symbol, by its C++ name with and without template
+    arguments, and for functions by the name with its argument list, `f(int)`. `spelled` maps the caller's own name
+    expressions to symbols. Keys are normalised.
     """
     table: dict[str, tuple[str, ...]] = {}
     for symbol, name in declared:
@@ -106,7 +106,7 @@ def lookup_table(
         for key in dict.fromkeys(map(normalised, names)):
             table[key] = (*table.get(key, ()), symbol)
     for expression, symbol in (spelled or {}).items():
-        # What the caller wrote is never ambiguous: the compiler has resolved it.
+        # The caller's own name expressions are never ambiguous, because the compiler has resolved them.
         table[normalised(expression)] = (symbol,)
     return table
 

@@ -1,8 +1,8 @@
-"""Where the headers of CUDA's own libraries are: the runtime's, cuRAND's and CCCL's.
+"""The search for the headers of CUDA's own libraries: the runtime's, cuRAND's and CCCL's.
 
-They come from wheels (`pip install cudart-py[headers]`) or from a toolkit. The runtime's headers belong
-to one release of the compiler: a folder of another release is passed over, and the reason kept for the
-message of a compile that misses a header.
+They come from wheels (`pip install cudart-py[headers]`) or from a toolkit. The runtime's headers belong to one release
+of the compiler. A folder of another release is skipped, and the reason is kept for the error message of a compile that
+misses a header.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _RUNTIME_HEADER = "cuda_runtime_api.h"
 _INTERNAL_HEADER = os.path.join("crt", "mma.h")
 _RANDOM_HEADER = "curand_kernel.h"
 _CORE_HEADER = os.path.join("cuda", "std", "__cccl", "version.h")
-# CCCL 3 is the first that compiles with CUDA 13; each CCCL 3 works with every CUDA 13.
+# CCCL 3 is the first version that compiles with CUDA 13. Each release of CCCL 3 works with every CUDA 13.
 _CORE_MAJOR = 3
 
-# This package, NVRTC and the wheels that `cudart-py[headers]` brings, as their metadata folders spell them.
+# This package, NVRTC and the wheels of `cudart-py[headers]`, as the names of their metadata folders begin.
 _WHEELS = (
     "cudart_py-",
     "nvidia_cuda_nvrtc-",
@@ -44,7 +44,7 @@ _LIBRARY_HEADER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """The folders to search, the files that tell their versions, and why others were passed over."""
+    """The folders to search, the files that declare their versions, and the reasons why others were skipped."""
 
     folders: tuple[str, ...]
     version_files: tuple[str, ...]
@@ -53,9 +53,9 @@ class Headers:
 
 @functools.cache
 def find(version: tuple[int, int], library: str | None) -> Headers:
-    """Find the headers that fit NVRTC of this (major, minor) version, whose library lies at a path.
+    """Find the headers that match NVRTC of this (major, minor) version; `library` is the path of its library.
 
-    Slow the first time (it asks cuda.pathfinder), so call it only when a source includes such headers.
+    The first call is slow, because it uses cuda.pathfinder. So call this only if a source includes such headers.
     """
     folders: list[str] = []
     version_files: list[str] = []
@@ -69,12 +69,12 @@ def find(version: tuple[int, int], library: str | None) -> Headers:
             version_files.append(os.path.join(root, _RUNTIME_HEADER))
             break
     for root in _distinct(_roots("cudart", library)):
-        # mma.h and a few others include headers that have a wheel of their own, or are in a toolkit.
+        # mma.h and a few others include headers that have their own wheel, or are in a toolkit.
         if os.path.exists(os.path.join(root, _INTERNAL_HEADER)) and not _runtime_mismatch(root, version):
             folders.append(root)
             break
     for root in _distinct(_roots("curand", library)):
-        # cuRAND has versions of its own; what it must not do is bring another release's runtime headers.
+        # cuRAND has its own version numbers, but its folder must not contain another release's runtime headers.
         if os.path.exists(os.path.join(root, _RANDOM_HEADER)) and not _runtime_mismatch(root, version):
             folders.append(root)
             version_files.append(os.path.join(root, _RANDOM_HEADER))
@@ -87,7 +87,7 @@ def find(version: tuple[int, int], library: str | None) -> Headers:
         if number // 1_000_000 < _CORE_MAJOR:
             rejected.append(f"{root} has CCCL {number // 1_000_000}, but CUDA 13 needs CCCL {_CORE_MAJOR} or later")
             continue
-        # Before the others: a toolkit keeps forwarding copies of a few of its files beside the runtime's.
+        # First in the search order: a toolkit has forwarding copies of a few of CCCL's files beside the runtime's.
         folders.insert(0, root)
         version_files.append(path)
         break
@@ -95,7 +95,7 @@ def find(version: tuple[int, int], library: str | None) -> Headers:
 
 
 def _roots(name: str, library: str | None) -> Iterator[str]:
-    """Yield the folders to try, most trusted first: what pathfinder finds, NVRTC's own toolkit, others."""
+    """Yield the folders to try, most trusted first: that of pathfinder, that of NVRTC's own toolkit, others."""
     if found := _pathfinder(name):
         yield found
     if library:
@@ -134,7 +134,7 @@ def _distinct(roots: Iterator[str]) -> Iterator[str]:
 
 
 def _runtime_mismatch(root: str, version: tuple[int, int]) -> str | None:
-    """Return a sentence on how a folder's CUDA release differs from NVRTC's; None where it does not."""
+    """Return a sentence on how a folder's CUDA release differs from NVRTC's; None if it does not."""
     number = _defined(os.path.join(root, _RUNTIME_HEADER), "CUDART_VERSION")
     if number is None:
         return None
@@ -158,7 +158,7 @@ def _defined(path: str, macro: str) -> int | None:
 
 
 def remedy(header: str, headers: Headers) -> str:
-    """Return the sentences of an error about a header that the compiler could not open: how to get it."""
+    """Return advice for an error about a header that the compiler could not open."""
     if not _LIBRARY_HEADER.match(header):
         return f'"{header}" is in none of the folders searched: name its folder with include=[...]'
     advice = f"<{header}> belongs to CUDA's headers: pip install 'cudart-py[headers]', or install a matching toolkit"
@@ -166,9 +166,9 @@ def remedy(header: str, headers: Headers) -> str:
 
 
 def installed_wheels() -> tuple[str, ...]:
-    """Return the wheels that a compile depends on, with their versions, from their metadata folders' names.
+    """Return the wheels that a compile depends on, with their versions, from the names of their metadata folders.
 
-    Without importlib.metadata, whose import would take longer than a cached compile.
+    importlib.metadata is not used, because importing it would take longer than a cached compile.
     """
     found = []
     for folder in dict.fromkeys(sys.path):
@@ -183,7 +183,7 @@ def installed_wheels() -> tuple[str, ...]:
 
 
 def is_from_wheel(path: str) -> bool:
-    """Return whether a file lies among the installed NVIDIA wheels, whose versions `installed_wheels` returns."""
+    """Return whether a file is in an installed NVIDIA wheel; `installed_wheels` returns the versions of these."""
     real = _real_path(path)
     folders = (_real_path(os.path.join(working_folder(), folder)) for folder in sys.path)
     return any(real.startswith(os.path.join(folder, "nvidia", "")) for folder in folders)
@@ -198,7 +198,7 @@ def is_of_cuda(path: str) -> bool:
 
 
 def _real_path(path: str) -> str:
-    """Return a path without symbolic links, or as it is where the file system's encoding cannot hold it."""
+    """Return a path without symbolic links, or unchanged if the file system's encoding cannot represent it."""
     try:
         return os.path.realpath(path)
     except ValueError:

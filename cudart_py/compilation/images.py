@@ -90,11 +90,11 @@ class CompiledImage:
         return f"<CompiledImage {self.name!r} for {self.arch}: {kernels or 'no kernels'}>"
 
     def entries(self, name: str) -> tuple[str, ...]:
-        """Return the kernels that a name can mean: none, one, or several where it is ambiguous."""
+        """Return the kernels that a name can mean: none, one, or several if it is ambiguous."""
         return self._found(name, self.signatures)
 
     def symbols(self, name: str) -> tuple[str, ...]:
-        """Return the variables that a name can mean: none, one, or several where it is ambiguous."""
+        """Return the variables that a name can mean: none, one, or several if it is ambiguous."""
         return self._found(name, self.variables)
 
     def _found(self, name: str, among: Mapping[str, object]) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class CompiledImage:
 
 
 def describe(image: CompiledImage) -> dict[str, Any]:
-    """Describe an image without its code in what JSON can hold."""
+    """Return a description of an image, without its code, that JSON can represent."""
     return {
         "name": image.name,
         "arch": image.arch,
@@ -118,7 +118,7 @@ def describe(image: CompiledImage) -> dict[str, Any]:
 
 
 def restore(description: Mapping[str, Any], images: Sequence[bytes]) -> CompiledImage:
-    """Make the image again from its description and its code."""
+    """Reconstruct an image from its description and its code."""
     ptx, cubin, ltoir = images
     signatures = (
         Signature(entry, name, tuple(Parameter(*fields) for fields in parameters))

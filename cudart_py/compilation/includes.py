@@ -1,10 +1,10 @@
 """The local files that a source includes, found without a compiler.
 
-A cached image is valid as long as these files are the same. NVRTC does not tell what it has read, and
-what it asked for and did not find matters too, so the directives are read here. Everything is taken that
-any search order could find: conditions are not evaluated, and a directive in a comment or in a string
-counts as well. Too much costs a needless compile, too little a stale one. Where it cannot be told what
-is included, because a macro says it, the scan is not certain, and such a source is compiled every time.
+A cached image is valid as long as these files are the same. NVRTC does not report the files that it has read, and files
+that it looked for and did not find matter too, so the directives are read here. The scan collects every file that any
+search order could find. Conditions are not evaluated, and a directive in a comment or in a string counts as well. A file
+too many costs a needless compile, but a file too few would give a stale image. If a macro determines what is included,
+the scan is not certain, and such a source is compiled every time.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .requests import LONGEST, LONGEST_NAME, working_folder
 
 # The compiler joins spliced lines before it looks at them.
 _SPLICE = re.compile(rb"\\\r?\n")
-# What may stand between the tokens of a directive. Comments are bounded, so that a text of nothing but
-# openings takes no quadratic time; a longer one inside a directive makes the scan uncertain.
+# Text that may stand between the tokens of a directive. The length of comments is bounded, so that a text of nothing but
+# "/*" does not take quadratic time. A longer comment inside a directive makes the scan uncertain.
 _BLANK = rb"(?:[ \t\v\f\r]++|/\*(?:[^*]|\*(?!/)){0,400}+\*/){0,100}+"
 _HASH = rb"(?:\#|%:)"
-# All that follows the hash is looked at and not passed over, for another directive may stand in it: what
-# looks like a comment may be within a string.
+# The text after the hash is matched by a lookahead, which does not consume it, because it may contain another directive:
+# what looks like a comment may be inside a string.
 _INCLUDE = re.compile(
     _HASH
     + rb"(?=%(blank)s(?:include(?:_next)?\b%(blank)s(?:\"(?P<quoted>[^\"\n]+)\"|<(?P<angled>[^>\n]+)>|(?P<other>.?))"
@@ -33,32 +33,32 @@ _INCLUDE = re.compile(
     re.DOTALL,
 )
 _ASKING = b"__has_include"
-# Whether the compiler knows __has_include is asked before it is used, and asks for no file.
+# A test for whether the compiler supports __has_include, which does not look for a file.
 _KNOWN = re.compile(rb"\b(?:defined%(blank)s\(?|(?:el)?ifn?def\b)%(blank)s__has_include\b" % {b"blank": _BLANK})
 _CONDITION = re.compile(_HASH + _BLANK + rb"(?:el)?if\b([^\n]*)")
-# A macro of another header may stand for __has_include: parentheses around a name tell it too.
+# A macro of another header may stand for __has_include, so parentheses around a file name count too.
 _ASKED = re.compile(rb"(?:(__has_include)%(blank)s)?+\(%(blank)s(?:\"([^\"\n]+)\"|<([^>\n]+)>)" % {b"blank": _BLANK})
-# What a file may hold whose meaning is not told by its directives: trigraphs, which can spell `#` and the
-# backslash; NULs; pieces that macros may paste together to __has_include; and the time of the compile.
+# Text that makes the scan uncertain: trigraphs, which can spell `#` and the backslash; NULs; pieces that macros may paste
+# together to __has_include; and the time of the compile.
 _UNCERTAIN = re.compile(
     rb"\?\?[=/]|\0|\b(?:"
     + b"|".join(_ASKING[:length] for length in range(1, len(_ASKING)))
     + rb"|__DATE__|__TIME__|__TIMESTAMP__)\b"
 )
-# Where a macro may name the file to include: in its definition or in its arguments.
+# Directives in which a macro may name the file to include, in its definition or in its arguments.
 _MACRO = re.compile(_HASH + _BLANK + rb"(?:define|include(?:_next)?)\b([^\n]*)")
 _MACRO_NAME = re.compile(rb"\"([^\"\n]+)\"|<([^>\n]+)>|([^\s\"<>(),=]+)")
-# A name of a file that NVRTC must not be given: a literal, or a word that a macro may make a literal of.
+# File names that are too long for NVRTC: a literal, or a word that a macro may turn into a literal.
 _LONG_LITERAL = re.compile(rb"\"(?:[^\"\\\n]|\\.){%d}" % (LONGEST_NAME + 1))
 _WORD = rb"[^\s\",;(){}*]"
 _LONG_WORD = re.compile(rb"(?<!%b)%b{%d}" % (_WORD, _WORD, LONGEST_NAME + 1))
-# A comment that is longer than `_BLANK` allows, or goes on in the next line, may hide the rest of the directive.
+# A `#line` directive. A comment that is longer than `_BLANK` allows, or continues in the next line, may hide one.
 _LINE = re.compile(_HASH + _BLANK + rb"(?:line\b|\d|(?=/\*))([^\n]*)")
 _MACRO_IN_LINE = re.compile(rb"[^\"]*?(?:/\*|(?<![\w$])(?!__(?:LINE|FILE)__\b)[A-Za-z_$\\\x80-\xff])")
 # With C++14 and older, NVRTC still knows trigraphs.
 _TRIGRAPHS = ((b"??=", b"#"), (b"??/", b"\\"))
-# The most characters of a path in PTX, which spells a byte that is not ASCII with four. NVRTC corrupts its memory where
-# a name takes more than some 15,800; a name in a directive is spelled with the working folder before it.
+# The most characters of a path in PTX, which spells a byte that is not ASCII with four. NVRTC corrupts its memory if a
+# name takes more than about 15,800. A name in a directive is spelled with the working folder before it.
 _LONGEST_PATH = 15_000
 _LONGEST_FOLDER = _LONGEST_PATH - 4 * LONGEST_NAME
 
@@ -66,7 +66,7 @@ _LONGEST_FOLDER = _LONGEST_PATH - 4 * LONGEST_NAME
 class Inclusions(NamedTuple):
     """The files that a source includes: local files as (path, digest) pairs, and names found nowhere local.
 
-    `certain` is false where a macro decides what is included, so that there may be more.
+    `certain` is false if a macro determines what is included, so that there may be more files.
     """
 
     files: tuple[tuple[str, str], ...]
@@ -75,7 +75,7 @@ class Inclusions(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """The names in one text: those included or asked for, and those that its macros may stand for."""
+    """The file names in one text: those included or tested by __has_include, and those that its macros may stand for."""
 
     included: list[str]
     in_macros: list[str]
@@ -83,22 +83,22 @@ class _Names(NamedTuple):
 
 
 def _begins(text: bytes, position: int) -> bool:
-    """Return whether nothing but blanks and comments stands before a position in its line."""
+    """Return whether only blanks, or a comment, precede a position in its line."""
     before = text[text.rfind(b"\n", 0, position) + 1 : position].strip()
     return not before or before.endswith(b"*/")
 
 
 class _LineNames:
-    """Names for `#line` directives in the texts that are compiled together: a macro of one may name another's file.
+    """Finds long names in `#line` directives of texts that are compiled together, which may share macros.
 
-    Long names that macros make of short pieces are not found.
+    Long names that macros put together from short pieces are not found.
     """
 
     def __init__(self) -> None:
         self._has_macro = self._has_long_text = False
 
     def may_be_long(self, text: bytes) -> bool:
-        """Add a text; return whether a directive of those added so far may have a name longer than `LONGEST_NAME`."""
+        """Add a text; return whether a directive in the texts so far may have a name longer than `LONGEST_NAME`."""
         is_long = self._look_at(text)
         plain = text
         for trigraph, character in _TRIGRAPHS:
@@ -107,19 +107,19 @@ class _LineNames:
 
     def _look_at(self, text: bytes) -> bool:
         joined = _SPLICE.sub(b"", text)
-        # A directive may also follow a hash that stands in a comment.
+        # A directive may also begin after a comment that contains a hash.
         directives = [
             match[1] for match in _LINE.finditer(joined) if b"*/" in match[1] or _begins(joined, match.start())
         ]
         by_macro = [rest for rest in directives if _MACRO_IN_LINE.match(rest)]
         self._has_macro |= bool(by_macro)
-        if max(map(len, joined.split(b"\n"))) > LONGEST_NAME:  # most files have no such line, and splitting is quick
+        if max(map(len, joined.split(b"\n"))) > LONGEST_NAME:  # few files have such a line, and splitting is fast
             self._has_long_text |= bool(_LONG_LITERAL.search(joined) or _LONG_WORD.search(joined))
         if self._has_macro and self._has_long_text:
             return True
         if any(map(_LONG_LITERAL.search, directives)):
             return True
-        # A macro may make a name of all its arguments; comments are not arguments.
+        # A macro may put all of its arguments together to a name; comments are not arguments.
         return any(len(rest) > LONGEST_NAME and b"/*" not in rest for rest in by_macro)
 
 
@@ -134,15 +134,14 @@ def scan(
 ) -> Inclusions:
     """Follow every `#include` of a source in `folder` through local files.
 
-    `include` are the folders searched, `options` those of the compiler, which may define macros, `first`
-    names that are included before the source (`--pre-include`).
+    `include` has the folders to search, `options` the compiler's options, which may define macros, and `first` the
+    names of files that are included before the source (`--pre-include`).
 
-    Raises ValueError, which names `call`, for a pipe, a device or an endless file among them, at which the compiler
-    would hang, and for a name in a `#line` directive, an included file or a working folder that would corrupt its
-    memory.
+    Raises ValueError, which names `call`, for an included pipe, device or endless file, at which the compiler would
+    hang, and for a name in a `#line` directive, an included file or a working folder that would corrupt its memory.
     """
-    # NVRTC searches the including file's folder, the source's folder and then the given ones. Real paths
-    # end what includes itself by ever longer ones.
+    # NVRTC searches the including file's folder, the source's folder, and then the given folders. With real paths, the
+    # scan ends even if a file includes itself by ever longer paths.
     source_folder = os.path.realpath(folder)
     searched = (source_folder, *map(os.path.realpath, include))
     definitions = "\n".join(f"#define {option}" for option in options).encode("utf-8", "surrogateescape")
@@ -200,7 +199,7 @@ def scan(
     follow()
     names = tuple(sorted(external))
     if not certain:
-        # The list stays incomplete; what macros name is looked at because of what would hang the compiler.
+        # The list stays incomplete. Files that macros may name are checked only because some would hang the compiler.
         pending += in_macros
         follow()
     return Inclusions(tuple(sorted(files.items())), names, certain)
@@ -227,7 +226,7 @@ def _names_in(text: bytes) -> _Names:
         for asking, quoted, angled in _ASKED.findall(condition):
             asked += bool(asking)
             included.append(quoted or angled)
-    # Asked for elsewhere, it is in a macro, and may look in the folder of another file.
+    # Any other __has_include is in a macro, and may search the folder of another file.
     certain = certain and asked == unknown.count(_ASKING)
     in_macros = [
         quoted or angled or word
@@ -238,7 +237,7 @@ def _names_in(text: bytes) -> _Names:
 
 
 def _content(call: str, path: str) -> bytes | None:
-    """Return what the compiler would read at a path; None where it finds nothing."""
+    """Return the content that the compiler would read at a path, or None if it finds no file."""
     if "\0" in path:
         return None
     try:

@@ -1,1 +1,1 @@
-"""Device time: samples of it, the streams and kernels that they need, and the ceilings of a device."""
+"""Device time: its samples, the streams and kernels that they need, and the ceilings of a device."""

@@ -1,8 +1,7 @@
-"""A batch of calls as one graph, which the device runs without anything more from the host.
+"""A batch of calls as one graph, which the device runs without further action of the host.
 
-Between two launches in a stream lies a time that differs by 0.13 us on an H200, as the stream is of one kind or another
-(`fast_streams`): nothing for a kernel of 50 us, several percent of one of 3 us. Between the kernels of a graph it does
-not.
+The gap between two launches in a stream depends on the stream, by 0.13 us on an H200 (see `fast_streams`). That is
+negligible for a kernel of 50 us, but several percent of one of 3 us. The gap between kernels of a graph does not vary.
 """
 
 from __future__ import annotations
@@ -14,10 +13,11 @@ from ...streams.stream import Stream
 
 
 def capture_calls(works: Iterator[Callable[[], object]], calls: int, stream: Stream) -> ExecutableGraph | None:
-    """Return a graph of so many calls, ready to be launched; None where they cannot be captured in the stream.
+    """Return a graph of `calls` calls, ready to be launched, or None if they cannot be captured in the stream.
 
-    That is so in the legacy default stream, of work that synchronises, allocates or copies pageable memory, and of work
-    that is queued elsewhere. Work queued in other streams besides this one goes unnoticed: it is not in the graph.
+    The legacy default stream cannot be captured, nor can work that synchronises, allocates, copies pageable memory or
+    is queued only elsewhere. Work that is queued in other streams in addition to this one goes unnoticed: it is not in
+    the graph.
     """
     try:
         with stream.capture() as graph:
@@ -28,6 +28,6 @@ def capture_calls(works: Iterator[Callable[[], object]], calls: int, stream: Str
         executable = graph.instantiate()
         executable.upload(stream)
         stream.synchronize()
-    except Exception:  # the work has run before, so what fails is its capture; each library has errors of its own
+    except Exception:  # the work has run before, so its capture has failed; each library raises its own errors
         return None
     return executable

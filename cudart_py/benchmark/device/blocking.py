@@ -1,8 +1,8 @@
-"""A kernel that holds a stream until the host releases it.
+"""A kernel that blocks a stream until the host releases it.
 
-Work that is queued after it starts without waiting for the host, so that events around the work measure
-the work and no launch latency. The kernel gives up by itself after a time-out: what is queued after it
-may make the host wait (a synchronisation, a full queue), and the host would never get to release the kernel.
+Work that is queued behind it starts without waiting for the host, so events around the work measure only the work and
+no launch latency. The kernel gives up after a time-out. Otherwise queuing that makes the host wait (a synchronisation,
+a full queue) would deadlock, since the host could never release the kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...memory.host_memory import pinned_empty
 from ...streams.stream import Stream
 
 SOURCE = Path(__file__).with_name("blocking.cu")
-# Long enough to queue some hundred launches from Python, short enough not to be taken for a hang.
+# In seconds: long enough to queue a few hundred launches from Python, short enough not to look like a hang.
 TIMEOUT = 0.5
 
 
@@ -37,15 +37,15 @@ at_reset(_module.cache_clear)
 
 
 def hold_kernel(device: Device) -> Kernel:
-    """Return the kernel that holds a stream, of blocking.cu."""
+    """Return the kernel in blocking.cu that holds a stream."""
     return _module(device)["hold"]
 
 
 class Blocker:
-    """Hold a stream, and let it go: `hold()`, queue the work, `release()`, wait, and look at `timed_out`.
+    """Holds and releases a stream: call `hold()`, queue the work, call `release()`, wait, and check `timed_out`.
 
-    `timeout` is in seconds. The driver must be one whose kernels and host see each other's writes (the
-    capability `concurrent_host`).
+    `timeout` is in seconds. A running kernel and the host must see each other's writes (the capability
+    `concurrent_host`).
     """
 
     def __init__(self, stream: Stream, timeout: float = TIMEOUT) -> None:
@@ -56,15 +56,15 @@ class Blocker:
         self._launch: Launch = hold_kernel(stream.device)[1, 1, 0, stream]
 
     def hold(self) -> None:
-        """Hold the stream's later work from here on, until `release()` or the time-out."""
+        """Hold the work that is queued in the stream from now on, until `release()` or the time-out."""
         self._ticket = (self._ticket + 1) % 2**32
         self._launch(self._state, self._ticket, self._nanoseconds)
 
     def release(self) -> None:
-        """Let go. A second call does nothing."""
+        """Release the stream. A second call does nothing."""
         self._state[0] = self._ticket
 
     @property
     def timed_out(self) -> bool:
-        """Whether the last hold ended by its time-out; known when the work after it is done."""
+        """Whether the last hold ended by its time-out; valid once the work behind it is complete."""
         return bool(self._state[1] == self._ticket)

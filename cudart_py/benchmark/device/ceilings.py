@@ -36,13 +36,13 @@ SOURCE = Path(__file__).with_name("ceilings.cu")
 _WORD = 16
 _BLOCKS = (256, 512)
 _LOADS = (4, 8, 16)
-# Blocks for each multiprocessor; 0 for one block for each tile.
+# Blocks per multiprocessor; 0 means one block per tile.
 _RESIDENT = (0, 4, 8)
-# Large beside the caches and beside what starting and ending a kernel takes.
+# Large compared with the caches, and long to copy compared with a kernel's start and end.
 _BUFFER_BYTES = 4 << 30
 _CHAINS, _STEPS = 8, 16
 _ARITHMETIC_BLOCK, _ARITHMETIC_BLOCKS_PER_SM, _ARITHMETIC_ROUNDS = 256, 8, 2048
-# A try takes some milliseconds for each way; the clocks are up from the first.
+# A trial takes some milliseconds per implementation; the first one has raised the clocks.
 _TRY = MeasureOptions(precision=0.002, min_samples=5, min_seconds=0.02, max_seconds=0.1, warm_up_seconds=0.02)
 _FINAL = MeasureOptions(precision=0.0005, min_samples=10, min_seconds=0.1, max_seconds=0.5, warm_up_seconds=0.02)
 
@@ -90,7 +90,7 @@ def measured_ceiling(device: Device, kind: Kind) -> float:
             return _peak(*_arithmetic(device, kind))
         buffers = 2 if kind == "copy" else 1
         nbytes = _buffer_bytes(device.memory_info.free // (2 * buffers))
-        # A pool of its own gives the memory back; the device's would keep it.
+        # A separate pool gives the memory back; the device's pool would keep it.
         with MemoryPool(device, release_threshold=0) as pool:
             arrays = [empty(nbytes // 4, np.uint32, pool=pool) for _ in range(buffers)]
             try:
@@ -104,25 +104,25 @@ def measured_ceiling(device: Device, kind: Kind) -> float:
 
 
 def _buffer_bytes(limit: int) -> int:
-    """Return the size of a buffer: a multiple of every tile."""
+    """Return the size of a buffer in bytes: a multiple of every tile, at most `limit` unless that is below one tile."""
     tile = max(_BLOCKS) * max(_LOADS) * _WORD
     return max(tile, min(_BUFFER_BYTES, limit) // tile * tile)
 
 
 def _peak(ways: Iterator[_Way], amount: float) -> float:
-    """Try each way shortly, then measure the best one properly."""
+    """Try each implementation briefly, then measure the best one properly; return its rate."""
     best = min(ways, key=lambda way: _seconds(way, _TRY))
     return amount / _seconds(best, _FINAL)
 
 
 def _seconds(way: _Way, options: MeasureOptions) -> float:
-    """Return the median time of one call, with the cache as the call before has left it."""
+    """Return the median time of one call in seconds; the previous call determines the contents of the cache."""
     taken = take((way,), legacy_default, Plan(flush_l2=False, batch=1, graph=False), options, ClockGuard())
     return statistics.median(taken.samples.seconds)
 
 
 def _memory_ways(device: Device, kind: str, arrays: list[DeviceArray]) -> Iterator[_Way]:
-    """Make the launches that copy, read or write the arrays, and the driver's own way."""
+    """Yield the implementations that copy, read or write the arrays: the driver's own call and kernel launches."""
     first, words = arrays[0], arrays[0].nbytes // _WORD
     module = _memory_module(kind)
     if kind == "copy":
@@ -145,7 +145,7 @@ def _memory_module(kind: str) -> Module:
 
 
 def _arithmetic(device: Device, kind: str) -> tuple[Iterator[_Way], float]:
-    """Make the launch of multiply-adds, and count its operations."""
+    """Return the launch of multiply-adds and the number of its operations."""
     number, dtype = {"fp32": ("float", np.float32), "fp64": ("double", np.float64)}[kind]
     name = f"multiply_add<{number}, {_CHAINS}, {_STEPS}>"
     kernel = compile(SOURCE, names=[name])[name]

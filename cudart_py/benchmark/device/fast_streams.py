@@ -1,9 +1,9 @@
-"""Streams whose launches take the device the least time.
+"""Streams with the smallest gap between launches.
 
-The gap between two launches in a stream depends on the stream. On an H200 the streams of a process are of two kinds, in
-groups of about twenty in order of creation: in one, a launch takes 0.13 us longer. The slow groups differ from process
-to process, as if at random, so a measurement in one stream is 4 % off for a kernel of 3 us as often as not. An empty
-kernel tells the kinds apart.
+The gap between two launches in a stream depends on the stream. On an H200 the streams of a process are of two kinds,
+which alternate irregularly in groups of about twenty in order of creation. In slow streams a launch takes 0.13 us
+longer. Which groups are slow varies from process to process, as if at random. So a measurement of a 3 us kernel in one
+stream is off by 4 % as often as not. An empty kernel tells the kinds apart.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ...streams.stream import Stream
 
 SOURCE = Path(__file__).with_name("nothing.cu")
 
-# So many streams, which are some groups of them, are made at a time, until both kinds have been seen and enough streams
-# are fast; on devices that have one kind only, and with bad luck, until there are MOST.
+# Streams are created this many at a time, which is several groups, until both kinds have been seen and enough streams
+# are fast. On devices with only one kind, or with bad luck, there will be MOST streams.
 _AT_A_TIME = 64
 MOST = 256
-# The mean times of an empty kernel in the two kinds differ by 7 to 11 %. Streams of one kind, split in two, by 3 %.
+# The two kinds differ by 7 to 11 % in the mean time of an empty kernel. Two halves of one kind differ by 3 %.
 _APART = 0.055
-# No kind takes more than so many times as long as the fastest stream. A longer time was disturbed, and must not seem to
-# be a kind of its own.
+# No kind is slower than the fastest stream by more than this factor. A longer time was disturbed, and must not look
+# like a kind of its own.
 _LONGEST = 1.25
 
 
@@ -48,9 +48,9 @@ at_reset(_module.cache_clear)
 def fast_streams(
     device: Device, count: int, seconds: Callable[[Callable[[], object], Stream], float]
 ) -> Iterator[list[Stream]]:
-    """Yield up to `count` new streams of a device whose launches are fast; the end of the block closes all.
+    """Yield up to `count` new fast streams of a device; the end of the block closes all streams.
 
-    There are fewer where fewer of MOST streams are fast. `seconds(launch, stream)` measures a launch in its stream.
+    There are fewer if fewer of MOST streams are fast. `seconds(launch, stream)` measures a launch in its stream.
     """
     with activated(device), contextlib.ExitStack() as stack:
         nothing = _module(device)["nothing"]
@@ -66,14 +66,14 @@ def fast_streams(
             if (count <= len(fast) < len(streams)) or len(streams) >= MOST:
                 break
         given = min(count, len(fast))
-        # Taken from all groups alike.
+        # The chosen streams are spread evenly over the groups.
         yield [fast[number * len(fast) // given] for number in range(given)]
 
 
 def slowest_of_the_fast(times: Sequence[float]) -> float:
-    """Return the longest time of the faster kind; of all, where there is one kind only.
+    """Return the longest time of the faster kind, or of all times if there is only one kind.
 
-    The times are split in two so that the least variance is left within the parts (Otsu's method).
+    The times are split in two with the least variance within the parts (Otsu's method).
     """
     ordered = np.sort(np.asarray(times, np.float64))
     usual = np.minimum(ordered, _LONGEST * ordered[0])

@@ -1,4 +1,4 @@
-"""Samples of the device's time, of one stream or of many."""
+"""Samples of device time, in one stream or in many."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from .blocking import Blocker
 from .fast_streams import fast_streams
 from .timing import DeviceTimer, Work
 
-# Work for each stream that it is measured in.
+# Work that takes the stream that it is measured in.
 StreamWork = Callable[[Stream], object]
 
-# A hundred launches of an empty kernel tell the fast streams from the slow ones.
+# A hundred launches of an empty kernel are enough to tell fast streams from slow ones.
 _EMPTY_BATCH = 100
 _EMPTY_KERNEL = MeasureOptions(min_samples=3, min_seconds=0, max_seconds=0, warm_up_seconds=0)
 
 
 @functools.cache
 def _capabilities() -> frozenset[str]:
-    """Return the driver's capabilities, asked for once, since the answer takes a search for the libraries."""
+    """Return the driver's capabilities, cached because finding them includes a search for the libraries."""
     return capabilities()
 
 
 def has_capability(capability: str) -> bool:
-    """Return whether the driver has a capability, without asking it again."""
+    """Return whether the driver has a capability, from the cache."""
     return capability in _capabilities()
 
 
 class Plan(NamedTuple):
-    """The plan of each sample: whether L2 is overwritten first, the number of calls, and whether they are a graph."""
+    """The plan of each sample: whether to overwrite L2 first, the number of calls, and whether to make them a graph."""
 
     flush_l2: bool
     batch: int | None
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The samples, and how they were taken, in the words of `Measurement`."""
+    """The samples, and the conditions that they were taken under, as in `Measurement`."""
 
     samples: Samples
     batch: int
@@ -56,7 +56,7 @@ class Taken(NamedTuple):
 
 
 def take(works: Sequence[Work], stream: Stream, plan: Plan, options: MeasureOptions, guard: ClockGuard) -> Taken:
-    """Take the samples of one stream, whose device is current."""
+    """Take the samples in one stream, whose device must be current."""
     timer = DeviceTimer(
         works,
         stream,
@@ -82,13 +82,13 @@ def take(works: Sequence[Work], stream: Stream, plan: Plan, options: MeasureOpti
 def take_in_each(
     work: StreamWork, count: int, device: Device, plan: Plan, options: MeasureOptions, guard: ClockGuard
 ) -> Taken:
-    """Take a sample in each of the streams, out of `count` or more, whose launches are fast.
+    """Take a sample in each of up to `count` fast streams.
 
-    `guard` judges all samples by one highest clock.
+    `guard` compares all samples with the same highest clock.
     """
-    device.synchronize()  # what the work needs may have been queued in any stream
+    device.synchronize()  # the work may depend on work queued in any stream
     with Stream(non_blocking=True) as one:
-        # A mistake in the work shows before so many streams are made, and the device is warm then.
+        # This exposes mistakes in the work before many streams are created, and warms up the device.
         first = take((functools.partial(work, one),), one, plan, replace(options, min_seconds=0, max_seconds=0), guard)
 
     def seconds(launch: Work, stream: Stream) -> float:

@@ -1,4 +1,4 @@
-"""One sample of device time: events around the work, after a blocking kernel, with L2 in a known state."""
+"""One sample of device time: events around the work, behind a blocking kernel, with L2 in a known state."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .blocking import Blocker
 
 Work = Callable[[], object]
 
-# Shorter work is measured in batches, since the events' own time would be a large part of a single call's.
+# Shorter work is measured in batches, since the events' own time would be a large part of that of a single call.
 SHORT = 50e-6
-# A batch takes about so long, and its calls share the events' own time.
+# The approximate duration of a batch, whose calls share the events' own time.
 BATCH_SECONDS = 1e-3
-# A stream's queue holds about a thousand launches; when it is full the host waits, and never
-# releases the stream that the blocking kernel holds.
+# A stream's queue holds about a thousand launches. When it is full, the host waits, and cannot release the blocking
+# kernel that holds the stream.
 QUEUED_LAUNCHES = 500
-# No driver queues a launch faster, so the host time of a call limits how many launches it has made.
+# No driver queues a launch faster, so the host time of a call limits the number of launches in it.
 LAUNCH_SECONDS = 2e-6
-# The L2 cache is flushed by writing more than it holds.
+# The L2 cache is flushed by writing this many times its size.
 FLUSH_FACTOR = 2
 
 
 class Trial(NamedTuple):
-    """One try: the device's and the host's seconds for all its calls, and whether the blocking kernel timed out."""
+    """One try: device and host seconds of all its calls, the clock, and whether the blocking kernel timed out."""
 
     seconds: float
     host_seconds: float
@@ -45,11 +45,11 @@ class Trial(NamedTuple):
 
 
 class DeviceTimer:
-    """Time calls of `works`, which take turns, on a stream. The current device is the stream's.
+    """Times calls of `works`, which take turns, in a stream, whose device must be current.
 
     `flush`: overwrite the L2 cache before each sample, unless it is a batch. `clock` reads the device's clock.
-    A sample does not count if its blocking kernel timed out: the batch is halved, and work that
-    cannot be queued at once, since it waits for the device itself, is measured without blocking.
+    A sample does not count if its blocking kernel timed out: the batch is halved. A single call that times out waits
+    for the device itself, and is measured without blocking.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class DeviceTimer:
 
     @property
     def blocked(self) -> bool:
-        """Whether samples are taken after the blocking kernel."""
+        """Whether samples are taken behind the blocking kernel."""
         return self._blocker is not None
 
     @property
@@ -90,9 +90,9 @@ class DeviceTimer:
         return self._l2 is not None and self.batch == 1
 
     def warm_up(self, options: MeasureOptions, now: Callable[[], float] = time.perf_counter) -> None:
-        """Run everything once as it is, so that code is loaded and errors show, then until the clocks are up.
+        """Call each work once, which loads code and exposes errors, then take samples until the clocks are up.
 
-        Then find out what two events cost by themselves.
+        Finally measure the time between two events without work.
         """
         begin = now()
         for _ in range(self._count):
@@ -104,12 +104,12 @@ class DeviceTimer:
         self.overhead = statistics.median(self.try_calls(0).seconds for _ in range(9))
 
     def _check_blocking(self) -> None:
-        """Do without the blocking kernel where launches wait for their kernels, as under some tools."""
+        """Do without the blocking kernel if launches wait for their kernels, as under some tools."""
         if self._blocker is not None and self.try_calls(0).timed_out:
             self._blocker = None
 
     def plan_batch(self) -> None:
-        """Choose the batch from a few trials: one call at a time unless it is short."""
+        """Choose the batch size from a few trials: 1 unless a call is short."""
         trials = [self._settled()]
         if trials[0].seconds >= 2 * SHORT:
             return
@@ -123,17 +123,17 @@ class DeviceTimer:
         self.batch = max(1, min(wanted, QUEUED_LAUNCHES // launches))
 
     def capture_batch(self) -> None:
-        """Make a graph of the batch where its calls can be captured; a single call stays as it is."""
+        """Make a graph of the batch if its calls can be captured; a single call stays as it is."""
         if self.batch > 1:
             self._graph = capture_calls(self._turns, self.batch, self.stream)
 
     def sample(self) -> Sample:
-        """Take one sample: the seconds of one call."""
+        """Take one sample: the mean seconds per call, without the events' own time."""
         trial = self._settled()
         return Sample(max(trial.seconds - self.overhead, 0.0) / self.batch, trial.clock)
 
     def _settled(self) -> Trial:
-        """Try until the blocking kernel holds as long as it has to."""
+        """Try until the blocking kernel does not time out, with smaller batches and finally without the kernel."""
         while True:
             trial = self.try_calls(self.batch)
             if not trial.timed_out:
@@ -144,7 +144,7 @@ class DeviceTimer:
                 self._blocker = None
 
     def try_calls(self, calls: int) -> Trial:
-        """Queue so many calls between two events, let them run and wait for them."""
+        """Queue `calls` calls between two events, let them run and wait for them."""
         if self.flushes and self._l2 is not None:
             memset(self._l2, 0, stream=self.stream)
         blocker = self._blocker
@@ -163,14 +163,14 @@ class DeviceTimer:
         finally:
             if blocker is not None:
                 blocker.release()
-        # Read while the device works, since an idle one may lower its clocks.
+        # Read while the device works, since an idle device may lower its clocks.
         clock = self._clock()
         self._end.synchronize()
         seconds = (self._end - self._start) / 1e3
         return Trial(seconds, host_seconds, clock, blocker is not None and blocker.timed_out)
 
     def close(self) -> None:
-        """Give back what the timer holds."""
+        """Release the events, the graph and the buffer that the timer holds."""
         self._start.close()
         self._end.close()
         if self._graph is not None:

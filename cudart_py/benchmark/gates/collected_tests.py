@@ -1,4 +1,4 @@
-"""The tests that pytest has collected, to tell a benchmark that is gone from one that was not asked for."""
+"""The tests that pytest has collected, to tell a benchmark that is gone from one that was not selected."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 
 
 class CollectedTests:
-    """The tests that pytest found before any was left out, by `-k` for example, and the files that it found them in."""
+    """The tests that pytest found before deselecting any, for example by `-k`, and the files that it found them in."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._root = config.rootpath
         folder = config.invocation_params.dir
-        # Of a file that is followed by a test's name only that test is collected.
+        # From a file that is given as FILE::TEST, only that test is collected.
         self._in_part = {
             (folder / argument.partition("::")[0]).resolve() for argument in config.args if "::" in argument
         }
@@ -22,13 +22,13 @@ class CollectedTests:
         self._files: set[Path] = set()
 
     def add(self, items: Iterable[pytest.Item]) -> None:
-        """Note tests that were found."""
+        """Record collected tests."""
         for item in items:
             self._names.add(item.nodeid)
             self._files.add(self._file(item.nodeid))
 
     def lacks(self, name: str) -> bool:
-        """Return whether a test of this full name is gone: it is not in its file, or the file is not there."""
+        """Return whether a test of this full name is gone: it is no longer in its file, or the file is gone."""
         file = self._file(name)
         if name in self._names or file in self._in_part:
             return False

@@ -1,20 +1,20 @@
-"""Counters of benchmarks compared with those of a stored run, so that a change for the worse fails without a GPU.
+"""Comparison of benchmarks' counters with those of a stored run, which finds regressions without a GPU.
 
 A figure is a sum over all launches of a benchmark, or a ratio of two sums:
 
-| figure | what it is | worse |
+| figure | meaning | worse |
 |---|---|---|
-| `instructions` | instructions that warps execute | more |
-| `requests` | loads and stores of global memory by warps | more |
-| `sectors` | the 32-byte sectors of global memory that these touch | more |
-| `local` | the sectors of local memory that loads and stores touch | more |
-| `wavefronts` | passes of shared memory that its loads, stores and atomics take | more |
-| `conflicts` | the passes that bank conflicts add, and the turns that atomics at one word take | more |
-| `lanes` | active threads of an instruction, of 32 | fewer |
+| `instructions` | warp instructions executed | more |
+| `requests` | warp-level loads and stores of global memory | more |
+| `sectors` | 32-byte sectors of global memory that these requests touch | more |
+| `local` | sectors of local memory that loads and stores touch | more |
+| `wavefronts` | wavefronts of loads, stores and atomics of shared memory | more |
+| `conflicts` | extra wavefronts due to bank conflicts, and serialized atomics on one word | more |
+| `lanes` | average active lanes per instruction, out of 32 | fewer |
 
 Every other metric of `cuda.profile()` is a figure by its full name: a sum, or for a ratio the highest of all launches,
-and more of it is worse. The exceptions are bytes used of each sector and active lanes, of which less is worse, and the
-lowest of all launches counts.
+and more of it is worse. The exceptions are the bytes used per sector and the active lanes. Less of these is worse, and
+the lowest of all launches counts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..table import aligned
 
 Launches = Sequence[Mapping[str, Any]]
 
-# Sums of the metrics whose names begin and end so.
+# Figures that are sums of all metrics whose names match.
 _SUMS = {
     "instructions": r"smsp__inst_executed\.sum",
     "requests": r"l1tex__t_requests_pipe_lsu_mem_global_op_.*",
@@ -60,9 +60,9 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """A figure of one benchmark that differs from the stored run's.
+    """A figure of one benchmark that differs from the stored run.
 
-    A benchmark that only one of the runs has has no figure, and `only` is "new", "not run" or "gone".
+    If only one of the runs has the benchmark, the figure is empty, and `only` is "new", "not run" or "gone".
     """
 
     benchmark: str
@@ -87,7 +87,7 @@ def read_limit(text: str) -> Limit:
 
 
 def figures(launches: Launches, more: Iterable[str] = ()) -> dict[str, float]:
-    """Return the figures of a benchmark's launches: those of the table, and metrics by their full names."""
+    """Return the figures of a benchmark's launches: those of the table, and the metrics `more` by their full names."""
     found: dict[str, float] = {}
     for name, pattern in _SUMS.items():
         values = [launch[metric] for launch in launches for metric in launch if re.fullmatch(pattern, metric)]
@@ -110,10 +110,10 @@ def changes(
     limits: Sequence[Limit] = (),
     gone: Collection[str] = (),
 ) -> list[Change]:
-    """Compare two runs, each the launches of its benchmarks by their full names; return what differs.
+    """Compare two runs, each a mapping from benchmarks' full names to their launches; return the differences.
 
-    A benchmark that only one of the runs has is one change without a figure. It fails where there are limits and it is
-    among those that are `gone`, renamed or deleted: nothing would be compared with what is stored of it.
+    A benchmark that only one of the runs has is one change without a figure. It fails if there are limits and the
+    benchmark is among those that are `gone`, renamed or deleted, since nothing is compared with its stored figures.
     """
     more = tuple(limit.figure for limit in limits if limit.figure not in FIGURES)
     found = []
@@ -135,7 +135,7 @@ def changes(
 
 
 def table(found: Sequence[Change]) -> list[str]:
-    """Return the lines of a table of changes, with what failed marked."""
+    """Return the lines of a table of changes, in which failures are marked."""
     rows = [("benchmark", "figure", "before", "now", "change", ""), *map(_row, found)]
     return list(aligned(rows, left=2))
 
@@ -149,7 +149,7 @@ def other_compiler(before: str, now: str) -> str:
 
 
 def verdict(found: Sequence[Change], limits: Sequence[Limit]) -> list[str]:
-    """Return lines that name the limits exceeded and say how to accept the changes; none where nothing failed."""
+    """Return lines that name the exceeded limits and say how to accept the changes; none if nothing failed."""
     worse = [change for change in found if change.failed and change.figure]
     gone = [change.benchmark for change in found if change.failed and not change.figure]
     lines = []
@@ -173,7 +173,7 @@ def verdict(found: Sequence[Change], limits: Sequence[Limit]) -> list[str]:
 
 
 def _without_folder(benchmark: str) -> str:
-    """Return a benchmark's name without the folder of its file, which depends on where pytest runs."""
+    """Return a benchmark's name without its file's folder, which depends on the directory that pytest runs in."""
     file, separator, test = benchmark.partition("::")
     return file.rpartition("/")[2] + separator + test
 

@@ -1,4 +1,4 @@
-"""The command `cudart-py gate`: run benchmarks beside a recorded baseline, and fail where one became slower."""
+"""The command `cudart-py gate`: run benchmarks, compare them with a recorded baseline, fail if one became slower."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from typing import Any
 from .machine import gpu_info
 from .time_gate import Json, Verdict, baseline_text, compare, differences, merge, refusal, slowdown_of_peers, table
 
-# Returns the next run, of the named benchmarks alone where there are names; None where there are no more.
+# Returns the next run, only of the named benchmarks if names are given, or None if there are no more runs.
 Take = Callable[..., Json | None]
-# A benchmark that seems slower is measured again until so many of these runs agree.
+# A benchmark that seems slower is measured again until this many of the further runs agree.
 AGREE = 2
 SLOWER, REFUSED = 1, 2
-# If a quarter of the peers takes so many times as long as in the baseline, a slower benchmark says nothing.
+# If a quarter of the peers is slower than in the baseline by at least this factor, a slower benchmark proves nothing.
 BUSY = 1.25
-# With this status pytest says that tests failed, and with others that it could not run them.
+# The status with which pytest reports failed tests; other statuses mean that it could not run them.
 TESTS_FAILED = 1
 PLUGIN = "cudart_py.benchmark.pytest_plugin"
 COUNTS = "counts of the simulator are compared by pytest, with --benchmark-compare and --counters-compare-fail"
@@ -69,14 +69,14 @@ def add_command(commands: Any) -> None:
 
 
 def _count(text: str) -> int:
-    """Read how many runs there are to be."""
+    """Parse a number of runs, at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not 1 or more")
     return int(text)
 
 
 def _percentage(text: str) -> float:
-    """Read a limit. With one that is not a number nothing would ever be slower."""
+    """Parse a limit in percent; reject NaN and infinity, with which nothing would ever be slower."""
     try:
         value = float(text)
     except ValueError:
@@ -87,7 +87,7 @@ def _percentage(text: str) -> float:
 
 
 def gate(options: argparse.Namespace) -> int:
-    """Record or compare, print what was found, and return the exit status."""
+    """Record or compare, print the result, and return the exit status."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             shown = None if options.record else options.baseline
@@ -99,7 +99,7 @@ def gate(options: argparse.Namespace) -> int:
 
 
 class _GateError(Exception):
-    """The reason why there is nothing to compare or to record."""
+    """The reason why nothing can be compared or recorded."""
 
     def __init__(self, message: str, status: int = REFUSED) -> None:
         super().__init__(message)
@@ -122,7 +122,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _stored(paths: Sequence[Path]) -> Take:
-    """Take one stored run after the other."""
+    """Return a function that takes one stored run after another."""
     left = iter(paths)
 
     def take(names: Sequence[str] = ()) -> Json | None:
@@ -138,10 +138,10 @@ def _stored(paths: Sequence[Path]) -> Take:
 
 
 def _measured(arguments: Sequence[str], folder: Path, shown: Path | None) -> Take:
-    """Take runs by pytest, each in a process of its own; a run of some benchmarks alone is silent unless it fails.
+    """Return a function that runs pytest in a new process; a run of named benchmarks is silent unless it fails.
 
-    `shown` is what pytest-benchmark's own table has beside the first run. Raises _GateError where pytest-benchmark is
-    not installed.
+    `shown` is the run that pytest-benchmark's own table compares the first run with. Raises _GateError if
+    pytest-benchmark is not installed.
     """
     if find_spec("pytest_benchmark") is None:
         raise _GateError("benchmarks need pytest-benchmark, which is not installed: pip install pytest-benchmark")
@@ -156,7 +156,7 @@ def _measured(arguments: Sequence[str], folder: Path, shown: Path | None) -> Tak
             chosen.write_text("\n".join(names), encoding="utf-8")
             command += [f"--benchmark-select={chosen}"]
         elif shown is not None:
-            # A processor's clock alone makes it another machine to pytest-benchmark, which warns of that.
+            # pytest-benchmark warns about another machine even if only the processor's clock differs.
             command += [f"--benchmark-compare={shown}", "-W", "ignore:Benchmark machine_info is different"]
         done = subprocess.run(command, capture_output=bool(names), text=True, check=False)
         if done.returncode:
@@ -171,7 +171,7 @@ def _measured(arguments: Sequence[str], folder: Path, shown: Path | None) -> Tak
 
 
 def _plugin() -> list[str]:
-    """Return the option that loads the plugin, where no installed distribution does."""
+    """Return the options that load the plugin, if no installed distribution does."""
     loaded = {point.value for point in entry_points(group="pytest11")}
     return [] if PLUGIN in loaded else ["-p", PLUGIN]
 
@@ -179,7 +179,7 @@ def _plugin() -> list[str]:
 def _record(options: argparse.Namespace, take: Take) -> int:
     path: Path = options.baseline
     if not path.absolute().parent.is_dir():
-        # Said before minutes are spent on what could not be written.
+        # Checked before minutes are spent on a baseline that could not be written.
         raise _GateError(f"there is no folder {path.parent}")
     known: list[Json] = [_read(path)] if options.add else []
     runs: list[Json] = []
@@ -195,7 +195,7 @@ def _record(options: argparse.Namespace, take: Take) -> int:
 
 
 def _refuse(baseline: Json, run: Json) -> None:
-    """Raise the reason why a run cannot be compared with the baseline."""
+    """Raise _GateError if a run cannot be compared with the baseline."""
     problem = refusal(baseline, run)
     if problem is None and not run["benchmarks"]:
         problem = NOTHING_TIMED
@@ -207,10 +207,10 @@ def _compare(options: argparse.Namespace, take: Take) -> int:
     baseline, limit = _read(options.baseline), options.limit / 100
     gpu = gpu_info()
     if not options.stored and len(set(gpu.get("devices", ()))) <= 1:
-        # Benchmarks that cannot be compared need not be measured.
+        # Fail before measuring benchmarks that cannot be compared.
         _early(baseline, gpu)
     run = take()
-    assert run is not None  # the first one is always there
+    assert run is not None  # there is always a first run
     _refuse(baseline, run)
     first = compare(baseline, run, limit)
     if not first:
@@ -249,7 +249,7 @@ def _early(baseline: Json, gpu: dict[str, Any]) -> None:
 
 
 def _vote(baseline: Json, first: Sequence[Verdict], take: Take, limit: float) -> dict[str, list[Verdict]]:
-    """Run again what seems slower, until enough runs of each agree; return what each of them found."""
+    """Run benchmarks that seem slower again, until enough runs of each agree; return the verdicts of each."""
     votes: dict[str, list[Verdict]] = {one.benchmark: [] for one in first if one.slower}
     for _ in range(2 * AGREE - 1):
         names = [name for name, found in votes.items() if not _agreed(found)]
@@ -271,7 +271,10 @@ def _agreed(found: Sequence[Verdict]) -> bool:
 
 
 def _judge(first: Verdict, votes: Sequence[Verdict] | None) -> tuple[Verdict, str]:
-    """Return a verdict by the runs after the first one, which only chose it, and the word for it."""
+    """Return the final verdict on a benchmark and its word in the table.
+
+    The votes of further runs decide. The first run only selects the benchmarks to run again.
+    """
     if votes is None:
         return first, "faster" if first.faster else ""
     if not votes:

@@ -1,4 +1,4 @@
-"""The conditions of a benchmark's times besides the host: the GPUs, their driver, and versions."""
+"""The conditions of a benchmark's times other than the host: the GPUs, their driver, and versions of packages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ...errors import NotSupportedError, NvrtcError
 
 _NVRTC = "nvidia-cuda-nvrtc"
 
-# The last ones are those that this one is often measured beside.
+# The last ones are packages that this one is often compared with.
 _DISTRIBUTIONS = ("cuda-bindings", _NVRTC, "numpy", "nvmath-python", "cuda-core", "cupy-cuda13x", "torch")
 
 
 def gpu_info() -> dict[str, Any]:
-    """Return what a benchmark's times depend on beside the host; empty on a machine without NVML."""
+    """Return the conditions of a benchmark's times other than the host; empty on a machine without NVML."""
     try:
         bindings = nvml()
     except NotSupportedError:
@@ -30,18 +30,18 @@ def gpu_info() -> dict[str, Any]:
             "cuda_driver": f"{cuda // 1000}.{cuda % 1000 // 10}",
             **_versions(),
         }
-    except bindings.NvmlError:  # no right to ask
+    except bindings.NvmlError:  # no permission to query
         return {}
 
 
 def nvrtc_version() -> str:
-    """Return the version of NVRTC, with all its digits where its wheel is installed; empty without any NVRTC."""
+    """Return the version of NVRTC, with all its digits if its wheel is installed; empty without NVRTC."""
     try:
         return version(_NVRTC)
-    except PackageNotFoundError:  # a toolkit's serves
+    except PackageNotFoundError:  # NVRTC may come from a toolkit
         try:
             return ".".join(map(str, library_version()))
-        except NvrtcError:  # the kernels came from the cache
+        except NvrtcError:  # there is no NVRTC, and the kernels came from the cache
             return ""
 
 
@@ -50,6 +50,6 @@ def _versions() -> dict[str, str]:
     for name in _DISTRIBUTIONS:
         try:
             found[name] = version(name)
-        except PackageNotFoundError:  # a toolkit's NVRTC serves, and others' libraries are optional
+        except PackageNotFoundError:  # NVRTC may come from a toolkit, and the other packages are optional
             continue
     return found

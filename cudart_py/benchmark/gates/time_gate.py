@@ -1,12 +1,12 @@
-"""Stored runs of pytest-benchmark compared, so that a benchmark that became slower is told from noise.
+"""Comparison of stored runs of pytest-benchmark, which tells slower benchmarks from noise.
 
-A benchmark has one figure: the ratio of its time to a peer's in the same run, where both runs have one
-(`gpu_benchmark(fn, beside=...)`), and else its median time. It may ask for the time in any case, since its peer's time
-varies more than its own (`gpu_benchmark.extra_info["gate"] = "time"`). A baseline may hold several runs, each of
-another process or machine: its figure is their median. The differences between them are noise, and so is the
-uncertainty of the median that one run's samples show. Few runs may agree by chance, so that the noise is at least the
-median of that of its group of benchmarks. A benchmark is slower where its figure exceeds the baseline's by more than
-the limit and by more than three times the noise.
+A benchmark has one figure. It is the ratio of its time to a peer's in the same run if both runs have a peer
+(`gpu_benchmark(fn, beside=...)`), and otherwise its median time. A benchmark whose peer varies more than itself can
+always use its time (`gpu_benchmark.extra_info["gate"] = "time"`). A baseline may hold several runs, each from another
+process or machine; its figure is their median. The noise is the largest deviation of these runs, or the uncertainty of
+the median within one run if that is larger. Few runs may agree by chance, so the noise is at least the median noise of
+the benchmark's group. A benchmark is slower if its figure exceeds the baseline's by more than the limit and by more
+than three times the noise.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from ..table import aligned
 
 Json = Mapping[str, Any]
 SECONDS = "seconds"
-# The number of times the noise by which a figure may differ from the baseline: with twice the noise of three runs, one
-# of some eighty calls' host times was called slower in most runs of unchanged code.
+# A figure may differ from the baseline by this multiple of the noise. With 2 and a baseline of three runs, one of some
+# eighty host times was called slower in most runs of unchanged code.
 _NOISE_TIMES = 3
-# Fewer peers have no quarter.
+# With fewer peers, the slowest quarter is not defined.
 _FEWEST_PEERS = 4
 # The parts of a benchmark's record that a baseline keeps besides its figures.
 _KEPT = (
     *("device", "GB/s", "TFLOP/s", "of ceiling", "ceiling", "batch", "cache", "captured", "clock_mhz", "beside"),
     "gate",
 )
-# The parts of pytest-benchmark's statistics that it leaves out: the samples, and those that no table shows.
+# The parts of pytest-benchmark's statistics that a baseline leaves out: the samples, and values that no table shows.
 _DROPPED = ("data", "total", "ld15iqr", "hd15iqr", "iqr_outliers", "stddev_outliers")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One benchmark beside the baseline: `figure` is "seconds" or the peer whose ratio is compared."""
+    """One benchmark compared with the baseline; `figure` is "seconds", or the name of the peer of the ratio."""
 
     benchmark: str
     figure: str
@@ -48,17 +48,17 @@ class Verdict:
 
     @property
     def change(self) -> float:
-        """By how much more time it takes: 0.1 for a tenth."""
+        """The relative increase of the time: 0.1 for 10 percent more."""
         return self.now / self.before - 1
 
     @property
     def slower(self) -> bool:
-        """Whether it takes more time than the limit allows."""
+        """Whether the time has increased by more than the limit."""
         return self.change > self.limit
 
     @property
     def faster(self) -> bool:
-        """Whether it takes less time, by more than the limit."""
+        """Whether the time has decreased by more than the limit."""
         return -self.change > self.limit
 
 
@@ -68,7 +68,7 @@ def benchmarks(run: Json) -> dict[str, Json]:
 
 
 def figures(benchmark: Json) -> dict[str, list[float]]:
-    """Return a benchmark's time and its ratios to its peers, for each run that the record is of."""
+    """Return a benchmark's ratios to its peers and its time, each with one value per recorded run."""
     extra = benchmark["extra_info"]
     if "runs" in extra:
         return dict(extra["runs"])
@@ -77,7 +77,7 @@ def figures(benchmark: Json) -> dict[str, list[float]]:
 
 
 def _compared(recorded: Mapping[str, Any], now: Json) -> str:
-    """Return which figure of a benchmark is compared, of those that its record in the baseline has."""
+    """Return the name of the figure to compare, out of those that the baseline has recorded."""
     if now["extra_info"].get("gate") == "time":
         return SECONDS
     current = figures(now)
@@ -85,7 +85,7 @@ def _compared(recorded: Mapping[str, Any], now: Json) -> str:
 
 
 def noise(benchmark: Json, figure: str, values: Sequence[float]) -> float:
-    """Return how far a figure may be off: by the distance of the runs, and by the samples of the one that is kept."""
+    """Return the relative noise of a figure: the spread between runs or within the kept run, whichever is larger."""
     middle = statistics.median(values)
     between = max(abs(value - middle) for value in values) / middle
     if figure == SECONDS:
@@ -108,7 +108,10 @@ def _usual_noise(baseline: Json) -> dict[str | None, float]:
 
 
 def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
-    """Compare what both have; `limit` is 0.05 for five percent. A benchmark that takes no time at all is left out."""
+    """Compare the benchmarks that both runs have; `limit` is 0.05 for five percent.
+
+    A benchmark with a recorded figure of 0 is left out.
+    """
     before, found = benchmarks(baseline), []
     usual = _usual_noise(baseline)
     for name, now in benchmarks(run).items():
@@ -125,10 +128,10 @@ def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
 
 
 def slowdown_of_peers(baseline: Json, run: Json) -> float | None:
-    """Return the least time of the slowest quarter of the peers, in multiples of their times in the baseline.
+    """Return the upper quartile of the peers' slowdowns, each a multiple of the peer's time in the baseline.
 
-    Peers are code of others, so that no change of what is measured makes them slower: the machine is. None where
-    fewer than four benchmarks have a peer in both runs.
+    Peers are other packages' code, which a change of the measured code does not make slower, so the cause is the
+    machine. None if fewer than four benchmarks have a peer in both runs.
     """
     before, found = benchmarks(baseline), []
     for name, now in benchmarks(run).items():
@@ -146,13 +149,13 @@ def _gpu(run: Json) -> dict[str, Any]:
 
 
 def _model(run: Json) -> str:
-    """Return the GPU that a run measured on, and without such benchmarks the machine's first."""
+    """Return the model of the GPU that a run measured on, or the machine's first GPU if the run names none."""
     measured = (one["extra_info"].get("device") for one in run["benchmarks"])
     return next(filter(None, measured), None) or next(iter(_gpu(run).get("devices", ())), "no GPU")
 
 
 def refusal(baseline: Json, run: Json) -> str | None:
-    """Return why two runs cannot be compared: another GPU model, or another major version of the driver."""
+    """Return why two runs cannot be compared, or None: the GPU models or the driver's major versions differ."""
     drivers = [str(_gpu(one).get("driver", "none")).partition(".")[0] for one in (baseline, run)]
     for what, before, now in (
         ("GPU", _model(baseline), _model(run)),
@@ -164,7 +167,7 @@ def refusal(baseline: Json, run: Json) -> str | None:
 
 
 def differences(baseline: Json, run: Json) -> list[str]:
-    """Name the versions that differ and do not keep two runs from being compared."""
+    """Describe the versions that differ without preventing a comparison of the runs."""
 
     def versions(one: Json) -> dict[str, str]:
         info = one["machine_info"]
@@ -180,7 +183,7 @@ def differences(baseline: Json, run: Json) -> list[str]:
 
 
 def table(verdicts: Iterable[tuple[Verdict, str]]) -> list[str]:
-    """Return the lines of a table of verdicts, each with the word that says what became of it."""
+    """Return the lines of a table of verdicts, each followed by its word, such as "SLOWER"."""
     rows = [("benchmark", "compared", "before", "now", "change", "limit")]
     words = [""]
     for one, word in verdicts:
@@ -194,9 +197,9 @@ def table(verdicts: Iterable[tuple[Verdict, str]]) -> list[str]:
 
 
 def merge(runs: Sequence[Json]) -> dict[str, Any]:
-    """Return a baseline of several runs, small enough to be committed: a run of pytest-benchmark without its samples.
+    """Return a baseline of several runs: a run in pytest-benchmark's format, small enough to commit, without samples.
 
-    Each benchmark has the record of its run in the middle, and under "runs" the figures of all.
+    Each benchmark has the record of its median run, and the figures of all runs under "runs".
     """
     by_name: dict[str, list[Json]] = {}
     for run in runs:
@@ -232,7 +235,7 @@ def _merged(same: Sequence[Json]) -> dict[str, Any]:
 
 
 def _rounded(value: Any) -> Any:
-    """Return a value of JSON with six digits of each number, which is more than any measurement has."""
+    """Return a JSON value with its floats rounded to six digits, which is more precise than any measurement."""
     match value:
         case float():
             return float(f"{value:.6g}")
@@ -245,7 +248,7 @@ def _rounded(value: Any) -> Any:
 
 
 def baseline_text(baseline: Json) -> str:
-    """Return a baseline as JSON with a line for each benchmark, so that a change of the file can be reviewed."""
+    """Return a baseline as JSON with one line per benchmark, so that a change of the file can be reviewed."""
     head = json.dumps({name: value for name, value in baseline.items() if name != "benchmarks"})
     lines = ",\n".join(json.dumps(one) for one in baseline["benchmarks"])
     return f'{head[:-1]}, "benchmarks": [\n{lines}\n]}}\n'

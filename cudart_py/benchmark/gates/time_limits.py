@@ -1,4 +1,4 @@
-"""Limits of times, `--benchmark-compare-fail`, where the driver does not time: nothing would be compared."""
+"""Refusal of time limits, `--benchmark-compare-fail`, on drivers without GPU timing, which would compare nothing."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _REFUSAL = (
 
 
 def why_not_limited(config: pytest.Config, items: Iterable[pytest.Item]) -> str | None:
-    """Return why the limits of times of a run of some tests can't be applied; None where they can, or there are none.
+    """Return why the time limits of a run cannot be applied to its tests, or None if they can or there are none.
 
-    pytest-benchmark finds no times then, and would let the run pass. It has something to compare where one of the tests
-    uses its own fixture alone, which needs no driver.
+    Without times, pytest-benchmark would let the run pass. It has times to compare if a test uses only its own fixture,
+    which needs no driver.
     """
     if not config.getoption("benchmark_compare_fail", None) or config.getoption("benchmark_skip"):
         return None
@@ -27,5 +27,5 @@ def why_not_limited(config: pytest.Config, items: Iterable[pytest.Item]) -> str 
     benchmarks = [names for names in fixtures if "benchmark" in names]
     if not benchmarks or any(names.isdisjoint(_OURS) for names in benchmarks):
         return None
-    # Only here, since asking chooses the driver.
+    # The query comes last, because it selects the driver.
     return None if "gpu_timing" in capabilities() else _REFUSAL

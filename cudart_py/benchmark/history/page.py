@@ -1,4 +1,4 @@
-"""The report: one page of HTML that needs nothing else, with its drawings and its style in it."""
+"""The report: one self-contained HTML page, which includes its charts and styles."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIGURES = {
 
 
 def page(runs: Sequence[Run]) -> str:
-    """Return the HTML of the report of these runs, which are in the order of their dates; at least one."""
+    """Return the HTML of the report of at least one run; runs must be sorted by date."""
     first, latest = runs[0], runs[-1]
     title = f"Benchmarks of {latest.project}" if latest.project else "Benchmarks"
     found = setups(runs)
@@ -56,7 +56,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _described(run: Run) -> str:
-    """Name a run, its date and its commit."""
+    """Return the name of a run with its date and its commit."""
     commit = f", commit {run.short_commit}" if run.short_commit else ""
     return f"{run.name} ({run.when:%Y-%m-%d}{commit}{', uncommitted changes' if run.dirty else ''})"
 
@@ -78,7 +78,7 @@ def _title(setup: Setup) -> str:
 
 
 def _facts(setup: Setup) -> str:
-    """Return the conditions beside the device."""
+    """Return the conditions other than the device: driver, processor and Python."""
     known = setup.conditions
     return ", ".join(filter(None, (known.driver and f"driver {known.driver}", known.processor, known.python)))
 
@@ -86,7 +86,7 @@ def _facts(setup: Setup) -> str:
 def _section(setup: Setup, name: str) -> str:
     latest = setup.runs[-1]
     several = len(setup.runs) > 1
-    # The anchors of the benchmarks' trends.
+    # The anchors of the benchmarks' trends in the page.
     links = {benchmark: f"{name}-{number}" for number, benchmark in enumerate(setup.trends, 1)} if several else {}
     if several:
         compared = f"The latest run is {_described(latest)}, the one before {_described(setup.runs[-2])}."
@@ -112,14 +112,14 @@ def _section(setup: Setup, name: str) -> str:
 
 
 def _counted_figures(setup: Setup) -> str:
-    """Explain the figures that are counted."""
+    """Return the explanations of the counted figures that the trends show."""
     names = dict.fromkeys(trend.figure.name for trends in setup.trends.values() for trend in trends)
     lines = "".join(f"<dt>{name}</dt><dd>{escape(_FIGURES[name])}</dd>" for name in names if name in _FIGURES)
     return f"<details><summary>Meaning of the counts</summary><dl>{lines}</dl></details>"
 
 
 def _roofline(setup: Setup) -> str:
-    """Draw the latest run's roofline, or say nothing where no rates of both kinds are known."""
+    """Draw the latest run's roofline; return "" if no benchmark has both bytes and operations."""
     entries = list(setup.entries(setup.runs[-1]).values())
     kernels, ceilings = kernels_of(entries), ceilings_of(entries)
     if not kernels:
@@ -141,7 +141,7 @@ def _ceiling(name: str, rate: float) -> str:
 
 
 def _trends(setup: Setup, links: dict[str, str]) -> str:
-    """Draw each benchmark's trends; counts that never changed are a line of text."""
+    """Draw each benchmark's trends; figures without a chart, such as constant counts, share a line of text."""
     articles = []
     for benchmark, trends in setup.trends.items():
         drawn = [trend for trend in trends if len(trend.points) > 1 and (trend.steps or not trend.figure.exact)]

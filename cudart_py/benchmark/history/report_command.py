@@ -1,4 +1,4 @@
-"""The command `cudart-py report`: a page about the runs of a store."""
+"""The command `cudart-py report`: write a page about stored benchmark runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_command(commands: Any) -> None:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write the page, say where it is or in one line why there is none, and return the exit status."""
+    """Write the page, print its path or one line on why there is none, and return the exit status."""
     try:
         text = page(read_store(options.store))
     except StoreError as error:

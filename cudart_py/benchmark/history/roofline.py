@@ -1,7 +1,7 @@
-"""A roofline: what kernels reach, beside what the device can reach at their arithmetic intensity.
+"""A roofline: the rates of kernels, compared with the device's limits at their arithmetic intensity.
 
-The intensity is the number of operations for each byte that is moved. A kernel of low intensity is limited by the
-memory's bandwidth, one of high intensity by the arithmetic units.
+The intensity is the number of operations per byte moved. A kernel of low intensity is limited by memory bandwidth, one
+of high intensity by the arithmetic units.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BANDWIDTHS, _PEAKS = ("copy", "read", "write"), ("fp32", "fp64")
 
 
 class Kernel(NamedTuple):
-    """A point of a roofline: operations for each byte that is moved, and operations a second."""
+    """A point of a roofline: operations per byte moved, and operations per second."""
 
     name: str
     intensity: float
@@ -29,7 +29,7 @@ class Kernel(NamedTuple):
 
 
 def kernels_of(entries: Iterable[Entry]) -> list[Kernel]:
-    """Return the benchmarks whose bytes and operations are known, in the order of their intensity."""
+    """Return the benchmarks whose bytes and operations are known, sorted by intensity."""
     found = []
     for entry in entries:
         moved, computed = entry.info.get("GB/s"), entry.info.get("TFLOP/s")
@@ -39,9 +39,9 @@ def kernels_of(entries: Iterable[Entry]) -> list[Kernel]:
 
 
 def ceilings_of(entries: Iterable[Entry]) -> dict[str, float]:
-    """Return the ceilings that the run compared its benchmarks with, in bytes or operations per second, by their names.
+    """Return the ceilings that the run compared its benchmarks with, in bytes or operations per second, by name.
 
-    A benchmark has its rate and the fraction of the ceiling that it reached, thus the ceiling too.
+    A ceiling is the rate of a benchmark divided by the fraction of the ceiling that it reached.
     """
     found: dict[str, list[float]] = {}
     for entry in entries:
@@ -53,7 +53,7 @@ def ceilings_of(entries: Iterable[Entry]) -> dict[str, float]:
 
 
 def roofline(kernels: Sequence[Kernel], ceilings: Mapping[str, float]) -> str:
-    """Draw the numbered rates of kernels over their intensities, below the ceilings."""
+    """Draw the rates of kernels over their intensities as numbered points, with the ceilings."""
     bandwidths = {name: rate for name, rate in ceilings.items() if name in _BANDWIDTHS}
     peaks = {name: rate for name, rate in ceilings.items() if name in _PEAKS}
     corners = [peak / rate for peak in peaks.values() for rate in bandwidths.values()]
@@ -77,7 +77,7 @@ def roofline(kernels: Sequence[Kernel], ceilings: Mapping[str, float]) -> str:
         parts.append(line("grid", _LEFT, up, _WIDTH - _RIGHT, up))
         parts.append(text(_LEFT - 6, up + 4, operations(10.0**power), "end"))
     parts.append(text((_LEFT + _WIDTH) / 2, _HEIGHT - 6, "operations per byte moved", "middle"))
-    # The sloping roofs end where the highest flat one is, the flat ones begin below the fastest sloping one.
+    # The slopes end at the highest flat roof; the flat roofs begin at the steepest slope.
     highest, fastest = max(peaks.values(), default=10.0**top), max(bandwidths.values(), default=math.inf)
     for rate in bandwidths.values():
         end = min(10.0**right, highest / rate)
@@ -95,19 +95,19 @@ def _points(kernels: Sequence[Kernel], x: Callable[[float], float], y: Callable[
         across, up = x(kernel.intensity), y(kernel.rate)
         known = f"{kernel.name}: {kernel.intensity:.3g} operations per byte, {operations(kernel.rate)}"
         yield f'<circle class="point" cx="{across:.1f}" cy="{up:.1f}" r="4"><title>{escape(known)}</title></circle>'
-        # Neighbours' numbers lie on different sides.
+        # The numbers of neighbouring points are on different sides.
         side = 7 if number % 2 else -7
         yield text(across + side, up + 4, str(number), "start" if side > 0 else "end", "number")
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """Return the powers of ten around positive values, which differ."""
+    """Return exponents of two different powers of ten that enclose positive values."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return low, max(high, low + 1)
 
 
 def operations(rate: float) -> str:
-    """Write operations a second, with three digits."""
+    """Format a rate in operations per second with three digits."""
     units = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""))
     factor, unit = next((pair for pair in units if rate >= pair[0]), units[-1])
     return f"{rate / factor:,.3g} {unit}FLOP/s"

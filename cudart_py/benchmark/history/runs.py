@@ -1,4 +1,4 @@
-"""The runs in a store of pytest-benchmark's: `.benchmarks/<machine>/NNNN_<name>.json`, from `--benchmark-save`."""
+"""The runs that pytest-benchmark stored as `.benchmarks/<machine>/NNNN_<name>.json` (`--benchmark-save`)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-# The files that pytest-benchmark itself takes for stored runs, and the words that it writes without a commit.
+# The files that pytest-benchmark itself treats as stored runs, and the words that it writes without a commit.
 _RUNS = "[0-9][0-9][0-9][0-9]_*.json"
 _NO_COMMIT = ("unversioned", "unknown")
-# The name that --benchmark-autosave gives a run, after its number: the commit and the date, which a run has anyway.
+# The name that --benchmark-autosave gives a run after its number: commit and date, which the run also records.
 _AUTOSAVED = re.compile(r"_[^_]+_\d{8}_\d{6}(_uncommitted-changes)?$")
 
 
 class StoreError(ValueError):
-    """There is no store, it has no runs, or one of its files is broken; the text names the file."""
+    """There is no store, it has no runs, or one of its files is broken; the message names the file."""
 
 
 @dataclass(frozen=True)
 class Entry:
     """The results of a run for one benchmark.
 
-    `name`: the test's full name. `seconds`: the median time, None where it was only counted. `quartiles`: of the times.
+    `name`: the test's full name. `seconds`: the median time, None if it was only counted. `quartiles`: of the times.
     `info`: the `extra_info` that the fixtures of the plugin wrote. `launches`: the counters of each launch.
     """
 
@@ -41,13 +41,13 @@ class Entry:
 class Run:
     """A stored run.
 
-    `name`: its number and name, or the number alone where pytest-benchmark chose the name.
+    `name`: its number and name, or only the number if pytest-benchmark chose the name.
     `when`: its date, in UTC.
     `commit`: the identifier of the commit, None outside a repository.
     `dirty`: whether the work tree had changes that were not committed.
-    `machine`: what pytest-benchmark and the plugin know of the machine.
+    `machine`: the machine's properties as pytest-benchmark and the plugin record them.
     `timed`, `counted`: the entries by the benchmarks' names.
-    `nvrtc`: the version of NVRTC that compiled the kernels that were counted, empty where it is not stored.
+    `nvrtc`: the version of NVRTC that compiled the counted kernels, empty if it was not stored.
     """
 
     name: str
@@ -62,14 +62,14 @@ class Run:
 
     @property
     def short_commit(self) -> str:
-        """The first digits of the commit, with a `+` where there were changes on top of it; empty without a commit."""
+        """The first eight digits of the commit, with a `+` for uncommitted changes; empty without a commit."""
         return self.commit[:8] + "+" * self.dirty if self.commit else ""
 
 
 def read_store(folder: Path) -> list[Run]:
-    """Read the runs of a store, or of the folder of one machine in it, in the order of their dates.
+    """Read the runs of a store, or of the folder of one machine in it, sorted by date.
 
-    Raises StoreError, whose text is one line, where there are none and for a file that is not a stored run.
+    Raises StoreError, whose message is one line, if there are no runs, or for a file that is not a stored run.
     """
     if not folder.is_dir():
         raise StoreError(f"there is no folder {folder}; pytest --benchmark-save=NAME makes .benchmarks")
@@ -80,7 +80,7 @@ def read_store(folder: Path) -> list[Run]:
 
 
 def _shortened(runs: Sequence[Run]) -> list[Run]:
-    """Leave out the folder that the tests of all runs lie in."""
+    """Remove the folder that all tests have in common from their names."""
     names = {name for run in runs for name in (*run.timed, *run.counted)}
     folders = {name.partition("::")[0].rpartition("/")[0] for name in names}
     common = os.path.commonpath(folders) if folders and all(folders) else ""
@@ -110,7 +110,7 @@ def _run(name: str, content: Mapping[str, Any]) -> Run:
     commit = content.get("commit_info") or {}
     return Run(
         name=name,
-        # Old versions of pytest-benchmark wrote no zone, and meant UTC.
+        # Old versions of pytest-benchmark wrote UTC without a time zone.
         when=when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC),
         commit=None if commit.get("id") in _NO_COMMIT else commit.get("id"),
         dirty=bool(commit.get("dirty")),
@@ -133,7 +133,7 @@ def _timed(found: Mapping[str, Any]) -> Entry:
 
 
 def _counted(found: Sequence[Mapping[str, Any]]) -> dict[str, Entry]:
-    """Return the entries by their names; a test that called its fixture several times has all their launches."""
+    """Return the entries by name; a test that called its fixture several times has the launches of all calls."""
     entries: dict[str, Entry] = {}
     for one in found:
         name = one.get("fullname", one["name"])

@@ -1,24 +1,24 @@
-"""Find the steps in a noisy series: where a benchmark became slower or faster, and stayed so.
+"""Find the steps in a noisy series: the points where a benchmark became slower or faster, and stayed so.
 
 The method is that of asv, the benchmark tool of NumPy and SciPy. A function that is constant between its steps is
 fitted to the logarithms of the values. The fit minimises
 
     ln(sum of |value - level|) + 4 ln(n) / n * steps
 
-for `n` values, where each level is the median of its values: a step must explain enough of the differences to be worth
-its price, and one extraordinary value has little weight. For a given number of steps, dynamic programming finds the
-best fit (F. Friedrich, A. Kempe, V. Liebscher, G. Winkler: Complexity penalized M-estimation, J. Comput. Graph. Stat.
-17, 2008). Three things differ from asv, each for histories of a few dozen runs:
+for `n` values, where each level is the median of its values. A step must explain enough of the differences to be worth
+its price, and a single outlier has little weight. For a given number of steps, dynamic programming finds the best fit
+(F. Friedrich, A. Kempe, V. Liebscher, G. Winkler: Complexity penalized M-estimation, J. Comput. Graph. Stat. 17, 2008).
+Three things differ from asv, because histories here have only a few dozen runs:
 
-- All numbers of steps are compared exactly. asv searches for a good price of a step and looks only at the fits that
-  belong to it.
-- The noise of a run is taken to be independent of the run before. asv also tries to explain the differences by a slow
-  drift, and then finds steps only in long histories.
-- A level has at least three values, so that one or two runs on a busy machine are not steps.
+- All numbers of steps are compared exactly. asv searches for a good price of a step and looks only at the fits for that
+  price.
+- The noise of a run is assumed to be independent of the previous run. asv also tries to explain the differences by a
+  slow drift, and then finds steps only in long histories.
+- A level has at least three values, so one or two runs on a busy machine are not steps.
 
-No package is used for this. asv (0.6) promises no interface for other programs, brings ten packages and has no wheels
-for aarch64. ruptures (1.1) does not support Python 3.14. Apache Otava (0.8) pins one release of NumPy and needs clients
-of databases.
+No package is used for this. asv (0.6) has no stable interface for other programs, depends on ten packages and has no
+wheels for aarch64. ruptures (1.1) does not support Python 3.14. Apache Otava (0.8) pins one release of NumPy and needs
+database clients.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ SHORTEST = 3
 SMALLEST = 0.01
 # asv's price of a step, in units of ln(n) / n.
 _PRICE = 4
-# The part of its level by which a value may differ from it at no cost: measured times repeat no better.
+# The relative difference from its level that costs a value nothing, since measured times are not more reproducible.
 _FLOOR = 1e-3
-# More steps than that are not a history that a list of steps would explain, and each costs a pass over all intervals.
+# A list of more steps would not explain a history, and each step costs a pass over all intervals.
 _MOST_STEPS = 20
 _TINY = 1e-12
 
 
 def find_steps(values: Sequence[float], *, shortest: int = SHORTEST, smallest: float = SMALLEST) -> list[int]:
-    """Return the positions at which a new level begins, in rising order; none of fewer than 2 * `shortest` values.
+    """Return the indices at which a new level begins, in ascending order; none for fewer than 2 * `shortest` values.
 
     `values` are positive, such as times. A level has at least `shortest` values. A step changes the level by at least
-    the part `smallest`, 0.01 for one percent.
+    the fraction `smallest`, 0.01 for one percent.
     """
     count = len(values)
     if count < 2 * shortest:
@@ -69,10 +69,10 @@ def levels(values: Sequence[float], steps: Sequence[int]) -> list[float]:
 
 
 def best_fits(values: Sequence[float], shortest: int) -> Iterator[tuple[float, list[int]]]:
-    """Yield the best fit of 0, 1, 2, ... steps: the sum of the distances from the levels, and where levels begin."""
+    """Yield the best fit with 0, 1, 2, ... steps: the sum of distances from the levels, and the indices of the steps."""
     count = len(values)
     distances = _distances(values, shortest)
-    # For each number of steps: the least sum for the values before an end, and the last level's start in that fit.
+    # For each number of steps: the least sum for the values before each end, and the last level's start in that fit.
     sums, starts = distances[0], list[NDArray[np.intp]]()
     yield float(sums[count]), []
     for _ in range(min(_MOST_STEPS, count // shortest - 1)):
@@ -91,10 +91,10 @@ def _positions(starts: Sequence[NDArray[np.intp]], count: int) -> list[int]:
 
 
 def _distances(values: Sequence[float], shortest: int) -> NDArray[np.float64]:
-    """Return the sum of the distances from the median for each start and end; infinite where fewer than `shortest`.
+    """Return the sum of distances from the median of each interval (start, end); infinite if shorter than `shortest`.
 
-    A new value between the middle values changes nothing, since any number between them is as near to all the others.
-    One outside adds its distance from them.
+    A new value between the two middle values does not change the sum, since any number between them has the same
+    distance sum. A value outside adds its distance from the nearer middle value.
     """
     count = len(values)
     found = np.full((count, count + 1), np.inf)
@@ -111,7 +111,7 @@ def _distances(values: Sequence[float], shortest: int) -> NDArray[np.float64]:
 
 
 def _without_small(values: Sequence[float], steps: Sequence[int], smallest: float) -> list[int]:
-    """Drop the smallest step until none is below `smallest`; each time, its two levels become one."""
+    """Drop the smallest step, which merges its two levels, until none is below `smallest`."""
     kept = list(steps)
     while kept:
         changes = [abs(math.log(max(b, _TINY) / max(a, _TINY))) for a, b in itertools.pairwise(levels(values, kept))]

@@ -1,4 +1,4 @@
-"""The tables of a report: the steps, the latest run beside the one before, the runs."""
+"""The tables of a report: the steps, the latest run compared with the previous one, and the runs."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from .steps import SHORTEST
 from .trend_chart import written
 from .trends import TIME, Setup, Step, Trend
 
-# A time is called slower or faster from this change on, where the quartiles of the two runs do not overlap.
+# A time is called slower or faster from this change on, if the interquartile ranges of the two runs do not overlap.
 _SMALLEST = 0.01
 _MOST_STEPS = 100
 
 
 def percent(change: float) -> str:
-    """Write a change, a part of what was before, with its sign."""
+    """Format a relative change as a percentage with its sign."""
     return f"{100 * change:+.1f} %"
 
 
 def _by(trend: Trend, step: Step) -> str:
-    """Write by how much a step changes a figure: a part of what was before, or the amount where that was 0."""
+    """Format the change of a step: relative, or absolute if the figure was 0 before."""
     return f"+{written(trend.figure, step.after)}" if math.isinf(step.change) else percent(step.change)
 
 
 def changes(trend: Trend) -> list[tuple[str, str]]:
-    """Return a line of text for each step of a trend, and its CSS class."""
+    """Return one line of text with its CSS class per step of a trend."""
     found = []
     for step in trend.steps:
         kind = "worse" if step.worse else "better"
@@ -38,7 +38,7 @@ def changes(trend: Trend) -> list[tuple[str, str]]:
 
 
 def _since(last: Run, first: Run) -> str:
-    """Return at which commit a step is, which measured commit came before, and the versions of NVRTC if they differ."""
+    """Describe where a step is: its commit, the measured commit before, and the NVRTC versions if they differ."""
     other = last.nvrtc and first.nvrtc and last.nvrtc != first.nvrtc
     compiler = f", compiled by NVRTC {first.nvrtc}, before by {last.nvrtc}" if other else ""
     if not first.short_commit:
@@ -48,7 +48,7 @@ def _since(last: Run, first: Run) -> str:
 
 
 def steps_table(setup: Setup, links: dict[str, str]) -> str:
-    """Return the table of all steps, the latest first, or a sentence where there are none."""
+    """Return a table of up to `_MOST_STEPS` steps, the latest first, or a sentence if there are none."""
     steps = setup.steps
     count = len(setup.runs)
     if not steps:
@@ -77,7 +77,7 @@ def steps_table(setup: Setup, links: dict[str, str]) -> str:
 
 
 def timed_table(setup: Setup, links: dict[str, str]) -> str:
-    """Return the times, rates and ratios of the latest run, the times beside those of the run before."""
+    """Return a table of the latest run's times, rates and ratios, with the previous run's times for comparison."""
     latest = setup.runs[-1]
     rows = []
     for name, entry in sorted(setup.entries(latest).items()):
@@ -101,14 +101,14 @@ def timed_table(setup: Setup, links: dict[str, str]) -> str:
 
 
 def _beside(setup: Setup, trend: Trend) -> tuple[str, Cell]:
-    """Return the time in the run before the latest, if that has it, and the change since then."""
+    """Return the time in the previous run, if it has one, and a cell with the change since then."""
     if len(trend.points) < 2 or trend.points[-2].run is not setup.runs[-2]:
         return "", Cell("new" if len(setup.runs) > 1 else "", "figure")
     before, now = trend.points[-2:]
     if not before.value:
         return format_seconds(before.value), Cell("")
     change = now.value / before.value - 1
-    # One sample has no quartiles.
+    # A single sample has no quartiles.
     known = before.low < before.high and now.low < now.high
     apart = known and (now.low > before.high or now.high < before.low)
     kind = ""
@@ -141,7 +141,7 @@ def _peers(entry: Entry) -> str:
 
 
 def counted_table(setup: Setup, links: dict[str, str]) -> str:
-    """Return what was counted in the latest run, each figure with its change since the run before, which is named."""
+    """Return a table of the latest run's counts, each with its change since the previous run."""
     latest = setup.runs[-1]
     names = list(dict.fromkeys(trend.figure.name for trends in setup.trends.values() for trend in trends))
     rows = []
@@ -170,7 +170,7 @@ def _figure(setup: Setup, trend: Trend) -> Cell:
 
 
 def runs_table(runs: Sequence[Run]) -> str:
-    """Return the list of runs, the latest first."""
+    """Return a table of all runs, the latest first."""
     rows = [
         (
             Cell(run.name, "name"),

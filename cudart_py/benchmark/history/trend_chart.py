@@ -1,4 +1,4 @@
-"""A trend drawn: a point for each run, the levels, and a line with its commit at each step."""
+"""A chart of a trend: one point per run, the levels, and a line at each step, labelled with its commit."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ...pages.svg import drawing, text
 from ..record import format_seconds
 from .trends import TIME, Figure, Point, Trend
 
-# In units of the drawing, which the page scales to the width that it has.
+# In SVG units; the page scales the chart to the available width.
 _WIDTH, _HEIGHT = 440, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 12, 22, 24
-# A drawing shows at least so much around its middle, so that noise does not look like a mountain.
+# The least relative range of the vertical axis, so that noise does not look like a mountain.
 _LEAST_RANGE = 0.1
 _POINT = 3.2
-# More labels than that would lie over each other; the list of the steps below a drawing has them all.
+# More labels would overlap; the list of steps below a chart has all of them.
 _LABELLED = 3
 
 
 def written(figure: Figure, value: float) -> str:
-    """Write a value of a figure with its unit."""
+    """Format a value of a figure with its unit."""
     if figure == TIME:
         return format_seconds(value)
     return f"{value:,.0f}" if figure.exact and value == int(value) else f"{value:,.4g}"
@@ -59,7 +59,7 @@ def _range(trend: Trend) -> tuple[float, float]:
 
 
 def _scale(bottom: float, top: float, y: Callable[[float], float], figure: Figure) -> Iterator[str]:
-    """Draw lines at three to five round values, labelled in one unit."""
+    """Draw grid lines at round values, labelled in one unit."""
     factor, unit = _unit(top) if figure == TIME else (1.0, "")
     size = 10.0 ** math.floor(math.log10((top - bottom) * factor / 3))
     distance = max(size * part for part in (1, 2, 5) if size * part * 3 <= (top - bottom) * factor * (1 + 1e-9))
@@ -71,13 +71,13 @@ def _scale(bottom: float, top: float, y: Callable[[float], float], figure: Figur
 
 
 def _unit(seconds: float) -> tuple[float, str]:
-    """Return the unit that suits a time, and how many of it a second has."""
+    """Return the number of units per second, and the unit's name, for a unit that suits a time."""
     units = ((1.0, "s"), (1e3, "ms"), (1e6, "us"), (1e9, "ns"))
     return next((pair for pair in units if seconds * pair[0] >= 1), units[-1])
 
 
 def _dates(trend: Trend, x: Callable[[float], float]) -> Iterator[str]:
-    """Write the dates of the first run and the last."""
+    """Draw the dates of the first and the last run."""
     last = len(trend.points) - 1
     yield text(x(0) - _POINT, _HEIGHT - 6, f"{trend.points[0].run.when:%Y-%m-%d}", "start")
     if last:
@@ -100,7 +100,7 @@ def _steps(trend: Trend, x: Callable[[float], float]) -> Iterator[str]:
 
 
 def _point(figure: Figure, point: Point, across: float, y: Callable[[float], float]) -> str:
-    """Draw a run's value, its quartiles where it has any, and what is known of the run, for who points at it."""
+    """Draw a run's value, its quartiles if it has any, and a tooltip that describes the run."""
     run = point.run
     known = f"{run.name}, {run.when:%Y-%m-%d %H:%M}, {run.short_commit or 'no commit'}: {written(figure, point.value)}"
     range_ = ""

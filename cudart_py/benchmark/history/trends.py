@@ -1,7 +1,7 @@
-"""Trends: each figure of each benchmark over the runs that may be compared, with its steps.
+"""Trends: each figure of each benchmark over comparable runs, with its steps.
 
-Times are compared only where device, driver, processor and Python are the same. Counts are the same on every machine,
-so that only the device that counted has to be the same.
+Times are compared only if device, driver, processor and Python are the same. Counts do not depend on the machine, so
+only the device that counted has to be the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .steps import find_steps, levels
 
 
 class Figure(NamedTuple):
-    """A followed figure: its name, whether all runs of the same code agree on it, and whether more is worse."""
+    """A figure with a trend: its name, whether runs of the same code always agree on it, and whether more is worse."""
 
     name: str
     exact: bool = False
@@ -27,7 +27,7 @@ TIME = Figure("time")
 
 
 class Conditions(NamedTuple):
-    """The conditions that two runs must share for their figures to be compared; empty where they make no difference."""
+    """The conditions that runs must share to be comparable; a field is empty where it makes no difference."""
 
     device: str
     driver: str = ""
@@ -36,7 +36,7 @@ class Conditions(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A figure in one run; `low` and `high` are the quartiles of a time, elsewhere the value itself."""
+    """A figure in one run; `low` and `high` are the quartiles of a time, or the value itself for other figures."""
 
     run: Run
     value: float
@@ -45,7 +45,7 @@ class Point(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A change of the level from one run to the next: `before` and `after` are the levels, `first` the later run."""
+    """A change of level between the runs `last` and `first`; `before` and `after` are the levels."""
 
     last: Run
     first: Run
@@ -55,15 +55,15 @@ class Step(NamedTuple):
 
     @property
     def change(self) -> float:
-        """The change as a part of the level before; infinite from 0."""
+        """The change as a fraction of the level before; infinite if that was 0."""
         return (self.after - self.before) / self.before if self.before else float("inf")
 
 
 @dataclass(frozen=True)
 class Trend:
-    """One figure of one benchmark: its points in the order of their dates, the levels between steps, the steps.
+    """One figure of one benchmark: its points sorted by date, and the levels between its steps.
 
-    `starts` has the number of the point at which each level begins.
+    `starts` has the index of the first point of each level.
     """
 
     benchmark: str
@@ -84,7 +84,7 @@ class Setup:
     trends: dict[str, list[Trend]] = field(default_factory=dict)
 
     def entries(self, run: Run) -> dict[str, Entry]:
-        """Return what a run found, times or counts."""
+        """Return the timed or counted entries of a run, whichever this setup is about, by name."""
         return dict(run.counted if self.counts else run.timed)
 
     @property
@@ -95,7 +95,7 @@ class Setup:
 
 
 def setups(runs: Iterable[Run]) -> list[Setup]:
-    """Divide runs by the conditions of what was timed and of what was counted; the setup of the latest run is first."""
+    """Group runs by the conditions of their times and of their counts; the setup of the latest run comes first."""
     found: dict[tuple[bool, Conditions], Setup] = {}
     for run in runs:
         for counts, entries in ((False, run.timed), (True, run.counted)):
@@ -138,7 +138,7 @@ def _trends(setup: Setup) -> dict[str, list[Trend]]:
 
 
 def _figures(entry: Entry) -> Iterator[tuple[Figure, float, float, float]]:
-    """Yield the figures of an entry, each with its quartiles."""
+    """Yield the figures of an entry, each with its value and quartiles."""
     if entry.seconds is not None:
         yield TIME, entry.seconds, *(entry.quartiles or (entry.seconds, entry.seconds))
     for peer, found in sorted(entry.info.get("beside", {}).items()):

@@ -1,1 +1,1 @@
-"""Several images made one, as machine code and as PTX."""
+"""Link several images into one, as machine code and as PTX."""

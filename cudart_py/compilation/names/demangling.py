@@ -1,7 +1,7 @@
-"""C++ names back from their mangled form, and the pieces of a demangled declaration.
+"""Demangle C++ names, and take demangled declarations apart.
 
-The C++ library that the bindings load anyway has the demangler; where it cannot be loaded, names stay
-mangled and signatures fall back on what PTX alone tells.
+The C++ library that the bindings load anyway has the demangler. If it cannot be loaded, names stay mangled, and
+signatures have only the information in the PTX.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LIBRARY = "libstdc++.so.6"
 
 @functools.cache
 def _functions() -> tuple[Callable[..., int | None], Callable[..., None]] | None:
-    """Load `__cxa_demangle` and the `free` that belongs to it; None where there is no C++ library."""
+    """Return `__cxa_demangle` and the `free` that belongs to it, or None if there is no C++ library."""
     try:
         demangler = ctypes.CDLL(_LIBRARY).__cxa_demangle
         free = ctypes.CDLL(None).free
@@ -29,9 +29,9 @@ def _functions() -> tuple[Callable[..., int | None], Callable[..., None]] | None
 
 
 def demangle(name: str) -> str | None:
-    """Return the C++ declaration behind a mangled name, `z::k(double*, short const*)`.
+    """Return the C++ declaration of a mangled name, such as `z::k(double*, short const*)`.
 
-    None for a name that is not mangled (extern "C") and where the C++ library is missing.
+    None for a name that is not mangled (extern "C"), and if the C++ library is missing.
     """
     functions = _functions()
     if functions is None or not name.startswith("_Z"):
@@ -48,7 +48,7 @@ def demangle(name: str) -> str | None:
 
 
 def _list_start(declaration: str) -> int:
-    """Find the parenthesis that opens the argument list ending the declaration; -1 without a list."""
+    """Return the index of the parenthesis that opens the argument list at the end of a declaration; -1 without a list."""
     if not declaration.endswith(")"):
         return -1
     depth = 0
@@ -67,7 +67,7 @@ def declared_name(declaration: str) -> str:
     """Return the qualified name with its template arguments: `reduce<float, 256>`, without return type."""
     start = _list_start(declaration)
     name = (declaration if start < 0 else declaration[:start]).strip()
-    # Templates are demangled with their return type, and a kernel's is void.
+    # Templates are demangled with their return type, which is void for kernels.
     return name.removeprefix("void ")
 
 
