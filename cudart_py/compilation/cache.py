@@ -3,8 +3,8 @@
 The folder is `cudart_py` in the user's cache folder (on Linux `$XDG_CACHE_HOME/cudart_py` or `~/.cache/cudart_py`), or
 the one that the environment variable CUDART_PY_CACHE names. One file is one entry: images, their signatures and their
 names, after a checksum. Entries are written under a temporary name and renamed atomically, so concurrent readers and
-writers never see a half-written entry. A damaged entry counts as a miss. Files left by a killed writer are removed after
-an hour.
+writers never see a half-written entry. A damaged entry counts as a miss. Files left by a killed writer are removed
+after an hour.
 
 All entries together take at most 1 GiB, or the number of bytes in CUDART_PY_CACHE_SIZE. The least recently used entries
 are removed first, and with 0 nothing is kept. Code from the cache runs with the user's rights. So a folder or an entry

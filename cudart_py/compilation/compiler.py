@@ -2,8 +2,8 @@
 
 A cached result does not load the compiler. Otherwise one NVRTC call for a real architecture generates both the PTX and
 the machine code. It also queries the types that mangled names do not contain, those of extern "C" kernels and of
-variables, if the source's text declares them plainly. A second call, which stops after the compiler's front end, queries
-the rest.
+variables, if the source's text declares them plainly. A second call, which stops after the compiler's front end,
+queries the rest.
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ def _ask(request: Request, options: Sequence[str], queries: Sequence[str]) -> di
                 options=[*without_file_options(options), "--fdevice-syntax-only"],
             )
         except errors.CompileError as error:
-            # One bad expression makes the whole run fail. The log quotes the bad ones, and the others are queried again.
+            # One bad expression makes the whole run fail. The log quotes the bad ones; the others are queried again.
             log = normalised(error.log)
             good = [query for query in queries if normalised(type_queries.expression(query)) not in log]
             queries = good if len(good) < len(queries) else []

@@ -2,9 +2,9 @@
 
 A cached image is valid as long as these files are the same. NVRTC does not report the files that it has read, and files
 that it looked for and did not find matter too, so the directives are read here. The scan collects every file that any
-search order could find. Conditions are not evaluated, and a directive in a comment or in a string counts as well. A file
-too many costs a needless compile, but a file too few would give a stale image. If a macro determines what is included,
-the scan is not certain, and such a source is compiled every time.
+search order could find. Conditions are not evaluated, and a directive in a comment or in a string counts as well. One
+file too many costs a needless compile, but one too few would give a stale image. If a macro determines what is
+included, the scan is not certain, and such a source is compiled every time.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .requests import LONGEST, LONGEST_NAME, working_folder
 
 # The compiler joins spliced lines before it looks at them.
 _SPLICE = re.compile(rb"\\\r?\n")
-# Text that may stand between the tokens of a directive. The length of comments is bounded, so that a text of nothing but
-# "/*" does not take quadratic time. A longer comment inside a directive makes the scan uncertain.
+# Text that may stand between the tokens of a directive. The length of comments is bounded, so that a text of nothing
+# but "/*" does not take quadratic time. A longer comment inside a directive makes the scan uncertain.
 _BLANK = rb"(?:[ \t\v\f\r]++|/\*(?:[^*]|\*(?!/)){0,400}+\*/){0,100}+"
 _HASH = rb"(?:\#|%:)"
-# The text after the hash is matched by a lookahead, which does not consume it, because it may contain another directive:
-# what looks like a comment may be inside a string.
+# The text after the hash is matched by a lookahead, which does not consume it, because it may contain another
+# directive: what looks like a comment may be inside a string.
 _INCLUDE = re.compile(
     _HASH
     + rb"(?=%(blank)s(?:include(?:_next)?\b%(blank)s(?:\"(?P<quoted>[^\"\n]+)\"|<(?P<angled>[^>\n]+)>|(?P<other>.?))"
@@ -38,8 +38,8 @@ _KNOWN = re.compile(rb"\b(?:defined%(blank)s\(?|(?:el)?ifn?def\b)%(blank)s__has_
 _CONDITION = re.compile(_HASH + _BLANK + rb"(?:el)?if\b([^\n]*)")
 # A macro of another header may stand for __has_include, so parentheses around a file name count too.
 _ASKED = re.compile(rb"(?:(__has_include)%(blank)s)?+\(%(blank)s(?:\"([^\"\n]+)\"|<([^>\n]+)>)" % {b"blank": _BLANK})
-# Text that makes the scan uncertain: trigraphs, which can spell `#` and the backslash; NULs; pieces that macros may paste
-# together to __has_include; and the time of the compile.
+# Text that makes the scan uncertain: trigraphs, which can spell `#` and the backslash; NULs; pieces that macros may
+# paste together to __has_include; and the time of the compile.
 _UNCERTAIN = re.compile(
     rb"\?\?[=/]|\0|\b(?:"
     + b"|".join(_ASKING[:length] for length in range(1, len(_ASKING)))
@@ -75,7 +75,7 @@ class Inclusions(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """The file names in one text: those included or tested by __has_include, and those that its macros may stand for."""
+    """The file names in one text: those in `#include` and __has_include, and those that its macros may stand for."""
 
     included: list[str]
     in_macros: list[str]

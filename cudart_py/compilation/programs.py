@@ -1,4 +1,4 @@
-"""NVRTC, the run-time compiler: its library, and one run of it.
+"""NVRTC, the runtime compiler: its library, and single runs of it.
 
 `cudart_py.images.compile_image` builds on this with defaults, header discovery, checked signatures and a cache.
 """
@@ -17,7 +17,7 @@ from .assembler import at_source_lines
 from .requests import has_debug_option
 
 _MAJOR = 13
-# The control character that stands for a quotation mark in names, and PTX's directives that have names.
+# The control character that replaces a quotation mark in names, and the PTX directives that contain names.
 _SUBSTITUTE = "\x1a"
 _FILE = re.compile(rb"^\s*\.file\b.*", re.MULTILINE)
 
@@ -27,12 +27,12 @@ _for_debugger = False
 
 @functools.cache
 def _library() -> Any:
-    """Return the bindings of NVRTC, which is loaded once and only when something is really compiled."""
+    """Return the bindings of NVRTC, which is loaded once, at the first compile that the cache cannot serve."""
     from cuda.bindings import nvrtc  # a cached image needs no compiler
 
     try:
         status, major, minor = nvrtc.nvrtcVersion()
-    except RuntimeError as error:  # cuda.pathfinder's DynamicLibNotFoundError, which older ones lack
+    except RuntimeError as error:  # cuda.pathfinder's DynamicLibNotFoundError, which older versions do not have
         raise errors.NvrtcError(
             "the NVRTC library was not found: install the wheel nvidia-cuda-nvrtc for CUDA 13, or a CUDA 13 toolkit",
             call="nvrtcVersion",
@@ -47,7 +47,7 @@ def _library() -> Any:
 
 
 def _call(name: str, *arguments: Any) -> Any:
-    """Call one of NVRTC's functions and return nothing, the value or a tuple of the values behind its status.
+    """Call a function of NVRTC; return None, the value, or a tuple of the values that follow its status.
 
     Raises NvrtcError for a status other than success.
     """
@@ -61,7 +61,7 @@ def _call(name: str, *arguments: Any) -> Any:
 
 def nvrtc_failure(status: Any, call: str = "") -> errors.NvrtcError:
     """Return the exception for a status of NVRTC, with the library's own text (nvrtcGetErrorString)."""
-    from cuda.bindings import nvrtc  # as above
+    from cuda.bindings import nvrtc  # a cached image needs no compiler
 
     missing, text = nvrtc.nvrtcGetErrorString(status)
     message = f"{status.name if missing else text.decode()} ({status.name})"
@@ -75,7 +75,7 @@ def library_version() -> tuple[int, int]:
 
 
 def library_path() -> str | None:
-    """Return the path of the NVRTC library in use, None where it cannot be told. Loads it."""
+    """Return the path of the NVRTC library in use, or None if it is unknown. Loads it."""
     _library()
     from cuda.pathfinder import load_nvidia_dynamic_lib  # a cached image needs no compiler
 
@@ -86,7 +86,7 @@ def library_path() -> str | None:
 def has_compiled_for_debugger() -> bool:
     """Return whether NVRTC has compiled with -G in this process.
 
-    From then on NVRTC 13.5 makes slower code of kernels that take large structures by value, also without that option.
+    From then on, NVRTC 13.5 generates slower code for kernels that take large structures by value, even without -G.
     """
     return _for_debugger
 
@@ -94,8 +94,8 @@ def has_compiled_for_debugger() -> bool:
 class NvrtcOutput(NamedTuple):
     """The result of one run of NVRTC.
 
-    `ptx`, `cubin` and `ltoir` are empty where the options ask for none. `lowered` has the symbol of each name
-    expression, and `log` the compiler's messages.
+    `ptx`, `cubin` and `ltoir` are empty unless the options request them. `lowered` has the symbol of each name
+    expression, and `log` has the compiler's messages.
     """
 
     ptx: bytes
@@ -106,7 +106,7 @@ class NvrtcOutput(NamedTuple):
 
 
 def run_nvrtc(source: bytes, *, name: str, names: Sequence[str] = (), options: Sequence[str]) -> NvrtcOutput:
-    """Compile a source that is called `name`, with name expressions and options that have been checked.
+    """Compile a source called `name`, with name expressions and options that have been checked.
 
     nvrtcCreateProgram, nvrtcAddNameExpression, nvrtcCompileProgram. Raises CompileError with the log and the source
     lines that the log names.
@@ -134,11 +134,11 @@ def run_nvrtc(source: bytes, *, name: str, names: Sequence[str] = (), options: S
 
 
 def _explained(error: errors.NvrtcError, source: bytes, name: str, handle: Any) -> errors.NvrtcError:
-    """Return the error of a compile with the compiler's log and the source lines that the log names."""
+    """Return the error of a failed compile with the compiler's log and the source lines that the log names."""
     log = _log(handle, name)
     if not log:
         return error
-    # The PTX is what the assembler refused, and empty after an error of the compiler itself.
+    # After an error of the assembler, this is the PTX that it rejected. After an error of the compiler, it is empty.
     placed = at_source_lines(log, _ptx(handle, name).decode(errors="replace"), name)
     text = diagnostics.explain(placed, functools.partial(_line, source, name))
     if "--gpu-architecture" in log:
@@ -157,20 +157,20 @@ def _line(source: bytes, name: str, file: str, number: int) -> str | None:
         try:
             with open(file, encoding="utf-8", errors="replace") as stream:
                 text = stream.read()
-        except (OSError, ValueError):  # the latter for a name that the file system's encoding cannot hold
+        except (OSError, ValueError):  # ValueError for a name that the file system's encoding cannot represent
             return None
     lines = text.splitlines()
     return lines[number - 1] if 0 < number <= len(lines) else None
 
 
 def _log(handle: Any, name: str) -> str:
-    # A NUL ends the log, and also stands before some errors of the assembler.
+    # A NUL ends the log, but NULs also precede some errors of the assembler.
     log = _bytes(handle, "ProgramLog").replace(b"\0", b"").decode(errors="replace")
     return log.replace(_alias(name), name).strip()
 
 
 def _ptx(handle: Any, name: str) -> bytes:
-    """Return the PTX text, without the closing NUL that C has."""
+    """Return the PTX text without its terminating NUL."""
     ptx = _bytes(handle, "PTX").rstrip(b"\0")
     return ptx if _alias(name) == name else _FILE.sub(_without_alias, ptx)
 
@@ -179,22 +179,22 @@ def _bytes(handle: Any, kind: str) -> bytes:
     size = _call(f"nvrtcGet{kind}Size", handle)
     if size == 0:
         return b""
-    # The binding writes into this object in place. Made of NULs, so that the one-byte object, which Python shares,
-    # keeps its value under the NUL of an empty log.
+    # The binding overwrites this object in place. Python shares one-byte objects, but this one consists of a NUL, so
+    # the NUL of an empty log does not change it.
     buffer = bytes(size)
     _call(f"nvrtcGet{kind}", handle, buffer)
     return buffer
 
 
 def _alias(name: str) -> str:
-    """Return the name that NVRTC is given in place of a source's own.
+    """Return the name to pass to NVRTC instead of a source's own name.
 
-    It takes a leading hyphen for an option, and writes quotation marks into its PTX as they are, which the assembler
-    then refuses.
+    NVRTC treats a name with a leading hyphen as an option, and writes quotation marks into its PTX unescaped, which the
+    assembler then rejects.
     """
     return (f"./{name}" if name.startswith("-") else name).replace('"', _SUBSTITUTE)
 
 
 def _without_alias(directive: re.Match[bytes]) -> bytes:
-    """Return a `.file` directive of PTX with a source's own name; PTX spells quotation marks as octal numbers."""
+    """Return a `.file` directive of PTX with a source's own name; PTX spells quotation marks as octal escapes."""
     return directive[0].replace(b"/./-", b"/-").replace(b"\\%03o" % ord(_SUBSTITUTE), b"\\042")

@@ -1,8 +1,8 @@
-"""What to change in a source, its options and its name expressions, so that NVRTC compiles what it refused.
+"""Advice on what to change in a source, its options and its name expressions after NVRTC has rejected them.
 
-Most sources that it refuses are meant for nvcc and a program of the host. NVRTC compiles the code of the device alone.
-It has no headers of the C and C++ libraries, and takes neither functions of the host nor launches between chevrons. It
-cannot know this itself, so this module chooses the sentences for the error from its log and the source.
+Most sources that NVRTC rejects are meant for nvcc and contain host code. NVRTC compiles only device code. It has no
+headers of the C and C++ libraries, and accepts neither host functions nor launches in chevrons. Its messages do not say
+so. This module chooses the sentences for the error from NVRTC's log and the source.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import headers
 from .diagnostics import missing_header, unknown_names
 from .names.demangling import demangle
 
-# What the compiler knows without the header that declares it in C.
+# C headers whose contents are built into the compiler.
 _BUILT_IN = {
     "assert": "assert() is built in",
     "math": "the mathematical functions are built in, and constants such as CUDART_PI_F are in <math_constants.h>",
@@ -28,7 +28,7 @@ _BUILT_IN = {
     "string": "memcpy() and memset() are built in",
     "time": "clock() and clock64() are built in",
 }
-# Headers of C whose contents libcu++ has in a header of its own.
+# C headers for which libcu++ has a header of its own.
 _C_IN_CUDA_STD = {
     "complex": "complex",
     "float": "limits",
@@ -55,7 +55,7 @@ _OF_CUPY = {
     "cuda::std::complex in place of complex",
 }
 
-# What the log says of names that a header left out would have declared, and the remedy.
+# Messages about names that a missing header would have declared, and the remedies.
 _NAMES = (
     (
         r'identifier "(u?int(?:(?:_fast|_least)?(?:8|16|32|64)|ptr|max)_t)" is undefined',
@@ -99,7 +99,7 @@ _NAMES = (
         "<cuda/std/utility>; max(), min() and the mathematical functions are built in without std::",
     ),
 )
-# Errors of the assembler, whose symbol is mangled.
+# Errors of the assembler, in which symbols are mangled.
 _ASSEMBLER = (
     (
         r"Unresolved extern function '([^']+)'",
@@ -131,7 +131,7 @@ _NO_THRUST = (
 )
 _PATH = re.compile(r"\S[^\n;{}]*\.(?:cuh?|h|hpp|cpp)")
 _UNKNOWN_OPTION = re.compile(r"unrecognized option (.+) found")
-# Options of nvcc and of compilers of the host, by what stands before their values, and the remedy.
+# Options of nvcc and of host compilers, by the part before their values, and the remedies.
 _OPTIONS = (
     (r"--?f?(?:use)?[-_]?fast[-_]?math", "write fast_math=True in place of {0}"),
     (r"-O\w*", "leave {0} out: NVRTC optimises fully"),
@@ -166,15 +166,15 @@ _OPTIONS = (
         "which NVRTC calls. What NVRTC warns of is in module.log",
     ),
 )
-# The name of a kernel is the first one before a parenthesis, those of attributes such as __launch_bounds__ aside.
+# The name of a kernel is the first name before a parenthesis, except for attributes such as __launch_bounds__.
 _KERNEL = re.compile(r"__global__\b[^;{}]*?\b(?!__)([A-Za-z_]\w*)\s*\(")
 _THRUST = re.compile(r"^[^\n]*/thrust/[^\n]*\(\d+\): (?:catastrophic )?error", re.MULTILINE)
 
 
 def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[str]:
-    """Return what to change so that a source that did not compile does, each remedy in one text.
+    """Return the changes that should make a source compile, one text per remedy.
 
-    `log` is the compiler's, `source` the text that is called `name`, and `found` has the folders of CUDA's headers.
+    `log` is the compiler's log, `source` is the text called `name`, and `found` has the folders of CUDA's headers.
     """
     if _PATH.fullmatch(source.strip()):
         return [f"a str is the source itself and not the name of a file: write pathlib.Path({source.strip()!r})"]
@@ -182,7 +182,7 @@ def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[s
     if _THRUST.search(log) and not _INCLUDED_CUB.search(code):
         return [_NO_THRUST]
     missing = missing_header(log)
-    # First, because some of the headers go with the code of the host.
+    # First, because some headers are no longer needed without the host code.
     result = _for_host_code(log, code, header_is_missing=missing is not None)
     if missing is not None:
         result.append(_for_header(*missing, name, code, found))
@@ -199,7 +199,7 @@ def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[s
 
 
 def _for_options(log: str) -> list[str]:
-    """Return the remedy for an option that NVRTC does not know and that one of nvcc or of other compilers may be."""
+    """Return the remedy for an option that NVRTC does not know and that may be one of nvcc or another compiler."""
     unknown = _UNKNOWN_OPTION.search(log)
     if unknown is None:
         return []
@@ -211,7 +211,7 @@ def _for_options(log: str) -> list[str]:
 
 
 def _for_name(name: str, code: str) -> str:
-    """Return the remedy for a name that stands in `names=` and is not declared, with what the source has instead."""
+    """Return the remedy for a name in `names=` that the source does not declare, with the kernels that it has."""
     kernels = sorted(set(_KERNEL.findall(code)))
     if name in kernels:
         return f"write the namespace or the class of {name} before it in names=[...], as in space::{name}"
@@ -227,7 +227,7 @@ def _for_header(includer: str, header: str, name: str, code: str, found: headers
     `code` is the source without its comments.
     """
     if includer != name and includer.startswith(tuple(os.path.join(folder, "") for folder in found.folders)):
-        # A library's header, where it is installed, fails at another one that it includes.
+        # The header of an installed library includes another one that is missing.
         library = next(filter(_LIBRARIES_OF_THE_HOST.fullmatch, _INCLUDED.findall(code)), None)
         if library is not None:
             return _of_the_host(library)
@@ -270,16 +270,16 @@ def _of_the_host(header: str) -> str:
 
 
 def _has_or_may_have(found: headers.Headers, header: str) -> bool:
-    """Return whether CUDA's headers have one; True where they are not installed. Older versions lack some."""
+    """Return whether CUDA's headers include this one, which older versions may lack; True if none are installed."""
     roots = [folder for folder in found.folders if os.path.isdir(os.path.join(folder, os.path.dirname(header)))]
     return not roots or any(os.path.exists(os.path.join(root, header)) for root in roots)
 
 
 def _for_cub(log: str, code: str, folders: Sequence[str]) -> list[str]:
-    """Return the remedy for headers of CUB that are for code of the host."""
-    # Older versions of CUB's headers fail in those of Thrust that they include.
+    """Return the remedy for CUB headers that are meant for host code."""
+    # Older versions of CUB's headers fail in Thrust headers that they include.
     if refused := _REFUSED_CUB.search(log) or (_INCLUDED_CUB.search(code) if _THRUST.search(log) else None):
-        # By the names of the classes that the source uses, or of the one like the function of the host.
+        # The headers follow from the classes that the source uses, or from the block-wide class like the host function.
         wanted = [(match[1], match[2].lower()) for match in _COLLECTIVE.finditer(code)]
         if refused[1]:
             wanted.append((f"Block{refused[1].title().replace('_', '')}", "block"))
@@ -300,7 +300,7 @@ def _for_cub(log: str, code: str, folders: Sequence[str]) -> list[str]:
 
 
 def _for_host_code(log: str, code: str, *, header_is_missing: bool) -> list[str]:
-    """Return the remedy for a source with functions of the host, among them a whole program for nvcc."""
+    """Return the remedy for a source with host functions, for example a whole program for nvcc."""
     refused = _NO_HOST_FUNCTIONS in log
     launched = _CHEVRONS.search(code)
     if (refused or header_is_missing) and (launched or _MAIN.search(code)):

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from .. import arguments
 from ..host.files import read_file
 
-# The most bytes of a source or a header; a longer one has been named by mistake.
+# The most bytes of a source or a header; a longer file must have been named by mistake.
 LONGEST = 1 << 26
-# The most bytes of a source's name. NVRTC corrupts its memory where its PTX needs more than some 12,000 for a name; it
-# spells bytes that are not ASCII with four characters each, and puts the working folder before the name.
+# The most bytes of a source's name. NVRTC corrupts its memory if a name takes more than about 12,000 characters in its
+# PTX, which spells bytes that are not ASCII with four characters each and puts the working folder before the name.
 LONGEST_NAME = 1023
 
 # The oldest architecture that every NVRTC of CUDA 13 knows.
@@ -22,11 +22,11 @@ _DEFAULT_ARCHITECTURE = "sm_75"
 _SOURCE_NAME = "kernel.cu"
 _NOWHERE = os.devnull
 
-# Patterns, compiled where one is used: most compiles use one of them.
+# These patterns are compiled at their first use, because most compiles use only one of them.
 _ARCHITECTURE = r"(sm|compute)_\d{2,3}[af]?"
 _STANDARD = r"c\+\+\d\d"
 _MACRO = r"[A-Za-z_]\w*(\([\w\s,.]*\))?"
-# Spellings of options that arguments stand for, or that make nothing that can be loaded or linked.
+# Options that have an argument of their own, or whose output can be neither loaded nor linked.
 _TAKEN = {
     "--gpu-architecture": "arch",
     "-arch": "arch",
@@ -41,22 +41,22 @@ _REFUSED = {
 }
 _FOLDER_OPTIONS = ("--include-path", "-I")
 _FIRST_OPTIONS = ("--pre-include", "-include")
-# Control characters, and Unicode's separators of lines and paragraphs.
+# Control characters, and Unicode's line and paragraph separators.
 _CONTROL = re.compile(r"[\0-\x1f\x7f-\x9f\u2028\u2029]")
 _DEBUG_OPTIONS = {"--device-debug", "-G"}
 _LINK_TIME_OPTIONS = {"--dlink-time-opt", "-dlto"}
-# Options for files of the compiler's own: precompiled headers and times.
+# Options for the compiler's own files: precompiled headers and timings.
 _OWN_FILE_OPTION = r"-{1,2}(pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace)\b.*"
-# Options that write files, which a hit in the cache would not, or read others than headers.
+# Options that write files, which a cache hit would not do, or that read files other than headers.
 _FILE_OPTION = rf"{_OWN_FILE_OPTION}|.*(-optf|--options-file)\b.*"
 
 
 class Request(NamedTuple):
-    """A checked compile: the call that asked for it, the source and its name, and options for NVRTC.
+    """The checked arguments of a compile: the requesting call, the source and its name, and options for NVRTC.
 
-    `folder` is where the source's own includes are looked up, `folders` are searched after it, `first`
-    are included before it. `output_options` matter for the images and not for types. `cacheable` is
-    false where options read or write files, so that the compiler has to run.
+    The source's includes are searched in `folder`, then in `folders`. `first` are included before the source.
+    `output_options` matter for the images but not for types. `cacheable` is false if options read or write files, so
+    that the compiler has to run.
     """
 
     call: str
@@ -85,7 +85,7 @@ def make_request(
     options: Sequence[str],
     name: str | None,
 ) -> Request:
-    """Check the arguments of a call such as `compile`; TypeError and ValueError name it and the argument."""
+    """Check the arguments of a call such as `compile`; TypeError and ValueError name the call and the argument."""
     text, called, folder = _read(call, source)
     if name is None and len(called.encode()) > LONGEST_NAME:
         raise ValueError(
@@ -96,7 +96,7 @@ def make_request(
     architecture = spell_architecture(call, arch)
     folders = _folders(call, include)
     if isinstance(source, os.PathLike):
-        folders += (folder,)  # so that <neighbour.cuh> is found as "neighbour.cuh" is
+        folders += (folder,)  # so that <neighbour.cuh> is found like "neighbour.cuh"
     given = texts(call, "options", options)
     _check_options(call, given, std)
     own = [f"--gpu-architecture={architecture}"]
@@ -106,9 +106,9 @@ def make_request(
         own.append("--use_fast_math")
     own += [f"--include-path={path}" for path in folders]
     own += _macros(call, define)
-    # The assembler refuses line information beside full debug information.
+    # The assembler rejects line information together with full debug information.
     output = [] if has_debug_option(given) else ["--generate-line-info"]
-    # What NVRTC keeps itself comes back without the assembler's report; keeping is this package's business.
+    # Results from NVRTC's own cache lack the assembler's report, and this package has its own cache.
     output.append("--no-cache")
     return Request(
         call,
@@ -126,7 +126,7 @@ def make_request(
 
 
 def _read(call: str, source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
-    """Return the source's text, the name that messages use, and the folder of its own includes."""
+    """Return the source's text, its name in messages, and the folder of its own includes."""
     if isinstance(source, os.PathLike):
         path = _path(call, source, "source")
         try:
@@ -145,7 +145,7 @@ def _read(call: str, source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
 
 
 def _path(call: str, path: str | os.PathLike[str], argument: str) -> str:
-    """Return the path from the root on, with its `..`, which lead elsewhere behind a symbolic link."""
+    """Return an absolute path, keeping each `..`, which after a symbolic link does not lead back."""
     text = arguments.text(call, argument, os.fsdecode(path))
     if not os.path.isabs(text) and working_folder() == _NOWHERE:
         raise ValueError(
@@ -156,7 +156,7 @@ def _path(call: str, path: str | os.PathLike[str], argument: str) -> str:
 
 
 def working_folder() -> str:
-    """Return the working folder; of one that was deleted, a path below which nothing is ever found."""
+    """Return the working folder; if it was deleted, a path below which no file can exist."""
     try:
         return os.getcwd()
     except FileNotFoundError:
@@ -164,9 +164,9 @@ def working_folder() -> str:
 
 
 def source_name(call: str, value: object) -> str:
-    """Return what messages and line information call a source: text of at most `LONGEST_NAME` bytes, in one line.
+    """Check and return a source's name for messages and line information: one line of at most `LONGEST_NAME` bytes.
 
-    Under an empty name, or one with control characters, the line information leads nowhere.
+    With an empty name, or one with control characters, the line information would be useless.
     """
     name = arguments.text(call, "name", value)
     if not name:
@@ -179,27 +179,27 @@ def source_name(call: str, value: object) -> str:
 
 
 def has_debug_option(options: Sequence[str]) -> bool:
-    """Return whether the options ask the compiler for code and information for a debugger."""
+    """Return whether the options request code and information for a debugger."""
     return any(option.strip() in _DEBUG_OPTIONS for option in options)
 
 
 def has_link_time_option(options: Sequence[str]) -> bool:
-    """Return whether the options ask the compiler for link-time code alone."""
+    """Return whether the options request only link-time code."""
     return any(option.strip() in _LINK_TIME_OPTIONS for option in options)
 
 
 def searched_folders(options: Sequence[str]) -> tuple[str, ...]:
-    """Return the folders that options name for `#include`."""
+    """Return the include folders that the options name."""
     return tuple(os.path.join(working_folder(), path) for path in _values(options, _FOLDER_OPTIONS))
 
 
 def included_first(options: Sequence[str]) -> tuple[str, ...]:
-    """Return the names that options include before the source."""
+    """Return the names of files that the options include before the source."""
     return _values(options, _FIRST_OPTIONS)
 
 
 def without_file_options(options: Sequence[str]) -> list[str]:
-    """Return the options without those that read or write the compiler's own files: precompiled headers and times."""
+    """Return the options without those for the compiler's own files: precompiled headers and timings."""
     return [option for option in options if not re.fullmatch(_OWN_FILE_OPTION, option.strip(), re.DOTALL)]
 
 
@@ -270,7 +270,7 @@ def _macro(call: str, name: object, value: object) -> str:
         arguments.number(call, argument, value)
     try:
         text = str(int(value)) if isinstance(value, bool) else str(value)
-    except ValueError:  # an int of more digits than the interpreter writes
+    except ValueError:  # an int with more digits than Python converts
         raise arguments.wrong_value(call, argument, "an int that C++ can write", value) from None
     if "\n" in text or "\r" in text:
         raise arguments.wrong_value(call, argument, "without line breaks", value)
@@ -296,10 +296,10 @@ def _check_options(call: str, options: tuple[str, ...], std: str | int | None) -
 
 
 def _values(options: Sequence[str], spellings: tuple[str, ...]) -> tuple[str, ...]:
-    """Collect the values of options given as `--name=value`, `--name value`, `-Ivalue` or in two items."""
+    """Return the values of options in the forms `--name=value`, `--name value`, `-Ivalue` or as two items."""
     values = []
     for position, option in enumerate(options):
-        written = option.strip()  # as the compiler does
+        written = option.strip()  # the compiler strips it too
         spelling = next((text for text in spellings if written.startswith(text)), None)
         if spelling is None:
             continue
@@ -307,13 +307,13 @@ def _values(options: Sequence[str], spellings: tuple[str, ...]) -> tuple[str, ..
         if not value and position + 1 < len(options):
             value = options[position + 1].strip()
         if value:
-            # The compiler takes the names in UTF-8, whatever the encoding of file names is here.
+            # The compiler expects UTF-8, whatever the file system's encoding is.
             values.append(os.fsdecode(value.encode()))
     return tuple(values)
 
 
 def texts(call: str, argument: str, values: Sequence[str]) -> tuple[str, ...]:
-    """Return a sequence of strings that C can read as a tuple."""
+    """Return a sequence of strings without NUL characters as a tuple."""
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Sequence):
         raise arguments.wrong_type(call, argument, "a sequence of strings, such as a list", values)
     return tuple(arguments.text(call, f"{argument}[{position}]", value) for position, value in enumerate(values))

@@ -21,4 +21,4 @@ __all__ = [
     "profiler_start",
     "profiler_stop",
 ]
-__dir__ = __all__.copy  # without private names and imports
+__dir__ = __all__.copy  # hides private names and imports

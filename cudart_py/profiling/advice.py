@@ -1,4 +1,4 @@
-"""Advice: what a line's metrics say about it in a sentence, with the rule that found it."""
+"""Advice: a sentence about a source line that its metrics suggest, with the rule that found it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .metric_names import (
 from .source_lines import HotLine
 
 Metrics = Mapping[str, float]
-# Lines with a smaller share of the weight are not worth the work.
+# Lines with a smaller share of the weight are not worth optimizing.
 _LEAST_SHARE = 0.01
 _HALF_USED, _NEARLY_ALL_USED = 0.5, 0.95
 _MOST_WAVEFRONTS = 1.5
@@ -148,7 +148,7 @@ def _in_local_memory(metrics: Metrics) -> Iterator[tuple[str, str]]:
 
 
 def _wavefront_ratio(metrics: Metrics, kinds: tuple[str, ...]) -> float:
-    """Return the wavefronts of accesses of some kinds, divided by those that they need; 1 without any."""
+    """Return the wavefronts of some kinds of accesses, divided by those needed without bank conflicts; 1 if none."""
     wavefronts, conflicts = total(metrics, names(WAVEFRONTS, kinds)), total(metrics, names(CONFLICTS, kinds))
     needed = wavefronts - conflicts
     return wavefronts / needed if needed > 0 else 1.0
@@ -159,7 +159,7 @@ def _all_lanes(metrics: Metrics) -> bool:
 
 
 def _use(metrics: Metrics, kind: str) -> tuple[float, float]:
-    """Return the part of the moved bytes that accesses use, and their sectors on average; 1 and 0 without any."""
+    """Return the fraction of the moved bytes that accesses use, and their average sectors per request; 1, 0 if none."""
     requests, sectors = metrics.get(REQUESTS.format(kind), 0), metrics.get(SECTORS.format(kind), 0)
     if not sectors or BYTES.format(kind) not in metrics:
         return 1.0, 0.0

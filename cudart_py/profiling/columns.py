@@ -1,4 +1,4 @@
-"""Columns of the tables of a profile: short names for what is most often asked, and any metric by its full name."""
+"""Columns of a profile's tables: those for common questions, by short names, and any metric by its full name."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .metric_names import (
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading in two parts, and the quotient of two sums of metrics, or one sum.
+    """A column: its heading in two parts, and its value, which is the quotient of two sums of metrics, or one sum.
 
-    `short` is the heading beside source, which needs the room. Where all metrics of `shown` are 0, and where the
-    divisor is 0, the cell is empty.
+    `short` is the heading beside source code, which needs the space. A cell is empty if all metrics of `shown` are 0,
+    or if the divisor is 0.
     """
 
     heading: tuple[str, str]
@@ -48,7 +48,7 @@ class Column:
         return tuple(dict.fromkeys((*self.above, *self.below, *self.shown)))
 
     def value(self, metrics: Mapping[str, float]) -> float | None:
-        """Return the cell's number, or None where it is empty."""
+        """Return the cell's number, or None if it is empty."""
         divisor = total(metrics, self.below) if self.below else 1.0
         if not divisor or (self.shown and not total(metrics, self.shown)):
             return None
@@ -106,7 +106,7 @@ DEFAULT = ("sectors", "efficiency", "conflicts", "lanes")
 
 
 def read_choice(text: str) -> tuple[str, ...]:
-    """Read a choice such as `lanes,conflicts` or `smsp__inst_executed*`; raise ValueError for other names."""
+    """Parse a choice such as `lanes,conflicts` or `smsp__inst_executed*`; raise ValueError for unknown names."""
     chosen = tuple(filter(None, (name.strip() for name in text.split(","))))
     for name in chosen:
         if name not in GROUPS and "__" not in name and "*" not in name:
@@ -120,7 +120,7 @@ def read_choice(text: str) -> tuple[str, ...]:
 
 
 def choose(chosen: Sequence[str], known: Iterable[str]) -> list[Column]:
-    """Return the columns of a choice; `known` are the metrics that there are. Raises ValueError for any other one."""
+    """Return the columns of a choice; raise ValueError for a name that matches none of the metrics in `known`."""
     known = list(known)
     columns: list[Column] = []
     for name in chosen:

@@ -1,4 +1,4 @@
-"""The metrics that tables and advice are made of, by Nsight Compute's names, and sums of them."""
+"""Nsight Compute's names of the metrics in tables and advice, and sums of metrics."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ LOCAL_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_local_op_{}.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 SHARED_ACCESSES = "smsp__inst_executed_op_shared_{}.sum"
-# Loads of whole warps from shared memory by ldmatrix, which aren't among those above.
+# Warp-wide loads from shared memory by ldmatrix, which the metric above does not include.
 MATRIX_LOADS = "smsp__inst_executed_op_ldsm.sum"
 WARPS = "smsp__inst_executed.sum"
 LANES = "smsp__thread_inst_executed.sum"
 
-# The kinds of accesses that the names have: a reduction is an atomic whose result nothing uses.
+# The kinds of accesses in the names; a reduction ("red") is an atomic whose result is not used.
 GLOBAL = ("ld", "st", "red", "atom")
 SHARED = ("ld", "st", "atom")
 LOCAL = ("ld", "st")
@@ -30,12 +30,12 @@ def names(pattern: str, kinds: Iterable[str]) -> tuple[str, ...]:
 
 
 def total(metrics: Mapping[str, float], wanted: Iterable[str]) -> float:
-    """Return the sum of some metrics; one that is not there counts as 0."""
+    """Return the sum of some metrics; a missing metric counts as 0."""
     return sum(metrics.get(name, 0) for name in wanted)
 
 
 def add(into: dict[str, float], metrics: Mapping[str, float]) -> None:
-    """Add metrics to the sums of others; ratios, which have no sums, are left out."""
+    """Add metrics to the sums in `into`; ratios cannot be summed and are left out."""
     for name, value in metrics.items():
         if name.endswith(".sum"):
             into[name] = into.get(name, 0) + value

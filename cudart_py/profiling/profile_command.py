@@ -1,4 +1,4 @@
-"""The command `cudart-py profile`: run a program, then say what its launches did."""
+"""The command `cudart-py profile`: run a program, then report on its launches."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _choice(text: str) -> tuple[str, ...]:
 
 
 def _profile(options: argparse.Namespace) -> int:
-    """Profile a program on the driver that counts, whatever devices there are, unless another one is asked for."""
+    """Profile a program on the simulator, even on a machine with GPUs, unless the environment selects a driver."""
     if not os.environ.get(backend.ENVIRONMENT_VARIABLE):
         backend.select("simulator")
     if "profile" not in capabilities():
@@ -91,7 +91,7 @@ def _profile(options: argparse.Namespace) -> int:
             return _refuse("standard output is closed, and the profile would go there; name a file by --json or --html")
         counted, status = profile(0 if options.draw else None), 0
         failure: Exception | None = None
-        # Standard output is the JSON's alone where that goes there.
+        # If the JSON goes to standard output, nothing else may.
         aside = contextlib.redirect_stdout(sys.stderr) if options.json == "-" else contextlib.nullcontext()
         try:
             with aside, counted:
@@ -102,7 +102,7 @@ def _profile(options: argparse.Namespace) -> int:
         except Exception as error:
             failure = error
         finally:
-            # After the program's own output, also when it failed.
+            # The report follows the program's own output, even if the program failed.
             refusal = _report(counted, options)
         if failure is not None:
             status = _failed(failure)
@@ -111,7 +111,7 @@ def _profile(options: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _place_of(options: argparse.Namespace) -> Iterator[None]:
-    """Set the arguments and the first folder of imports as Python does for a program, and restore them at the end."""
+    """Set sys.argv and the first entry of sys.path as Python does for a program, and restore them at the end."""
     folder = os.getcwd() if options.as_module else str(Path(options.program).resolve().parent)
     before = sys.argv, sys.path[:]
     sys.argv, sys.path[0] = [options.program, *options.arguments], folder
@@ -122,7 +122,7 @@ def _place_of(options: argparse.Namespace) -> Iterator[None]:
 
 
 def _other_language(program: Path) -> str | None:
-    """Return what a file is instead of a Python program, None where it may be one."""
+    """Return the kind of a file that is not a Python program, or None if it may be one."""
     if program.suffix.lower() in _SOURCES:
         return "PTX" if program.suffix.lower() == ".ptx" else "C++"
     with program.open("rb") as file:
@@ -147,19 +147,19 @@ def _status(code: object) -> int:
     """Return the exit status for an argument of sys.exit; print a value that is not a number, as Python does."""
     if code is None or isinstance(code, int):
         return code or 0
-    print(code, file=sys.stderr)  # noqa: T201  # because it is what Python prints
+    print(code, file=sys.stderr)  # noqa: T201  # Python prints it too
     return 1
 
 
 def _failed(failure: Exception) -> int:
-    """Print what a program raised and did not catch, as Python does for a program; return its exit status."""
+    """Print an uncaught exception of the program as Python does, and return the exit status."""
     begin_at_program(failure)
     sys.excepthook(type(failure), failure, failure.__traceback__)
     return 1
 
 
 def _report(counted: Profile, options: argparse.Namespace) -> int:
-    """Write what was asked for; return 0, or the status where it cannot be done."""
+    """Write the requested reports; return 0, or the exit status if that fails."""
     try:
         columns = _columns(counted, options.metrics)
         for path, text in _texts(counted, options, columns):
@@ -171,7 +171,7 @@ def _report(counted: Profile, options: argparse.Namespace) -> int:
     except ValueError as error:
         return _refuse(str(error))
     except BrokenPipeError:
-        # The reader, such as head, has had enough.
+        # The reader of the pipe, such as head, has closed it.
         _discard_output()
     except OSError as error:
         if error.filename is None:
@@ -182,12 +182,12 @@ def _report(counted: Profile, options: argparse.Namespace) -> int:
 
 def _columns(counted: Profile, chosen: Sequence[str] | None) -> list[Column]:
     known = dict.fromkeys(name for launch in counted.launches for name in launch.metrics)
-    # Without a launch there are no metrics, and nothing to choose from.
+    # Without a launch there are no metrics to choose from.
     return choose(chosen or DEFAULT, known) if known else []
 
 
 def _texts(counted: Profile, options: argparse.Namespace, columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
-    """Yield each form that was asked for with its file; without any, the text for the terminal."""
+    """Yield each requested report with its file, or the text for the terminal if no file was requested."""
     if options.json:
         wanted = {name for column in columns for name in column.metrics} if options.metrics else None
         yield options.json, json.dumps(profile_data(counted.launches, wanted), indent=1)
@@ -226,7 +226,7 @@ def _fitted(text: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file. Every OSError names it; Python names it only where it cannot be opened."""
+    """Write a file. Every OSError names it, while Python's own names it only if the file cannot be opened."""
     try:
         # A program's name may have bytes that this locale cannot decode.
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
@@ -236,14 +236,14 @@ def _write(path: Path, text: str) -> None:
 
 
 def _print(text: str, file: TextIO | None) -> None:
-    """Print at once; characters that the stream's encoding lacks become question marks, one for one."""
+    """Print without buffering; each character that the stream's encoding lacks becomes one question mark."""
     if file is not None:
         encoding = file.encoding or "utf-8"
         print(text.encode(encoding, "replace").decode(encoding), file=file, flush=True)
 
 
 def _discard_output() -> None:
-    """Let nothing fail on standard output any more, such as Python's own flush at the end."""
+    """Redirect standard output to the null device, so that Python's own flush at exit does not fail."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

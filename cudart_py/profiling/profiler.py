@@ -1,4 +1,4 @@
-"""Control of external profilers: where they begin and end collecting."""
+"""Control of external profilers: the ranges in which they collect."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Profiling: what launches did, counted under Nsight Compute's names, for a whole launch and by source line.
+"""Profiling: counters of launches under Nsight Compute's names, for a whole launch and by source line.
 
-The simulator counts while it runs kernels. A GPU's counters are Nsight Compute's own matter.
+The simulator counts while it runs kernels. A GPU's own counters are available from Nsight Compute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..driver.unwrap import check
 from .report.launch_table import extents, launch_table
 from .warp_records import WarpRecord, record_of
 
-# The most kernels that a line names.
+# The most kernels that the repr of a profile names.
 _MOST_NAMED = 5
 _MOST_WARPS = 2**63 - 1
 
@@ -41,8 +41,8 @@ class LineProfile:
 class LaunchProfile:
     """One launch: the kernel's C++ name, its shape in blocks and threads, and the metrics by name.
 
-    `sources` are the texts of sources that were given as strings, by the names that `lines` have for them. `warp` is
-    the record of one warp, None unless the profile was asked for it.
+    `sources` has the texts of sources that were passed as strings, by the names that `lines` use for them. `warp` is
+    the record of one warp, or None unless the profile was asked to record one.
     """
 
     kernel: str
@@ -67,11 +67,11 @@ class LaunchProfile:
 
 
 class Profile:
-    """Count what the launches inside a `with` do; made by `cuda.profile()`.
+    """The counters of the launches inside a `with` block, made by `cuda.profile()`.
 
-    `launches` has them in the order they ran, complete when the `with` has ended. `print(profile)` shows a table:
-    32-byte sectors that a warp's load and store of global memory touches, bank conflicts of shared memory, and active
-    lanes per instruction. Caches are not modelled: accesses that would hit in L1 count as sectors too.
+    `launches` has the launches in the order in which they ran, once the block has ended. `print(profile)` shows a table
+    of the 32-byte sectors per load and store of global memory, bank conflicts in shared memory, and active lanes per
+    instruction. Caches are not modelled: accesses that would hit in L1 count as sectors too.
     """
 
     def __init__(self, record_warp: int | None = None) -> None:
@@ -98,7 +98,7 @@ class Profile:
         try:
             found = check(chosen().end_profile())
         except errors.CudaError:
-            # The exception of the body says more than that the rest of its work fails too.
+            # The exception of the block is more informative than the failure of its remaining work.
             if value is None:
                 raise
             return
@@ -115,18 +115,18 @@ class Profile:
         return f"<Profile of {len(self.launches)} launches: {listed}>" if listed else "<Profile of no launches>"
 
     def _repr_html_(self) -> str:
-        from .report.page import profile_summary  # as above
+        from .report.page import profile_summary  # imported late as above
 
         return profile_summary(self.launches)
 
 
 def profile(record_warp: int | None = None) -> Profile:
-    """Count what launches do: `with cuda.profile() as p:`, then `p.launches` or `print(p)`.
+    """Return a profile that counts launches: `with cuda.profile() as p:`, then `p.launches` or `print(p)`.
 
-    Work that was queued before runs first, uncounted; work queued inside has run when the `with` ends. With
-    `record_warp`, the number of a warp counted over the blocks of a launch, each launch has a record of this warp, from
-    which `cuda.profiling.access_diagram` draws. The kernels then run in the NumPy engine, which is slower. Raises
-    NotSupportedError where the driver lacks the capability `profile`, as a GPU's does.
+    Work that was queued before the block runs first and is not counted. Work queued inside has run when the block ends.
+    With `record_warp`, the number of a warp counted over the blocks of a launch, each launch has a record of this warp,
+    from which `cuda.profiling.access_diagram` draws. The kernels then run in the NumPy engine, which is slower. Raises
+    NotSupportedError if the driver lacks the capability `profile`, as a GPU's driver does.
     """
     return Profile(_warp_number("profile", record_warp))
 

@@ -1,4 +1,4 @@
-"""The lines of the sources that launches ran: the sums of their metrics, and how busy each keeps a processor."""
+"""The source lines of launches: the sums of their metrics, and the load that each puts on a multiprocessor."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .metric_names import GLOBAL, LOCAL, LOCAL_SECTORS, SECTORS, SHARED, WARPS, 
 if TYPE_CHECKING:
     from .profiles import LaunchProfile
 
-# The work of a multiprocessor of compute capability 9.0 per cycle: its four schedulers issue one warp's instruction
-# each, its shared memory makes one pass, and 64 bytes, which are two sectors, come from the second-level cache.
+# The throughput of a multiprocessor of compute capability 9.0 per cycle: its four schedulers issue one warp instruction
+# each, its shared memory serves one wavefront, and the L2 cache delivers 64 bytes, or two sectors.
 _INSTRUCTIONS, _WAVEFRONTS, _SECTORS = 4, 1, 2
 
 
 @dataclass(frozen=True)
 class Source:
-    """A source: its name, its lines of text (none where it is not at hand), and sums of metrics by line number."""
+    """A source: its name, its lines of text (none if it is not available), and sums of metrics by line number."""
 
     name: str
     texts: tuple[str, ...]
     lines: Mapping[int, Mapping[str, float]] = field(repr=False)
 
     def text(self, number: int) -> str:
-        """Return the text of a line, tabulators expanded; empty where it is not known."""
+        """Return the text of a line with tabs expanded, or "" if it is not available."""
         return self.texts[number - 1].expandtabs(4) if 1 <= number <= len(self.texts) else ""
 
 
@@ -50,12 +50,12 @@ class HotLine(NamedTuple):
 
 
 def sources_of(launches: Iterable[LaunchProfile]) -> list[Source]:
-    """Return every source that the launches' lines come from; those of the program come first."""
+    """Return every source of the launches' lines, the program's own sources first."""
     found: dict[tuple[str, str | None], dict[int, dict[str, float]]] = {}
     for launch in launches:
         for line in launch.lines:
             if line.line:
-                # Sources that were given as strings may have the same name.
+                # Sources that were passed as strings may have the same name.
                 lines = found.setdefault((line.file, launch.sources.get(line.file)), {})
                 add(lines.setdefault(line.line, {}), line.metrics)
     here = os.getcwd() + os.sep
@@ -64,12 +64,12 @@ def sources_of(launches: Iterable[LaunchProfile]) -> list[Source]:
 
 
 def name_of(file: str) -> str:
-    """Return how a source is named: by its path from the working folder where it is in there."""
+    """Return the displayed name of a source: its path, relative to the working folder if it is inside."""
     return file.removeprefix(os.getcwd() + os.sep) or "unknown source"
 
 
 def text_of(launches: Iterable[LaunchProfile], file: str, line: int) -> str:
-    """Return the text of a line of a file without the blanks around it, "" where it is not at hand."""
+    """Return the text of a line of a file without surrounding blanks, or "" if it is not available."""
     found = (source for source in sources_of(launches) if source.name == name_of(file))
     return next((source.text(line).strip() for source in found if line in source.lines), "")
 
@@ -77,15 +77,15 @@ def text_of(launches: Iterable[LaunchProfile], file: str, line: int) -> str:
 def _source(name: str, file: str, text: str | None, lines: Mapping[int, Mapping[str, float]]) -> Source:
     try:
         texts = (Path(file).read_text(encoding="utf-8") if text is None else text).splitlines()
-    except (OSError, ValueError):  # the latter for what is not UTF-8, or a name that the file system cannot hold
+    except (OSError, ValueError):  # ValueError: not UTF-8, or not a valid name of a file
         texts = []
     return Source(name, tuple(texts), lines)
 
 
 def weight(metrics: Mapping[str, float]) -> float:
-    """Return the number of cycles for which this keeps the units of a multiprocessor busy, one after another.
+    """Return the cycles that the units of a multiprocessor would need for this work, one unit after another.
 
-    It says where to look first and is not a time: units work side by side, and no cache is modelled.
+    It shows where to look first, but it is not a time: the units work in parallel, and no cache is modelled.
     """
     sectors = total(metrics, (*names(SECTORS, GLOBAL), *names(LOCAL_SECTORS, LOCAL)))
     wavefronts = total(metrics, names(WAVEFRONTS, SHARED))
@@ -93,7 +93,7 @@ def weight(metrics: Mapping[str, float]) -> float:
 
 
 def hot_lines(sources: Iterable[Source]) -> list[HotLine]:
-    """Return all lines that did something, the heaviest first."""
+    """Return all lines that executed instructions, the heaviest first."""
     weights = [
         (source, number, weight(metrics)) for source in sources for number, metrics in sorted(source.lines.items())
     ]

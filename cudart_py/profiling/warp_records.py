@@ -12,7 +12,7 @@ Addresses = NDArray[np.int64]
 LANES = 32
 
 
-@dataclass(frozen=True, repr=False, eq=False)  # arrays have no one truth
+@dataclass(frozen=True, repr=False, eq=False)  # comparing arrays gives no single bool
 class WarpAccess:
     """One access of a warp to memory.
 
@@ -90,7 +90,7 @@ class WarpRecord:
 
 
 def record_of(recorder: Any) -> WarpRecord:
-    """Return the record that the driver made of a launch."""
+    """Return the record of a launch from the driver's recorder."""
     return WarpRecord(
         recorder.warp,
         tuple(WarpAccess(*access) for access in recorder.accesses),

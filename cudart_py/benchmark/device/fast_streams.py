@@ -1,9 +1,9 @@
 """Streams with the smallest gap between launches.
 
-The gap between two launches in a stream depends on the stream. On an H200 the streams of a process are of two kinds,
-which alternate irregularly in groups of about twenty in order of creation. In slow streams a launch takes 0.13 us
-longer. Which groups are slow varies from process to process, as if at random. So a measurement of a 3 us kernel in one
-stream is off by 4 % as often as not. An empty kernel tells the kinds apart.
+The gap between two launches in a stream depends on the stream. On an H200 the streams of a process are of two kinds, in
+groups of about twenty in order of creation. In slow streams a launch takes 0.13 us longer. The slow groups vary from
+process to process, as if at random. So a measurement of a 3 us kernel in one stream is off by 4 % as often as not. An
+empty kernel tells the kinds apart.
 """
 
 from __future__ import annotations

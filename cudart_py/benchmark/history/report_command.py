@@ -46,7 +46,7 @@ def report(options: argparse.Namespace) -> int:
         options.output.write_text(text, encoding="utf-8")
     except OSError as error:
         return _refuse(f"{options.output} cannot be written: {error.strerror}")
-    print(f"written: {options.output}")  # noqa: T201  # because it is the command's result
+    print(f"written: {options.output}")  # noqa: T201  # the command's result
     return WRITTEN
 
 

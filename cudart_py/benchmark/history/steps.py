@@ -69,7 +69,7 @@ def levels(values: Sequence[float], steps: Sequence[int]) -> list[float]:
 
 
 def best_fits(values: Sequence[float], shortest: int) -> Iterator[tuple[float, list[int]]]:
-    """Yield the best fit with 0, 1, 2, ... steps: the sum of distances from the levels, and the indices of the steps."""
+    """Yield the best fit with 0, 1, 2, ... steps: the sum of distances from the levels, and the steps' indices."""
     count = len(values)
     distances = _distances(values, shortest)
     # For each number of steps: the least sum for the values before each end, and the last level's start in that fit.

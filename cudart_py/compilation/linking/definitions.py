@@ -1,4 +1,4 @@
-"""Read from machine code, PTX and link-time code which symbols they define and which architecture they are for."""
+"""The defined symbols and the architecture of machine code, PTX and link-time code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ LIBRARY = b"!<arch>\n"
 # The first bytes of images that are not text.
 BINARY = (LINK_TIME_CODE, MACHINE_CODE, FATBIN, LIBRARY)
 
-# In ELF: the type of a section with symbols, the binding of those that may be defined once, and two special sections.
+# ELF constants: the type of a symbol table (SHT_SYMTAB), the binding of symbols that may be defined only once
+# (STB_GLOBAL), and the section indices SHN_UNDEF and SHN_COMMON.
 _SYMBOLS, _GLOBAL = 2, 1
 _UNDEFINED, _COMMON = 0, 0xFFF2
 _TARGET = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
@@ -26,14 +27,14 @@ _NUMBER = re.compile(r"(?:sm|compute)_(\d+)([a-z]?)")
 
 def is_ptx(code: bytes) -> bool:
     """Return whether an image is PTX."""
-    # Machine code with line information has its PTX in it.
+    # Machine code is excluded first, because with line information it contains its PTX.
     return not code.startswith(BINARY) and b".version" in code[:4096] and b".target" in code[:4096]
 
 
 def definitions(code: bytes) -> set[str]:
-    """Return the symbols that code defines and no other part of a program may.
+    """Return the symbols that code defines and that no other part of a program may define.
 
-    Empty for code that doesn't tell them: link-time code, compressed fatbins, libraries.
+    Empty for code from which they cannot be read: link-time code, compressed fatbins, libraries.
     """
     if code.startswith(MACHINE_CODE):
         return set(_elf_definitions(code))
@@ -45,7 +46,7 @@ def definitions(code: bytes) -> set[str]:
 
 
 def architecture(code: bytes) -> str | None:
-    """Return the architecture that code is for, such as "sm_90", or None where it doesn't tell."""
+    """Return the architecture that code is for, such as "sm_90", or None if the code does not name it."""
     if code.startswith(MACHINE_CODE):
         noted = _ASSEMBLED_FOR.search(code)
         return noted[1].decode() if noted else None
@@ -61,9 +62,9 @@ def architecture(code: bytes) -> str | None:
 def runs_on(own: str, target: str, *, is_machine_code: bool = True) -> bool:
     """Return whether code for the architecture `own` runs on `target`, or can be linked for it.
 
-    Machine code and family-specific code ("sm_100f") run on the same major version and at least their minor one, other
-    code on anything later, architecture-specific code ("sm_90a") on its own alone. A device is a target with the "a".
-    Architectures that are spelled otherwise count as suitable.
+    Machine code and family-specific code ("sm_100f") run on the same major version from their minor version on.
+    Architecture-specific code ("sm_90a") runs only on its own architecture, and other code on that or any later one. A
+    device as a target has the suffix "a". Architectures with any other spelling count as suitable.
     """
     numbers = [_NUMBER.fullmatch(name) for name in (own, target)]
     if own == target or None in numbers:
@@ -77,7 +78,7 @@ def runs_on(own: str, target: str, *, is_machine_code: bool = True) -> bool:
 
 
 def _elf_definitions(code: bytes) -> Iterator[str]:
-    """Yield the global symbols of an ELF file; of a damaged one, those that were found."""
+    """Yield the global symbols that an ELF file defines; of a damaged file, those found before the damage."""
     try:
         (start,) = struct.unpack_from("<Q", code, 0x28)
         size, count = struct.unpack_from("<HH", code, 0x3A)
@@ -92,11 +93,11 @@ def _elf_definitions(code: bytes) -> Iterator[str]:
                     begin = names + name
                     yield code[begin : code.index(b"\0", begin)].decode()
     except (struct.error, IndexError, ValueError):
-        return  # The linker says what is wrong.
+        return  # The linker reports the damage.
 
 
 def _parts(fatbin: bytes) -> Iterator[bytes]:
-    """Yield the images in a fatbin that aren't compressed, if all are for one architecture."""
+    """Yield the uncompressed images in a fatbin, if all its images are for one architecture."""
     images, architectures = [], set()
     try:
         (position,) = struct.unpack_from("<H", fatbin, 6)

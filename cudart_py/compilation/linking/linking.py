@@ -1,8 +1,8 @@
-"""nvJitLink: several images made one, so that code compiled apart can call each other.
+"""Link several images into one with nvJitLink, so that separately compiled code can call each other.
 
 Inputs are relocatable machine code and PTX (`compile_image` with `-rdc=true`), link-time code (`-dlto`), fatbins and
-libraries of device code. A driver without an assembler needs the result as PTX as well, which exists where all inputs
-are link-time code, or where each is PTX or was compiled here.
+libraries of device code. A driver without an assembler also needs the result as PTX. It exists if all inputs are
+link-time code, or if each is PTX or was compiled here.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .ptx_linking import link_ptx, linked_definitions
 
 _TAKEN = ("-arch", "-ptx")
 _UNDEFINED = re.compile(r"Undefined reference to '([^']+)'")
-# The lines of the log with undefined references, whose images it often gets wrong, and its last line.
+# Lines of the log that the error replaces: undefined references, which often name the wrong image, and the last line.
 _SAID_BETTER = re.compile(r"^(?:error\s*:\s*Undefined reference to '[^']+'.*|ERROR \d+: .*)$\n?", re.MULTILINE)
 _RELOCATABLE = "compile_image(source, options=['-rdc=true'])"
-# Not optimised, so that no function disappears into those that call it.
+# Without optimisation, so that no function is inlined and disappears.
 _LISTED = ("-lto", "-ptx", "-O0")
 _SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
 # A symbol that no program defines.
@@ -41,9 +41,9 @@ def link_images(
 ) -> CompiledImage:
     """Link images for one architecture and return the machine code: nvJitLinkComplete.
 
-    An image is bytes, the path of a file, or what `compile_image` made with relocatable code. `arch` is that of the
-    compiled images unless given; `options` go to nvJitLink as they are. The result has PTX where all images are
-    link-time code, or each is PTX or a compiled image with PTX; it has the signatures that the images or that PTX tell.
+    An image is bytes, the path of a file, or a CompiledImage of relocatable code. `arch` is by default that of the
+    compiled images, and `options` are passed to nvJitLink unchanged. The result has PTX if all images are link-time
+    code, or if each is PTX or a compiled image with PTX. It has the signatures of the images or of that PTX.
 
     Raises TypeError and ValueError that name the argument, and LinkError for a symbol that two images define or none
     does, or with the linker's log.
@@ -70,7 +70,7 @@ def link_images(
 
 
 def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
-    """Return every input's name, for messages, and its bytes."""
+    """Return the name of each input, which messages use, with its bytes."""
     if isinstance(images, bytes | bytearray | str) or not isinstance(images, Sequence):
         raise arguments.wrong_type("link", "images", "a sequence of images, such as [image]", images)
     inputs = []
@@ -101,7 +101,7 @@ def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
 
 
 def _ptx_of(image: Image, code: bytes) -> bytes:
-    """Return the PTX of an input; empty for one that is machine code or link-time code alone."""
+    """Return the PTX of an input; empty if it has only machine code or link-time code."""
     if isinstance(image, CompiledImage):
         return image.ptx
     return code.rstrip(b"\0") if is_ptx(code) else b""
@@ -122,16 +122,16 @@ def _target(images: Sequence[Image], arch: str | int | tuple[int, int] | None) -
 
 
 def _library() -> Any:
-    from cuda.bindings import nvjitlink  # few programs link
+    from cuda.bindings import nvjitlink  # imported late because few programs link
 
     return nvjitlink
 
 
 def _refuse_repeated(inputs: Sequence[tuple[str, bytes]], target: str) -> None:
-    """Refuse images of which two define the same symbol.
+    """Raise LinkError if two images define the same symbol.
 
-    nvJitLink 13.5 takes one of the definitions without a status, and where the process has linked link-time code
-    before, it crashes. Of link-time code alone it refuses them itself.
+    nvJitLink 13.5 would choose one of the definitions without an error, or crash if the process has linked link-time
+    code before. Only if all images are link-time code does it report repeated definitions itself.
     """
     owners: dict[str, int] = {}
     for position, (_, code) in enumerate(inputs):
@@ -156,20 +156,22 @@ def _repeated(inputs: Sequence[tuple[str, bytes]], symbol: str, *positions: int)
 
 
 def _defined_in_link_time_code(code: bytes, symbols: Iterable[str], target: str) -> list[str]:
-    """Return which of some symbols link-time code defines. Only nvJitLink can read it, and tells them in two ways."""
+    """Return those of `symbols` that link-time code defines, found by two links, since only nvJitLink can read it."""
     try:
         listed = linked_definitions(_link([("code", code)], target, _LISTED, "ptx")[0].decode(errors="replace"))
     except errors.LinkError:
-        return []  # linking all images will tell why
-    # The listing lacks functions that no kernel of the code uses.
+        return []  # linking all images will report the reason
+    # The listing does not include functions that no kernel of the code uses.
     unlisted = [symbol for symbol in symbols if symbol not in listed]
     return [symbol for symbol in symbols if symbol in listed] + _defined_functions(code, unlisted, target)
 
 
 def _defined_functions(code: bytes, symbols: Sequence[str], target: str) -> list[str]:
-    """Return which symbols are functions of link-time code: a text that uses them all doesn't lack these beside it.
+    """Return those of `symbols` that are functions of link-time code.
 
-    None may be a variable of the code, since nvJitLink 13.5 crashes where the text declares a variable as a function.
+    The code is linked with a PTX text that uses all symbols; those that are not reported as undefined are in the code.
+    None of them may be a variable of the code, because nvJitLink 13.5 crashes if a text declares a variable as a
+    function.
     """
     uses = "".join(f"mov.u64 %a, {symbol};\nst.global.u64 [%p], %a;\n" for symbol in (*symbols, _NOWHERE))
     declared = "".join(f".extern .func {symbol} ();\n" for symbol in (*symbols, _NOWHERE))
@@ -182,7 +184,7 @@ def _defined_functions(code: bytes, symbols: Sequence[str], target: str) -> list
         _link([("code", code), ("uses", text.encode())], target, ["-lto"], "cubin")
     except errors.LinkError as error:
         lacking = set(_UNDEFINED.findall(error.log))
-        # Without this one the link failed for something else, which linking all images will tell.
+        # If this one is not reported, the link failed for another reason, which linking all images will report.
         return [symbol for symbol in symbols if symbol not in lacking] if _NOWHERE in lacking else []
     return []
 
@@ -231,7 +233,7 @@ def _link(inputs: Sequence[tuple[str, bytes]], target: str, options: Sequence[st
 
 
 def _undefined(log: str, inputs: Sequence[tuple[str, bytes]]) -> str:
-    """Return one line per symbol that no image defines, with the images that refer to it where they tell, and why."""
+    """Return one line per symbol that no image defines, with the images known to use it, and a line of advice."""
     lines = []
     for symbol in dict.fromkeys(_UNDEFINED.findall(log)):
         name = demangle(symbol) or symbol

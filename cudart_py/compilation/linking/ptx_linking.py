@@ -1,6 +1,6 @@
-"""PTX texts made one, for a driver that executes PTX: what nvJitLink does with machine code.
+"""Link PTX texts into one, for a driver that executes PTX, as nvJitLink links machine code.
 
-nvJitLink has linked the same inputs before, so every reference is known to have its one definition.
+nvJitLink has linked the same inputs before, so every reference is known to have exactly one definition.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _DECLARATION = re.compile(
 )
 _NAME = re.compile(r"([A-Za-z_$%][\w$]*)\s*(?:\[\d*\]\s*)*$")
 _FILE = re.compile(r"(\.(?:file|loc)[ \t]+|\binlined_at[ \t]+)(\d+)")
-# Of these the linker takes any definition, since all are alike.
+# Linkages that allow several definitions. They are equivalent, so the linker uses any of them.
 _REPEATABLE = ("weak", "common")
 
 
 def link_ptx(texts: Sequence[str], arch: str) -> str:
-    """Return one PTX text for an architecture with all that several texts of relocatable code define.
+    """Return one PTX text for an architecture with all definitions of several texts of relocatable code.
 
-    Names without linkage that several texts have, such as those of static functions, get an ending of their own.
+    Names without external linkage that several texts use, such as those of static functions, get a suffix per text.
     """
     version = max((int(major), int(minor)) for text in texts for major, minor in _VERSION.findall(text))
     declared = [{_name(match) for match in _DECLARATION.finditer(text)} for text in texts]
@@ -43,21 +43,21 @@ def link_ptx(texts: Sequence[str], arch: str) -> str:
 
 
 def strong_definitions(text: str) -> set[str]:
-    """Return the symbols that a text defines and no other may."""
+    """Return the symbols that a text defines and that no other text may define."""
     return _defined(text, lambda linkage, kind: linkage == "visible")
 
 
 def linked_definitions(text: str) -> set[str]:
-    """Return the symbols of link-time code that PTX which nvJitLink made of it, without optimising, still defines.
+    """Return the symbols of link-time code from the PTX that nvJitLink generated from it without optimisation.
 
-    These are its kernels and variables, and the functions that its own kernels use. The linker has made the functions
-    invisible, as static ones are, whose names it has made unique with `_INTERNAL_`.
+    These are its kernels and variables, and the functions that its own kernels use. The linker has removed the
+    functions' `.visible`, so they look like static functions, but those have a unique name with `_INTERNAL_`.
     """
     return _defined(text, lambda linkage, kind: linkage == "visible" or (linkage is None and kind == "func"))
 
 
 def _defined(text: str, counts: Callable[[str | None, str], bool]) -> set[str]:
-    """Return the names of a text's definitions, not declarations, of some linkages and kinds."""
+    """Return the names of a text's definitions, but not declarations, whose linkage and kind count."""
     return {
         _name(match)
         for match in _DECLARATION.finditer(text)
@@ -82,7 +82,7 @@ def _renumbered(text: str, first: int) -> str:
 
 
 def _without_repeated(text: str, known: set[str]) -> str:
-    """Leave out weak and common definitions that an earlier text has, whose names are `known`; note this text's."""
+    """Return a text without weak and common definitions whose names are `known`; add the text's own to `known`."""
     kept = []
     end = 0
     for match in _DECLARATION.finditer(text):
@@ -101,12 +101,12 @@ def _without_repeated(text: str, known: set[str]) -> str:
 
 
 def _end_of_definition(text: str, position: int) -> int | None:
-    """Return where a definition ends whose name ends at `position`; None for a declaration of a function."""
+    """Return the end of the definition whose name ends at `position`; None for a declaration of a function."""
     opening = re.compile(r"[{;]").search(text, position)
     if opening is None:
         return None
     if opening[0] == ";":
-        # A variable without a value; a function without a body has its parameters before the semicolon.
+        # Either a variable without an initializer, or a function without a body, which has parameters in parentheses.
         return None if ")" in text[position : opening.start()] else opening.end()
     depth = 0
     for brace in re.compile(r"[{}]").finditer(text, opening.start()):

@@ -48,7 +48,7 @@ def demangle(name: str) -> str | None:
 
 
 def _list_start(declaration: str) -> int:
-    """Return the index of the parenthesis that opens the argument list at the end of a declaration; -1 without a list."""
+    """Return the index of the parenthesis that opens the argument list at a declaration's end; -1 without a list."""
     if not declaration.endswith(")"):
         return -1
     depth = 0

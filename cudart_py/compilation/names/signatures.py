@@ -1,7 +1,7 @@
-"""The signature of a kernel: each parameter's C++ type, and where the parameter lies in the parameter buffer.
+"""The signature of a kernel: each parameter's C++ type, and its offset in the parameter buffer.
 
-PTX tells sizes, alignments and the order; the mangled name, or NVRTC's answer to `decltype(kernel)`, tells the C++
-types. A parameter whose type stays unclear has the kind "unknown" and its size.
+Sizes, alignments and the order come from PTX. The C++ types come from the mangled name, or from NVRTC's answer to
+`decltype(kernel)`. A parameter whose type remains unknown has the kind "unknown" and its size.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _INTEGERS = {
 _FLOATS = {"float": "float32", "double": "float64", "__half": "float16", "__nv_bfloat16": "bfloat16"}
 _PTX_FLOATS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 _ITEM_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
-# Names that the demangler can only repeat: what they stand for is known to the compiler alone.
+# Type names that the demangler only repeats, because only the compiler can resolve them.
 _DEPENDENT = re.compile(r">::|\bdecltype\b|\bauto\b|\(\.\.\.\)")
 _POINTER_TO_ARRAY = re.compile(r"^(?P<element>.*?) \(\*\) ?(?:\[\w*\])+$")
 _QUALIFIERS = re.compile(r"(?:\s*\b(?:const|volatile|__restrict)\b)+$")
@@ -42,12 +42,12 @@ _QUALIFIERS = re.compile(r"(?:\s*\b(?:const|volatile|__restrict)\b)+$")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a kernel; `size`, `alignment` and `offset` are bytes of the parameter buffer.
+    """One parameter of a kernel; `size`, `alignment` and `offset` are in bytes of the parameter buffer.
 
-    `type` is the C++ type as the demangler spells it, empty where it is not known. `dtype` is the name
-    of the NumPy dtype of the scalar, or of what a pointer points to; None for structures, and for
-    pointers that take any dtype (`void*`, `char*`, structures). "bfloat16" is a dtype of its own name,
-    which NumPy does not have. `constant` says that the kernel does not write through the pointer.
+    `type` is the C++ type as the demangler spells it, or empty if it is unknown. `dtype` is the name of the NumPy dtype
+    of the scalar, or of a pointer's elements. It is None for structures, and for pointers that accept any dtype
+    (`void*`, `char*`, pointers to structures). The dtype "bfloat16" does not exist in NumPy. `constant` means that the
+    kernel does not write through the pointer.
     """
 
     type: str
@@ -96,10 +96,10 @@ class Signature:
 def make_parameter(
     type: str, ptx_type: str, size: int, alignment: int, offset: int, *, resolved: bool = False
 ) -> Parameter:
-    """Classify one parameter from its C++ type and its PTX type ("f32", "u64", "b8" for arrays of bytes).
+    """Classify one parameter by its C++ type and its PTX type ("f32", "u64", "b8" for arrays of bytes).
 
-    An array of bytes in PTX is what C++ passes as a structure. `resolved` says that the type came from
-    the compiler, so that an unknown name of scalar size can only be an enumeration.
+    A C++ structure is an array of bytes in PTX. `resolved` means that the type came from the compiler, so that an
+    unknown name of scalar size can only be an enumeration.
     """
     place = (size, alignment, offset)
     text = _QUALIFIERS.sub("", type)
@@ -125,9 +125,9 @@ def make_parameter(
 def make_parameters(
     types: Sequence[str], layout: Sequence[tuple[str, int, int]], *, resolved: bool = False
 ) -> tuple[Parameter, ...]:
-    """Make the parameters of an entry from C++ types and from (PTX type, size, alignment) of each.
+    """Return the parameters of an entry from their C++ types and from (PTX type, size, alignment) of each.
 
-    Where their numbers differ the types are not trusted, and the parameters are made without them.
+    If the numbers of these differ, the C++ types are not trusted and are ignored.
     """
     if len(types) != len(layout):
         types = [""] * len(layout)
@@ -141,12 +141,12 @@ def make_parameters(
 
 
 def item_bytes(ptx_type: str) -> int:
-    """Return the bytes of one item of a PTX type such as "f32", "u64" or "b8"."""
+    """Return the size in bytes of one item of a PTX type such as "f32", "u64" or "b8"."""
     return _ITEM_BYTES[ptx_type.lstrip("abcdefghijklmnopqrstuvwxyz")] if ptx_type != "pred" else 1
 
 
 def element_dtype(type: str) -> str | None:
-    """Return the dtype's name for a C++ scalar or pointer type; None for structures."""
+    """Return the name of the dtype of a C++ scalar or pointer type; None for structures."""
     text = _QUALIFIERS.sub("", type)
     if text == "bool":
         return "bool"
@@ -161,7 +161,7 @@ def needs_compiler(parameter: Parameter) -> bool:
 
 
 def _pointee(element: str) -> str | None:
-    # A char* is C's way to say bytes; signed and unsigned char are numbers.
+    # In C, a char* often means bytes of any type, while signed and unsigned char are numbers.
     return None if element == "char" else element_dtype(element)
 
 

@@ -1,1 +1,1 @@
-"""Questions to the compiler about types that mangled names do not tell."""
+"""Queries to the compiler for types that mangled names do not contain."""

@@ -1,7 +1,7 @@
 """The extern "C" kernels, variables and constants that the text of a source declares at file or namespace scope.
 
-The scan is quick and does not have to be right: macros, headers and conditions are known to the compiler alone. Its
-caller checks each name and size in the PTX. Declarations inside `#if`, comments and strings are left out.
+The scan is fast and may be wrong, since only the compiler knows macros, headers and conditions. So its caller checks
+each name and size in the PTX. Declarations inside `#if`, comments and strings are left out.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# Text that is not code, and the marks that end a declaration. Every alternative also ends at the end of the text, so
-# that no opening is searched for twice.
+# Text that is not code, and the tokens that end a declaration. Every alternative also matches up to the end of the
+# text, so that no text after an unclosed opening is searched twice.
 _PIECE = re.compile(
     r"""
     (?P<directive>^[ \t\v\f]*\#(?:\\\r?\n|/\*(?s:.*?)(?:\*/|\Z)|//(?:\\\r?\n|[^\n])*|"(?:\\.|[^"\\\n])*"|[^\n])*+)
@@ -26,16 +26,15 @@ _PIECE = re.compile(
     re.VERBOSE | re.MULTILINE | re.ASCII,
 )
 _CONDITION = re.compile(r"\s*\#\s*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b")
-# Conditions that hold in NVRTC, by which a file can also be read by a compiler of C++ alone, and those that ask for a
-# header.
+# Conditions that are true in NVRTC, in files that plain C++ compilers read too, and conditions that test for a header.
 _HOLDS = re.compile(r"\s*\#\s*ifdef\s+(?:__CUDACC__|__CUDACC_RTC__|__CUDA_ARCH__)\s*", re.ASCII)
 _ASKS = re.compile(r"\s*\#\s*if\s+__has_include\s*\(\s*<([^<>]*)>\s*\)\s*", re.ASCII)
-# A macro in place of a keyword that is looked for below.
+# Directives that redefine a keyword that is searched for below.
 _CHANGED_KEYWORD = re.compile(
     r"\s*\#\s*(?:define|undef)\s+(?:__(?:global|device|constant|managed)__|const|constexpr|signed|unsigned|bool|char"
     r"|short|int|long|float|double)(?!\w)"
 )
-# A trigraph of C++14 and older that changes where comments and strings end.
+# A trigraph of C++14 and older that changes the ends of comments and strings.
 _BACKSLASH_TRIGRAPH = b"??/"
 _NAMESPACE = re.compile(r"\s*(?:inline\s+)?namespace\s+(\w+(?:\s*::\s*\w+)*)\s*", re.ASCII)
 _EXTERN_C = re.compile(r'\bextern\s*"C"')
@@ -45,7 +44,8 @@ _KERNEL = re.compile(r"\bvoid\s+([A-Za-z_]\w*)\s*\(", re.ASCII)
 _SPACE = re.compile(r"\b__(?:device|constant|managed)__\b")
 _BRACKET = re.compile(r"[<(]")
 _DECLARATOR = re.compile(r"\b((?:[A-Za-z_]\w*::)*[A-Za-z_]\w*)\s*(?:\[[^\[\]]*\]\s*)*(?:=.*)?\Z", re.DOTALL | re.ASCII)
-# Declarations of internal linkage, of what another file defines, and of templates, types and functions.
+# Declarations that are left out: with internal linkage, of symbols that another file defines, of templates, types and
+# functions.
 _LEFT_OUT = re.compile(
     r"\b(?:template|auto|static|const|constexpr|constinit|inline|extern|thread_local|typedef|using|friend|struct|class|union"
     r"|enum|operator|__shared__)\b"
@@ -55,7 +55,7 @@ _CONSTANT = re.compile(
     re.ASCII,
 )
 _CONSTANT_NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:=.*)?", re.DOTALL | re.ASCII)
-# Types of constants as a source may spell them, by the compiler's spelling.
+# Spellings of constants' types in a source, by the compiler's spelling.
 _TYPES = {
     "bool": ("bool",),
     "int": ("int", "signed", "signed int"),
@@ -68,18 +68,18 @@ _TYPES = {
     "double": ("double",),
 }
 _CONSTANT_TYPES = {words: f"{type} const" for type, spellings in _TYPES.items() for words in spellings}
-# A longer declaration is left to the compiler.
+# Longer declarations are left to the compiler.
 _LONGEST = 4096
 # Beyond this column the compiler shortens the lines that it quotes.
 _LONGEST_LINE = 400
 
 
 class Declarations(NamedTuple):
-    """Names of extern "C" kernels and of variables, these with their namespaces; `managed` are in managed memory.
+    """Names of extern "C" kernels, and of variables with their namespaces; `managed` variables are in managed memory.
 
     `types` are the types that the variables' declarations begin with. If one of them is not a type, it is a macro that
-    may say `static`. `constants` are the types of constants by name: a query would hide that a constant is unused.
-    `end` is the offset in bytes of the end of the last declaration, where others may be inserted.
+    may expand to `static`. `constants` has the types of constants by name, because a query would hide that a constant
+    is unused. `end` is the offset in bytes of the end of the last declaration, where others may be inserted.
     """
 
     kernels: list[str]
@@ -91,14 +91,14 @@ class Declarations(NamedTuple):
 
 
 class _Condition(NamedTuple):
-    """An open `#if`: the scopes where each of its branches begins, and whether the current branch is compiled."""
+    """An open `#if`: the scopes that are open where its branches begin, and whether the current branch is compiled."""
 
     scopes: list[_Scope]
     holds: bool
 
 
 class _Scope(NamedTuple):
-    """The prefix of the names in a scope, None inside functions and types, and whether their linkage is C's."""
+    """The prefix of the names in a scope, None inside functions and types, and whether the scope has C linkage."""
 
     prefix: str | None
     is_c: bool
@@ -109,9 +109,9 @@ _HIDDEN = _Scope(None, False)
 
 
 def read_declarations(source: bytes, folders: Sequence[str] = ()) -> Declarations | None:
-    """Return the declarations of a source, None if its text does not tell where they end.
+    """Return the declarations of a source, or None if their ends cannot be found in its text.
 
-    Those below a condition that asks for a header count where one of the folders has it.
+    Declarations below a condition that tests for a header count if one of the folders has the header.
     """
     if _BACKSLASH_TRIGRAPH in source:
         return None
@@ -191,7 +191,7 @@ def _inner(declaration: str, outer: _Scope) -> _Scope:
 
 
 def _add(declaration: str, scope: _Scope, found: Declarations, *, opens: bool) -> None:
-    """Add the names that a declaration has, if it is one of a kernel or of variables."""
+    """Add the names in a declaration, if it declares a kernel or variables."""
     if scope.prefix is None or len(declaration) > _LONGEST:
         return
     code, count = _EXTERN_C.subn(" ", _ATTRIBUTE.sub(" ", declaration))
@@ -203,7 +203,7 @@ def _add(declaration: str, scope: _Scope, found: Declarations, *, opens: bool) -
         return
     if "__global__" in code:
         kernel = _KERNEL.search(code)
-        # The symbol of one in a namespace does not tell the namespace, and one without a body may be elsewhere.
+        # An extern "C" kernel's symbol does not contain its namespace. One without a body may be defined elsewhere.
         if kernel is not None and opens and is_c and not scope.prefix:
             found.kernels.append(kernel[1])
     elif _SPACE.search(code) and not is_c and "(" not in code.partition("=")[0]:
@@ -211,7 +211,7 @@ def _add(declaration: str, scope: _Scope, found: Declarations, *, opens: bool) -
 
 
 def _add_variables(code: str, prefix: str, found: Declarations) -> None:
-    # A comma may also stand between the arguments of a template or of a call.
+    # With brackets, a comma may also separate the arguments of a template or of a call.
     declarators = [code] if _BRACKET.search(code) else code.split(",")
     matches = [match for match in map(_DECLARATOR.search, declarators) if match]
     if len(matches) < len(declarators):

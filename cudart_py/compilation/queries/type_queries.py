@@ -1,8 +1,9 @@
-"""Queries for types that mangled names do not tell: those of extern "C" kernels and of variables.
+"""Queries for types that mangled names do not contain: those of extern "C" kernels and of variables.
 
-NVRTC tells the mangled name of a template's instance, and that name tells the type that the instance is for. Where an
-image is made, the template is declared and never defined, so that nothing of it is in the image. NVRTC refuses that for
-types of one file, such as those of an anonymous namespace; where syntax alone is looked at, the template is defined.
+NVRTC reports the mangled name of a template's instance, which contains the type that the instance is for. In a run that
+generates an image, the template is declared but not defined, so it adds nothing to the image. NVRTC rejects that for
+types with internal linkage, such as those in an anonymous namespace. In a run that only checks the syntax, the template
+is defined.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from collections.abc import Iterable, Mapping
 from ..diagnostics import NAME_MAP
 from ..names.demangling import declared_name, demangle
 
-# A name that no user's source contains, so that it cannot collide.
+# A name that no user's source contains, so it cannot collide.
 _PROBE = "cudart_py_type_of_3f9c1e"
-# Names of strings and of functions' own variables.
+# Names that the compiler gives to strings and to static variables of functions.
 _COMPILERS_OWN = re.compile(r"\$|\b__unnamed_\d")
 # A name without its namespaces, and without the arguments of a template's instance.
 _LAST_PART = re.compile(r"(\w+)(?:<.*>)?$")
-# In one line, which may end a line of the source, so that all of its lines keep their numbers.
+# On one line, which is appended to a line of the source, so that the line numbers of the source do not change.
 _PLAIN = (
     f" template <class {_PROBE}_argument> struct {_PROBE}_bare;"
     f" template <class {_PROBE}_argument> struct {_PROBE}_bare<{_PROBE}_argument&>"
@@ -32,17 +33,17 @@ DEFINED = f"{_ASKING} {{}}{_PLAIN}"
 
 def type_of(name: str, *, managed: bool = False) -> str:
     """Return the C++ spelling of the type of a kernel or of a variable."""
-    # A managed variable may stand in decltype within parentheses alone, as a reference.
+    # In decltype, a managed variable must be in parentheses, which makes the type a reference.
     return f"{_PROBE}_bare<decltype(({name}))>::type" if managed else f"decltype({name})"
 
 
 def can_be_spelled(name: str) -> bool:
-    """Return whether a source can spell a name, and not the compiler alone, as those of strings."""
+    """Return whether a source can spell a name, unlike names that the compiler makes up, for example for strings."""
     return _COMPILERS_OWN.search(name) is None
 
 
 def may_declare(text: str | None, name: str) -> bool:
-    """Return whether a text may declare a variable: it has the last part of its name, or joins names by macros."""
+    """Return whether a text may declare a variable: it contains the last part of its name, or pastes tokens."""
     if text is None or "##" in text:
         return True
     part = _LAST_PART.search(name)
@@ -50,12 +51,12 @@ def may_declare(text: str | None, name: str) -> bool:
 
 
 def expression(query: str) -> str:
-    """Return the name expression that asks for a type."""
+    """Return the name expression that queries a type."""
     return f"{_PROBE}<{query}>"
 
 
 def read_types(queries: Iterable[str], lowered: Mapping[str, str]) -> dict[str, str]:
-    """Return the type for each query; `lowered` has the mangled names of their expressions."""
+    """Return the type for each query; `lowered` has the mangled names of the queries' expressions."""
     types = {}
     for query in queries:
         name = declared_name(demangle(lowered[expression(query)]) or "")

@@ -1,1 +1,1 @@
-"""Diagrams of what one warp did: its lanes and the memory that they touch, and which of them were active."""
+"""Diagrams of one warp's execution: its lanes and the memory that they touch, and the active lanes over time."""

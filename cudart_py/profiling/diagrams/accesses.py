@@ -1,4 +1,4 @@
-"""The diagram of an access, which depends on the space that it is to."""
+"""The diagram of a memory access, which depends on its state space."""
 
 from __future__ import annotations
 

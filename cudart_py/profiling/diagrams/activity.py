@@ -1,4 +1,4 @@
-"""Active lanes over time: which lanes of a warp execute the instructions of which lines, one strip after another."""
+"""Active lanes over time: strips of instructions, each with the lanes of a warp that execute them and their lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEY = "  # active lane   . idle lane"
 
 
 class _Strip(NamedTuple):
-    """Instructions that the same lanes execute one after another."""
+    """Consecutive instructions that the same lanes execute."""
 
     lanes: NDArray[np.bool_]
     lines: tuple[int, ...]
@@ -31,7 +31,7 @@ class _Strip(NamedTuple):
 
 
 def diverges(steps: Sequence[WarpStep]) -> bool:
-    """Tell whether lanes of a warp are idle in some steps and active in others."""
+    """Check whether the set of active lanes changes between the steps of a warp."""
     return any((step.lanes != steps[0].lanes).any() for step in steps)
 
 
@@ -52,7 +52,7 @@ def _strip(steps: Sequence[WarpStep]) -> _Strip:
 
 
 def _shown(strips: Sequence[_Strip]) -> tuple[Sequence[_Strip], int, Sequence[_Strip]]:
-    """Return the first strips, how many are left out, and the last ones."""
+    """Return the first strips, the number of strips left out, and the last strips."""
     if len(strips) <= _MOST_STRIPS:
         return strips, 0, ()
     return strips[: _MOST_STRIPS - _LAST], len(strips) - _MOST_STRIPS, strips[-_LAST:]

@@ -1,4 +1,4 @@
-"""Lanes to banks: the wavefronts in which the 32 banks of shared memory serve one access of a warp."""
+"""Diagram from lanes to banks: the wavefronts in which the 32 banks of shared memory serve one access of a warp."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _word(access: WarpAccess, lane: int, part: int) -> int:
 
 
 def _served(access: WarpAccess) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """Return which lanes' words each wavefront takes from each bank: lanes, with the numbers of their words."""
+    """Return the (lane, word of the lane) pairs that each bank serves in each wavefront, by (wavefront, bank)."""
     assert access.wavefronts is not None
     found: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for lane in np.flatnonzero(access.active).tolist():

@@ -1,4 +1,4 @@
-"""Lanes of a warp as cells, and numbers of lanes as text."""
+"""Lanes of a warp drawn as cells, and lane numbers as text."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from ...pages.diagram import IDLE, INK, WIDTH, box, label_at
 from ..warp_records import LANES
 
-# Names of rows stand to the left of what is drawn.
+# The space for names of rows, to the left of the drawing.
 LEFT = 76
 ROOM = WIDTH - LEFT
 LANE_WIDTH, LANE_HEIGHT = ROOM / LANES, 20
 
 
 def lane_cells(colors: Sequence[str | None], y: float, name: str = "lanes") -> list[str]:
-    """Return the 32 lanes of a warp as numbered cells at a height; a lane without a colour takes no part."""
+    """Return the 32 lanes of a warp as numbered cells at height `y`; a lane without a colour is idle."""
     parts = [label_at(0, y + 14, name, size=12)]
     for lane, color in enumerate(colors):
         x = LEFT + lane * LANE_WIDTH
@@ -24,12 +24,12 @@ def lane_cells(colors: Sequence[str | None], y: float, name: str = "lanes") -> l
 
 
 def center_of(lane: int) -> float:
-    """Return the middle of a lane's cell."""
+    """Return the x coordinate of the center of a lane's cell."""
     return LEFT + (lane + 0.5) * LANE_WIDTH
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Return numbers in rising order as ranges, such as "0-7, 9"."""
+    """Return numbers as ranges in ascending order, such as "0-7, 9"."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:
@@ -40,19 +40,19 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def named_lanes(numbers: Sequence[int], room: int) -> str:
-    """Return the lanes of these numbers in words, within some characters where the ranges are too long for them."""
+    """Describe lanes by ranges of their numbers, or more briefly if that takes more than `room` characters."""
     text = f"{'lane' if len(numbers) == 1 else 'lanes'} {ranges(numbers)}"
     return text if len(text) <= room else f"{len(numbers)} lanes, {min(numbers)} to {max(numbers)}"
 
 
 def abridged(rows: Sequence[str], most: int = 12) -> list[str]:
-    """Return rows of text, those in the middle left out where there are too many."""
+    """Return rows of text, without those in the middle if there are more than `most`."""
     if len(rows) <= most:
         return list(rows)
     return [*rows[:4], f"  ... ({len(rows) - 6} more)", *rows[-2:]]
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with a regular noun, in the plural unless it is one."""
+    """Return a number with a regular noun, which is in the plural unless the number is 1."""
     ending = "" if number == 1 else "es" if noun.endswith("s") else "s"
     return f"{number:,} {noun}{ending}"

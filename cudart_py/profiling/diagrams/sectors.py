@@ -1,4 +1,4 @@
-"""Lanes to sectors: the 32-byte sectors of memory that one access of a warp touches, and the bytes that it uses."""
+"""Diagram from lanes to sectors: the 32-byte sectors that one access of a warp touches, and the bytes that it uses."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _WORD = 4
 _WORDS = SECTOR_BYTES // _WORD
 _SECTOR_HEIGHT, _BETWEEN, _WIDEST, _GAP = 22, 64, 84, 12
 _NARROWEST = 4.0
-_LABELLED = 8  # sectors whose labels have room beside one another
+_LABELLED = 8  # the most sectors that all have space for a label
 
 
 class _Sectors:
-    """The sectors of an access, by their numbers in memory: which lanes touch each, and which of its bytes."""
+    """The sectors of an access by their numbers in memory, each with the lanes that touch it and the bytes in use."""
 
     def __init__(self, access: WarpAccess) -> None:
         self.lanes: dict[int, list[int]] = {}
@@ -39,22 +39,22 @@ class _Sectors:
         self.origin = self.numbers[0]
 
     def words(self, number: int) -> list[bool]:
-        """Return which of a sector's 4-byte words are touched."""
+        """Return for each 4-byte word of a sector whether it is touched."""
         return [bool(word.any()) for word in self.used[number].reshape(_WORDS, _WORD)]
 
     def gap_before(self, at: int) -> bool:
-        """Tell whether the sector at a place of the row is not the neighbour of the one before it."""
+        """Check whether the sector at an index of the row does not directly follow the one before it in memory."""
         return at > 0 and self.numbers[at] != self.numbers[at - 1] + 1
 
     def offset(self, number: int) -> int:
-        """Return how many bytes after the first sector one begins."""
+        """Return the offset of a sector in bytes from the first sector."""
         return (number - self.origin) * SECTOR_BYTES
 
 
 def _in_memory(access: WarpAccess) -> list[list[tuple[int, int]]]:
-    """Return where each lane's bytes lie in memory, as places with sizes.
+    """Return (start, size) of each lane's bytes in memory.
 
-    The words of one address of local memory lie side by side over the lanes of a warp.
+    Local memory is interleaved: the words at one local address are contiguous over the lanes of a warp.
     """
     if access.space != "local":
         return [[(int(address), access.size)] for address in access.addresses]
@@ -122,7 +122,7 @@ def _drawing(access: WarpAccess, sectors: _Sectors) -> tuple[float, list[str]]:
 
 
 def _labelled(count: int) -> dict[int, str]:
-    """Return the places in a row of sectors that have a label, and how it is aligned; not all have room for one."""
+    """Return the alignment of labels by the index of their sector in the row; not all sectors have space for one."""
     if count <= _LABELLED:
         return dict.fromkeys(range(count), "middle")
     step = count // 4
@@ -131,7 +131,7 @@ def _labelled(count: int) -> dict[int, str]:
 
 
 def _ends(sectors: _Sectors, access: WarpAccess, number: int, x: float, each: float) -> list[tuple[int, float]]:
-    """Return the lanes that touch a sector, and where in its box each one's bytes begin."""
+    """Return the lanes that touch a sector, each with the x coordinate of the middle of its bytes in the box."""
     starts = _in_memory(access)
     found = []
     for lane in sectors.lanes[number]:
@@ -143,12 +143,12 @@ def _ends(sectors: _Sectors, access: WarpAccess, number: int, x: float, each: fl
 
 
 def _sector(access: WarpAccess, sectors: _Sectors, number: int, x: float, y: float, width: float) -> list[str]:
-    """Return the box of a sector, with a piece in colour for each element that lanes use."""
+    """Return the box of a sector, with a coloured piece for each element that lanes use."""
     parts = [box(x, y, width, _SECTOR_HEIGHT, GROUND, FAINT)]
     piece = _WORD if access.space == "local" else access.size
     each = width * piece / SECTOR_BYTES
     for at, used in enumerate(sectors.used[number].reshape(-1, piece)):
         if used.any():
-            # Where a sector is narrow, a used element has to be seen all the same.
+            # Even in a narrow sector, a used element must be visible.
             parts.append(box(x + at * each, y, max(each, _NARROWEST), _SECTOR_HEIGHT, sectors.color[number], RULE))
     return parts

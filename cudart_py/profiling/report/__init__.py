@@ -1,1 +1,1 @@
-"""The forms that a profile is written in: tables and source as text, a page of HTML, data for JSON."""
+"""The output formats of a profile: tables and annotated source as text, an HTML page, and data for JSON."""

@@ -1,4 +1,4 @@
-"""Source as text, with what each line did beside it: sectors, bytes used, bank conflicts, active lanes."""
+"""Source as text with the metrics of each line beside it: sectors, bytes used, bank conflicts, active lanes."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ..source_lines import Source, sources_of
 if TYPE_CHECKING:
     from ..profiles import LaunchProfile
 
-# So many lines around one that did something are shown, and gaps of so many more are left out.
+# The number of lines shown around a line that executed instructions, and the least number of lines to leave out.
 _NEAR = 3
 _GAP = 8
 
 
 def annotated_sources(launches: Iterable[LaunchProfile], columns: Sequence[Column] | None = None) -> str:
-    """Return the text of every source that the launches' lines come from, annotated; those of the program first.
+    """Return the annotated text of every source of the launches' lines, the program's own sources first.
 
-    Long stretches that did nothing are left out. Files that are not there are shown by line number alone. The columns
-    are by default those of `columns.DEFAULT`; one with nothing in it is left out of a source.
+    Long stretches without executed instructions are left out. Lines of missing files are shown by number only. The
+    columns are by default those of `columns.DEFAULT`; a column that is empty for a source is left out there.
     """
     wanted = choose(DEFAULT, ()) if columns is None else columns
     return "\n\n".join(_annotated(source, wanted) for source in sources_of(launches))
 
 
 def filled(source: Source, columns: Sequence[Column]) -> list[Column]:
-    """Return the columns that have something in one of a source's lines."""
+    """Return the columns that are not empty for at least one line of a source."""
     return [column for column in columns if any(column.text(metrics) for metrics in source.lines.values())]
 
 
@@ -58,7 +58,7 @@ def shown_lines(lines: Iterable[int], count: int) -> list[int]:
     if not count:
         return busy
     kept = set(busy)
-    # A gap that is shorter than what would be left out of it is shown.
+    # Short gaps are shown completely.
     for before, after in itertools.pairwise((-_NEAR, *busy, count + _NEAR + 1)):
         if after - before <= 2 * _NEAR + _GAP:
             kept.update(range(before, after))

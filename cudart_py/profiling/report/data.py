@@ -1,4 +1,4 @@
-"""A profile as data for JSON: the launches, the lines ranked, the advice."""
+"""A profile as data for JSON: the launches, the ranked lines and the advice."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def profile_data(launches: Sequence[LaunchProfile], metrics: Collection[str] | None = None) -> dict[str, Any]:
-    """Return a profile as dictionaries and lists; `metrics` names those that are wanted, all by default.
+    """Return a profile as dictionaries and lists; `metrics` names the metrics to include, by default all.
 
-    `launches` has each launch with its lines, `lines` the sums over all launches with the heaviest line first, `share`
-    from 0 to 1, and `advice` sentences with their rules. `format` changes when the meaning of a key does.
+    `launches` has each launch with its lines. `lines` has the sums over all launches, the heaviest line first, each
+    with a `share` from 0 to 1. `advice` has sentences with their rules. `format` changes when a key's meaning does.
     """
     ranked = hot_lines(sources_of(launches))
     return {

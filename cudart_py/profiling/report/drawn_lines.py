@@ -1,4 +1,4 @@
-"""The diagrams of a profile whose launches have the record of a warp: of the lines, and of the kernels that diverge."""
+"""Diagrams for a profile whose launches have recorded a warp: of lines, and of kernels whose warp diverges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def line_diagrams(launches: Iterable[LaunchProfile]) -> Mapping[tuple[str, int], Sequence[Diagram]]:
-    """Return, by source name and line number, the first access of each operation and space that a line makes."""
+    """Return the diagrams of each line by (source name, line number): the first access per operation and space."""
     found: dict[tuple[str, int], dict[tuple[str, str], Diagram]] = {}
     for launch in launches:
         for access in launch.warp.accesses if launch.warp else ():
@@ -28,7 +28,7 @@ def line_diagrams(launches: Iterable[LaunchProfile]) -> Mapping[tuple[str, int],
 
 
 def kernel_diagrams(launches: Iterable[LaunchProfile]) -> list[Diagram]:
-    """Return the active lanes of each kernel whose recorded warp diverges, from its first launch."""
+    """Return one diagram of active lanes per kernel, from its first launch whose recorded warp diverges."""
     found: dict[str, Diagram] = {}
     for launch in launches:
         if launch.warp and launch.kernel not in found and diverges(launch.warp.steps):
@@ -37,7 +37,7 @@ def kernel_diagrams(launches: Iterable[LaunchProfile]) -> list[Diagram]:
 
 
 def figures(diagrams: Iterable[Diagram]) -> str:
-    """Return diagrams as figures of a page, in a box that scrolls where the window is narrow."""
+    """Return diagrams as figures of a page, each in a box that scrolls in narrow windows."""
     return "".join(
         f'<details class="drawn"><summary>{escape(diagram.caption)}</summary>'
         f'<div style="overflow-x:auto">{diagram.svg()}</div></details>'

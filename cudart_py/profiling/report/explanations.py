@@ -1,4 +1,4 @@
-"""Explanations of the figures of a profile and of their limits, for all forms of the report."""
+"""Explanations of the figures of a profile and of their limits, for all formats of the report."""
 
 from __future__ import annotations
 

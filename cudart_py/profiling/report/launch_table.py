@@ -1,4 +1,4 @@
-"""The table of launches, as text: two lines for the head, and one for each launch or group of equal launches."""
+"""The table of launches as text: two lines of headings, and one line per launch or group of equal launches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _NARROWEST = 8
-# The columns that fit into 80 characters; a kernel that does not use shared memory has no conflicts.
+# The columns that fit into 80 characters. Kernels without shared memory show 0 bank conflicts.
 BRIEF = (*GROUPS["sectors"][:2], *(replace(column, shown=()) for column in GROUPS["conflicts"]), *GROUPS["lanes"])
 
 
 class Row(NamedTuple):
-    """Launches that are alike: how many, the kernel, its shape as text, and the cells."""
+    """A group of equal launches: their number, the kernel, the launch's shape as text, and the cells."""
 
     times: int
     kernel: str
@@ -38,7 +38,7 @@ def rows_of(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> lis
 
 
 def launch_table(launches: Sequence[LaunchProfile], columns: Sequence[Column] = BRIEF) -> str:
-    """Return the table, in 80 columns of text where the chosen columns leave so much room for the kernels' names."""
+    """Return the table, 80 characters wide unless the chosen columns leave too little space for the kernels' names."""
     if not launches:
         return "no launches"
     heads = [["", "", "", *(column.heading[0] for column in columns)]]
@@ -46,7 +46,7 @@ def launch_table(launches: Sequence[LaunchProfile], columns: Sequence[Column] = 
     found = rows_of(launches, columns)
     rows = [[_times(row), row.grid, row.block, *row.cells] for row in found]
     widths = [max(map(len, column)) for column in zip(*heads, *rows, strict=True)]
-    # The name gives way, because all else is short.
+    # The name is shortened, because all other cells are short.
     widths[0] = max(_NARROWEST, min(widths[0], _WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)))
     lines = []
     for row in (*heads, *rows):
@@ -63,7 +63,7 @@ def _times(row: Row) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """Return a name in so many characters, without its middle: instances of a template differ at the end."""
+    """Return a name in `width` characters, cutting out its middle, since instances of a template differ at the end."""
     if len(name) <= width:
         return name
     end = (width - 1) // 2
@@ -71,6 +71,6 @@ def shortened(name: str, width: int) -> str:
 
 
 def extents(shape: tuple[int, int, int]) -> str:
-    """Write a shape without the trailing ones."""
+    """Format a shape without trailing ones."""
     x, y, z = shape
     return "x".join(map(str, (x, y, z) if z > 1 else (x, y) if y > 1 else (x,)))

@@ -1,4 +1,4 @@
-"""Source as HTML, with what each line did beside it; the style is in `source.css`."""
+"""Source as HTML, with the metrics of each line beside it; the style is in `source.css`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .annotated_source import filled
 from .drawn_lines import figures
 
 STYLE = Path(__file__).with_name("source.css")
-# A share below this is not written.
+# Smaller shares are not shown.
 _LEAST_SHARE = 0.001
 
 
 def heading(column: Column) -> str:
-    """Return the heading of a column in one line."""
+    """Return the heading of a column on one line."""
     return " ".join(filter(None, column.heading)).replace("- ", "")
 
 
@@ -35,9 +35,9 @@ def source_table(
 ) -> str:
     """Return some lines of a source, each with its share, its text and its cells; gaps between them are marked.
 
-    Each line has the id `name-number`. Columns with nothing in any line of the source are left out. `advised` are lines
-    that advice is about, and `diagrams` are shown below their lines. `colored` has all lines of the source as HTML,
-    where they are shown with colours.
+    Each line has the id `name-number`. Columns that are empty for the whole source are left out. `advised` are the
+    lines that advice is about, and `diagrams` are shown below their lines. `colored` has all lines of the source as
+    highlighted HTML, or is empty for plain text.
     """
     kept = filled(source, columns)
     heads = "".join(f'<span class="head cell">{escape(heading(column))}</span>' for column in kept)
