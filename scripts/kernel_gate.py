@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compare what the kernels of the tour do with the accepted figures, so that none becomes worse unnoticed.
+"""Compare the counters of the tour's kernels with the accepted figures, so that no kernel becomes worse unnoticed.
 
     python scripts/kernel_gate.py              print a table and exit with 1 if a figure is worse than the accepted one
     python scripts/kernel_gate.py --accept     write today's figures, to be reviewed as a change to kernel_figures.json
@@ -55,7 +55,7 @@ def count(name: str) -> Figures:
         attributes.extend((kernel, module[kernel].attributes) for kernel in module.kernels)
         return module
 
-    device_code.cuda.compile = compile_and_note  # type: ignore[attr-defined]  # every stop compiles by this name
+    device_code.cuda.compile = compile_and_note  # type: ignore[attr-defined]  # every stop compiles through this name
     stop = stops.load(name)
     with cuda.profile() as profile:
         outcome = run_stop(name, cuda.Device(0), stop.SIZE.small if stop.SIZE else None)

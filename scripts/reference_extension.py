@@ -21,7 +21,7 @@ class Fields(griffe.Extension):
                     attribute.docstring = griffe.Docstring(texts[name], parent=attribute)
                 if attribute.annotation is None and name in given:
                     attribute.annotation = given[name].annotation
-                attribute.value = None  # the expression in __init__ tells a reader less than the text does
+                attribute.value = None  # the expression in __init__ is less useful to readers than the text
             attribute.labels.difference_update({"class-attribute", "instance-attribute"})
         if any(str(base).endswith("NamedTuple") for base in cls.bases):
             cls.set_member("__init__", maker(cls))

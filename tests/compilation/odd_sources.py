@@ -79,7 +79,7 @@ ONE_RUN: dict[str, str] = {
     "warning elsewhere": "__device__ void f() {\n  int unused;\n}\n" + K,
     "static without a use": "static __device__ int f(int x) { return x; }\n\n" + K,
 }
-# Sources that need a second run of NVRTC: for their types, or to get the messages of the source alone.
+# Other sources: their types are queried in a second run, or they are compiled again without queries for their messages.
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "nothing": ("", {}),
     "body by a macro": (

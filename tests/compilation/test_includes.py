@@ -239,7 +239,7 @@ _before = st.lists(
         ]
     ),
     max_size=3,
-).map("".join)  # fmt: skip  # one line of them is easier to read than one of each
+).map("".join)  # fmt: skip  # easier to read than one item per line
 
 
 @st.composite

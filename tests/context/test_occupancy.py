@@ -48,7 +48,7 @@ RECORD = Path(__file__).with_name("occupancy_sm_90.json")
         ((3, 5), 256, 64, 0, 4, "registers"),
         ((5, 2), 64, 32, 8 << 10, 12, "shared memory"),
         ((5, 2), 64, 32, (48 << 10) + 1, 0, "shared memory"),
-        ((6, 0), 320, 182, 0, 0, "registers"),  # 6.1 could not hold it
+        ((6, 0), 320, 182, 0, 0, "registers"),  # what 6.1 cannot run is refused here too
         ((6, 0), 96, 182, 0, 3, "registers"),
         ((6, 1), 96, 182, 0, 2, "registers"),
         ((6, 1), 96, 144, 0, 4, "registers"),

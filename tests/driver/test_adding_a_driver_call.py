@@ -27,7 +27,7 @@ def page_tests(monkeypatch):
     for text, space in zip((simulated, bare_tests, wrapper, test), spaces, strict=True):
         exec(compile(text, str(PAGE), "exec"), space)
     monkeypatch.setattr(driver, "cuCtxGetId", spaces[0]["cuCtxGetId"], raising=False)
-    if not hasattr(raw, "cuCtxGetId"):  # it has copied the simulator's functions by now
+    if not hasattr(raw, "cuCtxGetId"):  # its first use copied the simulator's functions
         monkeypatch.setattr(raw, "cuCtxGetId", spaces[0]["cuCtxGetId"], raising=False)
     monkeypatch.setattr(devices.Device, "context_id", spaces[2]["context_id"], raising=False)
     return tests

@@ -92,7 +92,7 @@ def test_raw_calls_return_the_drivers_tuples_which_check_unwraps(device):
     with pytest.raises(cuda.errors.InvalidValueError, match="CUDA_ERROR_INVALID_VALUE"):
         cuda.check(cuda.raw.cuMemFree(1))
     with pytest.raises(AttributeError):
-        cuda.raw.cuNothing  # noqa: B018  # the access is what fails
+        cuda.raw.cuNothing  # noqa: B018  # the access fails
 
 
 @pytest.mark.parametrize("driver", ["", "cuda", "simulator"])

@@ -45,7 +45,7 @@ def test_a_name_of_another_package_says_what_to_write(things: dict[str, Any], ki
         assert not hasattr(thing, name)
         assert name not in dir(thing)
     with pytest.raises(AttributeError, match="has no attribute 'no_such_name'$"):
-        thing.no_such_name  # noqa: B018  # asked for its error
+        thing.no_such_name  # noqa: B018  # accessed for its error
 
 
 @pytest.mark.parametrize(

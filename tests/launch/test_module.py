@@ -304,7 +304,7 @@ def test_a_lazy_modules_path_is_that_of_the_folder_where_it_was_made(device, tmp
 def test_a_kernel_that_is_taken_for_an_attribute_is_said_to_be_an_item(device, builds):
     lazy = cuda.LazyModule(SEVEN, cache=False)
     with pytest.raises(AttributeError, match=r"no attribute 'sevne'; if it is a kernel, write module\['sevne'\]"):
-        lazy.sevne  # noqa: B018  # what raises
+        lazy.sevne  # noqa: B018  # the access raises
     assert builds == []
     with pytest.raises(cuda.errors.NotFoundError, match="did you mean 'seven'"):
         lazy["sevne"]

@@ -172,7 +172,7 @@ REFUSED = {
         "ValueError: Generator.poisson: rate: above 0 ... 400000 ... not the float 400000.5",
     "host().poisson(empty(4, np.uint32), np.inf)":
         "ValueError: Generator.poisson: rate: above 0 ... 400000 ... not the float inf",
-}  # fmt: skip  # a call and its error stand side by side
+}  # fmt: skip  # each call is beside its error
 QUEUES = {
     "cublas": ("gemm_ex", "dgemv", "axpy_ex", "scal_ex", "dot_ex"),
     "cublasLt": ("matmul",),

@@ -58,11 +58,11 @@ def test_arrays_and_streams_say_what_they_are(device, shared):
     }
     assert array.__dlpack_device__() == (2, device.ordinal)
     assert stream.__cuda_stream__() == (0, stream.handle)
-    stream.close()  # closing waits for its work, so no stream is named
+    stream.close()  # the interface waits for its work, so none is named
     assert array.__cuda_array_interface__["stream"] is None
     array.close()
     with pytest.raises(ValueError, match="closed"):
-        array.__cuda_array_interface__  # noqa: B018  # to read it raises
+        array.__cuda_array_interface__  # noqa: B018  # reading it raises
 
 
 def test_the_array_interface_of_views_structures_and_empty_arrays(device, shared):

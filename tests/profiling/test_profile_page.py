@@ -151,7 +151,7 @@ extern "C" __global__ void fine(float* x) { x[threadIdx.x] = 2 * x[threadIdx.x +
 extern "C" __global__ void wide(float4* x) { x[threadIdx.x] = x[threadIdx.x + 256]; }
 extern "C" __global__ void bytes(unsigned char* x) { x[threadIdx.x] = x[threadIdx.x + 512]; }
 extern "C" __global__ void one_thread(float* x) { if (threadIdx.x == 0) x[0] = x[1] + 1; }
-"""  # noqa: E501  # because a kernel a line gives each its own advice
+"""  # noqa: E501  # one kernel per line, each with its own advice
 
 
 @pytest.fixture(scope="module")

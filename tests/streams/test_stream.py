@@ -180,7 +180,7 @@ def test_an_event_has_a_time_where_it_was_recorded_for_one(device):
         unrecorded.record()
 
 
-# Waits for milliseconds on a GPU. The simulator's clock passes without such a wait.
+# Waits for milliseconds on a GPU. It is little work for the simulator, whose clock leaps ahead in such loops.
 WAIT = 'extern "C" __global__ void wait() { for (long long begin = clock64(); clock64() - begin < 10000000;); }'
 
 

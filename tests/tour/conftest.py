@@ -106,7 +106,7 @@ def site_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture
 def nothing_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the processes that stops start for programs that are wrong on purpose; `outcomes` tests the real ones."""
+    """Replace the processes that stops start for programs that are wrong on purpose; `outcomes` runs the real ones."""
 
     def run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 0, "not run", "")

@@ -123,7 +123,7 @@ def test_list_has_the_names_titles_sizes_and_places_of_all_stops(capsys):
         assert (of["name"], of["title"], size) == (name, stop.TITLE, stop.SIZE and stop.SIZE.counts)
         assert (of["chapter"], of["level"], of["minutes"], of["after"]) == (
             position.chapter.title, position.place.level, position.place.minutes, list(position.place.after),
-        )  # fmt: skip  # one is what the list says, the other what the path says
+        )  # fmt: skip  # first the values in the list, then those in the path
 
 
 def test_the_route_all_is_the_whole_path(capsys):

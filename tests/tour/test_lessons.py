@@ -15,7 +15,7 @@ NAMES = stops.names()
 WITH_FURTHER = {
     "coalescing", "transpose", "bank_conflicts", "reduction", "histogram", "streams", "occupancy", "matmul", "heat",
     "monte_carlo",
-}  # fmt: skip  # a name a line is too long
+}  # fmt: skip  # one name per line would be too long
 FURTHER = {**{name: ["easy", "hard"] for name in WITH_FURTHER}, "precision": ["easy"]}
 EXERCISES = [exercise for name in NAMES for exercise in lesson.exercises(name)]
 

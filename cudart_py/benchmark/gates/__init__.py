@@ -1,1 +1,1 @@
-"""Benchmarks compared with a stored run, by their times and by their counters, so that a change for the worse fails."""
+"""Gates that compare benchmarks with a stored run, by their times and by their counters, and fail on regressions."""

@@ -107,7 +107,7 @@ class _GateError(Exception):
 
 
 def _print(text: str) -> None:
-    print(text, flush=True)  # noqa: T201  # because it is the command's result
+    print(text, flush=True)  # noqa: T201  # the command's result
 
 
 def _read(path: Path) -> dict[str, Any]:

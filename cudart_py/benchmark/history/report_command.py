@@ -51,5 +51,5 @@ def report(options: argparse.Namespace) -> int:
 
 
 def _refuse(why: str) -> int:
-    print(f"cudart-py report: {why}", file=sys.stderr)  # noqa: T201  # because it is the command's result
+    print(f"cudart-py report: {why}", file=sys.stderr)  # noqa: T201  # the command's result
     return REFUSED
