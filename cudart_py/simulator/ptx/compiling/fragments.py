@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from ..operations.matrices import ELEMENTS, Fragment
+from ..operations.matrices import ELEMENTS, ROW_BYTES, Fragment, unit_of
 from .forms import Form
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
@@ -39,6 +39,11 @@ def fragment_length(form: Form, place: int) -> int:
     return fragment.count * size // max(size, 4)
 
 
+def matrix_bytes(form: Form) -> int:
+    """Return how many bytes of a matrix a lane accesses at a time."""
+    return unit_of(fragment_of(form), "col" in form.words).itemsize if form.row.name == "wmma" else ROW_BYTES
+
+
 def register_type(form: Form, place: int) -> str:
     """Return the type of the registers of an operand."""
     return "b64" if _SHAPE.search(form.opcode) and _element_size(_fragment_at(form, place).kind) == 8 else "b32"
@@ -64,9 +69,12 @@ def _fragment(form: Form, matrix: str, kind: str) -> Fragment:
         return _fragment_by_rows(matrix, kind, extent)
     if matrix in "cd":
         return Fragment(kind, *extent, _SUMS.get(kind, 0))
+    majors = [word for word in form.words if word in ("row", "col")]
+    # A multiplication names the order of a and then that of b, a load the order of its only matrix.
+    by_columns = majors["ab".index(matrix) if len(majors) > 1 else 0] == "col"
     # An f16 fragment has 16 elements per lane in every shape, so several lanes may hold the same element. In a bf16
     # fragment, each element is in one lane.
-    return Fragment(kind, *extent, {"f16": 16, "bf16": each}.get(kind, 0))
+    return Fragment(kind, *extent, {"f16": 16, "bf16": each}.get(kind, 0), 0, by_columns)
 
 
 def _fragment_by_rows(matrix: str, kind: str, extent: tuple[int, int]) -> Fragment:

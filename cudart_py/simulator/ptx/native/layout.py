@@ -169,6 +169,8 @@ class Fault(IntEnum):
     RAISED = 4
     # The checks may have something to report, or need more records than they have.
     DOUBT = 5
+    # Some lanes of a warp execute an instruction that all must execute together.
+    PARTIAL = 6
 
 
 class SiteCheck(IntEnum):

@@ -29,7 +29,7 @@ from .writing.driver import write_driver
 from .writing.flow import Flow
 
 # The sources that determine the machine code of a kernel and the format of its cache entry.
-_SOURCES = ("native", "compiling", "syntax", "windows.py")
+_SOURCES = ("native", "compiling", "instructions", "operations", "syntax", "windows.py")
 
 # Only one thread at a time calls LLVM.
 _lock = threading.RLock()

@@ -1,16 +1,15 @@
 """Products and moves of matrices that are distributed over the lanes of a warp (``wmma``, ``mma``, ``movmatrix``).
 
 A register of 32 bits holds one element or several narrow ones, the first in the lowest bits. Arrays are over the 32
-lanes of whole warps. ``tensor_sums`` adds the products of narrow numbers. Products of doubles are added one after
-another, each with a fused multiply-add. Integers are exact. Functions must be called under
-``numpy.errstate(all="ignore")``.
+lanes of whole warps. The lowerings in ``instructions/matrices.py`` define the products of ``wmma`` and ``mma``.
+Functions must be called under ``numpy.errstate(all="ignore")``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,10 @@ from numpy.typing import NDArray
 
 from ..arrays.floats import canonical_f32
 from ..arrays.functions import array_function
-from ..instructions import floats
+from ..instructions import matrices as instructions
 from ..instructions.formats import FORMATS
+from ..instructions.values import Value
 from .formats import narrow, widen
-from .tensor_sums import add_bytes, add_products
 
 Array = NDArray[Any]
 _LANES = 32
@@ -35,6 +34,8 @@ ELEMENTS = {
 }  # fmt: skip  # rows of a table
 # The bits of a tf32 number's register that the hardware ignores.
 _IGNORED = np.uint32(0x1FFF)
+# The arrays of this many warps stay in a processor's cache, which saves a third of the time.
+_WARPS = 64
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Fragment:
 
     `kind` is the type of its elements, and `count` the number of elements per lane. For ``mma``, a lane holds `side`
     consecutive elements of a row, or of a column if `by_columns` is set. Programs can't see how ``wmma`` distributes a
-    matrix: `side` is 0, and the elements are in row-major order, starting again at the first where the lanes have more
-    places than there are elements.
+    matrix: `side` is 0, consecutive lanes hold consecutive rows, or columns if `by_columns` is set, and each lane holds
+    consecutive elements of its row or column. Where the lanes have more places than there are elements, these repeat.
     """
 
     kind: str
@@ -55,6 +56,8 @@ class Fragment:
     by_columns: bool = False
 
 
+# The bytes of a row of the matrices that `ldmatrix` and `stmatrix` move.
+ROW_BYTES = 16
 # The matrices that `ldmatrix`, `stmatrix` and `movmatrix` move: a lane holds two consecutive elements of a row.
 HALVES = Fragment("b16", _ROWS, _ROWS, 2, 2)
 
@@ -63,21 +66,23 @@ HALVES = Fragment("b16", _ROWS, _ROWS, 2, 2)
 def places(fragment: Fragment) -> Array:
     """Return the row-major index of the element in each place of each lane: an array of the shape (32, count)."""
     lane, item = np.arange(_LANES)[:, None], np.arange(fragment.count)
-    if not fragment.side:
-        opaque: Array = (lane * fragment.count + item) % (fragment.rows * fragment.columns)
-        return opaque
-    length = fragment.columns if fragment.by_columns else fragment.rows
-    piece, within = np.divmod(item, fragment.side)
-    # The pieces of a lane follow each other downwards, eight rows apart, then to the right.
-    right, down = np.divmod(piece, length // _ROWS)
-    row = lane // _GROUP + _ROWS * down
-    column = (right * _GROUP + lane % _GROUP) * fragment.side + within
+    length, width = fragment.rows, fragment.columns
+    if fragment.by_columns:
+        length, width = width, length
+    if fragment.side:
+        piece, within = np.divmod(item, fragment.side)
+        # The pieces of a lane follow each other downwards, eight rows apart, then to the right.
+        right, down = np.divmod(piece, length // _ROWS)
+        row = lane // _GROUP + _ROWS * down
+        column = (right * _GROUP + lane % _GROUP) * fragment.side + within
+    else:
+        row, column = lane % length, (lane // length * fragment.count + item) % width
     numbers: Array = column * fragment.columns + row if fragment.by_columns else row * fragment.columns + column
     return numbers
 
 
 @lru_cache
-def _first_places(fragment: Fragment) -> Array:
+def first_places(fragment: Fragment) -> Array:
     """Return, for each element in row-major order, the first place that holds it, counted through the lanes."""
     return np.unique(places(fragment), return_index=True)[1]
 
@@ -85,7 +90,7 @@ def _first_places(fragment: Fragment) -> Array:
 def arranged(elements: Array, fragment: Fragment) -> Array:
     """Return matrices of the shape (warps, rows, columns) from the lanes' elements, of the shape (lanes, count)."""
     flat = elements.reshape(-1, _LANES * fragment.count)
-    return flat[:, _first_places(fragment)].reshape(-1, fragment.rows, fragment.columns)
+    return flat[:, first_places(fragment)].reshape(-1, fragment.rows, fragment.columns)
 
 
 def divided(matrices: Array, fragment: Fragment) -> Array:
@@ -108,6 +113,15 @@ def to_registers(elements: Array, kind: str) -> list[Array]:
     return list(np.ascontiguousarray(table.T))
 
 
+def unit_of(fragment: Fragment, by_columns: bool) -> np.dtype[Any]:
+    """Return what a fragment loads or stores at once: an element, or as a word the narrow elements of a register.
+
+    These are adjacent in memory if the matrix has the order of the fragment there.
+    """
+    dtype = np.dtype(ELEMENTS[fragment.kind])
+    return np.dtype("u4") if dtype.itemsize < 4 and fragment.by_columns == by_columns else dtype
+
+
 def multiply(
     fragments: Sequence[Fragment], operands: Sequence[Sequence[Array]], *, rounding: str = "rn", satfinite: bool = False
 ) -> list[Array]:
@@ -115,24 +129,69 @@ def multiply(
 
     `rounding` applies to doubles. With `satfinite`, integer sums saturate at the range of s32; otherwise they wrap.
     """
-    a, b, c = (matrices(registers, fragment) for registers, fragment in zip(operands, fragments[1:], strict=True))
-    result, factor = fragments[0].kind, fragments[1].kind
-    if result == "s32":
-        return add_product(a, b, c, fragments[0], satfinite=satfinite)
-    if result == "f64":
-        total = c
-        for depth in range(a.shape[2]):
-            total = _fma(rounding)(a[:, :, depth, None], b[:, None, depth], total)
-    elif factor in ("e4m3", "e5m2"):
-        total = add_bytes(a, b, c, result)
-    else:
-        total = add_products(a, b, c, result)
-    return to_registers(divided(total, fragments[0]), result)
+    a, b, c = (
+        arranged(from_registers(registers, fragment.kind), fragment)
+        for registers, fragment in zip(operands, fragments[1:], strict=True)
+    )
+    kinds = fragments[0].kind, fragments[1].kind, fragments[2].kind, fragments[3].kind
+    pieces = [slice(first, first + _WARPS) for first in range(0, len(a), _WARPS)]
+    total = [product(kinds, a[one], b[one], c[one], rounding=rounding, clamps=satfinite) for one in pieces]
+    return to_registers(divided(np.concatenate(total), fragments[0]), fragments[0].kind)
+
+
+def product(
+    kinds: tuple[str, str, str, str], a: Array, b: Array, c: Array, *, rounding: str = "rn", clamps: bool = False
+) -> Array:
+    """Return ``a * b + c`` for matrices of elements, of the shape (warps, rows, columns), by `instructions.matrices`.
+
+    `kinds` are the types of the result, a, b and c.
+    """
+    depth = a.shape[2]
+    factors = [one[:, :, k, None] for k in range(depth) for one in _factors(kinds[1])(a)]
+    factors += [one[:, None, k, :] for k in range(depth) for one in _factors(kinds[2])(b)]
+    found = _elements(kinds, depth, rounding, clamps)(*factors, c)
+    if not isinstance(found, tuple):
+        return found  # type: ignore[no-any-return]  # because generated functions have no types
+    total, suspect = found
+    if suspect.any():
+        total = np.where(suspect, _plain_elements(kinds, depth)(*factors, c), total)
+    return total  # type: ignore[no-any-return]  # because generated functions have no types
 
 
 @lru_cache
-def _fma(rounding: str) -> Callable[..., Array]:
-    return array_function(partial(floats.fma, rounding=rounding), "f64", "f64", "f64")
+def _factors(kind: str) -> Callable[[Array], tuple[Array, Array]]:
+    return array_function(lambda pattern: tuple(instructions.factor(kind, pattern)), kind)
+
+
+@lru_cache
+def _elements(kinds: tuple[str, str, str, str], depth: int, rounding: str, clamps: bool) -> Callable[..., Any]:
+    def lowering(*operands: Value) -> Any:
+        a, b = _paired(operands, depth)
+        types = kinds[0], kinds[1], kinds[3]
+        found, suspect = instructions.element(types, a, b, operands[-1], rounding=rounding, clamps=clamps)
+        return found if suspect is None else (found, suspect)
+
+    return array_function(lowering, *_operand_types(kinds, depth))
+
+
+@lru_cache
+def _plain_elements(kinds: tuple[str, str, str, str], depth: int) -> Callable[..., Any]:
+    def lowering(*operands: Value) -> Value:
+        a, b = _paired(operands, depth)
+        return instructions.plain_element((kinds[0], kinds[1], kinds[3]), a, b, operands[-1])
+
+    return array_function(lowering, *_operand_types(kinds, depth))
+
+
+def _operand_types(kinds: tuple[str, str, str, str], depth: int) -> list[str]:
+    left, right = (instructions.FACTORS[kind] for kind in kinds[1:3])
+    return [*[left] * 2 * depth, *[right] * 2 * depth, kinds[3]]
+
+
+def _paired(operands: Sequence[Value], depth: int) -> list[list[instructions.Factor]]:
+    """Return the factors of a and of b."""
+    pairs = [instructions.Factor(*operands[place : place + 2]) for place in range(0, 4 * depth, 2)]
+    return [pairs[:depth], pairs[depth:]]
 
 
 def matrices(registers: Sequence[Array], fragment: Fragment) -> Array:

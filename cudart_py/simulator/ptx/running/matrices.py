@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..faults import Fault
-from ..operations.matrices import ELEMENTS, Fragment, from_registers, multiply, places, to_registers, turned
+from ..operations.matrices import ELEMENTS, Fragment, multiply, places, to_registers, turned, unit_of
 from ..syntax.instructions import Instruction
 from .memory.addresses import Address, Mixed
 from .memory.transfers import parts_of
@@ -27,6 +27,7 @@ _LANES = 32
 # The matrices of `ldmatrix` and `stmatrix` have eight rows of four words.
 _ROWS = 8
 _WORDS = 4
+_WORD_BYTES = 4
 
 
 class Matrices:
@@ -40,12 +41,13 @@ class Matrices:
         `distance` has whether the matrix is stored by columns instead of rows, and their stride in elements.
         """
         check_warps(group, site)
-        memory, name = group.chunk.memory, ELEMENTS[fragment.kind]
-        found = _elements(group, space, base, fragment, distance)
-        _observe(group, "ld", _pieces_of_elements(found, name, None), None, site)
-        shift = np.dtype(name).itemsize >> 1
-        values = [memory.load(address, 0, name, shift, site) for address in found]
-        return to_registers(np.stack(values, axis=1), fragment.kind)
+        dtype = unit_of(fragment, distance[0])
+        found = _addresses(group, space, base, fragment, distance)
+        _observe(group, "ld", _pieces_of_units(found, dtype, None), None, site)
+        shift = dtype.itemsize >> 1
+        values = [group.chunk.memory.load(address, 0, dtype.str[1:], shift, site) for address in found]
+        table = np.stack(values, axis=1)
+        return to_registers(table.view(ELEMENTS[fragment.kind]), fragment.kind)
 
     def store(
         self,
@@ -59,13 +61,13 @@ class Matrices:
     ) -> None:
         """Store the elements of a fragment of ``wmma``; `distance` is as in `load`."""
         check_warps(group, site)
-        memory, name = group.chunk.memory, ELEMENTS[fragment.kind]
-        found = _elements(group, space, base, fragment, distance)
-        values = list(np.ascontiguousarray(from_registers(registers, fragment.kind).T))
-        _observe(group, "st", _pieces_of_elements(found, name, values), None, site)
-        shift = np.dtype(name).itemsize >> 1
+        dtype = unit_of(fragment, distance[0])
+        found = _addresses(group, space, base, fragment, distance)
+        values = list(np.ascontiguousarray(np.stack(registers, axis=1).view(dtype).T))
+        _observe(group, "st", _pieces_of_units(found, dtype, values), None, site)
+        shift = dtype.itemsize >> 1
         for address, value in zip(found, values, strict=True):
-            memory.store(address, 0, name, shift, value, site)
+            group.chunk.memory.store(address, 0, dtype.str[1:], shift, value, site)
 
     def load_rows(
         self, group: Group, space: str, base: Array, count: int, transposed: bool, site: Instruction
@@ -132,32 +134,33 @@ def _moved(base: Array, distance: Array) -> Array:
     return np.asarray(base + distance.astype(base.dtype))
 
 
-# --- elements of wmma -------------------------------------------------------------------------------------------------
+# --- units of wmma ----------------------------------------------------------------------------------------------------
 
 
-def _elements(
+def _addresses(
     group: Group, space: str, base: Array, fragment: Fragment, distance: tuple[bool, Any]
 ) -> list[Address | Mixed]:
-    """Return the addresses of each lane's first element, of its second, and so on."""
+    """Return the addresses of each lane's first unit, of its second, and so on."""
     by_columns, steps = distance
     wide = np.asarray(steps).astype(np.int64)
     size = np.dtype(ELEMENTS[fragment.kind]).itemsize
+    elements = unit_of(fragment, by_columns).itemsize // size
     found = []
-    for numbers in places(fragment).T:
+    for numbers in places(fragment).T[::elements]:
         row, column = np.divmod(np.tile(numbers, group.n // _LANES), fragment.columns)
         place = column * wide + row if by_columns else row * wide + column
         found.append(group.chunk.memory.place(group, space, _moved(base, place * size)))
     return found
 
 
-def _pieces_of_elements(
-    addresses: Sequence[Address | Mixed], name: str, values: Sequence[Array] | None
+def _pieces_of_units(
+    addresses: Sequence[Address | Mixed], dtype: np.dtype[Any], values: Sequence[Array] | None
 ) -> list[MatrixPiece]:
-    size = np.dtype(name).itemsize
-    each = 4 // size
+    size = dtype.itemsize
+    each = _WORD_BYTES // size
     return [
-        MatrixPiece(address, size, item // each, item % each * size, () if values is None else (values[item],))
-        for item, address in enumerate(addresses)
+        MatrixPiece(address, size, unit // each, unit % each * size, () if values is None else (values[unit],))
+        for unit, address in enumerate(addresses)
     ]
 
 

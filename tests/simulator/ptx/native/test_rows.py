@@ -40,7 +40,7 @@ NOT_NATIVE = {
     r"mbarrier\.(?!pending_count).*": "NumPy runs kernels with barriers in memory",
     r".*mbarrier::complete_tx::bytes.*": "NumPy runs kernels with barriers in memory",
     r"(tex|suld|sust)\..*": "NumPy runs kernels with textures and surfaces",
-    rf"({'|'.join(sorted(MATRICES))})\..*": WAITING,
+    r"wgmma\..*": WAITING,
 }
 
 REGISTERS = ".reg .b32 lane; .reg .b64 in, out, at; .reg .pred p0, p1, p2, p3, q; .reg .b128 unused;"

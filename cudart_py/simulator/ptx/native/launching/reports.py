@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...compiling.fragments import matrix_bytes
 from ...compiling.opcodes import form_of
 from ...faults import Fault
 from ...running.groups import Frame, Group
+from ...running.matrices import check_warps
 from ...running.scheduler import Chunk
 from ...syntax.instructions import Access, Immediate, Instruction, Register, Symbol
 from ...syntax.types import type_size
@@ -56,6 +58,8 @@ def fault_of(launch: NativeLaunch) -> Fault:
         what = f"branch to index {int(index.max())} of {count} targets"
         return Fault("CUDA_ERROR_LAUNCH_FAILED", state.located(what, site.instruction, group, int(np.argmax(index))))
     try:
+        if kind == Kind.PARTIAL:
+            check_warps(group, site.instruction)
         _access_again(launch, group, site, values)
     except Fault as fault:
         return fault
@@ -78,6 +82,8 @@ def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any
         copied = instruction.operands[2]
         assert isinstance(copied, Immediate)
         space, size = form.spaces[site.operand], copied.value
+    elif form.row.converges:
+        space, size = form.space, matrix_bytes(form)
     else:
         space, size = form.space, form.vector * type_size(form.type)
     base = access.base

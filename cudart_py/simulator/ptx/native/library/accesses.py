@@ -4,6 +4,9 @@
 ``store`` takes them as its last arguments. If the lanes' addresses are contiguous, one access of a long vector serves
 all lanes. If a load's addresses are all equal, one element serves all lanes. If either holds within each group of eight
 lanes, one load serves each group. Otherwise each lane's elements are accessed separately.
+
+``run.SPACE.COUNT(context, addresses, mask, site)`` is a load of all 32 lanes that returns `COUNT` vectors of adjacent
+32-bit words; each word is an access of its own.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from .hosts import address_type, checked
 Value = Any
 _GROUP = 8
 _ALL = 0xFFFFFFFF
+_WORD = 4
 # The spaces that are contiguous in the host's memory.
 _QUICK = ("global", "shared")
 
@@ -63,11 +67,7 @@ class _Access:
     def _known(self, first: Value, end: Value) -> Value:
         """Return whether all bytes between two addresses may be accessed, by a quick test that may miss some cases."""
         b = self.b
-        if self.space == "shared":
-            low, high = I32(RESERVED_SHARED), b.trunc(b.word(self.context, Context.SHARED_LIMIT), I32)
-        else:
-            cache = element(b, b.pointer(self.context, Context.SITES), b.shl(b.zext(self.site, I64), I64(1)), I64)
-            low, high = b.load(cache, typ=I64), b.load(b.at(cache, 8), typ=I64)
+        low, high = _bounds(b, self.space, self.context, self.site)
         zero = first.type(0)
         aligned = b.icmp_unsigned("==", b.and_(first, first.type(self.whole - 1)), zero)
         inside = b.and_(b.icmp_unsigned(">=", first, low), b.icmp_unsigned("<=", end, high))
@@ -75,10 +75,7 @@ class _Access:
         return b.and_(b.and_(inside, aligned), ordered)
 
     def _host(self, address: Value) -> Value:
-        b = self.b
-        wide = address if address.type == I64 else b.zext(address, I64)
-        base = Context.SHARED if self.space == "shared" else Context.DELTA
-        return b.inttoptr(b.add(wide, b.word(self.context, base)), PTR)
+        return _host(self.b, self.space, self.context, address)
 
     def _steps(self, count: int = LANES) -> Value:
         return self.b.each(self.given.type.element, [lane % count * self.whole for lane in range(LANES)])
@@ -101,7 +98,7 @@ class _Access:
         with when(b, same), when(b, self._known(first, b.add(first, kind(self.whole))), likely=True):
             place = self._host(first)
             places = [b.at(place, index * self.size) for index in range(self.count)]
-            self._give([b.splat(b.load(one, typ=self.kind, align=self.size)) for one in places])
+            _give(b, [b.splat(b.load(one, typ=self.kind, align=self.size)) for one in places])
         if self.count == 1:
             self._in_groups()
 
@@ -120,11 +117,12 @@ class _Access:
                 self._end()
             places = [b.inttoptr(b.extract_element(hosts, I32(lane)), PTR) for lane in range(0, LANES, _GROUP)]
             with when(b, same):
-                self._give(
-                    [_joined(b, [b.splat(b.load(place, typ=self.kind, align=self.size), _GROUP) for place in places])]
+                _give(
+                    b,
+                    [_joined(b, [b.splat(b.load(place, typ=self.kind, align=self.size), _GROUP) for place in places])],
                 )
             parts = [b.load(place, typ=vector(self.kind, _GROUP), align=self.size) for place in places]
-            self._give([_joined(b, parts)])
+            _give(b, [_joined(b, parts)])
 
     def _partly(self) -> None:
         """Serve some of the lanes at once if their addresses fit into a contiguous access by the whole warp."""
@@ -154,7 +152,7 @@ class _Access:
             if self.loads:
                 function = b.declared(f"llvm.{name}", total, [PTR, vector(ir.IntType(1)), total])
                 nothing = b.const(self.kind, 0)
-                self._give([b.call(function, [place, flags, nothing])])
+                _give(b, [b.call(function, [place, flags, nothing])])
             else:
                 function = b.declared(f"llvm.{name}", ir.VoidType(), [total, PTR, vector(ir.IntType(1))])
                 b.call(function, [self.values[0], place, flags])
@@ -162,7 +160,7 @@ class _Access:
             return
         if self.loads:
             data = b.load(place, typ=total, align=align)
-            self._give([_taken(b, data, index, self.count) for index in range(self.count)])
+            _give(b, [_taken(b, data, index, self.count) for index in range(self.count)])
             return
         b.store(_woven(b, self.values), place, align=align)
         self._end()
@@ -178,7 +176,7 @@ class _Access:
                 for index in range(self.count):
                     value = b.load(b.at(place, index * self.size), typ=self.kind, align=self.size)
                     results[index] = b.insert_element(results[index], value, I32(lane))
-            self._give(results)
+            _give(b, results)
             return
         places = b.alloca(vector(I64))
         b.store(hosts, places, align=64)
@@ -198,20 +196,10 @@ class _Access:
 
     # --- ends
 
-    def _give(self, results: list[Value]) -> None:
-        b = self.b
-        if self.count == 1:
-            b.ret(results[0])
-            return
-        value: Value = ir.Constant(loaded_type(self.size, self.count), ir.Undefined)
-        for index, result in enumerate(results):
-            value = b.insert_value(value, result, index)
-        b.ret(value)
-
     def _end(self) -> None:
         """Return from a store, or from a load that has failed."""
         if self.loads:
-            self._give([self.b.const(self.kind, 0)] * self.count)
+            _give(self.b, [self.b.const(self.kind, 0)] * self.count)
         else:
             self.b.ret_void()
 
@@ -219,6 +207,71 @@ class _Access:
 def build_access(module: ir.Module, name: str) -> None:
     """Build a load or a store."""
     _Access(module, name).build()
+
+
+def build_run(module: ir.Module, name: str) -> None:
+    """Build a load of adjacent words."""
+    _, space, length = name.split(".")
+    count = int(length)
+    result = loaded_type(_WORD, count)
+    b, (context, given, mask, site) = begin(module, name, result, [PTR, address_type(space), I32, I32])
+    element_type = given.type.element
+    ends = b.add(given, b.const(element_type, _WORD * count))
+    low, high = (b.splat(bound) for bound in _bounds(b, space, context, site))
+    known = b.and_(b.compare(">=", given, low), b.compare("<=", ends, high))
+    known = b.and_(known, b.and_(b.compare("<=", given, ends), b.compare("==", b.and_(given, b.like(given, 3)), 0)))
+    with when(b, b.icmp_unsigned("==", b.bits(known), I32(_ALL)), likely=True):
+        hosts = [_host(b, space, context, b.extract_element(given, I32(lane))) for lane in range(LANES)]
+        _give(b, _transposed(b, [b.load(host, typ=vector(I32, count), align=_WORD) for host in hosts], count))
+    words = []
+    for number in range(count):
+        address = b.add(given, b.const(element_type, _WORD * number))
+        load = b.declared(f"load.{space}.{_WORD}.1", vector(I32), [PTR, given.type, I32, I32])
+        words.append(b.call(load, [context, address, mask, site]))
+    _give(b, words)
+
+
+def _transposed(b: Builder, rows: list[Value], count: int) -> list[Value]:
+    """Return the columns of a matrix whose rows have `count` elements."""
+    each = 1
+    while len(rows) > 1:
+        # A row holds `each` neighbours of every column. Those of the next row go behind them.
+        length = count * each
+        numbers = [
+            column * each + part + side * length for column in range(count) for side in range(2) for part in range(each)
+        ]
+        rows = [b.shuffle_vector(x, y, b.each(I32, numbers)) for x, y in zip(rows[::2], rows[1::2], strict=True)]
+        each *= 2
+    (whole,) = rows
+    return [
+        b.shuffle_vector(whole, whole, b.each(I32, range(column * each, (column + 1) * each)))
+        for column in range(count)
+    ]
+
+
+def _bounds(b: Builder, space: str, context: Value, site: Value) -> tuple[Value, Value]:
+    """Return the limits of an allocation that a site used, or of shared memory."""
+    if space == "shared":
+        return I32(RESERVED_SHARED), b.trunc(b.word(context, Context.SHARED_LIMIT), I32)
+    cache = element(b, b.pointer(context, Context.SITES), b.shl(b.zext(site, I64), I64(1)), I64)
+    return b.load(cache, typ=I64), b.load(b.at(cache, 8), typ=I64)
+
+
+def _host(b: Builder, space: str, context: Value, address: Value) -> Value:
+    wide = address if address.type == I64 else b.zext(address, I64)
+    base = Context.SHARED if space == "shared" else Context.DELTA
+    return b.inttoptr(b.add(wide, b.word(context, base)), PTR)
+
+
+def _give(b: Builder, results: list[Value]) -> None:
+    """Return one vector, or several as a structure."""
+    if len(results) == 1:
+        b.ret(results[0])
+        return
+    value: Value = ir.Constant(ir.LiteralStructType([result.type for result in results]), ir.Undefined)
+    for index, result in enumerate(results):
+        value = b.insert_value(value, result, index)
+    b.ret(value)
 
 
 def _to(b: Builder, word: Value, kind: ir.Type) -> Value:

@@ -8,7 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import LANES, Context, Fault, HostCall
+from ..layout import Context, Fault, HostCall
 from ..vectors import I32, I64, Builder
 
 Value = Any
@@ -59,17 +59,17 @@ def each_active(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:
     b.position_at_end(after)
 
 
-def each_lane(b: Builder, body: Callable[[Value], None]) -> None:
-    """Write a loop over all lanes; `body` is called with the lane's index."""
+def each_number(b: Builder, count: int, body: Callable[[Value], None]) -> None:
+    """Write a loop over the numbers from 0 to below `count`; `body` is called with the number, of 32 bits."""
     start, head, after = b.block, b.append_basic_block(), b.append_basic_block()
     b.branch(head)
     b.position_at_end(head)
-    lane = b.phi(I32)
-    lane.add_incoming(I32(0), start)
-    body(lane)
-    following = b.add(lane, I32(1))
-    lane.add_incoming(following, b.block)
-    b.cbranch(b.icmp_unsigned("==", following, I32(LANES)), after, head)
+    number = b.phi(I32)
+    number.add_incoming(I32(0), start)
+    body(number)
+    following = b.add(number, I32(1))
+    number.add_incoming(following, b.block)
+    b.cbranch(b.icmp_unsigned("==", following, I32(count)), after, head)
     b.position_at_end(after)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from .accesses import build_access
+from .accesses import build_access, build_run
 from .atomics import build_atomic
 from .banks import build_most
 from .checks import build_check
@@ -14,12 +14,14 @@ from .copies import build_awaited, build_copied, build_issued, build_settle
 from .counts import build_count
 from .fences import build_strong
 from .hosts import build_hosts
+from .matrices import build_product
 from .records import build_expand, build_filled, build_find, build_ordered
 from .warps import build_match, build_math, build_permute, build_redux
 
 _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "load": build_access,
     "store": build_access,
+    "run": build_run,
     "atom": build_atomic,
     "permute": build_permute,
     "redux": build_redux,
@@ -38,6 +40,7 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "copied": build_copied,
     "strong": build_strong,
     "hosts": build_hosts,
+    "mma": build_product,
 }
 
 

@@ -14,7 +14,7 @@ from llvmlite import ir
 from ...syntax.types import type_size
 from ..layout import LANES
 from ..vectors import F64, I32, I64, Builder, vector
-from .frame import begin, each_lane, element
+from .frame import begin, each_number, element
 
 Value = Any
 
@@ -54,7 +54,7 @@ def build_redux(module: ir.Module, name: str) -> None:
         joined = _joined(b, operation, ptx_type == "s32", total, operand)
         b.store(joined, result, align=64)
 
-    each_lane(b, join)
+    each_number(b, LANES, join)
     b.ret(b.load(result, typ=kind, align=64))
 
 
@@ -79,7 +79,7 @@ def build_match(module: ir.Module, name: str) -> None:
         found = b.or_(b.load(result, typ=words, align=64), b.shl(same, b.splat(lane)))
         b.store(found, result, align=64)
 
-    each_lane(b, look)
+    each_number(b, LANES, look)
     b.ret(b.load(result, typ=words, align=64))
 
 
@@ -96,5 +96,5 @@ def build_math(module: ir.Module, name: str) -> None:
         value = b.load(element(b, kept, place, F64), typ=F64)
         b.store(b.call(function, [value]), element(b, result, place, F64))
 
-    each_lane(b, call)
+    each_number(b, LANES, call)
     b.ret(b.load(result, typ=kind, align=64))

@@ -1,0 +1,224 @@
+"""Products of the matrices that the lanes of a warp hold in fragments.
+
+``mma.OPCODE(d, a, b, c)`` multiplies as an instruction with that opcode. Its arguments are pointers to the registers of
+each fragment, one vector of 32 lanes per register. The result is computed register element by register element in a
+loop, from tables that have the factors of each element in the lanes that need them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from llvmlite import ir
+from numpy.typing import NDArray
+
+from ...compiling.fragments import fragments_of
+from ...compiling.opcodes import find_forms
+from ...instructions import matrices
+from ...instructions.matrices import Factor
+from ...instructions.values import Value as Typed
+from ...instructions.values import value_type
+from ...operations.matrices import ELEMENTS, Fragment, first_places, places
+from ..layout import LANES
+from ..vectors import F32, F64, I32, I64, PTR, Builder, integer_like, lane_type, vector
+from .frame import begin, each_number, element, when
+
+Value = Any
+_REGISTER = 32
+
+
+def build_product(module: ir.Module, name: str) -> None:
+    """Build a multiplication."""
+    b, (d, *factors, c) = begin(module, name, ir.VoidType(), [PTR] * 4)
+    form = find_forms(name.partition(".")[2])[0]
+    wanted, rows, columns, last = fragments_of(form)
+    rounding = next((word for word in form.modifiers if word in ("rz", "rm", "rp")), "rn")
+    clamps = "satfinite" in form.modifiers
+    row, column = np.divmod(places(wanted).T[:, None], wanted.columns)
+    depth = np.arange(rows.columns)[:, None]
+    tables = [
+        _table(b, factors[0], rows, row * rows.columns + depth),
+        _table(b, factors[1], columns, depth * columns.columns + column),
+    ]
+    kinds = wanted.kind, rows.kind, last.kind
+    added = elements_of(b, _loaded(b, c, last), last)
+    kept, kind = _stored(b, [one.raw for one in added]), added[0].raw.type
+    result = vector(lane_type(value_type(wanted.kind)))
+    results = b.alloca(ir.ArrayType(result, wanted.count))
+
+    def multiply(number: Value) -> None:
+        left, right = (table.loaded(b, number) for table in tables)
+        term = added[0].of(b.load(element(b, kept, number, kind), typ=kind, align=64))
+        found, suspect = matrices.element(kinds, left, right, term, rounding=rounding, clamps=clamps)
+        place = element(b, results, number, result)
+        b.store(_raw(b, found), place, align=64)
+        if suspect is not None:
+            with when(b, b.icmp_unsigned("!=", b.bits(suspect.raw), I32(0)), likely=False):
+                plain = _raw(b, matrices.plain_element(kinds, left, right, term))
+                b.store(b.select(suspect.raw, plain, b.load(place, typ=result, align=64)), place, align=64)
+
+    each_number(b, wanted.count, multiply)
+    values = [
+        b.load(b.at(results, vector_bytes(result) * number), typ=result, align=64) for number in range(wanted.count)
+    ]
+    for number, register in enumerate(packed(b, values)):
+        b.store(register, b.at(d, vector_bytes(register.type) * number), align=64)
+    b.ret_void()
+
+
+def _raw(b: Builder, found: Typed) -> Value:
+    return b.canonical(found.raw) if found.loose else found.raw
+
+
+class _Table(Protocol):
+    """The factors of each element of the result, in memory."""
+
+    def loaded(self, b: Builder, number: Value) -> list[Factor]:
+        """Return the factors of an element of the result."""
+
+
+class _Vectors:
+    """Vectors in memory, `depth` after one another; elements of the result with the same factors share them.
+
+    `lines` has the number of each element's vectors, and the `places` are those of numbers and powers.
+    """
+
+    def __init__(self, places: Sequence[Value], types: Sequence[Typed], lines: Sequence[int], depth: int) -> None:
+        self._places, self._types, self._lines, self._depth = places, types, lines, depth
+
+    def loaded(self, b: Builder, number: Value) -> list[Factor]:
+        """Return the factors of an element of the result."""
+        line = b.extract_element(ir.Constant(ir.VectorType(I64, len(self._lines)), list(self._lines)), number)
+        found = []
+        for place, typed in zip(self._places, self._types, strict=True):
+            kind = typed.raw.type
+            start = b.at(place, b.mul(line, I64(self._depth * vector_bytes(kind))))
+            loads = [
+                b.load(b.at(start, vector_bytes(kind) * index), typ=kind, align=64) for index in range(self._depth)
+            ]
+            found.append([typed.of(one) for one in loads])
+        return [Factor(*one) for one in zip(*found, strict=True)]
+
+
+class _Halves:
+    """The vectors of a fragment's elements in memory, where all lanes of each half of a warp need the same factor.
+
+    `offsets` has for the first element of the result, for each factor, the places of both halves' lanes among all
+    elements, and `step` is the distance from each element of the result to the next.
+    """
+
+    def __init__(self, places: Sequence[Value], types: Sequence[Typed], offsets: NDArray[Any], step: int) -> None:
+        self._places, self._types, self._offsets, self._step = places, types, offsets, step
+
+    def loaded(self, b: Builder, number: Value) -> list[Factor]:
+        """Return the factors of an element of the result."""
+        found = []
+        for place, typed in zip(self._places, self._types, strict=True):
+            kind = typed.raw.type.element
+            size = integer_like(kind).width // 8
+            start = b.at(place, b.mul(b.zext(number, I64), I64(self._step * size)))
+            values = []
+            for offsets in self._offsets.tolist():
+                halves = [
+                    b.splat(b.load(b.at(start, size * offset), typ=kind, align=size), LANES // 2) for offset in offsets
+                ]
+                values.append(typed.of(b.shuffle_vector(*halves, b.each(I32, range(LANES)))))
+            found.append(values)
+        return [Factor(*one) for one in zip(*found, strict=True)]
+
+
+def _table(b: Builder, pointer: Value, fragment: Fragment, wanted: NDArray[Any]) -> _Table:
+    """Return the factors that a fragment holds.
+
+    `wanted` has the number of the matrix element that each lane needs, in the shape (elements of the result, depth,
+    lanes).
+    """
+    elements = [matrices.factor(fragment.kind, one) for one in elements_of(b, _loaded(b, pointer, fragment), fragment)]
+    columns = list(zip(*elements, strict=True))
+    lanes, items = np.divmod(first_places(fragment)[wanted], fragment.count)
+    # The place of each lane's factor among the vectors of all elements, by element and lane.
+    places = (items * LANES + lanes).reshape(*wanted.shape[:2], 2, LANES // 2)
+    offsets, steps = places[..., 0], np.diff(places[..., 0], axis=0)
+    if (places == offsets[..., None]).all() and (steps == steps.flat[0]).all():
+        stored = [_stored(b, [one.raw for one in column]) for column in columns]
+        return _Halves(stored, [column[0] for column in columns], offsets[0], int(steps.flat[0]))
+    lines = [one.tobytes() for one in wanted]
+    different = list(dict.fromkeys(lines))
+    stored = []
+    for column in columns:
+        raws = [one.raw for one in column]
+        chosen = [wanted[lines.index(line)] for line in different]
+        stored.append(_stored(b, [gathered(b, raws, fragment, one) for numbers in chosen for one in numbers]))
+    order = [different.index(line) for line in lines]
+    return _Vectors(stored, [column[0] for column in columns], order, wanted.shape[1])
+
+
+def gathered(b: Builder, raws: Sequence[Value], fragment: Fragment, wanted: NDArray[Any]) -> Value:
+    """Return a vector with one element of a matrix for each lane; `raws` are the vectors of a fragment's elements."""
+    lanes, items = np.divmod(first_places(fragment)[wanted], fragment.count)
+    result: Value = None
+    for item in np.unique(items):
+        chosen = items == item
+        if result is None:
+            result = b.shuffle_vector(raws[item], raws[item], b.each(I32, np.where(chosen, lanes, 0).tolist()))
+        else:
+            # The vectors' lanes are numbered through.
+            numbers = np.where(chosen, LANES + lanes, np.arange(LANES))
+            result = b.shuffle_vector(result, raws[item], b.each(I32, numbers.tolist()))
+    return result
+
+
+def _loaded(b: Builder, pointer: Value, fragment: Fragment) -> list[Value]:
+    """Return the registers of a fragment from memory, as integers."""
+    size = np.dtype(ELEMENTS[fragment.kind]).itemsize
+    kind = vector(I64 if size == 8 else I32)
+    count = fragment.count * size // max(size, 4)
+    return vectors_at(b, pointer, kind, count)
+
+
+def elements_of(b: Builder, registers: Sequence[Value], fragment: Fragment) -> list[Typed]:
+    """Return the elements of a fragment that registers hold, as patterns or numbers."""
+    size = np.dtype(ELEMENTS[fragment.kind]).itemsize
+    type = value_type(fragment.kind)
+    found = []
+    for raw in registers:
+        register = Typed(b, f"u{raw.type.element.width}", raw)
+        parts = [register >> 8 * size * part for part in range(max(1, 4 // size))]
+        found += [part.to(f"u{8 * size}").read_as(type) for part in parts]
+    return found
+
+
+def packed(b: Builder, values: Sequence[Value]) -> list[Value]:
+    """Return the registers, as integers, of the elements of a result."""
+    width = values[0].type.element.width if values[0].type.element not in (F32, F64) else _REGISTER
+    each = max(1, _REGISTER // width)
+    registers = []
+    for first in range(0, len(values), each):
+        register = b.as_integer(values[first])
+        for part in range(1, each):
+            wide = [b.resized(one, I32, False) for one in (register, values[first + part])]
+            register = b.or_(wide[0], b.shl(wide[1], b.const(I32, part * width)))
+        registers.append(register)
+    return registers
+
+
+def _stored(b: Builder, values: Sequence[Value]) -> Value:
+    """Store vectors one after another in memory of the function's own, and return its address."""
+    kind = values[0].type
+    place = b.alloca(ir.ArrayType(kind, len(values)))
+    for number, value in enumerate(values):
+        b.store(value, b.at(place, vector_bytes(kind) * number), align=64)
+    return place
+
+
+def vectors_at(b: Builder, place: Value, kind: ir.VectorType, count: int) -> list[Value]:
+    """Load vectors that are stored one after another."""
+    return [b.load(b.at(place, vector_bytes(kind) * number), typ=kind, align=64) for number in range(count)]
+
+
+def vector_bytes(kind: ir.VectorType) -> int:
+    """Return the size of a vector of 32 lanes."""
+    width: int = integer_like(kind.element).width
+    return width // 8 * LANES

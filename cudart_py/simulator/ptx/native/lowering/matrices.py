@@ -1,0 +1,312 @@
+"""The matrices of whole warps: ``wmma``, ``mma``, ``ldmatrix``, ``stmatrix`` and ``movmatrix``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from llvmlite import ir
+from numpy.typing import NDArray
+
+from ...compiling.forms import Form
+from ...compiling.fragments import fragment_of, fragments_of
+from ...operations.matrices import ELEMENTS, HALVES, ROW_BYTES, Fragment, places, unit_of
+from ...syntax.instructions import Access, Immediate, Instruction, Operand, Vector
+from ..errors import UnsupportedInstruction
+from ..layout import LANES, Fault, Status
+from ..library.accesses import loaded_type
+from ..library.frame import record_fault, when
+from ..library.matrices import elements_of, gathered, packed, vector_bytes, vectors_at
+from ..vectors import I16, I32, I64, integer_like, lane_type, vector
+from .memory import located
+
+if TYPE_CHECKING:
+    from ..writing.emitter import Emitter
+
+Value = Any
+
+_ALL = 0xFFFFFFFF
+# The types of registers that hold one element; others hold narrow elements, as bits.
+_SINGLE = {"f32": "f32", "f64": "f64", "s32": "s32"}
+# Matrices of `ldmatrix` and `stmatrix`: rows, and words and halves of a row.
+_ROWS, _WORDS, _HALVES = 8, 4, 8
+
+
+def multiply(e: Emitter, i: Instruction, form: Form) -> None:
+    """Write ``wmma.mma`` and ``mma``: a call of the library with the registers in memory."""
+    b = e.b
+    _whole_warp(e, i)
+    fragments = fragments_of(form)
+    pointers = []
+    for operand, fragment in zip(i.operands, fragments, strict=True):
+        kind = integer_like(lane_type(_register_type(fragment.kind)))
+        pointers.append(b.alloca(ir.ArrayType(vector(kind), len(_items(operand)))))
+    for operand, fragment, pointer in list(zip(i.operands, fragments, pointers, strict=True))[1:]:
+        for number, value in enumerate(_registers(e, operand, fragment.kind)):
+            b.store(value, b.at(pointer, vector_bytes(value.type) * number), align=64)
+    e.call(f"mma.{form.opcode}", ir.VoidType(), *pointers)
+    kind = vector(integer_like(lane_type(_register_type(fragments[0].kind))))
+    found = vectors_at(b, pointers[0], kind, len(_items(i.operands[0])))
+    _write(e, i.operands[0], found, fragments[0].kind)
+
+
+def move_matrix(e: Emitter, i: Instruction, form: Form) -> None:
+    """Write ``movmatrix``, which transposes."""
+    b = e.b
+    _whole_warp(e, i)
+    raws = [one.raw for one in elements_of(b, [e.value(i.operands[1], "b32")], HALVES)]
+    row, column = np.divmod(places(HALVES).T, HALVES.columns)
+    moved = [gathered(b, raws, HALVES, numbers) for numbers in column * HALVES.columns + row]
+    e.write(i.operands[0], packed(b, moved)[0], "b32")
+
+
+# --- loads and stores of wmma
+
+
+def load_matrix(e: Emitter, i: Instruction, form: Form) -> None:
+    """Write ``wmma.load``, one load for each unit of a lane, or a single one for adjacent words."""
+    b = e.b
+    _whole_warp(e, i)
+    fragment, by_columns = fragment_of(form), "col" in form.words
+    size = unit_of(fragment, by_columns).itemsize
+    space, addresses = _units(e, i, form, 1, fragment, by_columns)
+    site = e.sites.add(i, e.instance, 1)
+    if e.checking is not None:
+        kind = e.checking.kind_of_load(i, e.code)
+        for address in addresses:
+            e.check(kind, space, address, size, 1, site)
+    given, count = (e.context, addresses[0], e.mask, I32(site)), len(addresses)
+    if space in ("global", "shared") and _are_adjacent(fragment, by_columns):
+        loaded = e.call(f"run.{space}.{count}", loaded_type(size, count), *given)
+        units = [b.extract_value(loaded, number) for number in range(count)]
+    else:
+        name, kind = f"load.{space}.{size}.1", loaded_type(size, 1)
+        units = [e.call(name, kind, e.context, address, e.mask, I32(site)) for address in addresses]
+    e.accessed = True
+    _write(e, i.operands[0], packed(b, units), fragment.kind)
+
+
+def _are_adjacent(fragment: Fragment, by_columns: bool) -> bool:
+    """Return whether the units of each lane are words that are adjacent in memory, however far rows are apart."""
+    major, minor = _lines(fragment, by_columns)
+    size = np.dtype(ELEMENTS[fragment.kind]).itemsize
+    following = (np.diff(minor, axis=0) * size == 4).all() and not np.diff(major, axis=0).any()
+    return bool(following) and len(minor) > 1
+
+
+def store_matrix(e: Emitter, i: Instruction, form: Form) -> None:
+    """Write ``wmma.store``, one store for each unit of a lane."""
+    b = e.b
+    _whole_warp(e, i)
+    fragment, by_columns = fragment_of(form), "col" in form.words
+    registers = _registers(e, i.operands[1], fragment.kind)
+    size = unit_of(fragment, by_columns).itemsize
+    units = [one.raw for one in elements_of(b, registers, fragment)] if size < 4 else registers
+    space, addresses = _units(e, i, form, 0, fragment, by_columns)
+    site = e.sites.add(i, e.instance)
+    for unit, address in zip(units, addresses, strict=True):
+        e.check("store", space, address, size, 1, site, [unit])
+        e.call(f"store.{space}.{size}.1", ir.VoidType(), e.context, address, e.mask, I32(site), unit)
+    e.accessed = True
+
+
+def _units(
+    e: Emitter, i: Instruction, form: Form, place: int, fragment: Fragment, by_columns: bool
+) -> tuple[str, list[Value]]:
+    """Return the space, and the addresses of each lane's first unit, of its second, and so on."""
+    b = e.b
+    access = i.operands[place]
+    assert isinstance(access, Access)
+    space, base = located(e, access, form.space)
+    kind = base.type.element
+    given = i.operands[2:]
+    if not given:
+        steps = b.const(kind, fragment.rows if by_columns else fragment.columns)
+    elif isinstance(given[0], Immediate):
+        steps = b.const(kind, given[0].value)
+    else:
+        steps = b.resized(e.value(given[0], "u32"), kind, False)
+    size = np.dtype(ELEMENTS[fragment.kind]).itemsize
+    found = []
+    for major, minor in zip(*_lines(fragment, by_columns), strict=True):
+        distance = b.add(b.mul(b.each(kind, (major * size).tolist()), steps), b.each(kind, (minor * size).tolist()))
+        found.append(b.add(base, distance))
+    return space, found
+
+
+def _lines(fragment: Fragment, by_columns: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return, of each lane's units, the numbers of the rows, and the places in them; or of the columns."""
+    each = unit_of(fragment, by_columns).itemsize // np.dtype(ELEMENTS[fragment.kind]).itemsize
+    row, column = np.divmod(places(fragment).T[::each], fragment.columns)
+    return (column, row) if by_columns else (row, column)
+
+
+# --- rows of ldmatrix and stmatrix
+
+
+def load_rows(e: Emitter, i: Instruction, form: Form) -> None:
+    """Write ``ldmatrix``: each lane loads the row that it names, and the lanes exchange words or halves."""
+    b = e.b
+    _whole_warp(e, i)
+    count, transposed = len(_items(i.operands[0])), "trans" in form.words
+    site, rows = _rows(e, i, form, 1, count)
+    e.observe("ldsm", "shared", rows, ROW_BYTES, site, I32(_counted(count)))
+    if e.checking is not None:
+        kind = e.checking.kind_of_load(i, e.code)
+        for address, size, _ in _pieces(e, rows, count, transposed):
+            e.check(kind, "shared", address, size, 1, site)
+    loaded = e.call("load.shared.8.2", loaded_type(8, 2), e.context, rows, e.mask, I32(site))
+    pair = [b.extract_value(loaded, index) for index in range(2)]
+    e.accessed = True
+    _write(e, i.operands[0], [_exchanged(e, pair, number, transposed) for number in range(count)], "b16")
+
+
+def store_rows(e: Emitter, i: Instruction, form: Form) -> None:
+    """Write ``stmatrix``: the lanes exchange words or halves, and each stores the row that it names."""
+    b = e.b
+    _whole_warp(e, i)
+    registers, transposed = _registers(e, i.operands[1], "b16"), "trans" in form.words
+    count = len(registers)
+    site, rows = _rows(e, i, form, 0, count)
+    e.observe("st", "shared", rows, ROW_BYTES, site, I32(_counted(count)))
+    for address, size, (number, half) in _pieces(e, rows, count, transposed):
+        value = registers[number]
+        if size == 2:
+            value = b.trunc(b.lshr(value, b.const(I32, 16 * half)), vector(I16))
+        e.check("store", "shared", address, size, 1, site, [value])
+    pair = _rows_of(e, registers, transposed)
+    e.call("store.shared.8.2", ir.VoidType(), e.context, rows, I32(_counted(count)), I32(site), *pair)
+    e.accessed = True
+
+
+def _rows(e: Emitter, i: Instruction, form: Form, place: int, count: int) -> tuple[int, Value]:
+    """Return a site, and each lane's row: lanes after the last row repeat the rows of those before them."""
+    access = i.operands[place]
+    assert isinstance(access, Access)
+    space, address = located(e, access, form.space)
+    if space != "shared":
+        raise UnsupportedInstruction(f"{form.row.name} with generic addresses")
+    lanes = np.arange(LANES) % (_ROWS * count)
+    return e.sites.add(i, e.instance, place), _shuffled(e, address, lanes)
+
+
+def _counted(count: int) -> int:
+    """Return the mask of the lanes that name rows."""
+    return (1 << _ROWS * count) - 1
+
+
+def _pieces(e: Emitter, rows: Value, count: int, transposed: bool) -> list[tuple[Value, int, tuple[int, int]]]:
+    """Return what lanes access of rows: the addresses, the bytes, and the register and the half of each piece."""
+    b, lane = e.b, np.arange(LANES)
+    group, place = lane // _WORDS, lane % _WORDS
+    found = []
+    for number in range(count):
+        start = _ROWS * number
+        if not transposed:
+            address = b.add(_shuffled(e, rows, start + group), b.each(I32, (4 * place).tolist()))
+            found.append((address, 4, (number, 0)))
+            continue
+        for half in range(2):
+            address = b.add(_shuffled(e, rows, start + 2 * place + half), b.each(I32, (2 * group).tolist()))
+            found.append((address, 2, (number, half)))
+    return found
+
+
+def _exchanged(e: Emitter, pair: Sequence[Value], number: int, transposed: bool) -> Value:
+    """Return a register of a matrix whose rows lanes have loaded, as two vectors of 64-bit integers."""
+    b, lane = e.b, np.arange(LANES)
+    group, place = lane // _WORDS, lane % _WORDS
+    start = _ROWS * number
+    if not transposed:
+        return _pieces_of(e, pair, I32, start + group, place)
+    low, high = (_pieces_of(e, pair, I16, start + 2 * place + half, group) for half in range(2))
+    return packed(b, [low, high])[0]
+
+
+def _pieces_of(e: Emitter, pair: Sequence[Value], kind: ir.Type, lanes: Any, numbers: Any) -> Value:
+    """Return for each lane a word or a half of the row of another lane."""
+    b = e.b
+    each = 64 // kind.width
+    parts = [b.bitcast(one, ir.VectorType(kind, each * LANES)) for one in pair]
+    places = numbers // each * (each * LANES) + lanes * each + numbers % each
+    return b.shuffle_vector(*parts, b.each(I32, places.tolist()))
+
+
+def _rows_of(e: Emitter, registers: Sequence[Value], transposed: bool) -> list[Value]:
+    """Return the rows of matrices that registers hold, as two vectors of 64-bit integers."""
+    b, row = e.b, np.arange(LANES) % _ROWS
+    matrix = np.arange(LANES) // _ROWS
+    raws = [one.raw for one in elements_of(b, registers, Fragment("b16", 8, 8, 2 * len(registers)))]
+    halves = []
+    for column in range(_HALVES):
+        # The lane and the half of its register that hold the element.
+        down, right = (column, row) if transposed else (row, np.full(LANES, column))
+        lanes, parts = down * _WORDS + right // 2, right % 2
+        result: Value = None
+        for number in range(len(registers)):
+            for part in range(2):
+                chosen = (matrix == number) & (parts == part)
+                if chosen.any():
+                    result = _merged(e, result, raws[2 * number + part], np.broadcast_to(lanes, (LANES,)), chosen)
+        halves.append(result)
+    words = packed(b, halves)
+    return [
+        b.or_(b.zext(words[n], vector(I64)), b.shl(b.zext(words[n + 1], vector(I64)), b.const(I64, 32))) for n in (0, 2)
+    ]
+
+
+def _merged(e: Emitter, result: Value, source: Value, lanes: Any, chosen: Any) -> Value:
+    """Return a vector with some lanes replaced by other lanes of a source."""
+    b = e.b
+    if result is None:
+        return b.shuffle_vector(source, source, b.each(I32, np.where(chosen, lanes, 0).tolist()))
+    numbers = np.where(chosen, LANES + lanes, np.arange(LANES))
+    return b.shuffle_vector(result, source, b.each(I32, numbers.tolist()))
+
+
+# --- what all share
+
+
+def _whole_warp(e: Emitter, i: Instruction) -> None:
+    """End the launch unless all lanes of the warp execute an instruction."""
+    b = e.b
+    with when(b, b.icmp_unsigned("!=", e.mask, I32(_ALL)), likely=False):
+        record_fault(b, e.context, Fault.PARTIAL, I32(e.sites.add(i, e.instance)), e.mask, None)
+        b.ret(I32(Status.FAULT))
+
+
+def _shuffled(e: Emitter, value: Value, lanes: Any) -> Value:
+    """Return the values of other lanes."""
+    return e.b.shuffle_vector(value, value, e.b.each(I32, lanes.tolist()))
+
+
+def _items(operand: Operand) -> tuple[Operand, ...]:
+    assert isinstance(operand, Vector)
+    return operand.items
+
+
+def _register_type(kind: str) -> str:
+    return _SINGLE.get(kind, "b32")
+
+
+def _registers(e: Emitter, operand: Operand, kind: str) -> list[Value]:
+    """Return the registers of a fragment, as integers."""
+    return [e.b.as_integer(e.value(item, _register_type(kind))) for item in _items(operand)]
+
+
+def _write(e: Emitter, operand: Operand, registers: Sequence[Value], kind: str) -> None:
+    """Assign integers to the registers of a fragment."""
+    type = _register_type(kind)
+    for item, value in zip(_items(operand), registers, strict=True):
+        e.write(item, e.b.as_type(value, lane_type(type)), type)
+
+
+def wmma(e: Emitter, i: Instruction, form: Form) -> None:
+    """Write an instruction of ``wmma``."""
+    {"load": load_matrix, "store": store_matrix, "mma": multiply}[form.words[0]](e, i, form)
+
+
+LOWERINGS: dict[str, Any] = {
+    "wmma": wmma, "mma": multiply, "ldmatrix": load_rows, "stmatrix": store_rows, "movmatrix": move_matrix,
+}  # fmt: skip  # rows of a table

@@ -1,0 +1,163 @@
+"""Both engines load, store and multiply matrices alike, bit for bit: every form, with infinities, NaNs and zeros."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cudart_py.simulator.ptx import load_module
+from cudart_py.simulator.ptx.compiling.forms import Form
+from cudart_py.simulator.ptx.compiling.fragments import fragment_of, fragments_of
+from cudart_py.simulator.ptx.compiling.matrix_opcodes import MATRIX_ROWS
+from cudart_py.simulator.ptx.operations.matrices import ELEMENTS
+from tests.simulator.ptx.machine import HEAD, Kernels, spellings
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+
+THREADS = 64
+# The patterns of each format's infinity, NaN, negative zero, one, and a subnormal number.
+SPECIAL = {
+    "f16": [0x7C00, 0xFC00, 0x7E01, 0x8000, 0x3C00, 1], "bf16": [0x7F80, 0xFF80, 0x7FC1, 0x8000, 0x3F80, 1],
+    "tf32": [0x7F800000, 0xFFC00000, 0x80000000, 0x3F800000, 1 << 13], "e4m3": [0x7F, 0x80, 0x38, 1],
+    "e5m2": [0x7C, 0xFC, 0x7D, 0x80, 0x3C, 1], "f32": [0x7F800000, 0x7FC00000, 0x80000000, 0x3F800000, 1],
+    "f64": [0x7FF << 52, 0xFFF << 52, 1 << 63, 0x3FF << 52, 1],
+}  # fmt: skip  # rows of a table
+FORMS = {
+    form.opcode: form
+    for row in MATRIX_ROWS
+    if row.name in ("mma", "wmma")
+    for _, form in spellings(row)
+    if form is not None
+}
+PRODUCTS = [opcode for opcode, form in FORMS.items() if "load" not in form.words and "store" not in form.words]
+# Accumulators are never bf16, although the pattern of the row allows it.
+MOVES = [opcode for opcode, form in FORMS.items() if opcode not in PRODUCTS and fragment_of(form).count]
+# One form of every pair of types in each row; the rest runs only at the exhaustive level.
+FEW = {(FORMS[opcode].row, FORMS[opcode].types): opcode for opcode in PRODUCTS}.values()
+
+
+def register(kind: str) -> str:
+    """Return the type of the registers of a fragment."""
+    return kind if kind in ("f32", "f64") else "b32"
+
+
+def count(fragment: Any) -> int:
+    size = np.dtype(ELEMENTS[fragment.kind]).itemsize
+    return fragment.count * size // max(size, 4)
+
+
+def words(rng: np.random.Generator, kind: str, number: int) -> NDArray[Any]:
+    """Draw the bytes of elements: random ones, small ones, special ones, and in some trials only zeros."""
+    dtype = np.dtype(ELEMENTS[kind])
+    bits = np.dtype(f"u{dtype.itemsize}")
+    drawn = rng.integers(0, 1 << 8 * dtype.itemsize, number, np.uint64, endpoint=False).astype(bits)
+    if kind in SPECIAL:
+        special = np.array(SPECIAL[kind], np.uint64).astype(bits)
+        share = rng.choice([0, 0, 0.02, 1])
+        # Exponents around 1, so that most sums have several terms of a similar size.
+        if rng.random() < 0.7:
+            one = special[-2]
+            drawn = (one & ~bits.type(7)) ^ (drawn & bits.type((1 << 8 * dtype.itemsize - 1) | int(one) >> 3))
+        drawn = np.where(
+            rng.random(number) < share, rng.choice(special[-4:-1] if share == 1 else special, number), drawn
+        )
+    return drawn.view(np.uint8)
+
+
+def kernel(form: Form) -> str:
+    """Return a kernel that loads the registers of a, b and c from arrays, multiplies and stores the result."""
+    fragments = fragments_of(form)
+    names, text = [], ""
+    for letter, fragment in zip("dabc", fragments, strict=True):
+        kind, number = register(fragment.kind), count(fragment)
+        size = 8 if kind == "f64" else 4
+        text += f".reg .{kind} {letter}<{number}>; .reg .b64 p{letter}; ld.param.u64 p{letter}, [p+{8 * len(names)}];"
+        text += f"mad.wide.u32 p{letter}, t, {size * number}, p{letter};"
+        if letter != "d":
+            text += "".join(f"ld.global.{kind} {letter}{n}, [p{letter}+{size * n}];" for n in range(number))
+        names.append("{" + ", ".join(f"{letter}{n}" for n in range(number)) + "}")
+    text += f"{form.opcode} {', '.join(names)};"
+    kind, number = register(fragments[0].kind), count(fragments[0])
+    size = 8 if kind == "f64" else 4
+    text += "".join(f"st.global.{kind} [pd+{size * n}], d{n};" for n in range(number))
+    return f"{HEAD}.visible .entry k(.param .align 8 .b8 p[32]) {{ .reg .b32 t; mov.u32 t, %tid.x; {text} }}"
+
+
+def both(kernels: Kernels, address: int, nbytes: int, *arguments: Any, **options: Any) -> list[NDArray[np.uint8]]:
+    """Return the bytes that a kernel leaves at an address with each engine."""
+    found = []
+    for kernels.engine in ("numpy", "native"):
+        kernels.memory.view(address, nbytes, np.uint8)[:] = 0xAA
+        kernels.launch("k", 1, THREADS, *arguments, **options)
+        found.append(kernels.get(address, nbytes, np.uint8))
+    assert kernels.ran_natively("k")
+    return found
+
+
+@pytest.mark.parametrize(
+    "opcode", [pytest.param(opcode, marks=[] if opcode in FEW else [pytest.mark.exhaustive]) for opcode in PRODUCTS]
+)
+def test_products_agree(opcode, rng):
+    form = FORMS[opcode]
+    kernels = Kernels(load_module(kernel(form)))
+    fragments = fragments_of(form)
+    sizes = [THREADS * count(one) * (8 if register(one.kind) == "f64" else 4) for one in fragments]
+    out = kernels.zeros(sizes[0], np.uint8)
+    for _ in range(12):
+        given = [
+            kernels.put(words(rng, one.kind, size // np.dtype(ELEMENTS[one.kind]).itemsize))
+            for one, size in zip(fragments[1:], sizes[1:], strict=True)
+        ]
+        expected, found = both(kernels, out, sizes[0], np.array([out, *given], np.uint64))
+        np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
+
+
+@pytest.mark.parametrize("opcode", MOVES)
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_loads_and_stores_agree(opcode, space, rng):
+    """Through registers, at any stride, also with addresses that are not those of a whole allocation."""
+    form = FORMS[opcode]
+    fragment = fragment_of(form)
+    kind, number = register(fragment.kind), count(fragment)
+    stages = {"global", "shared", "shared::cta"}
+    opcode = opcode.replace(next(iter(stages.intersection(form.words)), "?"), space)
+    if not stages.intersection(form.words):
+        assert space in ("global", "shared")
+    registers = "{" + ", ".join(f"r{n}" for n in range(number)) + "}"
+    moves = "".join(
+        f"{'st' if 'load' in form.words else 'ld'}.global.{kind} "
+        + (f"[out+{4 * n}], r{n};" if "load" in form.words else f"r{n}, [in+{4 * n}];")
+        for n in range(number)
+    )
+    stride = int(rng.choice([32, 40, 34]))
+    size = 64 * stride * 4
+    shared = f".shared .align 16 .b8 room[{size}];"
+    copy = "".join(
+        f"ld.global.b32 w, [from+{4 * n}]; st.shared.b32 [to+{4 * n}], w;" for n in range(size // THREADS // 4)
+    )
+    fill = (
+        f".reg .b32 w, to; .reg .b64 from; mov.u32 to, room; mad.lo.u32 to, t, {size // THREADS}, to;"
+        f"mad.wide.u32 from, t, {size // THREADS}, in; {copy} bar.sync 0;"
+    )
+    back = copy.replace("ld.global.b32 w, [from", "ld.shared.b32 w, [to")
+    back = back.replace("st.shared.b32 [to", "st.global.b32 [from")
+    base = "in" if space == "global" and "load" in form.words else "out" if space == "global" else "room"
+    text = f".reg .b32 t; .reg .{kind} r<{number}>; .reg .b64 in, out, row; mov.u32 t, %tid.x;"
+    text += "ld.param.u64 in, [p]; ld.param.u64 out, [p+8];"
+    if space == "shared":
+        text += fill
+    if "load" in form.words:
+        text += f"{opcode} {registers}, [{base}], {stride}; mad.wide.u32 out, t, {4 * number}, out; {moves}"
+    else:
+        text += f"mad.wide.u32 row, t, {4 * number}, in; {moves.replace('[in', '[row')} bar.sync 0;"
+        text += f"{opcode} [{base}], {registers}, {stride};"
+        if space == "shared":
+            text += f"bar.sync 0; mad.wide.u32 from, t, {size // THREADS}, out; {back}"
+    module = f"{HEAD}{shared}.visible .entry k(.param .align 8 .b8 p[16]) {{ {text} }}"
+    kernels = Kernels(load_module(module))
+    given = kernels.put(words(rng, "f32", size // 4))
+    out = kernels.zeros(size, np.uint8)
+    expected, found = both(kernels, out, size, np.array([given, out], np.uint64))
+    np.testing.assert_array_equal(found, expected)
+    assert (found != 0xAA).any()
