@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import version as version  # first, since it refuses a Python that cannot parse the others
+from . import version as version  # first, since it rejects a Python that cannot parse the others
 
 # isort: split
 from . import errors, graphs, images, ipc, profiling, textures
@@ -127,6 +127,6 @@ __all__ = [
     "zeros_like",
 ]
 
-if not TYPE_CHECKING:  # a type checker would take any name for one of the package's
+if not TYPE_CHECKING:  # a type checker would accept any name as one of the package's
     from .hints import absent as __getattr__  # noqa: F401  # Python calls it
     from .hints import public_names as __dir__  # noqa: F401  # as above

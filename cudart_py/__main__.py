@@ -1,4 +1,4 @@
-"""The command `cudart-py`: profile a program on the simulator, gate benchmarks by a baseline, report their history."""
+"""The command `cudart-py`: profile a program on the simulator, check benchmarks against a baseline, report history."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Arguments of public calls: their checks, and the one sentence that says what is wrong with one.
+"""Checks of the arguments of public calls, and the sentence that reports an invalid argument.
 
     Stream.record: argument 'event' must be an Event or None, not the int 5
 
-The order is always the same: the call, the argument, the rule, what came, and the remedy where there is one. Other
+The order is always the same: the call, the argument, the rule, the actual value, and the remedy if there is one. Other
 arguments that the sentence mentions are in quotes too. Each check takes the name of the call, the name of the argument
-and what came. It returns the value as the package works with it, or raises TypeError for what has the wrong type and
-ValueError for what has the right one and cannot be used. Exceptions of an argument's own methods, such as `__index__`,
-are passed on.
+and its value. It returns the value in the form in which the package uses it. It raises TypeError if the type is wrong,
+and ValueError if the type is right but the value cannot be used. Exceptions of an argument's own methods, such as
+`__index__`, are passed on.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 Word = TypeVar("Word", str, str | None)
 
-# The most dimensions of a NumPy array, which a copy to the host is.
+# NumPy's maximum number of dimensions: a copy to the host is a NumPy array.
 _MAX_DIMENSIONS = 64
-# No index reaches so many elements, whereas a smaller size may only be too much for the memory.
+# Sizes from here on are impossible, because no index reaches them. A smaller size may still exceed the memory.
 _NO_SIZE = 2**63
-# Longer values are cut: their types say enough.
+# Longer values are truncated in messages: their types say enough.
 _SHOWN = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = 60
-# The commonest dtypes and their sizes, by the types that spell them.
+# The most common dtypes and their sizes in bytes, keyed by the NumPy type that callers pass.
 _NUMBERS: dict[type, tuple[np.dtype[Any], int]] = {
     kind: (np.dtype(kind), np.dtype(kind).itemsize)
     for kind in (
@@ -64,28 +64,28 @@ def wrong_dtype(call: str, name: str, wanted: str, dtype: object, remedy: str = 
 
 
 def unusable(call: str, name: str, rule: str, actual: object = None, remedy: str = "") -> ValueError:
-    """Return the exception for an argument one of whose properties breaks a rule, which follows the word "must".
+    """Return the exception for an argument with a property that breaks a rule; `rule` is the text after "must".
 
-    `actual` is that property: a shape, a number of bytes, or None where the rule says it all.
+    `actual` describes that property, such as a shape or a number of bytes; it is None if the rule says it all.
     """
     return ValueError(_sentence(call, name, rule, actual, remedy))
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like another; None where none is like it."""
-    import difflib  # needed for errors alone
+    """Return the known name that is most similar to `name`, or None if none is similar."""
+    import difflib  # only errors need it
 
     near = difflib.get_close_matches(name, tuple(known), 1)
     return near[0] if near else None
 
 
 def refuse_copy(thing: Any, remedy: str) -> NoReturn:
-    """Raise the TypeError of an object that can be neither copied nor pickled, since its handle is given back once."""
+    """Raise TypeError for an object that cannot be copied or pickled, because its handle must be released only once."""
     raise TypeError(f"this {type(thing).__name__} cannot be copied or pickled: {remedy}")
 
 
 def describe(value: Any) -> str:
-    """Return a few words on a value that came, without trust in its `repr`."""
+    """Return a short description of an argument's value, without relying on its `repr`."""
     if value is None:
         return "None"
     if isinstance(value, type):
@@ -99,14 +99,14 @@ def describe(value: Any) -> str:
         return f"an object of type {kind}"
     try:
         return f"the {kind} {_SHOWN.repr(value)}"
-    except ValueError:  # an int of more digits than the interpreter writes
+    except ValueError:  # an int with more digits than the interpreter converts to text
         return f"a huge {kind}"
 
 
 def instance(call: str, name: str, value: Any, kind: type[T] | tuple[type[T], ...], wanted: str = "") -> T:
-    """Return an object of a class or of one of several; `wanted` is how the error calls it.
+    """Return `value` if it is an instance of a class, or of one of several classes; raise TypeError otherwise.
 
-    By default that is the class's name.
+    `wanted` describes the expected object in the error; by default, the error names the classes.
     """
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -116,17 +116,17 @@ def instance(call: str, name: str, value: Any, kind: type[T] | tuple[type[T], ..
 
 
 def opened(call: str, name: str, value: Any, kind: type[T], wanted: str = "") -> T:
-    """Return an object of a class of things that can be closed; ValueError for one that was."""
-    # `instance` would be one more call in the way of every copy and fill.
+    """Return `value` if it is an open instance of `kind`; ValueError if it is closed, TypeError for other objects."""
+    # Calling `instance` for every value would add a call to every copy and fill.
     thing: Any = value if isinstance(value, kind) else instance(call, name, value, kind, wanted)
     if thing.closed:
         how = getattr(thing, "_closed_by", str)().removeprefix(", ")
         raise wrong_value(call, name, "open", thing, how and f"it was closed {how}")
-    return thing  # type: ignore[no-any-return]  # the classes that are asked for have `closed`, and no base in common
+    return thing  # type: ignore[no-any-return]  # all classes passed here have `closed`, but no common base
 
 
 def integer(call: str, name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
-    """Return an int within limits. Takes NumPy's integers and whatever else has `__index__`, but no bool."""
+    """Return `value` as an int within limits. Accepts NumPy integers and objects with `__index__`, but no bool."""
     if isinstance(value, bool | np.bool_) or not hasattr(type(value), "__index__"):
         raise wrong_type(call, name, "an int", value)
     try:
@@ -140,7 +140,7 @@ def integer(call: str, name: str, value: Any, least: int | None = None, most: in
 
 
 def integers(call: str, name: str, value: Any, count: int | None = None, least: int | None = None) -> tuple[int, ...]:
-    """Return a tuple or list of ints, of a certain number and size if `count` and `least` say so, as a tuple."""
+    """Return a tuple or list of ints as a tuple, after checking its length (`count`) and minimum value (`least`)."""
     many = "" if count is None else f"{count} "
     if not isinstance(value, tuple | list):
         raise wrong_type(call, name, f"a tuple of {many}ints", value)
@@ -152,7 +152,7 @@ def integers(call: str, name: str, value: Any, count: int | None = None, least: 
 def number(
     call: str, name: str, value: Any, least: float = -sys.float_info.max, most: float = sys.float_info.max
 ) -> float:
-    """Return a number within limits as a float; without limits a finite one. Takes NumPy's, but no bool."""
+    """Return a number within limits as a float; by default, any finite number. Accepts NumPy numbers, but no bool."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise wrong_type(call, name, "a number", value)
     try:
@@ -167,7 +167,7 @@ def number(
 
 
 def flag(call: str, name: str, value: Any) -> bool:
-    """Return a bool. Nothing else passes for one, since a number in its place is a mistake of order."""
+    """Return a bool. Accepts nothing else, because a number here means that arguments are in the wrong order."""
     if value is True or value is False:
         return value
     if isinstance(value, np.bool_):
@@ -176,7 +176,7 @@ def flag(call: str, name: str, value: Any) -> bool:
 
 
 def text(call: str, name: str, value: Any) -> str:
-    """Return a str that C can read: with no NUL in it, at which C would stop, and in UTF-8."""
+    """Return a str that can be passed to C: encodable as UTF-8, and without NUL, which would end the C string."""
     if not isinstance(value, str):
         raise wrong_type(call, name, "a str", value)
     if "\0" in value:
@@ -189,7 +189,7 @@ def text(call: str, name: str, value: Any) -> str:
 
 
 def choice(call: str, name: str, value: Any, choices: Iterable[Word]) -> Word:
-    """Return one of a few words, of which one may be None."""
+    """Return `value` if it is one of `choices`, which are words and possibly None."""
     known = tuple(choices)
     if not isinstance(value, str) and not (value is None and None in known):
         raise wrong_type(call, name, "a str or None" if None in known else "a str", value)
@@ -199,10 +199,10 @@ def choice(call: str, name: str, value: Any, choices: Iterable[Word]) -> Word:
 
 
 def function(call: str, name: str, value: Any, takes: str = "without arguments") -> Callable[..., Any]:
-    """Return something that can be called; `takes` says with what."""
+    """Return a callable; `takes` describes its arguments in the error."""
     if not callable(value):
         raise wrong_type(call, name, f"a function {takes}", value)
-    return value  # type: ignore[no-any-return]  # callable() says no more than this
+    return value  # type: ignore[no-any-return]  # callable() does not narrow the type further
 
 
 def shape(call: str, name: str, value: Any) -> tuple[int, ...]:
@@ -221,21 +221,21 @@ def shape(call: str, name: str, value: Any) -> tuple[int, ...]:
 
 
 def dtype(call: str, name: str, value: Any) -> np.dtype[Any]:
-    """Return a NumPy dtype whose bytes can live on a device; TypeError for objects and the like."""
-    # For None NumPy would take float64, and for an array its own dtype.
+    """Return a NumPy dtype whose elements can be in device memory; TypeError for others, such as Python objects."""
+    # NumPy would read None as float64, and an array as the array's dtype.
     if not isinstance(value, _DTYPE_SPELLINGS):
         raise wrong_type(call, name, "a dtype", value)
     try:
-        result: np.dtype[Any] = np.dtype(value)  # type: ignore[call-overload]  # it takes more than a type can say
-    except Exception as error:  # TypeError, ValueError, SyntaxError or another, as the spelling is wrong
+        result: np.dtype[Any] = np.dtype(value)  # type: ignore[call-overload]  # np.dtype accepts more than a type hint can express
+    except Exception as error:  # TypeError, ValueError, SyntaxError or another, depending on the value
         raise wrong_type(call, name, "a dtype", value) from error
     _check_dtype(f"{call}: argument {name!r} is the dtype", result)
     return result
 
 
 def layout(call: str, shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    """Return the sizes, the dtype and the bytes of a contiguous array from a call's arguments `shape` and `dtype`."""
-    # The commonest array.
+    """Return the shape, dtype and size in bytes of a contiguous array, from a call's arguments `shape` and `dtype`."""
+    # Fast path for the most common case: one dimension, and a common NumPy type as the dtype.
     if type(shape) is int and 0 <= shape < _NO_SIZE and type(dtype) is type and dtype in _NUMBERS:
         kind, itemsize = _NUMBERS[dtype]
         return (shape,), kind, shape * itemsize
@@ -243,12 +243,12 @@ def layout(call: str, shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype
     return sizes, kind, math.prod(sizes) * kind.itemsize
 
 
-# Under other names, since `layout` has parameters of these.
+# Aliases, because `layout` has parameters with the original names.
 _shape, _dtype = shape, dtype
 
 
 def _check_dtype(what: str, dtype: np.dtype[Any]) -> None:
-    """Raise TypeError for a dtype whose bytes cannot live on a device; `what` begins the sentence, up to the dtype."""
+    """Raise TypeError for a dtype whose elements cannot be in device memory; `what` is the message up to the dtype."""
     wrong = ""
     if dtype.hasobject:
         wrong = "holds Python objects, which cannot live in device memory"
@@ -263,7 +263,7 @@ def _check_dtype(what: str, dtype: np.dtype[Any]) -> None:
 
 
 def host_array(call: str, name: str, value: Any) -> NDArray[Any]:
-    """Return what NumPy makes an array of, as an array whose bytes can live on a device."""
+    """Convert a value to a NumPy array whose elements can be in device memory; TypeError if that is impossible."""
     try:
         result = np.asarray(value)
     except (TypeError, ValueError) as error:
@@ -273,22 +273,22 @@ def host_array(call: str, name: str, value: Any) -> NDArray[Any]:
 
 
 def dimensions(call: str, name: str, array: Any, *counts: int) -> None:
-    """Raise ValueError for an array that has none of some numbers of dimensions."""
+    """Raise ValueError unless the array's number of dimensions is one of `counts`."""
     if len(array.shape) not in counts:
         many = f"{' or '.join(map(str, counts))} dimension{'s' * (counts[-1] != 1)}"
         raise unusable(call, name, f"have {many}", f"the shape {array.shape}")
 
 
 def same_shape(call: str, name: str, array: Any, expected: tuple[int, ...], reason: str) -> None:
-    """Raise ValueError for an array of another shape than the one that follows from other arguments.
+    """Raise ValueError unless the array has the shape that follows from other arguments.
 
-    `reason` names these and follows the shape: "for 'a' of shape (4, 5)".
+    `reason` names these arguments, after the shape in the message: "for 'a' of shape (4, 5)".
     """
     if array.shape != expected:
         raise unusable(call, name, f"have shape {expected} {reason}", array.shape)
 
 
 def contiguous(call: str, name: str, array: Any, remedy: str = "") -> None:
-    """Raise ValueError for an array with gaps, or in another order than C's; it knows whether it `is_contiguous`."""
+    """Raise ValueError unless `array.is_contiguous`: the elements must be in C order and without gaps."""
     if not array.is_contiguous:
         raise unusable(call, name, "be contiguous", f"of shape {array.shape} with strides {array.strides}", remedy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numpy import ndarray  # found many times as fast as an attribute of the module
+from numpy import ndarray  # a global name is found many times as fast as an attribute of the module
 from numpy.typing import NDArray
 
 from . import arguments
@@ -58,7 +58,7 @@ def memcpy(dst: Any, src: Any, *, stream: Stream | None = None) -> None:
 
 
 def _as_arrays(dst: Any, src: Any, stream: Stream) -> tuple[Any, Any]:
-    """Return arrays of ours or of NumPy's for what else has memory; the stream waits for another library's."""
+    """Wrap other libraries' arrays, whose streams `stream` waits for, and view raw bytes as NumPy arrays."""
     to, source = (
         wrap("memcpy", name, array, stream, writes) if is_foreign(array) else array
         for name, array, writes in (("dst", dst, "it belongs to another library"), ("src", src, None))
@@ -75,10 +75,10 @@ def _shape_of(array: DeviceArray | CudaArray | NDArray[Any]) -> tuple[int, ...]:
 
 
 def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:
-    """Copy between whole arrays by one call of the driver; return False, with nothing done, for all other arguments.
+    """Copy between whole arrays with one driver call; return False, without doing anything, for all other arguments.
 
-    This is the quick way of the commonest copies: to or from a device array, both arrays contiguous and of one dtype,
-    in an open stream of the current device, outside of captures.
+    This is the fast path for the most common copies: to or from a device array, both arrays contiguous and of the same
+    dtype, in an open stream of the current device, outside captures.
     """
     here, native = this_thread.device, stream._queue if isinstance(stream, Stream) else None
     if native is None or here is None or captures or (stream._device is not here and stream._device is not None):
@@ -105,12 +105,12 @@ def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:
 
 
 def _device_address(array: DeviceArray, nbytes: int) -> int:
-    """Return the address of an open contiguous array of so many bytes, 0 for other arrays."""
+    """Return the address of an open contiguous array of `nbytes` bytes, or 0 for any other array."""
     return array._address if array.is_contiguous and array.nbytes == nbytes and not array.closed else 0
 
 
 def _host_address(array: Any, nbytes: int, writes: bool) -> int:
-    """Return the address of a contiguous NumPy array of so many bytes that needs no staging, 0 for anything else."""
+    """Return the address of a contiguous NumPy array of `nbytes` bytes that needs no staging, 0 for anything else."""
     if type(array) is not ndarray or array.nbytes != nbytes or nbytes >= staging.THRESHOLD:
         return 0
     flags = array.flags
@@ -118,7 +118,7 @@ def _host_address(array: Any, nbytes: int, writes: bool) -> int:
         return 0
     memory = array.base
     if isinstance(memory, HostMemory) and memory.nbytes == nbytes:
-        return memory._value or 0  # NumPy takes several times as long to say the same
+        return memory._value or 0  # the same address, several times as fast as from NumPy
     return int(array.ctypes.data)
 
 

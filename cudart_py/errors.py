@@ -116,7 +116,7 @@ class NotFoundError(CudaError, LookupError):
     """A kernel, variable or file that does not exist: CUDA_ERROR_NOT_FOUND."""
 
     def __str__(self) -> str:
-        # LookupError's own text would be the repr of the message.
+        # LookupError itself shows the message too; of the built-in classes, only KeyError shows its repr.
         return str(self.args[0])
 
 

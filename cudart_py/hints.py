@@ -1,8 +1,8 @@
 """Hints for people who type a name or an operator of CuPy, cuda.core, numba, PyCUDA, PyTorch or NumPy.
 
-`HINTS` has, for each thing that is asked for such a name, the name, the packages that have it, and what to write. The
-pages in docs/coming-from have a row for each name of a package that has a page, with the same text.
-`OPERATORS` has the operators that a class refuses.
+For the module and for each class, `HINTS` maps such a name to the packages that have it and to what to write instead.
+The pages in docs/coming-from have one row per name of their package, with the same text. `OPERATORS` lists the
+operators that a class refuses.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import NoReturn, TypeVar
 
 T = TypeVar("T")
 
-# The submodules that `import cudart_py` brings, some of whose names are looked for at the top level.
+# The submodules that `import cudart_py` imports. Users may look for their names at the top level.
 _SUBMODULES = ("errors", "graphs", "images", "ipc", "profiling", "textures")
-# Those that it does not bring.
+# The submodules that must be imported explicitly.
 _IMPORTED_BY_NAME = ("benchmark", "libraries")
 KERNEL = "the kernel, or, on a GPU, give the array to CuPy"
 
-# Fields of cudaDeviceProp in C++, with what has their values here.
+# Fields of cudaDeviceProp in C++, with the expressions that give their values here.
 _DEVICE_FIELDS = {
     "ECCEnabled": "properties.ecc_enabled",
     "accessPolicyMaxWindowSize": "properties.max_access_policy_window_size",
@@ -70,7 +70,7 @@ _DEVICE_FIELDS = {
 }
 _OF_DEVICE = {name: ("", f"device.{write}") for name, write in _DEVICE_FIELDS.items()}
 
-# Whose names they are: c of CuPy, k of cuda.core, n of numba.cuda, p of PyCUDA, t of PyTorch, y of NumPy.
+# The letters are packages: c for CuPy, k for cuda.core, n for numba.cuda, p for PyCUDA, t for PyTorch, y for NumPy.
 HINTS: dict[str, dict[str, tuple[str, str]]] = {
     "module": {
         # arrays and copies
@@ -321,7 +321,7 @@ _ONE_VALUE = f"{KERNEL}; float(x) is the value of an array with one element"
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "and", "or", "xor")
 _UNARY_AND_ORDER = ("__neg__", "__pos__", "__abs__", "__invert__", "__lt__", "__le__", "__gt__", "__ge__")
 
-# For each class the operators that it refuses, by the methods that Python calls, with what to write.
+# The operators that each class refuses, keyed by the method that Python calls, with what to write instead.
 OPERATORS: dict[str, dict[str, str]] = {
     "DeviceArray": {
         "__setitem__": "x[0].fill(1), or x[2:4].copy_from(values)",
@@ -334,9 +334,9 @@ OPERATORS: dict[str, dict[str, str]] = {
 
 
 class _Hint:
-    """An attribute that is not there: who asks for it gets an AttributeError with what to write.
+    """An attribute that does not exist: accessing it raises an AttributeError that says what to write instead.
 
-    A `__getattr__` of the class would answer as well, and would slow every attribute that is there.
+    A `__getattr__` of the class could do the same, but would slow down access to every existing attribute.
     """
 
     def __init__(self, kind: str, name: str) -> None:
@@ -347,9 +347,9 @@ class _Hint:
 
 
 class _Refusal:
-    """A method that Python calls for an operator which a class does not have: it raises TypeError with what to write.
+    """The method of an operator that a class does not have: it raises a TypeError that says what to write instead.
 
-    It is not bound to the object, which the sentence does not depend on.
+    It is not bound to the object, because the message does not depend on the object.
     """
 
     def __init__(self, text: str) -> None:
@@ -360,13 +360,13 @@ class _Refusal:
 
 
 def _missing(kind: str, name: str, what: str) -> AttributeError:
-    """Return the error that `what`, an object of a kind, has no such attribute, with the hint if there is one."""
+    """Return the error that `what`, whose key in `HINTS` is `kind`, has no attribute `name`, with the hint if any."""
     hint = f": write {HINTS[kind][name][1]}" if name in HINTS[kind] else ""
     return AttributeError(f"{what} has no attribute {name!r}{hint}")
 
 
 def hinted(cls: type[T]) -> type[T]:
-    """Let a class, which `HINTS` names, answer the names and operators that people bring with what to write."""
+    """Make a class in `HINTS` answer other packages' names and operators with errors that say what to write instead."""
     for name in HINTS[cls.__name__]:
         setattr(cls, name, _Hint(cls.__name__, name))
     for name, write in OPERATORS.get(cls.__name__, {}).items():
@@ -376,14 +376,15 @@ def hinted(cls: type[T]) -> type[T]:
         answered = (_Hint, _Refusal)
         return [name for name in object.__dir__(self) if not isinstance(getattr_static(self, name, None), answered)]
 
-    cls.__dir__ = listed  # type: ignore[assignment]  # of the class that it is defined for
+    cls.__dir__ = listed  # type: ignore[assignment]  # its `self` is an instance of `cls`
     return cls
 
 
 def host_only(kind: str, function: str, instead: str = "") -> TypeError:
-    """Return the error that a function of NumPy, such as `np.linalg.norm`, cannot read the memory of a kind of arrays.
+    """Return the TypeError for a NumPy function, such as `np.linalg.norm`, that was called with an array on the device.
 
-    Where `HINTS` has the kind, the error has the hint for the function's name, or `instead`.
+    `kind` is the class of the array. If `HINTS` has this class, the error also suggests the hint for the function's
+    name, the function of this package with that name, or `instead`.
     """
     name = function.rpartition(".")[2]
     if kind not in HINTS:
@@ -397,9 +398,9 @@ def host_only(kind: str, function: str, instead: str = "") -> TypeError:
 
 
 def absent(name: str) -> NoReturn:
-    """Raise AttributeError for a name that the package does not have, as its `__getattr__`.
+    """Raise AttributeError for a name that the package does not have; serves as the package's `__getattr__`.
 
-    A name of one of its submodules, or of CUDA's runtime or driver, is answered as well.
+    The error says where to find names of submodules, and equivalents of the CUDA runtime's and driver's functions.
     """
     what = f"module {__package__!r}"
     if name in _IMPORTED_BY_NAME:
@@ -415,6 +416,6 @@ def absent(name: str) -> NoReturn:
 
 
 def public_names() -> list[str]:
-    """Return the package's public names and the public submodules that are imported, as its `__dir__`."""
+    """Return the public names and the imported public submodules; serves as the package's `__dir__`."""
     package = sys.modules[__package__]
     return [*package.__all__, *(name for name in _IMPORTED_BY_NAME if name in vars(package))]

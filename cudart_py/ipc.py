@@ -34,12 +34,13 @@ from .streams.stream import legacy_default
 __all__ = ["ArrayHandle", "EventHandle", "empty", "handle"]
 __dir__ = __all__.copy  # without private names and imports
 
-# The driver shares whole pieces of so many bytes, with all memory in them, so that no other memory may lie there.
+# The driver shares memory in units of this many bytes, with everything in them. Allocations are rounded up to whole
+# units, so that a unit contains no other memory.
 _PIECE = 2 << 20
 
 
 class SharedAllocation(Allocation):
-    """Memory of its own that other processes may open (cuMemAlloc)."""
+    """A separate allocation that other processes can open (cuMemAlloc)."""
 
     __slots__ = ()
 
@@ -62,7 +63,7 @@ class SharedAllocation(Allocation):
 class OpenedAllocation(Allocation, WaitingHandle):
     """Memory of another process, opened in this one (cuIpcOpenMemHandle).
 
-    Its end waits for the device, since nothing says that the driver does, as it does where memory is freed.
+    Closing it waits for the device. The driver waits when memory is freed, but nothing says that it does here.
     """
 
     __slots__ = ()
@@ -72,7 +73,7 @@ class OpenedAllocation(Allocation, WaitingHandle):
         self._owned = True
         self.device = device
         handle = _filled(enums.CUipcMemHandle(), data)
-        flags = int(enums.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)  # the only one there is, and required
+        flags = int(enums.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)  # the only flag that exists, and required
         with activated(device):
             status, value = raw.cuIpcOpenMemHandle(handle, flags)
         if status:
@@ -198,7 +199,7 @@ def handle(thing: DeviceArray | Event) -> ArrayHandle | EventHandle:
 
 
 def _place_of(call: str, array: DeviceArray) -> tuple[int, bytes]:
-    """Return where an array begins in its allocation, and the driver's handle of that."""
+    """Return an array's offset in bytes within its allocation, and the bytes of the allocation's driver handle."""
     if not array.size:
         return 0, b""
     base: Any = array
@@ -215,7 +216,7 @@ def _place_of(call: str, array: DeviceArray) -> tuple[int, bytes]:
 
 
 def _device_here(call: str, wanted: uuid.UUID, process: str) -> Device:
-    """Return the device of a handle, after checking that this process can open it."""
+    """Return the device that a handle belongs to, after checking that this process can open the handle."""
     require_ipc(call)
     if process == _token_of(os.getpid()):
         raise ValueError(f"{call}: this process made what the handle names, and has no need to open it")
@@ -227,16 +228,17 @@ def _device_here(call: str, wanted: uuid.UUID, process: str) -> Device:
 
 @functools.cache
 def _token_of(process: int) -> str:
-    # A number alone does not tell a process from one in another container. A forked child has its own.
+    # A process id alone is not unique: a process in another container may have the same one. A forked child has an id
+    # of its own, and so gets its own token.
     return uuid.uuid4().hex
 
 
 def _bytes_of(handle: Any) -> bytes:
-    """Return the content of the driver's handle, which the bindings show by its address alone."""
+    """Return the bytes of a driver handle, of which the bindings expose only the address."""
     return ctypes.string_at(handle.getPtr(), enums.CU_IPC_HANDLE_SIZE)
 
 
 def _filled(handle: Any, data: bytes) -> Any:
-    """Return a handle of the driver's with this content."""
+    """Copy these bytes into a driver handle, and return the handle."""
     ctypes.memmove(handle.getPtr(), data, enums.CU_IPC_HANDLE_SIZE)
     return handle

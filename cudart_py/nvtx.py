@@ -12,7 +12,7 @@ from . import arguments
 
 @functools.cache
 def _library() -> Any:
-    """Return the package `nvtx`, or None where it is not installed."""
+    """Return the package `nvtx`, or None if it is not installed."""
     try:
         import nvtx  # an optional package
     except ImportError:

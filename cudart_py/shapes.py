@@ -10,7 +10,7 @@ import numpy as np
 
 from .arguments import describe, unusable, wrong_type
 
-# A shape as calls take it: a size, or sizes in a tuple or list, of Python's integers or NumPy's.
+# A shape as calls accept it: one size, or a tuple or list of sizes, as Python or NumPy integers.
 Shape = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
 
 
@@ -37,7 +37,7 @@ def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: in
 
 
 def span(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> int:
-    """Return the bytes from the first element's start to the last one's end (strides not negative)."""
+    """Return the bytes from the start of the first element to the end of the last; strides must not be negative."""
     if 0 in shape:
         return 0
     return sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) + itemsize
@@ -46,9 +46,9 @@ def span(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> int
 def index(shape: tuple[int, ...], strides: tuple[int, ...], key: Any) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     """Apply a basic index: return the byte offset, the shape and the strides of the view.
 
-    Takes ints, slices with positive steps and one Ellipsis, with NumPy's meaning. Raises IndexError
-    for an int outside the axis and for too many indices, ValueError for a step that is not positive,
-    TypeError for anything else.
+    Accepts ints, slices with positive steps and at most one Ellipsis, with NumPy's meaning. Raises IndexError for an
+    int outside the axis, for too many indices and for a second Ellipsis, ValueError for a step that is not positive,
+    and TypeError for anything else.
     """
     keys = list(key) if isinstance(key, tuple) else [key]
     if sum(k is Ellipsis for k in keys) > 1:
@@ -90,9 +90,10 @@ def index(shape: tuple[int, ...], strides: tuple[int, ...], key: Any) -> tuple[i
 
 
 def without_unknown(shape: Any, size: int) -> Any:
-    """Return a shape of some number of elements in which the one -1, if there is one, is what the others leave.
+    """Return a shape of `size` elements in which a single -1 is replaced by the size that the other axes leave.
 
-    Any other shape, and one that cannot have so many elements, is returned as it is, for a check to refuse.
+    A shape without exactly one -1, or one that cannot have `size` elements, is returned unchanged: the caller checks
+    the result.
     """
     sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     unknown = [axis for axis, count in enumerate(sizes) if isinstance(count, int) and count == -1]

@@ -45,7 +45,7 @@ class PointerAttributes:
 
 
 def attributes_of(address: int) -> PointerAttributes:
-    """Return what the driver knows of the memory at an address (cuPointerGetAttributes)."""
+    """Return the driver's information about the memory at an address (cuPointerGetAttributes)."""
     kind, answers = _ask(address)
     if kind == "pageable":
         return PointerAttributes(address, kind, None, None, address, None, None, None)
@@ -70,7 +70,7 @@ def memory_kind(address: int) -> MemoryKind:
 
 
 def _ask(address: int) -> tuple[MemoryKind, list[int]]:
-    """Return the kind of memory and the answers that `PointerAttributes` is made of."""
+    """Return the kind of the memory at an address, and the driver's other answers for `PointerAttributes`."""
     wanted = [getattr(enums.CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}") for name in _NAMES]
     with activated(current_device()):
         memory_type, managed, *answers = map(int, api.cuPointerGetAttributes(len(wanted), wanted, address))

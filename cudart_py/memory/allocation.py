@@ -1,4 +1,4 @@
-"""Allocation of device memory: from pools in the order of a stream, in padded rows, and borrowed from others."""
+"""Allocation of device memory: from pools in stream order, with padded rows, or borrowed from other owners."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ if TYPE_CHECKING:
     from .array import DeviceArray
     from .pools import MemoryPool, PoolMemory
 
-# More the driver cannot be asked for.
+# The largest size that can be requested from the driver.
 MOST_BYTES = 2**64 - 1
 _PER_THREAD = per_thread_default.handle
 
 
 class Origin(NamedTuple):
-    """Where stream-ordered memory came from, as far as it matters to its end.
+    """The origin of stream-ordered memory, as far as it matters when the memory is freed.
 
-    `thread` allocated it in its per-thread default stream, whose handle is another stream to every other thread; None
-    for other streams. The pools have to live as long as the memory: that of the device before and after the allocation,
-    since another thread may change it meanwhile and the driver does not say which one it took.
+    `thread` is the thread that allocated the memory in its per-thread default stream, because the handle of that stream
+    means a different stream in every other thread. It is None for other streams. The pools are the device's pools
+    before and after the allocation. Both are kept alive as long as the memory, because another thread may set the pool
+    in between and the driver does not say which one it used.
     """
 
     thread: int | None
@@ -39,15 +40,16 @@ class Origin(NamedTuple):
 
 
 def allocate(array: DeviceArray, pool: MemoryPool | None = None) -> None:
-    """Give a new array its memory, in the order of its stream, and note where the memory came from.
+    """Allocate the memory of a new array in the order of its stream, and record the memory's origin.
 
-    The memory is the `pool`'s (cuMemAllocFromPoolAsync), or without one the device's pool's (cuMemAllocAsync). An array
-    of no bytes needs none. Raises OutOfMemoryError with the sizes, and CaptureError where the stream is captured.
+    The memory comes from `pool` (cuMemAllocFromPoolAsync), by default from the device's current pool (cuMemAllocAsync).
+    An array of 0 bytes gets none. Raises OutOfMemoryError with the sizes, and CaptureError if the stream is being
+    captured.
     """
     device, stream = array.device, array.stream
     before = _memory_of(device._pool if pool is None else pool)
     thread = threading.get_ident() if stream.handle == _PER_THREAD else None
-    # An interrupt behind the allocation leaves an array that knows so much.
+    # Set before the allocation, so that the array has this much of its origin if an interrupt follows.
     array._origin = Origin(thread, before, None)
     with activated(device):
         if array.nbytes:
@@ -77,19 +79,24 @@ def _allocate(nbytes: int, device: Device, stream: Stream, pool: MemoryPool | No
         source = pool.handle
         status, address = with_room(lambda: raw.cuMemAllocFromPoolAsync(nbytes, source, stream.native))
     if status:
-        # The pool may have grown before it failed, and would keep that from everybody else. What this call answers is
-        # of no interest beside that.
+        # The pool may have grown before the allocation failed, and would keep that memory from all other users. The
+        # status of the trim is ignored, because the allocation's error is raised in any case.
         raw.cuMemPoolTrimTo(api.cuDeviceGetMemPool(device.handle) if pool is None else pool.handle, 0)
         raise allocation_error(status, call, nbytes, pool=device._pool if pool is None else pool)
     return address
 
 
 def free(address: Any, origin: Origin | None, device: Device, stream: Stream) -> None:
-    """Free memory in the order of a stream (cuMemFreeAsync), which may be closed, whatever is current or captured."""
+    """Free memory in the order of a stream, which may already be closed (cuMemFreeAsync).
+
+    Works whatever device is current. If a capture would record the free or forbid waiting, the free is deferred until
+    the capture has ended.
+    """
     thread = None if origin is None else origin.thread
-    # Whether the stream that would order this free is gone or out of reach. Then it waits for everything instead.
+    # Whether the stream that would order this free is closed, or is the per-thread default stream of another thread.
+    # Then the free waits for all work on the device instead.
     unordered = stream.closed or (stream.handle == _PER_THREAD and thread not in (None, threading.get_ident()))
-    # A captured free would free again at every launch of the graph, and nothing can wait for everything in a capture.
+    # A captured free would run again at every launch of the graph, and no synchronisation is allowed during a capture.
     if captures and defer(0 if unordered else stream.handle, lambda: free(address, origin, device, stream)):
         return
     with activated(device):
@@ -100,14 +107,14 @@ def free(address: Any, origin: Origin | None, device: Device, stream: Stream) ->
 
 
 class Allocation(Handle):
-    """Device memory that arrays share without owning it. Its handle is the address; `device` is where it lies."""
+    """Device memory that arrays use without owning it. The handle is the address; `device` is the memory's device."""
 
     __slots__ = ("device",)
 
     device: Device
 
     def end_in(self, stream: Stream) -> None:
-        """Let the memory be freed in the order of a stream, where streams order its end at all."""
+        """Set the stream in whose order the memory is freed; do nothing for memory that is not stream-ordered."""
 
 
 class PitchedAllocation(Allocation):
@@ -119,7 +126,7 @@ class PitchedAllocation(Allocation):
 
     def __init__(self, width: int, height: int, itemsize: int) -> None:
         self.device = current_device()
-        # The driver takes 4, 8 and 16 only: the widest access of a kernel that the rows must suit.
+        # The size in bytes of the widest access that a kernel may make to a row; the driver accepts only 4, 8 and 16.
         access = max(size for size in (4, 8, 16) if size == 4 or itemsize % size == 0)
         if width * height > MOST_BYTES:
             raise too_many_bytes("cuMemAllocPitch", width * height)
@@ -134,7 +141,7 @@ class PitchedAllocation(Allocation):
 
 
 class BorrowedAllocation(Allocation):
-    """Memory of somebody else, never freed here; `owner` is kept alive with it."""
+    """Memory that is owned elsewhere and never freed here; `owner` is kept alive with it."""
 
     __slots__ = ("owner",)
 
@@ -146,10 +153,10 @@ class BorrowedAllocation(Allocation):
 
 
 def with_room(allocate: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Return the status and the values of an allocation by the driver, a second one's where closed pools had the room.
+    """Call a driver allocation, and return its status and values; try once more if closed pools may hold the memory.
 
-    They keep it until the host has waited for the last frees, which only a lack of memory makes it do here. During a
-    capture it cannot wait.
+    Closed pools keep their memory until the host has waited for their last frees. The host waits here only if the
+    allocation failed for lack of memory, and not during a capture, which forbids it.
     """
     result = allocate()
     if result[0] == enums.CUresult.CUDA_ERROR_OUT_OF_MEMORY and unfinished and not captures:
@@ -160,16 +167,16 @@ def with_room(allocate: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def too_many_bytes(call: str, nbytes: int, kind: str = "device memory") -> errors.CudaError:
-    """Return the exception for more bytes than the driver can be asked for."""
+    """Return the exception for a size that is too large to be requested from the driver."""
     return allocation_error(enums.CUresult.CUDA_ERROR_OUT_OF_MEMORY, call, nbytes, kind)
 
 
 def allocation_error(
     status: Any, call: str, nbytes: int, kind: str = "device memory", pool: MemoryPool | None = None
 ) -> errors.CudaError:
-    """Return the exception for a failed allocation, which names the sizes where no memory was left.
+    """Return the exception for a failed allocation; if memory was lacking, it names the sizes.
 
-    It names the requested bytes, the free device memory and the maximum size of the `pool`.
+    These are the requested bytes, the free and total device memory, and the maximum size of `pool`.
     """
     if status.name != "CUDA_ERROR_OUT_OF_MEMORY":
         return failure(status, call)

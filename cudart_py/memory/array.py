@@ -38,7 +38,7 @@ class DeviceArray(ArrayProtocols):
     without elements has the pointer 0.
     """
 
-    # `_value` is what the driver gave and takes back, None once the array is closed.
+    # `_value` is the address in the form in which the driver returned it; None once the array is closed.
     __slots__ = {
         "_address": "The address of the first element, for kernels and copies.",
         "_origin": "The origin of the array's own memory.",
@@ -64,7 +64,7 @@ class DeviceArray(ArrayProtocols):
         strides: tuple[int, ...] | None = None,
         base: DeviceArray | Allocation | None = None,
     ) -> None:
-        # Before the value, since the finalizer of an array that an interrupt cuts short asks for both.
+        # Set before `_value`, because the finalizer reads both, even if an interrupt ends this constructor early.
         self._owned = base is None
         self._value = pointer
         self._address = pointer if nbytes else 0
@@ -99,7 +99,7 @@ class DeviceArray(ArrayProtocols):
         pointer = arguments.integer(call, "pointer", pointer, 0, 2**64 - 1)
         sizes, kind, nbytes = arguments.layout(call, shape, dtype)
         if strides is not None:
-            # Negative ones would go backward, and device arrays go forward only.
+            # Negative strides would step backward, but device arrays only step forward.
             strides = arguments.integers(call, "strides", strides, len(sizes), least=0)
             _check_pitch(call, sizes, strides, kind.itemsize)
         if device is None:
@@ -108,7 +108,7 @@ class DeviceArray(ArrayProtocols):
         base = BorrowedAllocation(pointer, device, owner)
         return cls(pointer, sizes, kind, nbytes, device, legacy_default, strides, base)
 
-    # -- what it is ----------------------------------------------------------------------------
+    # -- attributes ----------------------------------------------------------------------------
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -213,7 +213,7 @@ class DeviceArray(ArrayProtocols):
     def _view(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None, offset: int
     ) -> DeviceArray:
-        """Return a view that begins some bytes further on."""
+        """Return a view that begins `offset` bytes after this array's first element."""
         base = self.base if isinstance(self.base, DeviceArray) else self
         nbytes = math.prod(shape) * dtype.itemsize
         return DeviceArray(self.pointer + offset, shape, dtype, nbytes, self.device, self.stream, strides, base)
@@ -233,7 +233,7 @@ class DeviceArray(ArrayProtocols):
             arguments.instance(call, "out", out, np.ndarray, "a NumPy array")
         host = self._host_region(call, "out", out, writes=True)
         queue = self.stream if stream is None else stream_of(call, stream)
-        # The default streams are those of the device that is current.
+        # A default stream is the default stream of the current device.
         with activated(self.device if stream is None else stream.device):
             transfer(host, self._region, queue)
             if stream is None or not is_pinned(out):
@@ -314,11 +314,11 @@ class DeviceArray(ArrayProtocols):
 
     @property
     def _region(self) -> StridedRegion:
-        """The array as one end of a copy; ValueError when closed."""
+        """The array as the source or destination of a copy; ValueError when closed."""
         return StridedRegion(self.pointer, self.shape, self.strides, self.dtype, True, self)
 
     def _host_region(self, call: str, name: str, host: NDArray[Any], *, writes: bool = False) -> StridedRegion:
-        """Describe a host array that a copy of the whole array works on, after checking it."""
+        """Return the region of a host array for a copy of the whole device array, after checking shape and dtype."""
         region = host_region(call, name, host, writes=writes)
         self._check_like(call, name, host)
         return region
@@ -333,7 +333,7 @@ class DeviceArray(ArrayProtocols):
     def _one_byte(self, stream: Stream) -> StridedRegion:
         return allocate_array((1,), np.dtype(np.uint8), 1, stream)._region
 
-    # -- life ----------------------------------------------------------------------------------
+    # -- lifetime ------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:
@@ -349,7 +349,7 @@ class DeviceArray(ArrayProtocols):
         Views of the array are closed with it; closing a view closes only the view. A second call does nothing.
         """
         base = self.base
-        # A view's is checked as well, although closing it does nothing in any stream.
+        # The stream is checked for a view as well, although closing a view queues no work.
         queue = None if stream is None or self.closed else stream_of("DeviceArray.close", stream)
         if base is None:
             if queue is not None:
@@ -369,13 +369,14 @@ class DeviceArray(ArrayProtocols):
         super()._lose()
 
     def _drop(self) -> None:
-        # Without a reference, no other thread closes the array too, and no launch depends on it.
+        # The array has no references left, so no other thread can close it and no launch depends on it. So `close`,
+        # which allows for both, is not needed.
         value, self._value = self._value, None
         self._give_back(value)
 
     def _give_back(self, value: Any) -> None:
         native = self.stream._queue
-        # The quick way of the commonest end, of memory whose origin does not matter, as in `allocate_array`.
+        # Fast path for the most common case: memory whose origin does not matter, as in `allocate_array`.
         if self._origin is None and native is not None and value and not captures and this_thread.device is self.device:
             (status,) = raw.cuMemFreeAsync(value, native)
             if status:
@@ -384,7 +385,7 @@ class DeviceArray(ArrayProtocols):
             super()._give_back(value)
 
     def _release(self, value: Any) -> None:
-        if value:  # it has bytes, and no interrupt came before its memory
+        if value:  # 0 if the array has no bytes, or if an interrupt came before the allocation
             origin, self._origin = self._origin, None
             free(value, origin, self.device, self.stream)
 
@@ -395,11 +396,11 @@ class DeviceArray(ArrayProtocols):
 def allocate_array(
     shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, stream: Stream, pool: MemoryPool | None = None
 ) -> DeviceArray:
-    """Return a contiguous array of a pool's memory, by default that of the stream's device, uninitialised."""
+    """Allocate a contiguous, uninitialised array from a pool, by default the current pool of the stream's device."""
     here, native = this_thread.device, stream._queue
-    # The quick way of the commonest allocation: no capture, the device current and with its own pool, and a stream that
-    # is the same in every thread. Only where another thread gives the device a pool meanwhile does the origin matter.
-    # The array is made before its memory is there, so that an interrupt in its constructor loses none.
+    # Fast path for the most common allocation: no capture, the device current and using its default pool, and a stream
+    # that is the same in every thread. The origin then matters only if another thread sets the device's pool in the
+    # meantime. The array is created before its memory is allocated, so that an interrupt in the constructor leaks none.
     if (
         here is not None
         and (stream._device is None or stream._device is here)
@@ -425,14 +426,14 @@ def allocate_array(
 
 
 def region_of(call: str, name: str, array: Any, *, writes: bool = False) -> StridedRegion:
-    """Describe a call's argument, a DeviceArray or a NumPy array, as one end of a copy, after checking it."""
+    """Return the region of a call's argument, a DeviceArray or a NumPy array, after checking it."""
     if isinstance(array, DeviceArray):
         return arguments.opened(call, name, array, DeviceArray)._region
     return host_region(call, name, array, writes=writes)
 
 
 def _conversion(name: str, host: NDArray[Any], dtype: np.dtype[Any]) -> str:
-    """Return what to write for a host array that has another dtype than the device array."""
+    """Return the remedy for a host array whose dtype differs from the device array's."""
     if host.dtype.names or dtype.names:
         return "view(dtype) views the same memory as another dtype"
     if not host.shape:

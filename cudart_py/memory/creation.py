@@ -124,7 +124,7 @@ def _zeros(call: str, shape: Shape, dtype: Any, stream: Stream | None, pool: Mem
 def _allocate(
     call: str, shape: Shape, dtype: Any, stream: Stream | None, pool: MemoryPool | None = None
 ) -> DeviceArray:
-    """Allocate a contiguous array after checking the arguments in the name of a call."""
+    """Check the arguments on behalf of a call, and allocate a contiguous array."""
     sizes, kind, nbytes = arguments.layout(call, shape, dtype)
     queue = stream_of(call, stream)
     if pool is not None:

@@ -19,20 +19,20 @@ from .transfers import transfer
 if TYPE_CHECKING:
     from .array import DeviceArray
 
-# The driver's fills of one row and of evenly spaced ones, by the bytes of a word.
+# The driver's fills of one row, and of evenly spaced rows, keyed by the size of a word in bytes.
 _ROW = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 _ROWS = {1: "cuMemsetD2D8Async", 2: "cuMemsetD2D16Async", 4: "cuMemsetD2D32Async"}
 
 
 def fill_bytes(dst: DeviceArray, value: int) -> None:
-    """Set every byte of the array, in its own stream."""
+    """Set every byte of an array to a value, in the array's own stream."""
     _set(dst, value, 1, dst.stream)
 
 
 def fill_words(dst: DeviceArray, value: Any, stream: Stream) -> bool:
-    """Set every element to a value by fills of the driver; return False, with nothing done, where there is none.
+    """Set every element to a value with driver fills; return False, without doing anything, if none can write it.
 
-    Raises ValueError or TypeError, in the name of `memset`, for a value that does not fit the dtype.
+    Raises ValueError or TypeError, on behalf of `memset`, for a value that does not fit the dtype.
     """
     if type(value) is int:
         word, width = _pattern_of_int(value, dst.dtype)
@@ -45,19 +45,22 @@ def fill_words(dst: DeviceArray, value: Any, stream: Stream) -> bool:
 
 
 def fills_at_once(element: np.ndarray[Any, Any]) -> bool:
-    """Return whether the driver has a fill for an element, since its 8, 16 or 32 bits repeat."""
+    """Return whether a driver fill can write an element, because it is a repetition of 8, 16 or 32 bits."""
     return pattern_of(element)[0] is not None
 
 
 def fill(dst: DeviceArray, element: np.ndarray[Any, Any], stream: Stream) -> None:
-    """Set every element to one of the array's dtype; the array is contiguous unless the driver has such a fill."""
+    """Set every element of `dst` to `element`, which has the same dtype.
+
+    Unless a driver fill can write the element (`fills_at_once`), `dst` must be contiguous.
+    """
     word, width = pattern_of(element)
     if word is not None:
         _set(dst, word, width, stream)
         return
     if not dst.size:
         return
-    # No fill is that wide: start from one element and double it by copies within the device.
+    # No driver fill is that wide: write one element, then double the filled part with copies on the device.
     flat = dst.reshape(dst.size)
     flat[:1].copy_from(element.reshape(1), stream=stream)
     done = 1
@@ -68,15 +71,16 @@ def fill(dst: DeviceArray, element: np.ndarray[Any, Any], stream: Stream) -> Non
 
 
 def as_element(call: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the argument `value` of a call as a 0-d array of a dtype; ValueError if it does not fit."""
+    """Return a call's argument `value` as a 0-d array of a dtype; TypeError or ValueError if it does not fit."""
     try:
         given = np.asarray(value)
     except (TypeError, ValueError):
         raise arguments.wrong_type(call, "value", "a single value", value) from None
     if given.ndim:
         raise arguments.wrong_type(call, "value", "a single value", value)
-    # NumPy has integers above 64 bits as objects. It would put a number into every field of a structure, spell it for a
-    # text and count days with it.
+    # NumPy stores integers of more than 64 bits as objects, hence the test for int. It would convert a number for
+    # dtypes that are not numeric: to every field of a structure, to the digits of a string, to a count of days. These
+    # dtypes accept only values of their own dtype.
     is_number = given.dtype.kind in "biufc" or isinstance(value, int)
     takes_numbers = dtype.type is not np.void and dtype.kind not in "SUmM"
     if given.dtype != dtype and not (is_number and takes_numbers):
@@ -95,7 +99,7 @@ def as_element(call: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, A
 
 
 def pattern_of(element: np.ndarray[Any, Any]) -> tuple[int | None, int]:
-    """Return the word (None: there is none) whose repetition is the element, and its width in bytes."""
+    """Return the word whose repetition is the element, or None if there is none, and the width of the word in bytes."""
     raw, itemsize = element.tobytes(), element.itemsize
     width = min(itemsize, 4)
     if itemsize == 3 or (itemsize > 4 and raw != raw[:4] * (len(raw) // 4)):
@@ -106,14 +110,14 @@ def pattern_of(element: np.ndarray[Any, Any]) -> tuple[int | None, int]:
 
 @functools.lru_cache(maxsize=128)
 def _pattern_of_int(value: int, dtype: np.dtype[Any]) -> tuple[int | None, int]:
-    """Return the pattern of an int as a dtype. Ints come again, and two that are equal are the same, unlike floats."""
+    """Return the pattern of an int in a dtype, cached: ints recur, and unlike floats, equal ints have equal bits."""
     return pattern_of(as_element("memset", value, dtype))
 
 
 def _set(dst: DeviceArray, word: int, width: int, stream: Stream) -> None:
-    """Set every word of an array that is open."""
+    """Set every word of an open array."""
     pointer, nbytes, native = dst._address, dst.nbytes, stream._queue
-    # The default streams are those of the array's device.
+    # A default stream is the default stream of the array's device.
     device = dst.device if stream._device is None else stream._device
     if device is not dst.device and not device.peer_enabled(dst.device):
         raise ValueError(
@@ -121,7 +125,7 @@ def _set(dst: DeviceArray, word: int, width: int, stream: Stream) -> None:
             f"has no access: call Device({device.ordinal}).enable_peer(Device({dst.device.ordinal})), or use a stream "
             "of the array's device"
         )
-    # The quick way of the commonest fill: of a whole array, the stream open, the device current, outside of captures.
+    # Fast path for the most common fill: a contiguous array, an open stream, the device current, and no capture.
     if dst.is_contiguous and nbytes and native is not None and this_thread.device is device and not captures:
         getattr(api, _ROW[width])(pointer, word, nbytes // width, native)
         return
@@ -144,7 +148,7 @@ def _set(dst: DeviceArray, word: int, width: int, stream: Stream) -> None:
 
 def row_of(dst: DeviceArray, width: int) -> tuple[int, list[int], list[int]]:
     """Return the length of a contiguous row in words of `width` bytes, and the shape and strides of these rows."""
-    # One element may be several words.
+    # An element may consist of several words.
     columns, gap = dst.itemsize // width, dst.itemsize
     shape, strides = list(dst.shape), list(dst.strides)
     while shape and (shape[-1] == 1 or strides[-1] == gap):

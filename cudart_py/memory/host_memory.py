@@ -23,8 +23,8 @@ from ..pointer import Pointer
 from ..shapes import Shape
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
 
-# Integers, floats, complex numbers, booleans, dates. The type string of other dtypes does not say all of them, nor that
-# of dtypes from other packages, such as an eight-bit float.
+# Integers, floats, complex numbers, booleans, durations and dates: kinds of dtypes that their type strings describe
+# completely. This is not so for other kinds, or for dtypes of other packages, such as eight-bit floats.
 _NAMED_KINDS = "biufcmM"
 
 
@@ -39,7 +39,7 @@ class HostMemory(Handle):
     _device: Device
     mapped: bool
     nbytes: int
-    # The shape and the type of the array that NumPy makes of it, in the form of the array interface; without it, bytes.
+    # The shape and type string in the array interface. If it is not set, the interface describes an array of bytes.
     _layout: tuple[tuple[int, ...], str]
 
     @property
@@ -48,12 +48,12 @@ class HostMemory(Handle):
         return {"version": 3, "shape": shape, "typestr": typestr, "data": (self.handle, False)}
 
     def _device_address(self, address: int) -> int:
-        """Return where kernels find a host address of this memory (cuMemHostGetDevicePointer)."""
+        """Return the device address for a host address in this memory (cuMemHostGetDevicePointer)."""
         with activated(self._device):
             return int(api.cuMemHostGetDevicePointer(self.handle, 0)) + address - self.handle
 
     def _lose(self) -> None:
-        # The arrays over it go on using its bytes, and keep it alive.
+        # The arrays over this memory still use its bytes and keep this object alive, so the bytes are dropped with it.
         weakref.finalize(self, finalize, functools.partial(_drop_bytes, self._value)).atexit = False
         super()._lose()
 
@@ -107,7 +107,8 @@ class RegisteredMemory(HostMemory):
         self.nbytes = array.nbytes
         self.mapped = True
         flags = enums.CU_MEMHOSTREGISTER_PORTABLE | enums.CU_MEMHOSTREGISTER_DEVICEMAP
-        # As an object, so that a driver which finishes with the memory later than it is told to can keep it there.
+        # Passed as an object, not as an address, so that a driver that still uses the memory after it was unregistered
+        # can keep it alive.
         whole = np.asarray(array).reshape(-1, order="A").view(np.uint8)
         api.cuMemHostRegister(whole, self.nbytes, flags)
         self._value = array.ctypes.data
@@ -128,7 +129,7 @@ class RegisteredMemory(HostMemory):
 
 
 class _Registered:
-    """The registered ranges by their addresses, since an array does not know that it is registered."""
+    """The registered ranges, keyed by start address, because an array does not know that it is registered."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -146,7 +147,7 @@ class _Registered:
             del self._memory[start]
 
     def find(self, array: NDArray[Any]) -> RegisteredMemory | None:
-        """Return the range that an array begins and ends in, or None."""
+        """Return the registered range that contains the whole array, or None."""
         if not self._starts:
             return None
         low, high = np.lib.array_utils.byte_bounds(array)
@@ -176,7 +177,7 @@ def register_host(array: NDArray[Any]) -> RegisteredMemory:
 
 
 def _check_lockable(call: str, array: Any) -> None:
-    """Raise TypeError or ValueError for a call's argument `array` whose memory cannot be page-locked."""
+    """Raise TypeError or ValueError if the memory of a call's argument `array` cannot be page-locked."""
     arguments.instance(call, "array", array, np.ndarray, "a NumPy array")
     if array.dtype.hasobject:
         wanted = "one without Python objects, which a device cannot use,"
@@ -212,10 +213,10 @@ def pinned_empty(
 
 
 def array_over(memory: HostMemory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return a NumPy array over all of a memory, which lives as long as the array.
+    """Return a NumPy array over the whole of `memory`, which lives as long as the array.
 
-    Where the array interface has a name for the dtype, the array's base is the memory itself, by which a copy tells
-    quickly where the array lies.
+    If the array interface can describe the dtype, the base of the array is `memory` itself, so that a copy finds the
+    memory quickly.
     """
     if dtype.kind in _NAMED_KINDS and dtype.isbuiltin == 1 and dtype.metadata is None:
         memory._layout = shape, dtype.str
@@ -224,7 +225,7 @@ def array_over(memory: HostMemory, shape: tuple[int, ...], dtype: np.dtype[Any])
 
 
 def pinned_owner(array: NDArray[Any]) -> HostMemory | None:
-    """Return the page-locked or managed memory that an array or a view of one lies in, or None."""
+    """Return the page-locked or managed memory that contains an array or a view, or None."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
@@ -232,7 +233,7 @@ def pinned_owner(array: NDArray[Any]) -> HostMemory | None:
 
 
 def is_pinned(array: NDArray[Any]) -> bool:
-    """Return whether copies of an array run beside the host's work, since it is page-locked, registered or managed."""
+    """Return whether an array is page-locked, registered or managed, so that copies run concurrently with the host."""
     return pinned_owner(array) is not None
 
 

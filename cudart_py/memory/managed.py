@@ -30,7 +30,7 @@ Advice = Literal[
 ]
 
 
-# The driver's answer for a location: a device's ordinal, or one of these.
+# The driver reports a location as the ordinal of a device or as one of these numbers.
 _HOST, _NOWHERE = -1, -2
 
 
@@ -68,7 +68,7 @@ class ManagedMemory(HostMemory):
         self._value = int(value)
 
     def _device_address(self, address: int) -> int:
-        """Return the address itself: managed memory has one for host and devices."""
+        """Return the address itself: managed memory has the same address on the host and on devices."""
         self.handle  # noqa: B018  # raises when closed
         return address
 
@@ -125,7 +125,7 @@ def managed_attributes(array: NDArray[Any]) -> ManagedAttributes:
     managed.
     """
     address, nbytes = _managed_range("managed_attributes", array)
-    # As many as can be named: every device, and the host.
+    # The maximum number of locations: every device, and the host.
     most = api.cuDeviceGetCount() + 1
 
     def ask(name: str, values: int = 1) -> Any:
@@ -140,14 +140,14 @@ def managed_attributes(array: NDArray[Any]) -> ManagedAttributes:
 
 
 def _found(ordinal: int) -> Location | None:
-    """Return the location that the driver's answer means."""
+    """Convert a location that the driver reports as a number."""
     if ordinal == _NOWHERE:
         return None
     return "host" if ordinal == _HOST else Device(ordinal)
 
 
 def _managed_range(call: str, array: Any) -> tuple[int, int]:
-    """Return the address and the bytes that an array spans; TypeError or ValueError if it is not managed."""
+    """Return the address and size in bytes of an array's memory; TypeError or ValueError if it is not managed."""
     arguments.instance(call, "array", array, np.ndarray, "a NumPy array of managed_empty")
     owner = pinned_owner(array)
     if not isinstance(owner, ManagedMemory):

@@ -1,12 +1,12 @@
 """Memory pools, from which stream-ordered allocations come: their contents and limits.
 
-NVIDIA's driver (seen with 580.159.04 on an H200) crashes the process, at once or in a later copy, after it was asked to
-destroy a pool while allocations or queued frees of its memory were outstanding, although the manual allows that. So a
-pool is destroyed only when it has no memory left: the driver keeps what is outstanding when it trims a pool, and a free
-is outstanding until the host has seen its end by a synchronization. A query of an event is not enough, and the bytes in
-use say nothing, since they fall when the free is queued. Nobody waits: a pool that is closed earlier is destroyed after
-a later synchronization, when other pools are closed, or when the driver runs out of memory, of which every pool takes
-some.
+NVIDIA's driver (observed with 580.159.04 on an H200) crashes the process, at once or in a later copy, if a pool is
+destroyed while allocations or queued frees of its memory are outstanding, although the manual allows this. So a pool is
+destroyed only when it holds no memory after a trim, because a trim leaves outstanding memory in the pool. A free is
+outstanding until a synchronization has shown the host that it is complete. Querying an event is not enough, and the
+bytes in use say nothing, since they decrease as soon as the free is queued. Closing a pool does not wait: a pool with
+outstanding memory is destroyed after a later synchronization, when other pools are closed, or when the driver runs out
+of memory, of which every pool holds some.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from .allocation import with_room
 # By default a pool returns its memory to the system at every synchronization, and the next allocation pays for
 # mapping it again.
 KEEP_EVERYTHING = 2**64 - 1
-# The closed pools that the end of another one looks at, itself among them: the next end looks at others.
+# The maximum number of closed pools, including the pool itself, that closing a pool tries to destroy. The next time, it
+# tries others.
 _LOOKED_AT = 4
 
 
@@ -36,7 +37,7 @@ def _attribute(name: str) -> Any:
 
 
 class PoolMemory(Handle):
-    """The driver's pool itself, which the arrays from it share: to use memory of a destroyed pool is a crash."""
+    """The driver's pool itself, kept alive by the arrays from it: using memory of a destroyed pool crashes."""
 
     __slots__ = ("_device",)
 
@@ -46,13 +47,14 @@ class PoolMemory(Handle):
         self._device = device
 
     def _release(self, value: Any) -> None:
-        # The collector may find it before the arrays of the same cycle, whose memory is not even freed then.
+        # In a reference cycle, the garbage collector may finalize the pool before its arrays, whose memory has not even
+        # been freed then. So the pool is destroyed only once it holds no memory.
         unfinished.appendleft(_EndingPool(value, self._device).destroy)
         close_unfinished(most=_LOOKED_AT)
 
 
 class _EndingPool:
-    """A pool of the driver's that nobody can allocate from any more."""
+    """A driver pool whose objects are closed, so that nothing can be allocated from it any more."""
 
     __slots__ = ("_device", "_value")
 
@@ -65,14 +67,14 @@ class _EndingPool:
         value = self._value
         if value is None:
             return True
-        # A capture under way in another thread must not mind.
+        # These calls must neither fail because of a capture in another thread nor invalidate it.
         with activated(self._device), relaxed():
             api.cuMemPoolTrimTo(value, 0)
             if int(api.cuMemPoolGetAttribute(value, _attribute("RESERVED_MEM_CURRENT"))):
-                # The next synchronization, whoever makes it, gives the memory back.
+                # With this threshold, the next synchronization in any thread returns the memory to the device.
                 api.cuMemPoolSetAttribute(value, _attribute("RELEASE_THRESHOLD"), enums.cuuint64_t(0))
                 return False
-            self._value = None  # before, since an interrupt must not let it be destroyed twice
+            self._value = None  # before the call, so that an interrupt cannot lead to a second one
             api.cuMemPoolDestroy(value)
         return True
 
@@ -157,9 +159,9 @@ class MemoryPool(Handle):
         """
         handle, device = self.handle, self._device._device
         default = api.cuDeviceGetDefaultMemPool(device)
-        # The pool is kept, since one that is dropped is destroyed. An array that another thread allocates meanwhile
-        # keeps what is kept here before and after. It is never without the pool that its memory is from, because a pool
-        # is in use only while it is kept here.
+        # `_pool` keeps the pool alive, because a pool without references is destroyed. An array that another thread
+        # allocates in the meantime keeps the pools that `_pool` refers to before and after its allocation. The pool of
+        # its memory is always one of them, because a pool is the driver's current pool only while `_pool` refers to it.
         api.cuDeviceSetMemPool(device, default)
         self._device._pool = None if handle == int(default) else self
         if handle != int(default):
@@ -234,7 +236,7 @@ class MemoryPool(Handle):
 
 
 def _device_of(call: str, device: Device | None) -> Device:
-    """Return a device that a call was given, by default the current one."""
+    """Return a call's argument `device`, by default the current device."""
     if device is None:
         return current_device()
     if isinstance(device, int):

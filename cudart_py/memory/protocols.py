@@ -1,6 +1,6 @@
 """The protocols of a device array for NumPy, Python's operators and other GPU libraries.
 
-The capsules of DLPack are left to cuda.core.
+cuda.core creates the DLPack capsules.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from .transfers import StridedRegion
 # DLDeviceType of dlpack.h.
 DLPACK_CPU = 1
 _CUDA = 2
-# kDLCUDA, kDLCUDAHost and kDLCUDAManaged, whose memory kernels reach.
+# kDLCUDA, kDLCUDAHost and kDLCUDAManaged: memory that kernels can access.
 DLPACK_REACHED = (_CUDA, 3, 13)
 
-# NumPy's functions that ask an array for its shape and dtype alone.
+# NumPy functions that need only the shape and dtype of an array.
 _NEED_NO_ELEMENTS = (np.shape, np.ndim, np.size, np.result_type, np.iscomplexobj, np.isrealobj)
 
 
 class UnreadByNumPy:
-    """The part of an array in device memory that NumPy calls: it says that the elements must be copied to the host."""
+    """The methods that NumPy calls on an array in device memory: they raise an error that says to copy the elements."""
 
     __slots__ = ()
 
@@ -41,14 +41,14 @@ class UnreadByNumPy:
         raise TypeError(f"NumPy cannot read a {kind}, since its elements are in device memory: use array.to_host()")
 
     def __array_function__(self, function: Any, types: Any, operands: Any, options: Any) -> Any:
-        """Refuse a function of NumPy, some of which would take the TypeError of `__array__` for an answer."""
+        """Refuse a NumPy function that needs elements; some would turn the TypeError of `__array__` into a result."""
         if function in _NEED_NO_ELEMENTS:
             return function._implementation(*operands, **options)
         name = f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
         raise host_only(type(self).__name__, name)
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *operands: Any, **options: Any) -> NoReturn:
-        """Refuse a universal function of NumPy, or an operator of an array or a scalar of NumPy."""
+        """Refuse a NumPy universal function, or an operator with a NumPy array or scalar."""
         way = "" if method == "__call__" else f".{method}"
         raise host_only(type(self).__name__, f"np.{function.__name__}{way}", KERNEL)
 
@@ -73,7 +73,7 @@ class ArrayProtocols(UnreadByNumPy, Handle):
 
     @property
     def _region(self) -> StridedRegion:
-        """The array as one end of a copy."""
+        """The array as the source or destination of a copy."""
         raise NotImplementedError
 
     def copy(self, *, stream: Stream | None = None) -> Self:
@@ -148,7 +148,8 @@ class ArrayProtocols(UnreadByNumPy, Handle):
         if self.dtype.names is not None:
             interface["descr"] = self.dtype.descr
         if self.stream.closed:
-            # Nobody can wait for its work any more, and no stream means that nothing is left to wait for.
+            # Wait here, because no consumer can wait for a closed stream, and an interface without a stream says that
+            # there is nothing to wait for.
             with activated(self.device):
                 api.cuCtxSynchronize()
         return interface
@@ -167,11 +168,11 @@ class ArrayProtocols(UnreadByNumPy, Handle):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """Return DLPack's capsule, which keeps the array alive, as the array API's `__dlpack__`.
+        """Return a DLPack capsule, which keeps the array alive; this is the array API standard's `__dlpack__` method.
 
-        Work that the consumer queues in `stream` waits for what the array's own stream has so far. Raises BufferError
-        for another device and for dtypes and strides that DLPack does not know, and TypeError or ValueError for what is
-        not a pair of ints.
+        Work that the consumer queues in `stream` waits for the work so far in the array's own stream. Raises
+        BufferError for another device, for an invalid `stream`, and for dtypes and strides that DLPack does not
+        support. Raises TypeError or ValueError if `max_version` or `dl_device` is not a pair of ints.
         """
         region, call = self._region, "DeviceArray.__dlpack__"
         if dl_device is not None:
@@ -182,7 +183,7 @@ class ArrayProtocols(UnreadByNumPy, Handle):
         with activated(self.device):
             producer = self.stream
             if producer.closed:
-                # Nobody can wait for its work any more.
+                # The consumer cannot wait for a closed stream.
                 api.cuCtxSynchronize()
                 producer = legacy_default
             if copy:
@@ -191,7 +192,7 @@ class ArrayProtocols(UnreadByNumPy, Handle):
                 consumer = Stream.borrow(stream or legacy_default.handle, self.device)
                 if consumer.handle != producer.handle:
                     consumer.wait(producer)
-            # An array without elements has no address by which the driver could tell the device.
+            # An array without elements has no address from which the driver could determine the device.
             anchor = region if self.nbytes else self._one_byte(producer)
             return _make_capsule(region, anchor, max_version)
 
@@ -217,7 +218,7 @@ def _pair(call: str, name: str, value: Any) -> tuple[int, int]:
 
 
 def _check_capsule(array: StridedRegion, device: Device, stream: Any, dl_device: tuple[int, int] | None) -> None:
-    """Raise BufferError for arrays that DLPack has no words for, another device and what is not a stream."""
+    """Raise BufferError for an array that DLPack cannot describe, for another device, and for an invalid stream."""
     if dl_device is not None and dl_device != _dlpack_device(device):
         raise BufferError(
             f"the array is on device {device.ordinal} and cannot be exported to the DLPack device {dl_device}"
@@ -234,7 +235,7 @@ def _check_capsule(array: StridedRegion, device: Device, stream: Any, dl_device:
 
 
 def _make_capsule(array: StridedRegion, anchor: StridedRegion, max_version: tuple[int, int] | None) -> Any:
-    """Return the capsule of an array; `anchor` is what it keeps alive, and where the memory is."""
+    """Return a DLPack capsule of an array; `anchor` has the address for the capsule and the array to keep alive."""
     # These take long to import, and few programs need them.
     from cuda.core import Buffer
     from cuda.core.utils import StridedMemoryView

@@ -1,8 +1,9 @@
-"""Staging of large pageable copies: a few threads move the bytes to and from page-locked memory.
+"""Staging of large pageable copies: several threads move the bytes to and from page-locked memory.
 
-The driver stages a pageable copy as well, in one thread. Here several threads share the host's part, the slow one. The
-caller alone queues work in the stream, so the order there is the caller's. A copy that finds the page-locked memory
-busy or not available goes to the driver instead; two copies never wait for each other here.
+The driver also stages pageable copies, but in one thread. Here several threads share the copying on the host, which is
+the slow part. Only the caller's thread queues work in the stream, so the stream order is the caller's. If the
+page-locked memory is busy or not available, the driver makes the copy instead: two copies never wait for each other
+here.
 """
 
 from __future__ import annotations
@@ -29,25 +30,25 @@ from .host_memory import PinnedMemory
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-# Below this many bytes starting the threads costs more than they save.
+# Below this many bytes, the threads cost more time than they save.
 THRESHOLD = 8 << 20
 
-# Found on an H200's host of 16 processors. Larger pieces suit copies of a GiB as well, but not those of 64 MiB, and to
-# hand smaller ones to the threads takes longer than the copies.
+# Measured on an H200 host with 16 processors. Larger slots are as good for copies of 1 GiB, but worse for copies of
+# 64 MiB. With smaller slots, handing the pieces to the threads takes longer than copying them.
 _SLOT_BYTES = 4 << 20
 _THREADS = 12
-# So many pieces are with the threads at a time, some waiting: of an upload, whose slots they fill, and of a download,
-# whose slots they empty. The other slots are the device's. A slot is used again when its piece has been with both,
-# which is so only if there are more slots than that.
+# The maximum number of pieces that the threads have at a time, in progress or waiting: in an upload, whose slots they
+# fill, and in a download, whose slots they empty. The device uses the other slots. There must be more slots than these,
+# because a slot is reused only after both the threads and the device have finished with it.
 _FILLING = 20
 _EMPTYING = 16
 _SLOTS = 24
-# With fewer the threads would only take the host's time from each other.
+# With fewer processors, the threads would only compete with each other.
 _LEAST_PROCESSORS = 4
 
 
 class _Slot:
-    """A piece of the ring, and the mark after the last copy that used it."""
+    """A slot of the ring: its address, and the event after the last copy that used it."""
 
     __slots__ = ("address", "event")
 
@@ -57,16 +58,16 @@ class _Slot:
 
 
 class _Moves(list["Future[Any]"]):
-    """The work of the threads for one copy."""
+    """The threads' work for one copy: one future per piece."""
 
     def wait(self) -> None:
-        """Wait until all is done, whether well or not."""
+        """Wait until every piece has succeeded or failed."""
         for move in self:
             move.exception()
 
 
 class _Ring:
-    """The page-locked memory of one device's copies and the threads that fill and empty it."""
+    """The page-locked memory for one device's copies, and the threads that fill and empty its slots."""
 
     def __init__(self, device: Device) -> None:
         self.busy = threading.Lock()
@@ -75,14 +76,14 @@ class _Ring:
         self._memory = PinnedMemory(_SLOTS * _SLOT_BYTES)
         start = self._memory.handle
         self.slots = [_Slot(start + i * _SLOT_BYTES) for i in range(_SLOTS)]
-        from concurrent.futures import ThreadPoolExecutor  # it brings logging along, so that it is left until here
+        from concurrent.futures import ThreadPoolExecutor  # imported late, because it imports logging
 
         self._threads = ThreadPoolExecutor(
             min(_THREADS, _processors()), f"cudart_py staging for device {device.ordinal}"
         )
 
     def fill(self, slot: _Slot, source: int, nbytes: int) -> Future[Any]:
-        """Let a thread copy into a slot, as soon as the device has read what is in it."""
+        """Have a thread copy into a slot, as soon as the device has read the slot's previous contents."""
         return self._threads.submit(self._fill, slot, source, nbytes)
 
     def _fill(self, slot: _Slot, source: int, nbytes: int) -> None:
@@ -91,11 +92,11 @@ class _Ring:
         ctypes.memmove(slot.address, source, nbytes)
 
     def empty(self, slot: _Slot, destination: int, nbytes: int) -> Future[Any]:
-        """Let a thread copy out of a slot that the device has written."""
+        """Have a thread copy out of a slot that the device has written."""
         return self._threads.submit(ctypes.memmove, destination, slot.address, nbytes)
 
     def close(self) -> None:
-        """End the threads and give the memory back, after the copies that use it."""
+        """End the threads and release the memory, after the copies that use it."""
         self.closed = True
         self._threads.shutdown()
         for slot in self.slots:
@@ -104,7 +105,7 @@ class _Ring:
         self._memory.close()
 
     def abandon(self) -> None:
-        """End the threads, when a reset has taken the memory and the events."""
+        """End the threads after a reset, which has already taken the memory and the events."""
         self.closed = True
         self._threads.shutdown()
 
@@ -125,17 +126,17 @@ at_reset(_abandon_rings)
 
 
 def upload(destination: int, source: int, nbytes: int, stream: int) -> bool:
-    """Queue a copy from pageable host memory to the current device; False if the driver should do it.
+    """Queue a copy from pageable host memory to the current device; return False if the driver should make it.
 
-    On return the source may be changed.
+    Once this returns, the source may be changed.
     """
     return _staged(_upload, destination, source, nbytes, stream, source)
 
 
 def download(destination: int, source: int, nbytes: int, stream: int) -> bool:
-    """Copy from the current device to pageable host memory; False if the driver should do it.
+    """Copy from the current device to pageable host memory; return False if the driver should make the copy.
 
-    On return the copy is done.
+    Once this returns, the copy is complete.
     """
     return _staged(_download, destination, source, nbytes, stream, destination)
 
@@ -161,7 +162,7 @@ def _staged(
     stream: int,
     host: int,
 ) -> bool:
-    # A capture anywhere in the process forbids making the page-locked memory, and is invalidated by the attempt.
+    # A capture anywhere in the process forbids allocating page-locked memory, and the attempt would invalidate it.
     if captures or _processors() < _LEAST_PROCESSORS or _capturing(stream) or memory_kind(host) != "pageable":
         return False
     ring = _ring_of(current_device())
@@ -174,7 +175,7 @@ def _staged(
             return False
         copy(ring, destination, source, nbytes, stream)
     except BaseException:
-        # The last queued copy may have no event after it, so the next copy could not tell that its slot is in use.
+        # The last queued copy may have no event after it, so a later copy would not know that its slot is in use.
         with contextlib.suppress(errors.CudaError):
             api.cuStreamSynchronize(stream)
         raise
@@ -192,7 +193,7 @@ def _capturing(stream: int) -> bool:
     try:
         return bool(api.cuStreamIsCapturing(stream) != enums.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
     except errors.CaptureError:
-        # The legacy stream beside a capture, for which the copy itself will raise the error.
+        # The legacy stream during a capture in another stream: the copy itself will raise the error.
         return True
 
 
@@ -209,7 +210,7 @@ def _ring_of(device: Device) -> _Ring | None:
 
 
 def _chunks(nbytes: int) -> list[tuple[int, int]]:
-    """Return the offsets and sizes of the pieces of a copy."""
+    """Return the offset and size in bytes of each piece of a copy."""
     return [(offset, min(_SLOT_BYTES, nbytes - offset)) for offset in range(0, nbytes, _SLOT_BYTES)]
 
 
@@ -225,14 +226,14 @@ def _upload(ring: _Ring, destination: int, source: int, nbytes: int, stream: int
 
     try:
         for number, (offset, size) in enumerate(chunks):
-            # While the threads fill some slots the device reads the others.
+            # While the threads fill some slots, the device reads the others.
             if number >= _FILLING:
                 queue(number - _FILLING)
             moves.append(ring.fill(ring.slots[number % _SLOTS], source + offset, size))
         for number in range(max(0, len(chunks) - _FILLING), len(chunks)):
             queue(number)
     finally:
-        # After an error too no thread may go on reading the caller's memory.
+        # Even after an error, no thread may continue to read the caller's memory.
         moves.wait()
 
 
@@ -251,7 +252,7 @@ def _download(ring: _Ring, destination: int, source: int, nbytes: int, stream: i
             queue(number)
         for number, (offset, size) in enumerate(chunks):
             slot = ring.slots[number % _SLOTS]
-            # Here and not in the threads, since those that wait would take the processors from those that copy.
+            # Wait here and not in the threads: waiting threads would take processors from those that copy.
             slot.event.synchronize()
             moves.append(ring.empty(slot, destination + offset, size))
             emptied = number - _EMPTYING

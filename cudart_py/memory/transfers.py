@@ -1,6 +1,6 @@
 """Transfers: the driver's copies that make one strided piece of memory equal to another.
 
-Each end is described by a `StridedRegion`, so that nothing here knows device arrays.
+A `StridedRegion` describes each end, so this module does not depend on device arrays.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ..streams.stream import Stream
 from . import staging
 from .host_memory import pinned_owner
 
-# cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
+# The maximum pitch of cuMemcpy2D in bytes (CU_DEVICE_ATTRIBUTE_MAX_PITCH), the same on every device so far.
 _MAX_PITCH = 2**31 - 1
 
-# The types of objects that have bytes and no dtype.
+# The types of objects that have bytes but no dtype.
 _BYTES = (bytes, bytearray, memoryview, ctypes.Array, ctypes.Structure, ctypes.Union, ctypes._SimpleCData)
 
 
 class StridedRegion(NamedTuple):
-    """The source or the destination of a copy: where it starts, how it steps in bytes, and in which memory it lies.
+    """The source or destination of a copy: its address, shape, strides in bytes, dtype, and whether it is on a device.
 
     `array` is the object that a graph keeps alive with a captured copy.
     """
@@ -48,12 +48,12 @@ class StridedRegion(NamedTuple):
         return shapes.is_contiguous(self.shape, self.strides, self.dtype.itemsize)
 
     def at(self, offset: int) -> StridedRegion:
-        """Return the region that begins some bytes further on."""
+        """Return the same region, moved by `offset` bytes."""
         return self._replace(address=self.address + offset) if offset else self
 
 
 class _Axis(NamedTuple):
-    """An axis of both regions, with the bytes from one element to the next on each."""
+    """An axis that both regions share, with the bytes from one element to the next in each region."""
 
     size: int
     dst_step: int
@@ -61,7 +61,7 @@ class _Axis(NamedTuple):
 
 
 def host_region(call: str, name: str, array: Any, *, writes: bool = False) -> StridedRegion:
-    """Describe a call's argument, a NumPy array, as a region; TypeError or ValueError if no copy can work on it."""
+    """Return the region of a call's argument, a NumPy array; TypeError or ValueError if it cannot be copied."""
     arguments.instance(call, name, array, np.ndarray, "a DeviceArray or a NumPy array")
     if array.dtype.hasobject:
         raise TypeError(
@@ -76,9 +76,10 @@ def host_region(call: str, name: str, array: Any, *, writes: bool = False) -> St
 
 
 def raw_bytes(call: str, name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Return bytes, a bytearray, a memoryview or a ctypes object as an array of a shape and dtype; others as they are.
+    """View bytes, a bytearray, a memoryview or a ctypes object as an array; return other objects unchanged.
 
-    Raises ValueError where it has not as many bytes as the shape.
+    The array has the given shape and dtype. Raises ValueError if the object does not have that many bytes, or if they
+    are not contiguous.
     """
     if not isinstance(value, _BYTES):
         return value
@@ -93,9 +94,9 @@ def raw_bytes(call: str, name: str, value: Any, shape: tuple[int, ...], dtype: n
 
 
 def structure_bytes(host: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return structures as their bytes where these are to become elements of uint8; other arrays as they are.
+    """Return the bytes of a structured array if `dtype` is uint8; return other arrays unchanged.
 
-    A variable of a module whose type is a structure is an array of bytes.
+    This allows copies to a module's variable whose type is a structure: such a variable is an array of bytes.
     """
     if host.dtype.names and dtype == np.uint8:
         return np.ascontiguousarray(host).reshape(-1).view(np.uint8)
@@ -103,7 +104,10 @@ def structure_bytes(host: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def check_same(call: str, dst: StridedRegion, src: StridedRegion) -> None:
-    """Raise TypeError for regions of different dtypes, ValueError for those of which one cannot be the other's copy."""
+    """Raise TypeError for regions of different dtypes, and ValueError for regions whose shapes do not match.
+
+    The shapes match if they are equal, or if both regions are contiguous and have the same number of elements.
+    """
     if dst.dtype != src.dtype:
         remedy = "copies do not convert elements: use .view(dtype) to copy the bytes"
         raise arguments.wrong_dtype(call, "dst", f"{src.dtype} like 'src'", dst.dtype, remedy)
@@ -116,8 +120,8 @@ def check_same(call: str, dst: StridedRegion, src: StridedRegion) -> None:
 def transfer(dst: StridedRegion, src: StridedRegion, stream: Stream) -> None:
     """Queue the copies that make `dst` equal to `src`: as few and as wide as the strides allow.
 
-    Both have the same dtype and shape, or the same size and are contiguous. A graph that the stream records into keeps
-    them alive; CaptureError for pageable host memory there.
+    Both must have passed `check_same`. If the stream records into a graph, the graph keeps both arrays alive, and
+    pageable host memory raises CaptureError.
     """
     owners = page_locked_owners(stream.handle, dst.array, src.array) if captures else ()
     width, axes = _bytes_and_axes(dst, src)
@@ -140,9 +144,9 @@ def transfer(dst: StridedRegion, src: StridedRegion, stream: Stream) -> None:
 
 
 def page_locked_owners(handle: int, dst: Any, src: Any) -> tuple[Any, ...]:
-    """Return the page-locked memory of the arrays of a copy, if the stream records into a graph.
+    """Return the page-locked memory of a copy's host arrays if the stream records into a graph, otherwise nothing.
 
-    Raises CaptureError for pageable host memory, which nothing is ordered with when the graph is launched.
+    Raises CaptureError for pageable host memory, because it may have changed by the time the graph runs.
     """
     if find(handle) is None:
         return ()
@@ -160,7 +164,7 @@ def page_locked_owners(handle: int, dst: Any, src: Any) -> tuple[Any, ...]:
 
 
 def _bytes_and_axes(dst: StridedRegion, src: StridedRegion) -> tuple[int, list[_Axis]]:
-    """Return the bytes of a piece that is contiguous in both regions, and the axes along which these pieces follow."""
+    """Return the bytes per piece that is contiguous in both regions, and the axes along which the pieces repeat."""
     width = dst.dtype.itemsize
     if dst.is_contiguous and src.is_contiguous:
         return width * math.prod(dst.shape), []
@@ -222,7 +226,7 @@ def _copy_planes(
 
 
 def set_regions(copy: Any, dst: StridedRegion, src: StridedRegion, kinds: Any) -> None:
-    """Set where a CUDA_MEMCPY2D or CUDA_MEMCPY3D begins in both regions; `kinds` is CUmemorytype."""
+    """Set the memory types and start addresses of a CUDA_MEMCPY2D or CUDA_MEMCPY3D; `kinds` is CUmemorytype."""
     if src.on_device:
         copy.srcMemoryType, copy.srcDevice = kinds.CU_MEMORYTYPE_DEVICE, src.address
     else:

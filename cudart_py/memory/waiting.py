@@ -1,4 +1,4 @@
-"""Handles that kernels use without naming their streams, so that their end waits for the device."""
+"""Handles that kernels in any stream may use, so that closing them waits for the whole device."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from ..driver.calls import api
 
 
 class WaitingHandle(Handle):
-    """A handle whose end waits for all work of its device, which may use it.
+    """A handle that is destroyed only after all work on its device has finished, because that work may use it.
 
-    The driver destroys it at once, even while a kernel uses it, and nothing says in which streams such kernels are. A
-    subclass says in `_destroy` how to give it back.
+    The driver would destroy it at once, even while a kernel uses it, and nothing records which streams have such
+    kernels. A subclass implements `_destroy`, which destroys the handle.
     """
 
     __slots__ = ()
 
     @property
     def device(self) -> Device:
-        """The device that it can be used on."""
+        """The device on which the handle can be used."""
         raise NotImplementedError
 
     def _destroy(self, value: Any) -> None:
         raise NotImplementedError
 
     def _release(self, value: Any) -> None:
-        # No synchronisation may happen during a capture.
+        # No synchronisation is allowed during a capture, so this is deferred until it ends.
         if not (captures and defer(LEGACY, lambda: self._wait_and_destroy(value))):
             self._wait_and_destroy(value)
 
