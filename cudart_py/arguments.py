@@ -226,7 +226,7 @@ def dtype(call: str, name: str, value: Any) -> np.dtype[Any]:
     if not isinstance(value, _DTYPE_SPELLINGS):
         raise wrong_type(call, name, "a dtype", value)
     try:
-        result: np.dtype[Any] = np.dtype(value)  # type: ignore[call-overload]  # np.dtype accepts more than a type hint can express
+        result: np.dtype[Any] = np.dtype(value)  # type: ignore[call-overload]  # accepts more than its hints say
     except Exception as error:  # TypeError, ValueError, SyntaxError or another, depending on the value
         raise wrong_type(call, name, "a dtype", value) from error
     _check_dtype(f"{call}: argument {name!r} is the dtype", result)

@@ -1,7 +1,7 @@
-"""Captures under way: which streams record into which graph, and what that graph keeps alive.
+"""Captures in progress: which streams record into which graph, and which objects that graph keeps alive.
 
-Work that is queued in a stream under capture runs only when its graph is launched. A function that
-queues work therefore names the objects that the work uses with `hold`, wherever `captures` is not empty.
+Work that is queued in a stream under capture runs only when its graph is launched. So whenever `captures` is not empty,
+a function that queues work must pass the objects that the work uses to `hold`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ PER_THREAD = 2
 
 
 class RetainedObjects(NamedTuple):
-    """One piece of captured work: its kernel, copy or fill by name, and the objects that it uses and that must live.
+    """The objects that one piece of captured work uses, which the graph keeps alive.
 
-    `node` is the handle of the graph's node that does the work or has a child graph, 0 for work of several nodes.
+    `what` describes the work: the name of a kernel, or a phrase such as "a copy". `node` is the handle of the graph
+    node that does the work or contains a child graph, 0 if several nodes do the work.
     """
 
     what: str
@@ -37,7 +38,7 @@ class RetainedObjects(NamedTuple):
     node: int = 0
 
     def check(self) -> None:
-        """Raise ValueError if one of the objects was closed by hand."""
+        """Raise ValueError if one of the objects was closed explicitly."""
         for position, thing in enumerate(self.objects):
             if not getattr(thing, "closed", False):
                 continue
@@ -46,7 +47,7 @@ class RetainedObjects(NamedTuple):
             raise ValueError(f"argument {position} of {self.what}: the {_noun(thing)} is closed")
 
     def without_temporaries(self) -> RetainedObjects:
-        """Return the same without what lives inside the graph alone, which is closed when the capture has ended."""
+        """Return a copy without the objects that exist only inside the graph, which are closed as the capture ends."""
         return self._replace(objects=tuple(None if _ends_in_graph(thing) else thing for thing in self.objects))
 
 
@@ -62,11 +63,12 @@ def _noun(thing: Any) -> str:
 
 
 class Capture:
-    """One capture: what its graph uses, the events recorded inside, and what has to wait for its end.
+    """One capture: the objects that its graph uses, the events recorded inside, and actions deferred until its end.
 
-    `temporaries` has the memory that the graph allocates and has yet to free, by address, and `conditions` has what
-    was made for its conditional nodes. `body_lost` says that the body of such a node could not be captured: the driver
-    has destroyed that graph, and crashes when the whole graph, which still names it, is destroyed or instantiated.
+    `temporaries` contains the memory that the graph has allocated but not yet freed, keyed by address, and `conditions`
+    the conditions for its conditional nodes. `body_lost` says that the body of such a node could not be captured: the
+    driver has destroyed the body's graph, and crashes when the whole graph, which still refers to it, is destroyed or
+    instantiated.
     """
 
     __slots__ = (
@@ -110,14 +112,14 @@ class Capture:
         return self.lineage[-1]
 
     def begin(self, mode: Any) -> None:
-        """Let the stream record into a graph from now on (cuStreamBeginCapture)."""
+        """Start to record the stream's work into a graph (cuStreamBeginCapture)."""
         captures[self._key] = self
         epoch.watch(self)
         try:
             with activated(self._device):
                 self._begin(mode)
         except errors.CudaError:
-            self.end()  # the driver has no capture to end, or another library's
+            self.end()  # the driver has no capture to end, or one of another library
             raise
 
     def _begin(self, mode: Any) -> None:
@@ -128,23 +130,24 @@ class Capture:
         self.retained.append(RetainedObjects(what, objects))
 
     def end(self) -> None:
-        """Forget the capture's streams and do what waited for its end; a second call does nothing."""
+        """Forget the capture's streams and run the deferred actions; a second call does nothing."""
         self.ended = True
         epoch.unwatch(self)
         for key in [key for key, capture in list(captures.items()) if capture is self]:
             captures.pop(key, None)
         while self._later:
-            # These are frees, for whose errors no caller waits.
+            # These are frees, and no caller waits for their errors.
             with contextlib.suppress(errors.CudaError):
                 self._later.pop(0)()
 
     def finish(self) -> tuple[Any, Any]:
         """End the capture and return the driver's status and graph (cuStreamEndCapture).
 
-        Only the thread that began a capture gets its graph, unless the mode is "relaxed"; but it ends in any thread.
+        Unless the mode is "relaxed", only the thread that began the capture gets its graph. In any other thread, the
+        capture ends without a graph.
         """
         for memory in list(self.temporaries.values()):
-            # An invalidated capture refuses this too, and says so at its end.
+            # An invalidated capture refuses the free too, but then cuStreamEndCapture reports the invalidation.
             with contextlib.suppress(errors.CudaError):
                 memory.close()
         with activated(self._device):
@@ -153,7 +156,7 @@ class Capture:
         return status, graph
 
     def close(self) -> None:
-        """End the capture and destroy what it recorded; a second call does nothing."""
+        """End the capture and destroy the graph that it recorded; a second call does nothing."""
         if self.ended:
             self.end()  # an interrupt may have cut the first call short
             return
@@ -163,22 +166,22 @@ class Capture:
                 api.cuGraphDestroy(graph)
 
     def refuse_in_body(self, call: str) -> None:
-        """Raise CaptureError, in the body of a conditional node, for work that no body can have."""
+        """Raise CaptureError if this captures the body of a conditional node, which cannot contain the call's work."""
 
     def leave(self, handle: int) -> None:
-        """Forget a stream that was destroyed: the capture ends with its first stream, and goes on without another."""
+        """Forget a destroyed stream: the capture ends if it began in this stream, or else continues without it."""
         if _key(handle) == self._key:
             self.end()
         else:
             captures.pop(_key(handle), None)
 
     def later(self, action: Callable[[], None]) -> None:
-        """Do something when the capture has ended."""
+        """Call a function when the capture has ended."""
         self._later.append(action)
 
 
 class BodyCapture(Capture):
-    """A capture into the body of a conditional node, whose graph `parent` makes."""
+    """A capture into the body of a conditional node; `parent` is the capture that records the node."""
 
     __slots__ = ("_graph", "_parent")
 
@@ -196,7 +199,7 @@ class BodyCapture(Capture):
         api.cuStreamBeginCaptureToGraph(self._handle, self._graph, None, None, 0, mode)
 
     def end(self) -> None:
-        """Forget the capture's streams; the whole graph keeps what this part uses, and its end is waited for."""
+        """Forget the capture's streams; hand its objects over to the parent, and the deferred actions to the root."""
         parent = self._parent
         parent.retained += self.retained
         parent.conditions += self.conditions
@@ -207,7 +210,7 @@ class BodyCapture(Capture):
         super().end()
 
     def close_body(self) -> Any:
-        """End the capture and return the driver's status, None where it has ended; the node has the graph."""
+        """End the capture and return the driver's status, or None if it had already ended; the node owns the graph."""
         if self.ended:
             self.end()  # an interrupt may have cut the first call short
             return None
@@ -216,7 +219,7 @@ class BodyCapture(Capture):
         return status
 
     def leave(self, handle: int) -> None:
-        """Forget a stream that was destroyed, and with the body's first stream its graph."""
+        """Forget a destroyed stream; if the capture began in this stream, the body's graph is lost."""
         super().leave(handle)
         self.root.body_lost |= self.ended
 
@@ -225,14 +228,14 @@ class BodyCapture(Capture):
         self.close_body()
 
     def refuse_in_body(self, call: str) -> None:
-        """Raise CaptureError for work that no body can have."""
+        """Raise CaptureError, because the body of a conditional node cannot contain the call's work."""
         raise errors.CaptureError(
             f"{call}: the body of a conditional node can contain only kernels, copies, fills, graphs and conditional "
             "nodes"
         )
 
 
-# By stream. The per-thread default stream is one handle for many streams.
+# Keyed by stream handle; for the per-thread default stream also by thread, because its one handle means many streams.
 captures: dict[int | tuple[int, int], Capture] = {}
 
 
@@ -255,7 +258,7 @@ def hold(handle: int, what: str, objects: tuple[Any, ...]) -> bool:
 
 
 def hold_node(handle: int, what: str, objects: tuple[Any, ...]) -> bool:
-    """Keep the objects of the work that was captured last alive with its node, as `hold` does with the graph."""
+    """Keep the objects of the most recently captured work alive, like `hold`, and record the node that uses them."""
     capture = find(handle)
     if capture is None:
         return False
@@ -265,16 +268,16 @@ def hold_node(handle: int, what: str, objects: tuple[Any, ...]) -> bool:
 
 
 def refuse(handle: int, what: str, remedy: str) -> None:
-    """Raise CaptureError if the stream is being captured; nothing has reached the driver then."""
+    """Raise CaptureError if the stream is being captured. Call this before anything reaches the driver."""
     if find(handle) is not None:
         raise errors.CaptureError(f"{what} cannot be captured: {remedy}")
 
 
 def defer(handle: int, action: Callable[[], None]) -> bool:
-    """Put off what must not become part of a graph, such as a free; return whether there is a capture.
+    """Defer an action that must not be captured, such as a free, until the capture ends; return whether there is one.
 
-    The legacy stream is not part of any, but work in it would invalidate the captures of blocking streams, and so would
-    the synchronisation that stands for the order of a closed stream, whose handle is 0 here.
+    The legacy stream is never captured, but work in it would invalidate the captures of blocking streams. So would the
+    synchronisation that replaces stream order for a closed stream, for which `handle` is 0.
     """
     capture = next(iter(list(captures.values())), None) if handle in (0, LEGACY) else find(handle)
     if capture is None:
@@ -293,7 +296,7 @@ def note_recorded(event: int, stream: int) -> None:
 
 
 def note_wait(event: int, stream: int) -> None:
-    """Note that a stream waits for an event: for a captured one, it joins the capture."""
+    """Note that a stream waits for an event; if the event was recorded in a capture, the stream joins the capture."""
     for capture in set(captures.values()):
         if event in capture.events:
             captures[_key(stream)] = capture
@@ -301,9 +304,9 @@ def note_wait(event: int, stream: int) -> None:
 
 @contextmanager
 def relaxed() -> Iterator[None]:
-    """Allow this thread, inside, the calls that a capture elsewhere forbids (cuThreadExchangeStreamCaptureMode).
+    """Allow calls that a capture forbids, in this thread and inside the block (cuThreadExchangeStreamCaptureMode).
 
-    For calls on which no captured work depends, such as those of a finalizer.
+    Use it for calls on which no captured work depends, such as those of a finalizer.
     """
     before = api.cuThreadExchangeStreamCaptureMode(enums.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
     try:

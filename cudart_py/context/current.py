@@ -1,4 +1,4 @@
-"""The device that each thread has current, as this package knows it without asking the driver."""
+"""The current device of each thread, which this package records so that it need not ask the driver."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class _Thread(threading.local):
-    """The calling thread's current device, and those that it will have again."""
+    """The calling thread's current device, and the devices that `with device:` blocks will restore."""
 
     def __init__(self) -> None:
         # None until the thread's first CUDA work.
         self.device: Device | None = None
-        # The devices that were current before each of the `with device:` blocks that the thread is in.
+        # The device that was current before each `with device:` block that the thread is in, outermost first.
         self.stack: list[Device | None] = []
 
 
@@ -28,5 +28,5 @@ _nothing = contextlib.nullcontext()
 
 
 def activated(device: Device) -> AbstractContextManager[object]:
-    """Return a context in which a device is current: one that does nothing where it already is."""
+    """Return a context manager that makes a device current; it does nothing if the device already is."""
     return _nothing if this_thread.device is device else device

@@ -57,7 +57,7 @@ def debug() -> Iterator[None]:
 
 
 def wait_for(record: LaunchRecord | GraphRecord, device: Device) -> None:
-    """Debug mode: wait for a launch, and name it and its caller if it failed."""
+    """Wait for a launch, in debug mode; if it failed, raise an error that names the launch and its caller."""
     with activated(device):
         (status,) = raw.cuStreamSynchronize(record.stream)
     if status:

@@ -44,7 +44,7 @@ class Device:
     _pool: MemoryPool | None
 
     def __new__(cls, ordinal: int = 0) -> Device:
-        """Return the device's only object."""
+        """Return the one object that represents the device."""
         ordinal = arguments.integer("Device", "ordinal", ordinal)
         with cls._lock:
             device = cls._all.get(ordinal)
@@ -110,13 +110,13 @@ class Device:
         return tuple(device for device in tuple(cls._all.values()) if device._context is not None)
 
     def _begin_anew(self) -> None:
-        """Forget what a reset has taken: pools, access of peers and what was set of them."""
+        """Forget the state that a reset has taken: pools and peer access; set up the default pool again."""
         self._peers.clear()
         self._pools = weakref.WeakSet()
         self._pool = None
         self._keep_freed_memory()
 
-    # -- what it is ----------------------------------------------------------------------------
+    # -- attributes ----------------------------------------------------------------------------
 
     @property
     def properties(self) -> DeviceProperties:
@@ -169,7 +169,7 @@ class Device:
         """The context's limits, which can be read and set: stack, printf buffer, malloc heap and so on."""
         return Limits(self)
 
-    # -- what it does --------------------------------------------------------------------------
+    # -- operations ----------------------------------------------------------------------------
 
     def reset_persisting_l2(self) -> None:
         """Reset all persisting lines in the L2 cache to normal (cuCtxResetPersistingL2Cache).
@@ -230,7 +230,7 @@ class Device:
         self._peers.discard(other)
 
     def _set_pool_access(self, pools: list[Any], flags: Any) -> None:
-        """Set the access that this device has to pools of another device's memory (cuMemPoolSetAccess)."""
+        """Set this device's access to memory pools of another device (cuMemPoolSetAccess)."""
         access = enums.CUmemAccessDesc()
         access.location.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         access.location.id = self.ordinal
@@ -239,18 +239,18 @@ class Device:
             api.cuMemPoolSetAccess(pool, [access], 1)
 
     def _pool_handles(self) -> list[Any]:
-        """Return the device's own pool and the pools that were made of its memory."""
+        """Return the handles of the device's default pool and of all open pools that were created on the device."""
         made = [pool.handle for pool in tuple(self._pools) if not pool.closed]
         return [api.cuDeviceGetDefaultMemPool(self._device), *made]
 
     def _leave_pool(self, handle: int) -> None:
-        """Allocate from this device's own pool again if the one that is being closed is in use."""
+        """Make the device's default pool current again if the pool that is being closed is current."""
         if self._pool is not None and int(api.cuDeviceGetMemPool(self._device)) == handle:
             api.cuDeviceSetMemPool(self._device, api.cuDeviceGetDefaultMemPool(self._device))
             self._pool = None
 
     def _adopt_pool(self, pool: MemoryPool) -> None:
-        """Open a new pool of this device's memory to the devices that have peer access."""
+        """Register a new pool of this device, and give access to it to the devices that have peer access."""
         for other in tuple(self._all.values()):
             if other.peer_enabled(self):
                 other._set_pool_access([pool.handle], enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
@@ -263,7 +263,7 @@ class Device:
             api.cuCtxPushCurrent(context)
             this_thread.stack.append(outer)
             this_thread.device = self
-        except BaseException:  # also an interrupt, before or after the driver's call
+        except BaseException:  # including an interrupt, before or after the driver's call
             del this_thread.stack[depth:]
             this_thread.device = outer
             self._leave_for(outer)
@@ -289,21 +289,22 @@ class Device:
             this_thread.device = outer
 
     def _leave_for(self, outer: Device | None) -> None:
-        """Make the context before current again where the device's own still is.
+        """Pop this device's context if it is still current, so that the previous context is current again.
 
-        Where the device before is the same one, the context is the right one too.
+        Does nothing if `outer`, the previous device, is this one: the current context is then the right one.
         """
         if outer is not self and int(api.cuCtxGetCurrent()) == int(self.context):
             api.cuCtxPopCurrent()
 
 
 def _after_fork() -> None:
-    # Nothing that was current may be used in the child, and every call that finds no device asks why.
+    # The child must not use the parent's contexts. Without a current device, every call first goes to the driver's
+    # wrapper, which reports the fork.
     this_thread.device = None
     this_thread.stack[:] = [None] * len(this_thread.stack)
 
 
-if hasattr(os, "register_at_fork"):  # Windows has no fork, and the first CUDA call says what it needs
+if hasattr(os, "register_at_fork"):  # Windows has no fork; the first CUDA call there reports what is needed
     os.register_at_fork(after_in_child=_after_fork)
 
 

@@ -1,4 +1,4 @@
-"""The life of a handle: made once, closed once, by hand, by `with` or by the garbage collector."""
+"""Lifetime of a handle: created once, and closed once, explicitly, by `with` or by the garbage collector."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..driver.backend import forked, in_use
 from .capture import captures, relaxed
 from .epoch import epoch
 
-# The threads that are running a host function, which must not call the driver, and the functions that give back the
+# The threads that are running a host function, which must not call the driver, and the functions that will release the
 # handles that were dropped there.
 in_host_function: set[int] = set()
 postponed: deque[Callable[[], None]] = deque()
 
-# Functions that give back handles that were closed while the device had yet to reach the last use. Each returns whether
-# it has done so; until then it is called again after every synchronization.
+# Functions that release handles that were closed before the device had reached their last use. Each returns whether it
+# has released its handle; until then, it is called again after every synchronization.
 unfinished: deque[Callable[[], bool]] = deque()
 
 _exiting = False
@@ -35,21 +35,22 @@ def _note_exit() -> None:
     # The driver tears itself down at exit; calls into it from finalizers may then crash.
     global _exiting
     _exiting = True
-    # The first function that is registered is the last to run: others wait for callbacks, for example.
+    # atexit runs the function that was registered first last. Other functions, which wait for host functions for
+    # example, have already run.
     backend = in_use()
     if backend is not None:
         backend.note_exit()
 
 
 def close_postponed() -> None:
-    """Give back what was dropped in host functions since the last call."""
+    """Release the handles that were dropped in host functions since the last call."""
     while postponed:
-        with contextlib.suppress(IndexError):  # another thread may be here too
+        with contextlib.suppress(IndexError):  # another thread may have taken the last one
             _quietly(postponed.popleft())
 
 
 def close_waiting() -> None:
-    """Give back what waited for a synchronization, after which callers call this."""
+    """Release the handles that waited for a synchronization. Call this after one."""
     if postponed:
         close_postponed()
     if unfinished:
@@ -57,26 +58,26 @@ def close_waiting() -> None:
 
 
 def close_unfinished(most: int | None = None) -> None:
-    """Give back closed handles that the device has finished with; of the waiting ones, try the first `most` only."""
+    """Release closed handles that the device has finished with; with `most`, try only that many of the waiting ones."""
     for _ in range(len(unfinished) if most is None else min(most, len(unfinished))):
         try:
             attempt = unfinished.popleft()
-        except IndexError:  # another thread is here too
+        except IndexError:  # another thread has taken the last one
             return
         finished = False
         try:
             finished = attempt()
-        except errors.CudaError:  # the context is lost, and nobody here has asked for anything
+        except errors.CudaError:  # the context is lost, and no caller waits for this error
             pass
         finally:
-            if not finished:  # also after an interrupt
+            if not finished:  # even after an interrupt
                 unfinished.append(attempt)
 
 
 def finalize(give_back: Callable[[], None]) -> None:
-    """Call the function that gives back what has no reference left, in whatever thread the interpreter notices it.
+    """Call the function that releases an unreferenced handle, in whatever thread the interpreter finalizes it.
 
-    Does nothing when the interpreter ends, which may have taken this module's names away already, or in a forked child.
+    Does nothing while the interpreter exits, when the names of this module may already be gone, or in a forked child.
     """
     if _exiting is not False:
         return
@@ -89,14 +90,14 @@ def finalize(give_back: Callable[[], None]) -> None:
 
 
 def _quietly(give_back: Callable[[], None]) -> None:
-    # No caller waits for a finalizer's error, and the context may be lost. Garbage is collected at any time, also
+    # No caller waits for a finalizer's error, and the context may be lost. Garbage is collected at any time, even
     # during a capture.
     try:  # contextlib.suppress would take as long as the rest of a free
         backend = in_use()
         action = functools.partial(_call_relaxed, give_back) if captures else give_back
         if backend is not None:
             backend.in_finalizer(action)
-        elif not forked():  # what was made without a driver
+        elif not forked():  # the object was created without a driver
             action()
     except Exception:  # as above
         pass
@@ -108,17 +109,17 @@ def _call_relaxed(give_back: Callable[[], None]) -> None:
 
 
 class Handle:
-    """Something of the driver's that must be given back exactly once.
+    """An object of the driver that must be released exactly once.
 
-    A subclass sets `_value` to what it owns and says in `_release` how to give it back. A borrowed
-    handle sets `_owned` to False and is never destroyed. A closed handle has no `_owned` any more.
+    A subclass sets `_value` to the driver's handle and implements `_release`, which releases it. A borrowed handle sets
+    `_owned` to False and is never destroyed. A closed handle no longer has `_owned`.
     """
 
     __slots__ = ("__weakref__", "_owned", "_value")
 
     _value: Any
     _owned: bool
-    # What the error of a use after the end says besides, by subclass.
+    # How objects of a subclass may have been closed, as part of the error for using a closed one.
     _closed_how: ClassVar[str] = ""
 
     def _release(self, value: Any) -> None:
@@ -141,7 +142,7 @@ class Handle:
         return self._value is None
 
     def _closed_by(self) -> str:
-        """Return by what it may have been closed, as the end of a sentence that says that it is."""
+        """Return how the handle may have been closed, as the end of a sentence that says that it is closed."""
         return ", by cuda.reset()" if _lost.get(id(self)) is self else self._closed_how
 
     def close(self) -> None:
@@ -150,7 +151,7 @@ class Handle:
             return
         try:
             owned = self._owned
-            del self._owned  # of several threads that close it at once, one can
+            del self._owned  # if several threads close it at once, only one succeeds here
         except AttributeError:
             return
         value, self._value = self._value, None
@@ -161,10 +162,10 @@ class Handle:
             self._give_back(value)
 
     def _give_back(self, value: Any) -> None:
-        """Call `_release` where it may call the driver: after the call that the thread is in, and in any capture."""
+        """Call `_release` when it may call the driver: after any call that the thread is in, and despite captures."""
         backend = in_use()
         if backend is not None and backend.in_a_call():
-            # By the `__del__` of something that the garbage collector has found there.
+            # The garbage collector ran during that call, and the `__del__` of some object closed this handle.
             finalize(functools.partial(self._release, value))
         elif captures:  # no captured work depends on it
             _call_relaxed(functools.partial(self._release, value))
@@ -172,12 +173,12 @@ class Handle:
             self._release(value)
 
     def _lose(self) -> None:
-        """Close it without giving the handle back: a reset has taken what the driver had."""
+        """Close the handle without releasing it, because a reset has destroyed the driver's object."""
         _lost[id(self)] = self
         self._value = None
 
     def _drop(self) -> None:
-        """Give the handle back at the end of its last reference."""
+        """Release the handle when the last reference is gone."""
         self.close()
 
     def __enter__(self) -> Self:
@@ -203,20 +204,20 @@ class Handle:
         _finalize(self._drop)
 
 
-# The handles that a reset has closed, by identity. Few programs reset, so that a handle has no attribute for it.
+# The handles that a reset has closed, keyed by id. Few programs reset, so handles have no attribute for this.
 _lost: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
 
 
 def live_handles() -> list[Handle]:
-    """Return all handles of the process that are open, borrowed ones too.
+    """Return all open handles of the process, including borrowed ones.
 
-    The garbage collector knows them; to note each where it is made would take longer than many a call. It finds nothing
-    that `gc.freeze()` has set aside, so that all of this is given back to it.
+    The garbage collector finds them, because registering each handle at creation would take longer than many a call. It
+    does not find objects that `gc.freeze()` has set aside, so all of these are unfrozen.
     """
     if gc.get_freeze_count():
         gc.unfreeze()
-    # An object refers to its type. gc.get_objects() would refer to all objects, among them tuples that other threads
-    # are still building, and CPython cannot lengthen a tuple that anyone else refers to.
+    # An object refers to its type. gc.get_objects() would create references to all objects, including tuples that other
+    # threads are still building, and CPython cannot resize a tuple that has other references.
     kinds = _kinds(Handle)
     found = [thing for thing in gc.get_referrers(*kinds) if type(thing) in kinds]
     return [handle for handle in found if getattr(handle, "_value", None) is not None]
@@ -230,7 +231,7 @@ def _kinds(kind: type[Handle]) -> set[type]:
 
 
 class ComparedHandle(Handle):
-    """A handle that several objects may have: open objects with the same handle are equal."""
+    """A handle that several objects may share: open objects with the same handle are equal."""
 
     __slots__ = ("_hash",)
 
@@ -245,7 +246,7 @@ class ComparedHandle(Handle):
         return self._value is not None and other._value is not None and int(self._value) == int(other._value)
 
     def __hash__(self) -> int:
-        # It stays what it was while the handle was open, since a closed one may still be a key.
+        # The hash does not change when the handle is closed, because a closed object may still be a key.
         if not hasattr(self, "_hash"):
             self._hash = hash(self._value) if self._value is not None else id(self)
         return self._hash

@@ -18,6 +18,6 @@ def nvml() -> Any:
         from cuda.bindings import nvml as bindings
 
         bindings.init_v2()
-    except Exception as error:  # no module, no library, no device: each has a class of its own
+    except Exception as error:  # no module, no library, no device: each raises a class of its own
         raise NotSupportedError(" ".join(str(error).split()) or type(error).__name__) from error
     return bindings

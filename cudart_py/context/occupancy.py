@@ -1,9 +1,9 @@
 """Occupancy: the number of blocks of a kernel that fit on a multiprocessor at once, calculated without a driver.
 
-The limits of each compute capability are those of the CUDA C++ Programming Guide, "Technical Specifications per
-Compute Capability": of its editions up to now, since each drops the capabilities that the toolkit no longer compiles
-for. The units in which warps, registers and shared memory are handed out are those of the toolkit's header
-`cuda_occupancy.h`, whose edition of CUDA 7.0 still has those of compute capability 1.x and 2.x.
+The limits of each compute capability come from the CUDA C++ Programming Guide, "Technical Specifications per Compute
+Capability". They come from several editions, because each drops the capabilities that the toolkit no longer compiles
+for. The allocation units of warps, registers and shared memory come from the toolkit's header `cuda_occupancy.h`. The
+CUDA 7.0 edition of the header still has the units of compute capability 1.x and 2.x.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 _WARP_SIZE = 32
 _MAX_REGISTERS_PER_THREAD = 255
-# The largest value of C's size_t. A smaller number that does not fit a multiprocessor gives 0 blocks and no error.
+# The largest value of C's size_t. A smaller number that exceeds a multiprocessor's resources gives 0 blocks, no error.
 _MAX_SIZE = 2**64 - 1
 _KIB = 1 << 10
-# Compute capability 2.x gives registers to a warp in units of 64, and of 128 where a thread has so many.
+# Compute capability 2.x allocates registers to a warp in units of 64, or of 128 for these numbers per thread.
 _FERMI_UNIT, _FERMI_DOUBLE = 64, (21, 22, 29, 30, 37, 38, 45, 46)
 
 
@@ -34,16 +34,16 @@ class Multiprocessor:
     blocks: int
     shared_bytes: int
     shared_bytes_per_block: int  # with the opt-in above 48 KiB
-    shared_unit: int  # shared memory is given to a block in units of so many bytes
-    reserved_shared_bytes: int = 0  # taken by the driver for each block
+    shared_unit: int  # the allocation unit of shared memory per block, in bytes
+    reserved_shared_bytes: int = 0  # reserved by the driver per block
     threads_per_block: int = 1024
     registers: int = 65536
     registers_per_block: int = 65536
     registers_per_thread: int = 255
-    register_unit: int = 256  # registers are given to a warp in units of so many; to a block where there is one part
-    parts: int = 4  # each has its share of the registers, and a warp lives in one of them
-    refusing_parts: int = 4  # a block is refused unless it would fit with its warps spread evenly over so many parts
-    warp_unit: int = 1  # a block takes warps in units of so many
+    register_unit: int = 256  # the allocation unit of registers per warp, or per block if there is one part
+    parts: int = 4  # each has its share of the registers, and a warp is in one of them
+    refusing_parts: int = 4  # a block is refused unless it fits with its warps spread evenly over this many parts
+    warp_unit: int = 1  # the allocation unit of warps per block
 
     @property
     def warps(self) -> int:
@@ -52,7 +52,7 @@ class Multiprocessor:
 
 
 def _tesla(threads: int, registers: int, register_unit: int) -> Multiprocessor:
-    """Return a multiprocessor of compute capability 1.x, which gives registers to whole blocks."""
+    """Return a multiprocessor of compute capability 1.x, which allocates registers per block."""
     return Multiprocessor(
         threads=threads,
         blocks=8,
@@ -98,7 +98,7 @@ def _kepler_to_turing(
     registers_per_thread: int = 255,
     parts: int = 4,
 ) -> Multiprocessor:
-    """Return a multiprocessor of compute capability 3.x to 7.x, with its registers in units of 1024."""
+    """Return a multiprocessor of compute capability 3.x to 7.x. The arguments count registers in units of 1024."""
     return Multiprocessor(
         threads=threads,
         blocks=blocks,
@@ -138,7 +138,7 @@ MULTIPROCESSORS: Mapping[tuple[int, int], Multiprocessor] = {
     (5, 0): _kepler_to_turing(32, 64),
     (5, 2): _kepler_to_turing(32, 96),
     (5, 3): _kepler_to_turing(32, 64, block_registers_kib=32),
-    # A block that cannot run on 6.1, with its four parts, is refused here too.
+    # `refusing_parts` remains 4: a block that cannot run on 6.1, which has four parts, is refused here too.
     (6, 0): _kepler_to_turing(32, 64, parts=2),
     (6, 1): _kepler_to_turing(32, 96),
     (6, 2): _kepler_to_turing(32, 64, block_registers_kib=32),
@@ -157,7 +157,7 @@ MULTIPROCESSORS: Mapping[tuple[int, int], Multiprocessor] = {
     (12, 0): _since_ampere(1536, 24, 100),
     (12, 1): _since_ampere(1536, 24, 100),
 }
-"""The multiprocessor of every compute capability, by (major, minor)."""
+"""The multiprocessor of every compute capability, keyed by (major, minor)."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,10 @@ def occupancy(
 
 
 def multiprocessor_of(properties: DeviceProperties) -> Multiprocessor:
-    """Return a device's multiprocessor by what its driver says, for devices newer than the table as well."""
+    """Return a device's multiprocessor from the driver's attributes, which also works for devices newer than the table.
+
+    The allocation units are those of compute capability 7.0 and later.
+    """
     major, _ = properties.compute_capability
     return Multiprocessor(
         threads=properties.max_threads_per_sm,
@@ -228,7 +231,7 @@ def multiprocessor_of(properties: DeviceProperties) -> Multiprocessor:
 
 
 def compute(multiprocessor: Multiprocessor, threads: int, registers: int, shared_bytes: int) -> Occupancy:
-    """Work out the occupancy from checked numbers: a block's threads, a thread's registers, a block's bytes."""
+    """Calculate the occupancy from checked numbers: threads per block, registers per thread, shared bytes per block."""
     warps = _ceil_divide(threads, _WARP_SIZE)
     taken = _round_up(warps, multiprocessor.warp_unit)
     limits = {"warps": multiprocessor.warps // taken, "blocks": multiprocessor.blocks}

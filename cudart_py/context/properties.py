@@ -93,7 +93,7 @@ class DeviceProperties:
 
 @functools.cache
 def read_properties(ordinal: int) -> DeviceProperties:
-    """Return every property of a device; the driver is asked once in a process (cuDeviceGetAttribute)."""
+    """Return all properties of a device; the driver is queried once per process (cuDeviceGetAttribute)."""
     device = api.cuDeviceGet(ordinal)
     names: Any = enums.CUdevice_attribute
 
@@ -153,20 +153,20 @@ def read_properties(ordinal: int) -> DeviceProperties:
 
 @functools.cache
 def _attributes() -> dict[str, Any]:
-    """Return the enumerators of the attributes by their names, in small letters and without the prefix.
+    """Return the enumerators of the attributes, keyed by their names in lower case and without the prefix.
 
-    Of several names of one attribute only the first is among them.
+    If an attribute has several names, only the first is included.
     """
     found: dict[int, tuple[str, Any]] = {}
     kinds: Any = enums.CUdevice_attribute
     for name, member in kinds.__members__.items():
         found.setdefault(int(member), (name.removeprefix(_PREFIX).lower(), member))
-    # The last one only says how many there are.
+    # The last enumerator, MAX, is only their number.
     return {name: member for name, member in found.values() if name != "max"}
 
 
 def read_attribute(ordinal: int, name: str) -> int:
-    """Return an attribute of a device by its name, as `Device.attribute` says."""
+    """Return an attribute of a device by its name; see `Device.attribute`."""
     short = arguments.text("Device.attribute", "name", name).upper().removeprefix(_PREFIX)
     kinds: Any = enums.CUdevice_attribute
     member = kinds.__members__.get(_PREFIX + short)
@@ -188,13 +188,13 @@ def read_attribute(ordinal: int, name: str) -> int:
 
 
 def read_attributes(ordinal: int) -> dict[str, int]:
-    """Return all attributes of a device that the driver knows, as `Device.attributes` says."""
+    """Return all attributes of a device that the driver knows; see `Device.attributes`."""
     found = {name: _ask(ordinal, member) for name, member in _attributes().items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _ask(ordinal: int, member: Any) -> int | None:
-    """Return an attribute of a device, None for one that the driver does not know."""
+    """Return an attribute of a device, or None if the driver does not know the attribute."""
     status, value = raw.cuDeviceGetAttribute(member, api.cuDeviceGet(ordinal))
     if status == enums.CUresult.CUDA_ERROR_INVALID_VALUE:
         return None

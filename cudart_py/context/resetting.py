@@ -58,15 +58,15 @@ def reset() -> None:
         forget()
     for device in Device._in_use():
         device._begin_anew()
-        note_synchronized(device.ordinal, None)  # errors do not blame launches from before
+        note_synchronized(device.ordinal, None)  # later errors must not blame earlier launches
     epoch.advance()
 
 
 def is_lost() -> bool:
-    """Return whether a fault has made a device unusable that this process has used."""
+    """Return whether a fault has made a device unusable, among those that this process has used."""
     for device in Device._in_use():
         with activated(device):
-            if raw.cuCtxGetStreamPriorityRange()[0]:  # it asks for nothing else, and waits for nothing
+            if raw.cuCtxGetStreamPriorityRange()[0]:  # fails in a lost context, and neither changes nor awaits anything
                 return True
     return False
 

@@ -39,7 +39,7 @@ class GraphAllocation(Allocation):
         capture.temporaries[self._value] = self
 
     def end_in(self, stream: Stream) -> None:
-        """Let the graph free the memory in the order of another of its streams."""
+        """Make the graph free the memory in the order of another of its streams."""
         self._stream = stream
 
     def _release(self, value: Any) -> None:
@@ -47,7 +47,7 @@ class GraphAllocation(Allocation):
         if capture.ended:
             return
         capture.temporaries.pop(value, None)
-        # The stream may have left the capture meanwhile, which then frees at its own end.
+        # If the stream has left the capture in the meantime, the free is ordered in the capture's first stream.
         known = not self._stream.closed and find(self._stream.handle) is capture
         with activated(self.device):
             api.cuMemFreeAsync(value, self._stream.handle if known else capture.handle)

@@ -52,11 +52,11 @@ class NodeCopy(NodeWork):
                 self._owners += (owner,)
 
     def _check_node(self, call: str, device: Device) -> None:
-        """Raise ValueError where an array was closed."""
+        """Raise ValueError if an array was closed."""
         self._retained_by(0).check()
 
     def _change_node(self, executable: int, node: int, device: Device) -> None:
-        """Let a node of an executable graph copy these arrays."""
+        """Make a node of an executable graph copy between these arrays."""
         copy = enums.CUDA_MEMCPY3D()
         set_regions(copy, self._dst, self._src, enums.CUmemorytype)
         nbytes = self._dst.array.nbytes
@@ -74,7 +74,7 @@ class NodeCopy(NodeWork):
             )
 
     def _retained_by(self, node: int) -> RetainedObjects:
-        """Return what the copy uses, as the work of a node."""
+        """Return the objects that the copy uses, for the node to keep alive."""
         return RetainedObjects("a copy", (self._dst.array, self._src.array, *self._owners), node)
 
     def __repr__(self) -> str:
@@ -114,14 +114,14 @@ class NodeFill(NodeWork):
         self._layout = (word, width, columns, height, pitch)
 
     def _check_node(self, call: str, device: Device) -> None:
-        """Raise ValueError where the array was closed or lies on another device."""
+        """Raise ValueError if the array was closed or is on another device."""
         self._retained_by(0).check()
         if self._dst.device is not device:
             rule = f"fill an array on device {device.ordinal}, like the graph"
             raise arguments.unusable(call, "work", rule, f"one on device {self._dst.device.ordinal}")
 
     def _change_node(self, executable: int, node: int, device: Device) -> None:
-        """Let a node of an executable graph fill this array."""
+        """Make a node of an executable graph fill this array."""
         fill = enums.CUDA_MEMSET_NODE_PARAMS()
         fill.dst = enums.CUdeviceptr(self._dst.pointer)
         fill.value, fill.elementSize, fill.width, fill.height, fill.pitch = self._layout
@@ -136,7 +136,7 @@ class NodeFill(NodeWork):
             )
 
     def _retained_by(self, node: int) -> RetainedObjects:
-        """Return what the fill uses, as the work of a node."""
+        """Return the objects that the fill uses, for the node to keep alive."""
         return RetainedObjects("a fill", (self._dst,), node)
 
     def __repr__(self) -> str:

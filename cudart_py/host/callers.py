@@ -1,4 +1,4 @@
-"""The program's line that called the toolkit, for reports and warnings."""
+"""The line of the program that called the toolkit, for reports and warnings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 
 
 def calling_frame() -> FrameType | None:
-    """Return the innermost frame outside this package, or None when there is none."""
+    """Return the innermost frame outside this package, or None if there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -20,13 +20,13 @@ def calling_frame() -> FrameType | None:
 
 
 def call_site() -> str:
-    """Return that frame's ``file:line``, empty when there is none."""
+    """Return ``file:line`` of the calling frame, or an empty string if there is none."""
     frame = calling_frame()
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def warn_caller(text: str, category: type[Warning]) -> None:
-    """Warn at that frame's line, so that a filter by module applies and the warning names the program's own line."""
+    """Issue a warning at the calling frame's line, so that filters by module apply and it names the program's line."""
     frame = calling_frame()
     if frame is None:
         warnings.warn(text, category, stacklevel=2)
@@ -37,7 +37,7 @@ def warn_caller(text: str, category: type[Warning]) -> None:
 
 
 def end_at_caller(error: BaseException) -> None:
-    """Let an exception's traceback end at the program's line that called the toolkit, without the toolkit's own."""
+    """Make an exception's traceback end at the program's line that called the toolkit, without the toolkit's frames."""
     last, entry = None, error.__traceback__
     while entry is not None:
         if not entry.tb_frame.f_code.co_filename.startswith(_PACKAGE):
@@ -48,9 +48,10 @@ def end_at_caller(error: BaseException) -> None:
 
 
 def begin_at_program(error: BaseException) -> None:
-    """Let an exception's traceback begin at the program that the toolkit ran with runpy, without what ran it.
+    """Make an exception's traceback begin at the program that the toolkit ran with runpy, without the frames above it.
 
-    Nothing is left of one without such a line if it is a SyntaxError, which has its own place; others stay whole.
+    If no frame belongs to the program, the traceback of a SyntaxError is removed, because the error itself names a
+    line. Other tracebacks then stay complete.
     """
     entry = error.__traceback__
     while entry is not None and entry.tb_frame.f_code.co_filename.startswith((_PACKAGE, "<frozen ", runpy.__file__)):

@@ -1,4 +1,4 @@
-"""Files of callers, of which none may hang the process or fill its memory, and files that are private to this user."""
+"""Reading callers' files, which must not hang the process or fill its memory, and files private to this user."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ def read_file(path: str | os.PathLike[str], limit: int | None = None, *, private
     """Return the content of a regular file of at most `limit` bytes.
 
     Raises OSError as `open` does, and ValueError for a pipe, a device or a socket, which may block or never end, for a
-    file whose size the system does not tell, and for one that is longer than allowed. A `private` file must belong to
-    this user, must not be writable by others and must not be a symbolic link: PermissionError or OSError otherwise.
+    file whose size the system does not report, and for a file longer than `limit`. A `private` file must belong to this
+    user, must not be writable by others and must not be a symbolic link: PermissionError or OSError otherwise.
     """
     name = os.fsdecode(path)
-    # Before it is opened, since opening some devices already does something.
+    # Checked before opening, because opening some devices already has an effect.
     _check_kind(name, os.stat(path, follow_symlinks=not private))
     flags = os.O_NOFOLLOW if private else 0
-    # Should a pipe have come into the file's place, O_NONBLOCK keeps this from waiting for the other end.
+    # If a pipe has replaced the file, O_NONBLOCK keeps `open` from waiting for the other end.
     with open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags | os.O_NONBLOCK)) as stream:
-        # Only what was opened tells the truth: the file may have been replaced since.
+        # The open file is checked too, because the path may have been replaced since.
         status = os.fstat(stream.fileno())
         _check_kind(name, status)
         if private and (reason := _why_not_ours(status)):
@@ -31,7 +31,7 @@ def read_file(path: str | os.PathLike[str], limit: int | None = None, *, private
         if limit is not None and status.st_size > limit:
             raise ValueError(f"{name!r} has {status.st_size} bytes, more than {limit}")
         if status.st_size == 0 and stream.read(1):
-            # Such files, under /proc, may go on for ever.
+            # Such files, under /proc, may never end.
             raise ValueError(f"{name!r} has content, although the system says that it has 0 bytes")
         return stream.read(status.st_size)
 
@@ -42,14 +42,14 @@ def _check_kind(name: str, status: os.stat_result) -> None:
 
 
 def _why_not_ours(status: os.stat_result) -> str:
-    """Return why a file or folder may hold what others wrote, an empty text if only this user can have written it."""
+    """Return why others may have written a file or folder, or an empty string if only this user can have written it."""
     if status.st_uid != os.geteuid():
         return "it belongs to another user"
     return "other users can write to it" if status.st_mode & _OTHERS_MAY_WRITE else ""
 
 
 def create_private(path: str, content: bytes) -> None:
-    """Write a new file that its owner alone may read and write, whatever the umask."""
+    """Write a new file that only its owner may read and write, whatever the umask."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _PRIVATE_FILE)
     with open(descriptor, "wb") as stream:
         os.fchmod(descriptor, _PRIVATE_FILE)
@@ -57,7 +57,7 @@ def create_private(path: str, content: bytes) -> None:
 
 
 def make_private_folder(path: str) -> None:
-    """Make the folder of an absolute path, and those missing on the way, for their owner alone, whatever the umask."""
+    """Create a folder and its missing parents, by absolute path, for their owner alone, whatever the umask."""
     if os.path.isdir(path):
         return
     parent = os.path.dirname(path)
@@ -73,13 +73,13 @@ def make_private_folder(path: str) -> None:
 
 
 def why_not_private(folder: str) -> str:
-    """Return why others could plant files in an absolute folder, an empty text if nobody can; it need not exist.
+    """Return why others could plant files in a folder, or an empty string if nobody can.
 
-    The folder must belong to this user, and each folder on the way to it to this user or to root. Others must not be
-    able to write to any of them; on the way, a sticky folder such as /tmp is as good, since there they can replace
-    nothing of this user's.
+    `folder` is an absolute path and need not exist. It must belong to this user, and each parent folder to this user or
+    to root. Others must not be able to write to any of them, except to a sticky parent such as /tmp, because there they
+    cannot replace this user's files.
     """
-    # The folders of the path as it is written hold the symbolic links, those of the real path what the links lead to.
+    # The parents of the path as written contain the symbolic links; the parents of the real path contain their targets.
     for path in (folder, os.path.realpath(folder)):
         try:
             status = os.stat(path)

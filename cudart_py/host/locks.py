@@ -6,10 +6,10 @@ import threading
 
 
 def take(lock: threading.Lock | threading.RLock, taken: list[bool], *, blocking: bool = True) -> None:
-    """Take a lock, and put something in `taken` if the caller must release it.
+    """Acquire a lock, and append True to `taken` if the caller must release it.
 
-    One call of C does both. Python runs signal handlers after calls of C, and one that raises between the two would
-    leave the lock to nobody: after `lock.acquire()`, and in Python 3.14 also before the first line within `with lock:`.
-    So call this in the `try` whose `finally` releases the lock.
+    One call into C does both. Python runs signal handlers between such calls. A handler that raises between the two
+    steps would leave the lock acquired with nobody to release it: after `lock.acquire()`, and in Python 3.14 also
+    before the first line within `with lock:`. So call this in the `try` whose `finally` releases the lock.
     """
     taken.extend(filter(None, map(lock.acquire, (blocking,))))

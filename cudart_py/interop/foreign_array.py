@@ -1,4 +1,4 @@
-"""Arrays of other libraries: what their `__cuda_array_interface__` says, checked before it is believed."""
+"""Arrays of other libraries: their `__cuda_array_interface__`, checked before use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .. import arguments
 
 
 class ForeignArray(NamedTuple):
-    """The content of an array interface. `stream` is the handle of the stream to wait for, None without one."""
+    """The content of an array interface. `stream` is the handle of the stream to wait for, or None."""
 
     pointer: int
     read_only: bool
@@ -22,7 +22,7 @@ class ForeignArray(NamedTuple):
 
 
 def read_interface(call: str, name: str, interface: Any) -> ForeignArray:
-    """Read CUDA's array interface of a call's argument; TypeError or ValueError that names the entry at fault."""
+    """Read the CUDA array interface of a call's argument; TypeError or ValueError that names the invalid entry."""
     if not isinstance(interface, Mapping):
         raise arguments.wrong_type(call, f"{name}.__cuda_array_interface__", "a dict", interface)
     for key in ("shape", "typestr", "data"):

@@ -1,6 +1,6 @@
-"""Arrays of other GPU libraries as ours, without copies: CUDA's array interface, version 3, and DLPack.
+"""Wrapping of other GPU libraries' arrays without copies: CUDA's array interface, version 3, and DLPack.
 
-DLPack itself is left to cuda.core. The protocols by which other libraries use this package's arrays are part of
+cuda.core reads the DLPack capsules. The protocols by which other libraries use this package's arrays are part of
 `DeviceArray`.
 """
 
@@ -47,9 +47,9 @@ def is_foreign(x: Any) -> bool:
 
 
 def wrap(call: str, name: str, x: Any, stream: Stream, writes: str | None) -> DeviceArray:
-    """Wrap a call's argument that has an array interface, in whose stream `stream` then waits.
+    """Wrap a call's argument that has an array interface, and make `stream` wait for the interface's stream.
 
-    `writes` is the remedy that the error names if the array is read-only, None where nothing will be written.
+    `writes` is the remedy in the error for a read-only array, or None if nothing will be written to the array.
     """
     found = read_interface(call, name, x.__cuda_array_interface__)
     if found.read_only and writes is not None:
@@ -91,7 +91,7 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
             view = StridedMemoryView.from_dlpack(x, stream_ptr=handle)
         except AssertionError as error:
             if error.args:
-                # cuda.core's check of the capsule has no text: this comes from the producer's own code.
+                # cuda.core's assertion about the capsule has no message: this one comes from the producer's own code.
                 raise
             raise TypeError(
                 f"{call}: argument 'x', of type {type(x).__name__}, has a __dlpack__() that does not return "
@@ -115,7 +115,7 @@ def _device_of(call: str, name: str, address: int) -> Device:
 
 
 def _wait_for(handle: int, device: Device, consumer: Stream) -> None:
-    """Let a stream wait for another library's, given by the handle in an array interface."""
+    """Make a stream wait for another library's stream, whose handle an array interface contains."""
     with activated(device):
         if handle == consumer.handle and consumer.device is device:
             return

@@ -18,7 +18,7 @@ _PROPERTIES = ("normal", "streaming", "persisting")
 
 
 class Window(Protocol):
-    """The bytes that a policy is for: a DeviceArray, or another object with these attributes."""
+    """The bytes that a policy applies to: a DeviceArray, or another object with these attributes."""
 
     @property
     def pointer(self) -> int:
@@ -37,7 +37,7 @@ class Window(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether the memory was given back."""
+        """Whether the memory has been released."""
         ...
 
 
@@ -52,7 +52,7 @@ class AccessPolicy:
 
     def __init__(self, stream: StreamBase, array: Window, hit_ratio: float, hit: str, miss: str) -> None:
         call = "Stream.access_policy"
-        # A class has its objects' attributes too.
+        # A class has the attributes of its instances too.
         if isinstance(array, type) or not all(hasattr(type(array), name) for name in _ATTRIBUTES):
             raise arguments.wrong_type(call, "array", "a DeviceArray", array)
         if array.closed:
@@ -69,14 +69,14 @@ class AccessPolicy:
         self._array = array
         self._ratio = hit_ratio
         self._hit, self._miss = hit, miss
-        # Inside the block: the window that the stream had before, the stream's key, and the policy around this one.
+        # Set inside the block: the stream's previous window, the stream's key, and the policy of the enclosing block.
         self._before: Any = None
         self._place: tuple[Device, int] | None = None
         self._outer: AccessPolicy | None = None
 
     @property
     def window(self) -> tuple[int, int, float, str, str]:
-        """The address and the bytes that the policy is for, and what it says of them."""
+        """The address and size in bytes of the window, the hit ratio, and the properties for hits and misses."""
         return self._array.pointer, self._array.nbytes, self._ratio, self._hit, self._miss
 
     def of(self, stream: StreamBase) -> AccessPolicy:
@@ -125,7 +125,7 @@ class AccessPolicy:
             api.cuStreamSetAttribute(self._stream.native, _window_attribute(), self._before)
 
 
-# Of the `with` blocks that have been entered, by device and stream.
+# The policies of the `with` blocks that have been entered, keyed by device and stream handle.
 _policies: dict[tuple[Device, int], AccessPolicy] = {}
 at_reset(_policies.clear)
 

@@ -1,4 +1,4 @@
-"""Waiting for a stream inside asyncio: for an event after the work that the stream has by now."""
+"""Waiting for a stream inside asyncio, by an event that is recorded after the stream's work so far."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def until_finished(stream: Stream) -> None:
-    """Wait for the work that a stream has by now."""
+    """Wait for a stream's work so far."""
     handle = stream.handle  # raises when closed
     if captures:
         refuse(handle, "waiting for a stream", "await it after the `with` block of the capture")
@@ -31,10 +31,10 @@ async def until_finished(stream: Stream) -> None:
 
 
 def ask_for(stream: Stream) -> None:
-    """Let the event loop that runs in this thread ask for the work that a stream has by now, until it is done.
+    """Make this thread's running event loop poll for a stream's work so far, until it is done.
 
-    For drivers whose devices work only while they are asked; no other needs it, nor does a thread without a loop. A
-    future that a host function is to set would wait for ever otherwise.
+    Does nothing unless the thread has an event loop and the driver's devices make progress only while they are polled.
+    On such a driver, a future that a host function sets would otherwise never be set.
     """
     asyncio = sys.modules.get("asyncio")
     if asyncio is None or "concurrent_host" in capabilities():
@@ -51,7 +51,7 @@ def _ask_again(loop: asyncio.AbstractEventLoop, event: Event, pause: float) -> N
         try:
             done = event.closed or ask(lambda: event.done)  # a reset closes it
         except errors.CudaError:
-            done = True  # no caller waits here, and the next one that does gets the error
+            done = True  # no caller waits here; the next caller that waits gets the error
         if done:
             event.close()
         else:
@@ -61,6 +61,6 @@ def _ask_again(loop: asyncio.AbstractEventLoop, event: Event, pause: float) -> N
 
 
 def _mark(stream: Stream) -> Event:
-    """Record an event after a stream's work, so that what the stream is given later does not count."""
+    """Record an event after a stream's work so far, and return it; work that is queued later does not count."""
     with activated(stream.device):
         return Event(timing=False).record(stream)

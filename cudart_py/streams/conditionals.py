@@ -39,11 +39,11 @@ class Condition:
         self._handle = handle
         self._default = default
         self._used = False
-        # The graphs that are the bodies of its conditional node, which live as long as the whole graph.
+        # The graphs of the conditional node's bodies; they exist as long as the whole graph.
         self._bodies: tuple[Any, ...] = ()
 
     def _release(self) -> None:
-        """Forget the capture, which has ended, with all that it uses."""
+        """Drop the capture, which has ended, and with it all objects that it keeps alive."""
         self._capture = None
 
     @property
@@ -74,7 +74,10 @@ def _recorded(call: str, stream: Stream) -> Capture:
 
 
 def _information(stream: Stream) -> Any:
-    """Return a captured stream's state, number, graph, last nodes, their edge data and their number."""
+    """Return a captured stream's status, capture id, graph, dependencies, their edge data and their number.
+
+    Raises CaptureError if the capture is not active, because it was invalidated.
+    """
     info = api.cuStreamGetCaptureInfo(stream.native)
     if info[0] != enums.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE:
         raise failure(enums.CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "cuStreamGetCaptureInfo")
@@ -82,7 +85,7 @@ def _information(stream: Stream) -> Any:
 
 
 def make_condition(stream: Stream, default: int) -> Condition:
-    """Make a condition for the graph that a stream records into, as `Stream.condition` says."""
+    """Create a condition for the graph that a stream records into; see `Stream.condition`."""
     call = "Stream.condition"
     default = arguments.integer(call, "default", default, 0, 2**32 - 1)
     capture, device = _recorded(call, stream), stream.device
@@ -124,7 +127,7 @@ class ConditionalNode(Generic[_Streams]):
         return f"<ConditionalNode of {self._call} in {self._stream!r}>"
 
     def _checked(self) -> Capture:
-        """Return the capture that gets the node, after checking that the condition is for one there."""
+        """Return the capture that records the node, after checking that the condition is unused and of that graph."""
         call, condition, capture = self._call, self._condition, _recorded(self._call, self._stream)
         if condition._used:
             raise ValueError(
@@ -159,11 +162,11 @@ class ConditionalNode(Generic[_Streams]):
                 raise
 
     def _begin(self, graph: Any, parent: Capture, device: Device) -> Stream:
-        """Let a new stream record into a body's graph."""
+        """Return a new stream that records into a body's graph."""
         with relaxed():
             stream = self._make_stream()
         capture = BodyCapture(stream.handle, device, graph, parent)
-        # The stream is destroyed when no capture is under way any more.
+        # The stream is destroyed once the capture of the whole graph has ended.
         parent.root.later(stream.close)
         self._captures.append(capture)
         capture.begin(enums.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -185,7 +188,7 @@ class ConditionalNode(Generic[_Streams]):
         for status in statuses:
             if status:
                 raise failure(status, "cuStreamEndCapture")
-        # A body that does nothing beside one that does something is a branch left empty on purpose.
+        # If another body has nodes, an empty body is a branch that was left empty on purpose.
         with activated(self._stream.device):
             counts = [int(api.cuGraphGetNodes(graph, 0)[1]) for graph in self._condition._bodies]
         if not any(counts):
@@ -201,7 +204,7 @@ class ConditionalNode(Generic[_Streams]):
             capture.close_body()
 
     def __del__(self, _finalize: Callable[[Any], None] = finalize) -> None:
-        # A caller that entered without `with`, or was interrupted before the block, left it to the collector. An
-        # interrupt may also have come before the constructor's first line.
+        # A caller that called `__enter__` without `with`, or was interrupted before the block, leaves the end to the
+        # garbage collector. An interrupt may even have come before the constructor's first line.
         if getattr(self, "_captures", None):
             _finalize(self._drop)

@@ -49,7 +49,7 @@ class Event(ComparedHandle):
             require_ipc("Event(interprocess=True)")
         self._device: Device = current_device()
         self._interprocess = interprocess
-        self._recorded = interprocess  # another process may have done so
+        self._recorded = interprocess  # another process may record it
         kind = enums.CUevent_flags
         flags = int(kind.CU_EVENT_BLOCKING_SYNC if blocking else kind.CU_EVENT_DEFAULT)
         if not timing:
@@ -61,7 +61,7 @@ class Event(ComparedHandle):
 
     @classmethod
     def _adopt(cls, native: Any, device: Device) -> Event:
-        """Return an event that the driver has opened for this process and takes back as any other."""
+        """Wrap an event that the driver has opened for this process; it is destroyed like any other event."""
         event = cls.__new__(cls)
         event._value, event._native, event._owned = int(native), native, True
         event._device = device

@@ -1,4 +1,4 @@
-"""The streams of other libraries: cuda.core's, CuPy's, PyTorch's, and handles of the bindings."""
+"""Streams of other libraries: of cuda.core, CuPy and PyTorch, and handles of the bindings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .stream_base import StreamBase
 
 
 def foreign_handle(stream: Any) -> int:
-    """Return the handle of a stream of this or another library as an int; TypeError for another object."""
+    """Return the handle of a stream of this package or another library as an int; TypeError for other objects."""
     call, name = "Stream.borrow", "stream"
     if isinstance(stream, int | np.integer) and not isinstance(stream, bool):
         return arguments.integer(call, name, stream, 0, 2**64 - 1)
-    if not isinstance(stream, type):  # a class has its objects' attributes too
+    if not isinstance(stream, type):  # a class has the attributes of its instances too
         protocol = getattr(stream, "__cuda_stream__", None)
         if protocol is not None:
             told = arguments.function(call, f"{name}.__cuda_stream__", protocol)()
@@ -25,10 +25,11 @@ def foreign_handle(stream: Any) -> int:
                     "__cuda_stream__; only version 0 of the protocol is supported, which returns (0, handle)"
                 )
             return arguments.integer(call, f"{name}.__cuda_stream__()", told[1], 0, 2**64 - 1)
-        # Our own lacks the protocol where other libraries cannot use our streams.
+        # This package's streams lack the protocol if other libraries cannot use them.
         if isinstance(stream, StreamBase):
             return arguments.opened(call, name, stream, StreamBase).handle
-        # CuPy's and PyTorch's. Other things have a `ptr` too, which as a stream would be followed.
+        # Streams of CuPy and PyTorch, recognised by the class name. Other objects have a `ptr` too, and the driver
+        # would dereference it as a stream.
         if any("Stream" in kind.__name__ for kind in type(stream).__mro__):
             for attribute in ("ptr", "cuda_stream"):
                 handle = getattr(stream, attribute, None)

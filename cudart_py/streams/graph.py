@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .stream import Stream
 
 _MODES = ("global", "thread_local", "relaxed")
-# The kinds of nodes that the driver can leave out.
+# The kinds of nodes that the driver can disable.
 _SWITCHED = ("kernel", "memcpy", "memset")
 
 
@@ -42,7 +42,7 @@ class Graph(Handle):
     __slots__ = ("_capturing", "_conditions", "_device", "_retained")
 
     def __init__(self, device: Device | None = None) -> None:
-        # The finalizer of a graph that was refused finds nothing to destroy.
+        # Set before the checks, so that the finalizer of a refused graph finds nothing to destroy.
         self._value = None
         self._owned = True
         if device is None:
@@ -83,7 +83,7 @@ class Graph(Handle):
 
     def dot(self, *, verbose: bool = False) -> str:
         """Return the graph in Graphviz's DOT language, with all parameters if `verbose` (cuGraphDebugDotPrint)."""
-        import tempfile  # a dozen modules come with it, so that it is left until here
+        import tempfile  # imported late, because it imports a dozen modules
 
         verbose = arguments.flag("Graph.dot", "verbose", verbose)
         flags = int(enums.CUgraphDebugDot_flags.CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE) if verbose else 0
@@ -108,12 +108,12 @@ class Graph(Handle):
 
 
 def _node_kinds(graph: Graph) -> tuple[str, ...]:
-    """Return what each node does, "kernel" or "memcpy", in the order in which they were made (cuGraphNodeGetType)."""
+    """Return the kind of each node, such as "kernel" or "memcpy", in the order of creation (cuGraphNodeGetType)."""
     return tuple(kind_of(node.handle) for node in nodes_of(graph))
 
 
 def _difference(before: tuple[str, ...], after: tuple[str, ...]) -> str:
-    """Return a sentence on why an executable graph cannot take over another graph."""
+    """Return a sentence that says why an executable graph cannot be updated, from the kinds of both graphs' nodes."""
     if len(before) != len(after):
         return f"The graph has {len(after)} nodes, but the executable graph has {len(before)}"
     for position, (was, becomes) in enumerate(zip(before, after, strict=True)):
@@ -127,17 +127,20 @@ def _difference(before: tuple[str, ...], after: tuple[str, ...]) -> str:
 
 
 def _check_graph(call: str, graph: Any, name: str = "graph") -> None:
-    """Check a graph that a call was given; one that is still being captured says so by its handle."""
+    """Raise TypeError or ValueError unless a call's argument is a Graph that is open and uses only open objects.
+
+    A graph that is still being captured passes: its `handle` raises the error.
+    """
     arguments.instance(call, name, graph, Graph)
     if not graph._capturing:
         arguments.opened(call, name, graph, Graph)
-    # The driver looks at the CUDA arrays that copies name, and crashes where one is gone.
+    # The driver reads the CUDA arrays of copy nodes, and crashes if one has been destroyed.
     for retained in graph._retained:
         retained.check()
 
 
 def add_graph(stream: Stream, graph: Graph) -> None:
-    """Make a copy of a graph a part of the one that the stream records into, as `Stream.add_graph` says."""
+    """Add a copy of a graph to the graph that the stream records into; see `Stream.add_graph`."""
     call = "Stream.add_graph"
     _check_graph(call, graph)
     capture = find(stream.handle)
@@ -222,7 +225,7 @@ class Capturing:
             raise failure(status, "cuStreamEndCapture")
 
     def _drop(self) -> None:
-        """Forget the graph, and the capture, which ends if it has not."""
+        """Drop the graph and the capture, ending the capture if it has not ended."""
         capture, graph = self._capture, self._graph
         if graph is not None:
             graph._capturing = False
@@ -233,8 +236,8 @@ class Capturing:
         self._capture = self._graph = None
 
     def __del__(self, _finalize: Callable[[Any], None] = finalize) -> None:
-        # A caller that entered without `with`, or was interrupted before the block, left it to the collector. An
-        # interrupt may also have come before the constructor's first line.
+        # A caller that called `__enter__` without `with`, or was interrupted before the block, leaves the end to the
+        # garbage collector. An interrupt may even have come before the constructor's first line.
         graph, capture = getattr(self, "_graph", None), getattr(self, "_capture", None)
         if graph is not None:
             graph._capturing = False
@@ -291,7 +294,7 @@ class ExecutableGraph(Handle):
         """
         target = resolved("ExecutableGraph.launch", stream)
         native, record = target.native, self._record
-        handle = target._value  # that of an open stream, since it has a `native`
+        handle = target._value  # the stream is open, since reading `native` did not raise
         if record.stream != handle:
             self._record = record = record._replace(stream=handle)
         if target._device is not None and target._device is not self._device:
@@ -306,11 +309,11 @@ class ExecutableGraph(Handle):
         if mark is None and captures and hold(handle, "a graph", (self,)):
             return
         note_launched(record)
-        if mark is None and debugging.state.enabled:  # debug mode gives no marks
+        if mark is None and debugging.state.enabled:  # in debug mode there is never a mark
             debugging.wait_for(record, self._device)
 
     def _check(self) -> object:
-        """Check that nothing that the graph uses was closed, and return the mark of the check."""
+        """Check that the graph and all objects that it uses are open, and return the epoch's mark from before."""
         mark = epoch.mark()
         self.handle  # noqa: B018  # raises when closed
         for retained in self._retained:
@@ -343,7 +346,8 @@ class ExecutableGraph(Handle):
             status = raw.cuGraphExecUpdate(self.handle, graph.handle)[0]
         if status:
             raise failure(status, "cuGraphExecUpdate", _difference(self._nodes, _node_kinds(graph)))
-        # The nodes of the first graph go on naming the work, whose places are the same in the other.
+        # The nodes of the instantiated graph still identify the work: each corresponds to the node of the other graph
+        # at the same index.
         named = dict(zip((node.handle for node in nodes_of(graph)), self._handles, strict=True))
         self._retained = tuple(retained._replace(node=named.get(retained.node, 0)) for retained in graph._retained)
         self._mark = None
@@ -397,11 +401,12 @@ class ExecutableGraph(Handle):
         call, executable = "ExecutableGraph.set_enabled", self.handle
         enabled = arguments.flag(call, "enabled", enabled)
         place = self._place(call, node, _SWITCHED)
-        # Driver 580.159.04 on an H200: of kernel, fill, kernel the first two are disabled, and after a launch the first
-        # is enabled again. Nearly every next launch leaves out a kernel that is enabled, by cuGraphNodeGetEnabled too.
-        # None of these helps: to wait in between, to upload the graph, to set all nodes or their parameters again, or
-        # to instantiate again and disable before the first launch. Graphs of kernels and copies were right in 194,000
-        # launches, and nodes whose parameters were changed instead, fills too, in 98,000.
+        # Driver 580.159.04 on an H200: in a graph of kernel, fill and kernel, the first two nodes are disabled, and
+        # after a launch the first is enabled again. Nearly every following launch then skips a kernel that is enabled,
+        # also according to cuGraphNodeGetEnabled. None of these helps: waiting in between, uploading the graph, setting
+        # all nodes or their parameters again, or instantiating again and disabling before the first launch. Graphs of
+        # kernels and copies were correct in 194,000 launches. Graphs in which the parameters of nodes, including
+        # fills, were changed instead were correct in 98,000 launches.
         if has_fill(node.graph):
             raise errors.NotSupportedError(
                 f"{call}: the graph has a fill (a memset node), and in such graphs NVIDIA's driver skips kernels that "
@@ -418,9 +423,9 @@ class ExecutableGraph(Handle):
             return bool(api.cuGraphNodeGetEnabled(executable, place))
 
     def _place(self, call: str, node: GraphNode, kinds: tuple[str, ...] = ()) -> int:
-        """Return the handle of a node of the graph that this one was instantiated from, of one of these kinds if any.
+        """Return a node's handle, after checking that the node belongs to the graph that was instantiated.
 
-        Raises TypeError and ValueError.
+        If `kinds` is not empty, the node must be of one of these kinds. Raises TypeError and ValueError.
         """
         arguments.instance(call, "node", node, GraphNode)
         if node.graph is not self._graph():

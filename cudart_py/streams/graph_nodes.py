@@ -79,36 +79,37 @@ class NodeWork:
 
     __slots__ = ()
 
-    _kind: ClassVar[str]  # of the nodes that can do it, as `GraphNode.kind` says
+    _kind: ClassVar[str]  # the `GraphNode.kind` of the nodes that can do this work
 
     def _check_node(self, call: str, device: Device) -> None:
-        """Raise ValueError where the work cannot run in a graph of a device."""
+        """Raise ValueError if the work cannot run in a graph of this device."""
         raise NotImplementedError
 
     def _change_node(self, executable: int, node: int, device: Device) -> None:
-        """Let a node of an executable graph of a device do this work."""
+        """Make a node of an executable graph of this device do this work."""
         raise NotImplementedError
 
     def _retained_by(self, node: int) -> RetainedObjects:
-        """Return what the work uses, as the work of a node."""
+        """Return the objects that the work uses, for the node to keep alive."""
         raise NotImplementedError
 
 
 def kind_of(native: Any) -> str:
-    """Return what a node does in one word, "kernel" or "memcpy" (cuGraphNodeGetType)."""
+    """Return a node's kind in one word, such as "kernel" or "memcpy" (cuGraphNodeGetType)."""
     name: str = api.cuGraphNodeGetType(native).name
     return name.removeprefix(_KIND).lower()
 
 
 def has_fill(graph: Graph) -> bool:
     """Return whether a graph has a fill, including those inside child graphs and bodies of conditional nodes."""
-    # Drivers do not name the bodies of a conditional node; child graphs have no conditional nodes.
+    # Drivers do not report the bodies of a conditional node, so the conditions record them. Child graphs have no
+    # conditional nodes.
     bodies = [body for condition in graph._conditions for body in condition._bodies]
     return any(_fills(handle) for handle in (graph.handle, *bodies))
 
 
 def _fills(graph: Any) -> bool:
-    """Return whether a graph has a fill, itself or in a child graph, by the graph's handle."""
+    """Return whether the graph with this handle has a fill, directly or in a child graph."""
     count = int(api.cuGraphGetNodes(graph, 0)[-1])
     kinds = {int(node): kind_of(node) for node in (api.cuGraphGetNodes(graph, count)[0] if count else ())}
     children = [node for node, kind in kinds.items() if kind == "graph"]
@@ -116,7 +117,7 @@ def _fills(graph: Any) -> bool:
 
 
 def nodes_of(graph: Graph) -> tuple[GraphNode, ...]:
-    """Return a graph's nodes in the order in which they were made (cuGraphGetNodes)."""
+    """Return a graph's nodes in the order of creation (cuGraphGetNodes)."""
     count = graph.node_count
     return tuple(GraphNode(graph, node) for node in (api.cuGraphGetNodes(graph.handle, count)[0] if count else ()))
 
@@ -124,7 +125,7 @@ def nodes_of(graph: Graph) -> tuple[GraphNode, ...]:
 def add_child_graph(stream: StreamBase, graph: Graph) -> int:
     """Append a copy of a graph to the graph that a stream records into, and return the node (cuGraphAddChildGraphNode).
 
-    Capturing the launch of an executable graph would not do: drivers refuse it.
+    Capturing the launch of an executable graph is not possible: drivers refuse it.
     """
     info = api.cuStreamGetCaptureInfo(stream.native)
     if info[0] != enums.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Waiting:
-    """A function that waits in a stream (once), or in a graph (for each of its launches)."""
+    """A function that is queued in a stream, to run once, or part of a graph, to run at each launch."""
 
     __slots__ = ("__weakref__", "device", "function", "key")
 
@@ -37,7 +37,7 @@ class _Waiting:
 
 
 class _Captured:
-    """The object that a graph holds: as long as it lives, its function can be called."""
+    """The object that a graph keeps alive: as long as it exists, its function can be called."""
 
     __slots__ = ("_waiting",)
 
@@ -49,25 +49,26 @@ class _Captured:
 
 
 _keys = itertools.count(1)
-# The driver is given a number, not an object's address: a number that is no longer known is harmless.
+# The driver is given a number, not an object's address: a number that is no longer registered is harmless.
 _once: dict[int, _Waiting] = {}
 at_reset(_once.clear)
 _repeated: dict[int, _Waiting] = {}
-# Functions that have run. Another thread releases them: that may close arrays, and here no CUDA call is allowed.
+# Functions that have run. A later call outside host functions drops them, because that may close arrays, and a host
+# function must not make CUDA calls.
 _finished: list[_Waiting] = []
 
 
 def _run(key: int) -> None:
-    """Call the function of a number."""
+    """Call the function that is registered under a number."""
     waiting = _repeated.get(key) or _once.get(key)
     if waiting is None:
         return
     with _in_host_function():
         try:
-            # As a call from C, so that what it raises goes to sys.unraisablehook, under the function's name.
+            # Called through C, so that its exceptions go to sys.unraisablehook, with the function's name.
             _CALL(waiting.function)()
         finally:
-            # Only now, so that the exit of the program waits for a function that runs.
+            # Removed only now, so that the exit of the program waits for a function that is running.
             if key in _once:
                 _finished.append(waiting)
                 del _once[key]
@@ -89,7 +90,7 @@ _address: int = ctypes.cast(_callback, ctypes.c_void_p).value or 0
 
 
 def launch_host_function(stream: Stream, function: Callable[[], object]) -> None:
-    """Put a call of a function into a stream (cuLaunchHostFunc), as `Stream.launch_host_function` says."""
+    """Queue a call of a function in a stream (cuLaunchHostFunc); see `Stream.launch_host_function`."""
     arguments.function("Stream.launch_host_function", "function", function)
     _finished.clear()
     device = stream.device
@@ -117,8 +118,8 @@ def launch_host_function(stream: Stream, function: Callable[[], object]) -> None
 def _add_node(stream: Stream, key: int) -> None:
     """Append a host node to the graph that the stream records into.
 
-    Capturing cuLaunchHostFunc would not do: the bindings give the driver a block of their own and free it at the
-    first call, which a graph's second launch would use again.
+    Capturing cuLaunchHostFunc is not possible: the bindings pass the driver a memory block of their own and free it at
+    the first call, but the second launch of a graph would use it again.
     """
     info = api.cuStreamGetCaptureInfo(stream.native)
     if info[0] != enums.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE:
@@ -134,7 +135,7 @@ def _add_node(stream: Stream, key: int) -> None:
 
 @atexit.register
 def _wait_at_exit() -> None:
-    # A thread of the driver's that enters Python when it is going down would hang.
+    # A driver thread that enters Python while the interpreter shuts down would hang.
     for device in {waiting.device for waiting in (*_once.values(), *_repeated.values())}:
         with contextlib.suppress(errors.CudaError), activated(device):  # a lost context has nothing to wait for
             api.cuCtxSynchronize()

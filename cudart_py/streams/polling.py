@@ -1,4 +1,4 @@
-"""Polling inside asyncio: the event loop asks now and then whether work is done, and goes on meanwhile."""
+"""Polling inside asyncio: the event loop checks repeatedly whether work is done, and keeps running in between."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from ..context.capture import captures, relaxed
 
-# Seconds between two questions: the first ones follow at once, for work that is nearly done.
+# Seconds between two checks. The first ones follow almost at once, for work that is nearly done.
 _LONGEST_PAUSE = 1e-3
 _SHORTEST_PAUSE = 1e-5
 
 
 async def until(done: Callable[[], bool]) -> None:
-    """Wait until `done()` returns True, while the event loop goes on."""
-    import asyncio  # a coroutine runs in asyncio, which other programs need not import
+    """Wait until `done()` returns True, while the event loop keeps running."""
+    import asyncio  # imported late, because programs without coroutines do not need it
 
     pause = 0.0
     while not ask(done):
@@ -30,5 +30,5 @@ def ask(done: Callable[[], bool]) -> bool:
 
 
 def longer(pause: float) -> float:
-    """Return the seconds of the pause that follows one of so many seconds."""
+    """Return the length in seconds of the pause after one of `pause` seconds."""
     return min(max(2 * pause, _SHORTEST_PAUSE), _LONGEST_PAUSE)

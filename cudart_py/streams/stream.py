@@ -25,7 +25,7 @@ from .graph import Capturing, Graph, add_graph
 from .host_functions import launch_host_function
 from .stream_base import StreamBase, finished
 
-# Each part of a switch has a graph and a stream.
+# The maximum number of parts of a switch, each of which has a graph and a stream.
 _MOST_CASES = 4096
 
 
@@ -46,7 +46,7 @@ class Stream(StreamBase):
 
     _closed_how = ", by close() or at the end of its `with` block, which makes no stream current"
 
-    _owner: Any  # the object that a borrowed stream was made of
+    _owner: Any  # the object that a borrowed stream wraps
 
     def __init__(self, *, priority: int = 0, non_blocking: bool = False) -> None:
         self._value = None
@@ -73,7 +73,7 @@ class Stream(StreamBase):
         if device is not None:
             arguments.instance("Stream.borrow", "device", device, Device, "a Device or None")
         result = cls.__new__(cls)
-        # In the runtime 0 is the legacy default stream, which elsewhere must not be called so.
+        # For the CUDA runtime, 0 is the legacy default stream. Everywhere else in this package, its handle is LEGACY.
         result._value = foreign_handle(stream) or LEGACY
         result._owned = False
         result._queue = None
@@ -299,7 +299,7 @@ class Stream(StreamBase):
         try:
             super().close()
         finally:
-            # Destroying it may report what went wrong in it, and it is gone all the same.
+            # Destroying the stream may report an error of its work, but the stream is destroyed all the same.
             self._queue = None
 
     def _release(self, value: Any) -> None:
@@ -359,6 +359,6 @@ def stream_of(call: str, stream: Stream | None) -> Stream:
     """
     if stream is None:
         return legacy_default
-    if isinstance(stream, Stream) and stream._value is not None:  # the commonest argument, in the fewest calls
+    if isinstance(stream, Stream) and stream._value is not None:  # fast path for the most common argument
         return stream
     return arguments.opened(call, "stream", stream, Stream, "a cudart_py Stream or None")

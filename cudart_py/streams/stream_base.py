@@ -1,6 +1,6 @@
 """The base class of all streams: a handle and its device.
 
-Events, graphs and host functions need nothing else of a stream. `Stream` adds the methods that create them.
+Events, graphs and host functions need only this part of a stream. `Stream` adds the methods that create them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class StreamBase(ComparedHandle):
     __slots__ = ("_device", "_queue", "_used")
 
     _device: Device | None
-    # The CUstream, or None where none was made yet, the stream is closed, or a default one of a certain device.
+    # The CUstream. None before it is created, for a closed stream, and for a borrowed default stream of a given device.
     _queue: Any
-    # Whether anybody has asked for the handle, and may have given the stream work.
+    # Whether the handle has been read, so that the stream may have been given work.
     _used: bool
 
     @property
     def handle(self) -> int:
         """The driver's handle as an int, for raw `cuda.bindings` calls; raises ValueError when closed."""
-        # Only who asks for no work takes `_open_handle`.
+        # Callers that queue no work use `_open_handle` instead.
         self._used = True
         return self._open_handle()
 
@@ -40,7 +40,8 @@ class StreamBase(ComparedHandle):
         """The CUstream object, which the bindings accept faster than an int; raises ValueError when closed."""
         if self._queue is None:
             queue = enums.CUstream(self.handle)
-            # A borrowed default stream is its device's only while that is current, which hot paths don't ask for.
+            # A borrowed default stream is its device's default stream only while that device is current, and the fast
+            # paths, which use `_queue`, do not check that.
             if self._device is not None and self._value in (LEGACY, PER_THREAD):
                 return queue
             self._queue = queue
@@ -52,13 +53,13 @@ class StreamBase(ComparedHandle):
         return self._device if self._device is not None else current_device()
 
     def _lose(self) -> None:
-        # The default streams are there after a reset as before it.
+        # The default streams remain valid after a reset.
         if self._value not in (LEGACY, PER_THREAD):
             self._queue = None
             super()._lose()
 
     def _ask(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
-        """Call a function of the driver with this stream, its device current, and return the status."""
+        """Call a driver function with this stream while its device is current, and return the status."""
         native = self.native
         here = this_thread.device
         if here is not None and (here is self._device or self._device is None):

@@ -1,4 +1,4 @@
-"""Copies to and from CUDA arrays, which have no addresses: the other side is memory, or another CUDA array."""
+"""Copies to and from CUDA arrays, which have no addresses: the other end is linear memory or another CUDA array."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..streams.stream import Stream
 class ArrayEnd(NamedTuple):
     """A CUDA array, or a box inside it, as one end of a copy.
 
-    `extents` are the depth, height and width as the driver counts them, 0 for dimensions that there are not; `shape`
-    and `dtype` are those of an array with the same elements; `array` is the object that a graph keeps alive with a
-    captured copy; `start` is the plane or layer, the row and the column where the box begins.
+    `extents` are the driver's depth, height and width, 0 for dimensions that do not exist. `shape` and `dtype` describe
+    a NumPy or device array with the same elements. `array` is the object that a graph keeps alive with a captured copy.
+    `start` is the plane or layer, the row and the column where the box begins.
     """
 
     handle: int
@@ -32,7 +32,7 @@ class ArrayEnd(NamedTuple):
     start: tuple[int, int, int] = (0, 0, 0)
 
     def part(self, start: tuple[int, ...], sizes: tuple[int, ...]) -> ArrayEnd:
-        """Return the box of some sizes, with all channels, that begins at a place inside."""
+        """Return the box of these sizes that begins at `start` inside this one, with all channels."""
         place, size = iter(start), iter(sizes)
         z, y, x = (next(place) if extent else 0 for extent in self.extents)
         depth, height, width = (next(size) if extent else 0 for extent in self.extents)
@@ -41,19 +41,19 @@ class ArrayEnd(NamedTuple):
 
     @property
     def channels(self) -> tuple[int, ...]:
-        """The axis of `shape` that counts the channels, empty where an element has one."""
+        """The channel axis of `shape`, as a tuple; empty if elements have one channel."""
         return self.shape[len([extent for extent in self.extents if extent]) :]
 
     @property
     def box(self) -> tuple[int, int, int]:
-        """The planes or layers, the rows of each, and the bytes of a row."""
+        """The number of planes or layers, the rows per plane, and the bytes per row."""
         depth, height, width = (max(extent, 1) for extent in self.extents)
         channels = math.prod(self.shape) // (depth * height * width)
         return depth, height, width * channels * self.dtype.itemsize
 
 
 class _Rows(NamedTuple):
-    """Memory as one end of a copy: the bytes from row to row and from plane to plane, as the array's box has them."""
+    """Linear memory as one end of a copy, with the bytes from one row and plane of the array's box to the next."""
 
     region: StridedRegion
     pitch: int
@@ -63,11 +63,11 @@ class _Rows(NamedTuple):
 def copy_array(
     call: str, dst: ArrayEnd | StridedRegion, src: ArrayEnd | StridedRegion, names: tuple[str, str], stream: Stream
 ) -> None:
-    """Queue the copy that makes `dst` equal to `src`, of which one or both are CUDA arrays.
+    """Queue the copy that makes `dst` equal to `src`; at least one of them is a CUDA array.
 
-    `names` are those of `dst` and `src` in errors. A graph that the stream records into keeps both alive; CaptureError
-    for pageable host memory there. Raises TypeError for different dtypes, ValueError for different shapes and for
-    memory whose rows are not contiguous.
+    `names` are the names of `dst` and `src` in errors. If the stream records into a graph, the graph keeps both alive,
+    and pageable host memory raises CaptureError. Raises TypeError for different dtypes, and ValueError for different
+    shapes and for memory whose rows are not contiguous.
     """
     end = dst if isinstance(dst, ArrayEnd) else src
     assert isinstance(end, ArrayEnd)
@@ -89,7 +89,7 @@ def copy_array(
 
 
 def _prepared(call: str, name: str, one: ArrayEnd | StridedRegion, end: ArrayEnd) -> ArrayEnd | _Rows:
-    """Return one end of a copy, after checking that it has the elements of a CUDA array."""
+    """Return one end of a copy, after checking that its dtype, shape and strides suit the CUDA array `end`."""
     if one.dtype != end.dtype:
         raise arguments.wrong_dtype(
             call, name, f"{end.dtype} like the CudaArray", one.dtype, "copies do not convert elements"
@@ -116,7 +116,7 @@ def _prepared(call: str, name: str, one: ArrayEnd | StridedRegion, end: ArrayEnd
     if height > 1:
         pitch = strides[above - 1]
     elif depth > 1 and not height:
-        # Between device memory and layers of one row the driver goes by the pitch alone, from layer to layer.
+        # Between device memory and layers of one row, the driver uses only the pitch as the distance between layers.
         pitch = max(strides[0], row)
     else:
         pitch = row
@@ -124,7 +124,7 @@ def _prepared(call: str, name: str, one: ArrayEnd | StridedRegion, end: ArrayEnd
 
 
 def _fit_planes(rows: _Rows, height: int) -> bool:
-    """Return whether planes begin a whole number of rows apart, which is how cuMemcpy3D counts."""
+    """Return whether planes begin a whole number of rows apart, as cuMemcpy3D requires."""
     return rows.plane % rows.pitch == 0 and rows.plane // rows.pitch >= height
 
 

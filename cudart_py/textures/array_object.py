@@ -9,9 +9,9 @@ from .cuda_array import CudaArray
 
 
 class ArrayObject(WaitingHandle):
-    """An object by which kernels use an array: a texture or a surface. It keeps the array alive.
+    """An object through which kernels access an array: a texture or a surface. It keeps the array alive.
 
-    A subclass sets `_array`, and says in `_destroy` how to give the object back.
+    A subclass sets `_array` and implements `_destroy`.
     """
 
     __slots__ = ("_array",)

@@ -73,14 +73,14 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
             self._value = int(api.cuArray3DCreate(description))
 
     def _extents(self) -> tuple[int, int, int]:
-        """Return the depth, height and width as the driver counts them: 0 for dimensions that there are not."""
+        """Return the driver's depth, height and width, 0 for dimensions that do not exist."""
         if self._layered and len(self._shape) == 2:
             return self._shape[0], 0, self._shape[1]
         depth, height, width = (0, 0, 0, *self._shape)[-3:]
         return depth, height, width
 
     def _check_shape(self) -> None:
-        """Raise ValueError for a shape of other dimensions, or outside the device's limits."""
+        """Raise ValueError for a shape with another number of dimensions, or outside the device's limits."""
         least, wanted = (2, "two or three") if self._layered else (1, "one to three")
         if not least <= len(self._shape) <= 3:
             raise arguments.wrong_value("CudaArray", "shape", f"one of {wanted} dimensions", self._shape)
@@ -100,7 +100,7 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
                     f"CudaArray: argument 'shape' is {self._shape}: the {name} must be from 1 to {most}, not {size}"
                 )
 
-    # -- what it is ----------------------------------------------------------------------------
+    # -- attributes ----------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -160,7 +160,7 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
         if not isinstance(source, DeviceArray | CudaArray):
             host = raw_bytes(call, "source", source, self._end.shape, self._dtype)
             source = arguments.host_array(call, "source", host)
-            if source.shape == self._end.shape:  # another may have no room in memory
+            if source.shape == self._end.shape:  # others are refused below; a copy might not fit in memory
                 source = np.ascontiguousarray(source)
             pinned = is_pinned(source)
         with activated(self._device if stream is None else stream.device):
@@ -188,7 +188,7 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
 
     @property
     def _end(self) -> ArrayEnd:
-        """The array as one end of a copy; ValueError when closed."""
+        """The array as the source or destination of a copy; ValueError when closed."""
         channels = (self._channels,) if self._channels > 1 else ()
         return ArrayEnd(self.handle, self._extents(), (*self._shape, *channels), self._dtype, self)
 
@@ -200,14 +200,14 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
         resource.res.array.hArray = enums.CUarray(self.handle)
         return resource
 
-    # -- life ----------------------------------------------------------------------------------
+    # -- lifetime ------------------------------------------------------------------------------
 
     def _destroy(self, value: Any) -> None:
         api.cuArrayDestroy(value)
 
 
 def end_of(call: str, name: str, array: Any, *, writes: bool = False) -> ArrayEnd | StridedRegion:
-    """Describe a call's argument, a CudaArray, a DeviceArray or a NumPy array, as an end of a copy."""
+    """Return a call's argument, a CudaArray, DeviceArray or NumPy array, as one end of a copy, after checking it."""
     if isinstance(array, CudaArray):
         return arguments.opened(call, name, array, CudaArray)._end
     return region_of(call, name, array, writes=writes)

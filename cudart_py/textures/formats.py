@@ -1,4 +1,4 @@
-"""Formats: the elements that textures and CUDA arrays can have."""
+"""Formats: the dtypes and channels that elements of textures and CUDA arrays can have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_format(call: str, name: str, dtype: np.dtype[Any]) -> None:
 
 
 def check_channels(call: str, name: str, channels: int, reason: str = "") -> int:
-    """Return the numbers of an element; ValueError, with a reason after the rule, unless there are 1, 2 or 4."""
+    """Return the number of channels; ValueError, with `reason` after the rule, unless it is 1, 2 or 4."""
     if channels not in (1, 2, 4):
         rule = "be 1, 2 or 4" if name == "channels" else "have 1, 2 or 4 channels"
         raise arguments.unusable(call, name, f"{rule}{reason}", channels)
@@ -36,5 +36,5 @@ def check_channels(call: str, name: str, channels: int, reason: str = "") -> int
 
 
 def format_of(dtype: np.dtype[Any]) -> Any:
-    """Return the driver's format for the numbers of an element."""
+    """Return the driver's format for channels of a dtype."""
     return getattr(enums.CUarray_format, f"CU_AD_FORMAT_{_FORMATS[dtype.name]}")

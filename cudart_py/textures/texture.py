@@ -140,7 +140,7 @@ class Texture(ArrayObject):
             self._value = int(api.cuTexObjectCreate(resource, _description(self._options, array.dtype), None))
 
     def _resource_of(self, array: DeviceArray, dimensions: int | None) -> Any:
-        """Describe the memory of a texture that is not a CUDA array, after checking that it can have it."""
+        """Return the CUDA_RESOURCE_DESC of a texture over a device array, after checking array and options."""
         if dimensions is None:
             dimensions = 1 if array.ndim == 1 else 2
         dimensions = arguments.integer("Texture", "dimensions", dimensions, 1, 2)
@@ -166,7 +166,7 @@ class Texture(ArrayObject):
 
 
 def _by_number(options: TextureOptions) -> TextureOptions:
-    """Return the options of a texture of one dimension, after checking that nothing else was asked for."""
+    """Return the options of a texture with dimensions=1, after checking that only `read` differs from the defaults."""
     fixed = {"address": "clamp", "filter": "point", "normalized": False, "border": (0.0, 0.0, 0.0, 0.0)}
     for name, value in fixed.items():
         if getattr(options, name) != value:
@@ -176,7 +176,7 @@ def _by_number(options: TextureOptions) -> TextureOptions:
 
 
 def _linear_resource(array: DeviceArray) -> Any:
-    """Describe the memory of a texture of one dimension, after checking that it can have it."""
+    """Return the CUDA_RESOURCE_DESC of a texture with dimensions=1, after checking that the array is suitable."""
     call, name = "Texture", "array"
     if array.ndim not in (1, 2):
         rule = "have shape (width,) or (width, channels) with dimensions=1"
@@ -208,7 +208,7 @@ def _check_start(array: DeviceArray, whole: str) -> None:
 
 
 def _pitched_resource(array: DeviceArray) -> Any:
-    """Describe the array's memory, after checking that a texture can have it."""
+    """Return the CUDA_RESOURCE_DESC of a texture with dimensions=2, after checking that the array is suitable."""
     call, name = "Texture", "array"
     if array.ndim not in (2, 3):
         rule = "have shape (height, width) or (height, width, channels)"
@@ -230,7 +230,7 @@ def _pitched_resource(array: DeviceArray) -> Any:
     ):
         raise arguments.unusable(call, name, "have rows of adjacent elements", f"strides of {array.strides} bytes")
     alignment = array.device.properties.texture_pitch_alignment
-    # One row has no pitch; what the driver is told must suit it all the same.
+    # An array of one row has no pitch, but the driver still requires a valid one.
     row = width * channels * array.itemsize
     pitch = array.strides[0] if height > 1 else -(-row // alignment) * alignment
     if pitch % alignment or pitch > limit("PITCH"):
@@ -256,7 +256,7 @@ def _description(options: TextureOptions, dtype: np.dtype[Any]) -> Any:
     description.borderColor = [float(number) for number in options.border]
     flags = enums.CU_TRSF_NORMALIZED_COORDINATES if options.normalized else 0
     if options.read == "element" and dtype.kind != "f":
-        # Without it the driver makes floats of all integers.
+        # Without this flag, the driver converts integers to floats.
         flags |= enums.CU_TRSF_READ_AS_INTEGER
     description.flags = flags
     return description
