@@ -1,4 +1,4 @@
-"""Entry points: the functions of the driver, made from functions that return plain values.
+"""Entry points: the functions of the driver, created from functions that return plain values.
 
 The body of a driver function returns its values or raises `StatusError`. `entry` turns either into the result tuple of
 `cuda.bindings.driver`: the status, followed by the values, which are all None if the status is not success.
@@ -77,7 +77,7 @@ def entry(
             return succeed(result)
 
         def call_within(arguments: Any, named: Any) -> Any:
-            """Handle a call in the middle of another one."""
+            """Handle a call in the middle of another call."""
             if in_callbacks or (of_thread_only and not (runner.in_callback and progress.here)):
                 return function(*arguments, **named)
             if not frees or runner.in_callback:
@@ -105,7 +105,7 @@ def _refused_in_captures(function: Callable[Arguments, Value]) -> Callable[Argum
 
 
 def alone(function: Callable[..., Value], arguments: tuple[Any, ...], named: dict[str, Any]) -> Value:
-    """Call a function while no other thread is in the driver, then do what has to wait until the call ends.
+    """Call a function while no other thread is in the driver, then do everything that had to wait until the call ended.
 
     This must not be called in the middle of another call of the same thread.
     """
@@ -146,8 +146,8 @@ def _catch_up(printed: list[str]) -> None:
 
 
 def _print(text: str) -> None:
-    """Write to standard output, with escapes for what it can't encode; printing never makes a call fail."""
-    # Looked up at each call, because a program may replace it by another stream, or by None.
+    """Write to standard output, with escapes for characters that it can't encode; printing never makes a call fail."""
+    # Looked up at each call, because a program may replace it with another stream, or with None.
     stream = sys.stdout
     if stream is None:
         return

@@ -1,4 +1,4 @@
-"""Statuses: their names and texts."""
+"""Statuses: their names and descriptions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cuGetErrorName(error: Any) -> bytes:
 
 @entry(values=1, in_callbacks=True, before_init=True)
 def cuGetErrorString(error: Any) -> bytes:
-    """Return a text for the status, derived from its name, as cuGetErrorString."""
+    """Return a description of the status, derived from its name, as cuGetErrorString."""
     name: str = _known(error).name
     if name == "CUDA_SUCCESS":
         return b"no error"

@@ -1,4 +1,4 @@
-"""Unwaited work: a report, at the end of a program, of what it queued and never waited for."""
+"""Unwaited work: a report, at the end of a program, of work that it queued but never waited for."""
 
 from __future__ import annotations
 

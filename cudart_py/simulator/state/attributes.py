@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cuda.bindings.driver import CUdevice_attribute
 
-# The values of an H200, by the attribute's name without its prefix; all others are 0. Attributes of features that this
-# driver lacks (interprocess handles, virtual memory, stream memory operations, sparse arrays) are 0 as well.
+# The values of an H200, keyed by the attribute's name without its prefix. All other attributes are 0, as are those of
+# features that this driver lacks (interprocess handles, virtual memory, stream memory operations, sparse arrays).
 _ANSWERS = {
     "MAX_THREADS_PER_BLOCK": 1024,
     "MAX_BLOCK_DIM_X": 1024,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def default_limits() -> dict[int, int]:
-    """Return the limits of a new context, by the number of the limit."""
+    """Return the limits of a new context, keyed by the number of the CUlimit."""
     return {
         CUlimit.CU_LIMIT_STACK_SIZE.value: 1024,
         CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value: 7 << 20,
@@ -58,14 +58,14 @@ class Context:
         self.begin()
 
     def begin(self) -> None:
-        """Set the context up with nothing but the default stream, when it is created and after its end."""
+        """Set up the context with nothing but the default stream, when it is created and again when it has ended."""
         self.limits = default_limits()
         # Limits that may no longer be set, because code that depends on them has been loaded.
         self.fixed_limits: set[int] = set()
-        # The report of the fault that has ended the context, "" before.
+        # The report of the fault that has ended the context, "" if none has.
         self.ended_by = ""
         self.failure: CUresult | None = None
-        # A text that says which work was interrupted, until a call that waits for the work has reported it.
+        # A sentence that says which work was interrupted, until a call that waits for work has reported it; else "".
         self.untold = ""
         self.pending = 0
         self.busy: dict[Stream, None] = {}
@@ -73,9 +73,9 @@ class Context:
         self.destroyed: dict[Stream, None] = {}
         self.legacy = Stream(self, is_legacy=True)
         self.per_thread: dict[int, Stream] = {}
-        self.textures: dict[int, Texture] = {}  # by handle, and so are surfaces
+        self.textures: dict[int, Texture] = {}  # keyed by handle, like surfaces
         self.surfaces: dict[int, Surface] = {}
-        # By handle. The graphs that own the conditions keep them alive.
+        # Keyed by handle. The graphs that own the conditions keep them alive.
         self.conditions: WeakValueDictionary[int, Condition] = WeakValueDictionary()
         self.peers: set[Device] = set()
         self.memory = ContextMemory(self)
@@ -97,7 +97,7 @@ class Context:
         return owner in self.peers if allocation.pool is None else self.device in allocation.pool.access
 
     def after_work(self) -> None:
-        """Run the frees in destroyed streams, and let the pools release memory, as at every synchronization."""
+        """Run the frees in destroyed streams, and make the pools release memory, as at every synchronization."""
         if self.destroyed:
             settle(self)
         for pool in list(self.device.pools.values()):
@@ -135,7 +135,7 @@ of_thread = _ContextStacks()
 
 
 def in_a_call() -> bool:
-    """Return whether the thread is in the middle of a call that refuses other calls, but not in a host function."""
+    """Return whether the thread is in the middle of a driver call, but not in a host function that the call runs."""
     return progress.here and not runner.in_callback
 
 
@@ -164,7 +164,7 @@ def in_finalizer(function: Callable[[], None]) -> None:
 
 
 def take_report() -> str | None:
-    """Return the report of a refusal or of the last fault, once.
+    """Return the report of a refusal or of the last fault, and clear it.
 
     In a finalizer, whose errors are lost, return None and keep the report for a later call.
     """
@@ -175,7 +175,7 @@ def take_report() -> str | None:
 
 
 def lost_by() -> str | None:
-    """Return the report of the fault that ended the current context, or else another one; None if there is none."""
+    """Return the report of the fault that ended the current context, or else another context; None if none ended."""
     contexts = (*of_thread.stack[-1:], *_contexts.values())
     return next((context.ended_by for context in contexts if context.ended_by), None)
 
@@ -184,7 +184,7 @@ _contexts: dict[int, Context] = {}
 
 
 def current() -> Context:
-    """Return the calling thread's context, or raise the status of a call without a usable context."""
+    """Return the calling thread's context, or raise the status that the driver returns without a usable context."""
     stack = of_thread.stack
     if not stack:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
@@ -200,7 +200,7 @@ def all_active() -> list[Context]:
 
 
 def find_context(ctx: Any) -> Context:
-    """Return the context of a handle, or raise CUDA_ERROR_INVALID_CONTEXT."""
+    """Return the context that a handle refers to, or raise CUDA_ERROR_INVALID_CONTEXT."""
     context = _contexts.get(number(ctx))
     if context is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)

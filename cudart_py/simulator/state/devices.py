@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Device:
-    """One device: the number of bytes of its memory that are in use, its primary context and its pools."""
+    """One device: the size of its memory and how many bytes are in use, its primary context and its pools."""
 
     def __init__(self, ordinal: int, total: int) -> None:
         self.ordinal = ordinal
         self.total = total
         self.used = 0
         self.primary: Context | None = None
-        self.pools: dict[int, Pool] = {}  # by handle
+        self.pools: dict[int, Pool] = {}  # keyed by handle
         self.default_pool: Pool | None = None
         self.current_pool: Pool | None = None
         self.bus = ordinal + 1
@@ -71,7 +71,7 @@ state = _State()
 
 
 def find_device(dev: Any) -> Device:
-    """Return the device of a CUdevice or ordinal, or raise CUDA_ERROR_INVALID_DEVICE."""
+    """Return the device that a CUdevice or an ordinal identifies, or raise CUDA_ERROR_INVALID_DEVICE."""
     ordinal = number(dev)
     if not 0 <= ordinal < len(state.devices):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_DEVICE)

@@ -12,7 +12,7 @@ _RENAMED = {
 
 
 def refuse_old_names() -> None:
-    """Raise ValueError if a renamed variable is set by its old name only.
+    """Raise ValueError if a renamed variable is set under its old name only.
 
     A program that has to run with older versions too may set both names.
     """

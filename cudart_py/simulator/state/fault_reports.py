@@ -1,4 +1,4 @@
-"""Fault reports: what the simulator can say about the last fault beyond its status."""
+"""Fault reports: what the simulator knows about the last fault, beyond its status."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def _plain(match: re.Match[str]) -> str:
 
 
 def take_report() -> str | None:
-    """Return the report of the last fault, once: kernel, source line, thread, address."""
+    """Return the report of the last fault (kernel, source line, thread, address), and clear it."""
     return _reports.pop() if _reports else None

@@ -1,4 +1,4 @@
-"""Handles: numbers that stand for the driver's objects, unique for the life of the process."""
+"""Handles: numbers that identify the driver's objects, unique for the life of the process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def next_handle() -> int:
 
 
 class Handles(Generic[Value]):
-    """The live objects of one kind by handle."""
+    """The live objects of one kind, keyed by handle."""
 
     def __init__(self, missing: CUresult = CUresult.CUDA_ERROR_INVALID_HANDLE) -> None:
         self._values: dict[int, Value] = {}
@@ -43,7 +43,7 @@ class Handles(Generic[Value]):
         return handle
 
     def find(self, handle: Any) -> Value:
-        """Return the object of a handle, or raise the status for an unknown handle."""
+        """Return the object that a handle refers to, or raise the status for an unknown handle."""
         try:
             return self._values[int(handle)]
         except (KeyError, TypeError, ValueError):

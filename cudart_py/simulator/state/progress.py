@@ -1,13 +1,13 @@
 """Progress: the thread in the middle of a call of the driver, and what waits until that call returns.
 
 Python may run signal handlers and finalizers between any two instructions: between two changes to the driver's tables,
-or while a kernel is half executed. The driver of a GPU is written in C, so that Python runs nothing during its calls.
+or while a kernel is half executed. A GPU's driver is written in C, so Python runs neither during its calls.
 Therefore, signal handlers wait here while a call changes tables, and finalizers wait until the call returns.
 """
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # typeshed has it under the name of `signal` only
+import _signal  # type: ignore[import-not-found]  # typeshed knows it only as `signal`
 import contextlib
 import signal
 import sys
@@ -36,7 +36,7 @@ class _Progress:
     """The call in progress, and the lock that makes it the only one.
 
     `thread` is the thread that is in the middle of a call, 0 for none, and `workers` are others that run work of that
-    call. `printed` is what kernels have printed, and `postponed` has finalizers and frees; both wait until the call
+    call. `printed` contains the output of kernels, and `postponed` finalizers and frees; both wait until the call
     returns.
     """
 
@@ -48,7 +48,7 @@ class _Progress:
         self.workers: set[int] = set()
         self.printed: list[str] = []
         self.postponed: deque[Callable[[], None]] = deque()
-        # The frees in `postponed`, by what they free.
+        # The frees in `postponed`, keyed by what they free.
         self._frees: dict[Hashable, Callable[[], None]] = {}
         # The threads that are calling what was postponed.
         self._emptying: set[int] = set()
@@ -58,8 +58,9 @@ class _Progress:
         # The reason why the last call in the middle of another one was refused, until it is asked for.
         self.refusal: str | None = None
         self._main = threading.main_thread().ident
-        # The usual signals and those that the program was found to handle; those among them whose handlers wait at the
-        # moment; and the handlers. A signal may arrive between any two lines that change these.
+        # `_watched`: the usual signals and those that the program was found to handle. `_held`: those of them whose
+        # handlers currently wait. `_handlers`: the handlers. A signal may arrive between any two lines that change
+        # these.
         self._watched: tuple[int, ...] = _USUAL
         self._held: set[int] = set()
         self._handlers: dict[int, Any] = {}
@@ -118,7 +119,7 @@ class _Progress:
             self.workers.discard(thread)
 
     def postpone_free(self, thing: Hashable, free: Callable[[], None]) -> bool:
-        """Free a thing at the end of the call; return False if that has already been requested."""
+        """Free an object at the end of the call; return False if that has already been requested."""
         # One atomic step, because other threads postpone frees too.
         if self._frees.setdefault(thing, free) is not free:
             return False
@@ -131,8 +132,8 @@ class _Progress:
     def catch_up(self) -> None:
         """Call the finalizers and frees that were postponed, and then handle the signals that have arrived.
 
-        The calls of the driver that those finalizers make leave both to this call. If they ran what is left, each call
-        would be nested in the one before, until Python's stack was used up. Besides, an exception that a signal handler
+        Driver calls that those finalizers make leave both to this call. If they ran the rest themselves, each call
+        would be nested in the previous one, until Python's stack was used up. Also, an exception that a signal handler
         raises in a finalizer is lost.
         """
         thread = get_ident()
@@ -183,7 +184,7 @@ class _Progress:
         self.deliver()
 
     def deliver(self) -> None:
-        """Handle the signals that have arrived meanwhile."""
+        """Handle the signals that have arrived in the meantime."""
         try:
             while self._arrived and get_ident() == self._main:
                 which, frame = self._arrived.popleft()
@@ -214,7 +215,7 @@ class _Progress:
         return callable(handler) and handler is not signal.default_int_handler
 
     def _record(self, which: int, frame: FrameType | None) -> None:
-        """Handle a signal in place of the program's handler: record it while that one waits, else call that one."""
+        """Handle a signal in place of the program's handler: record it while that handler waits, or else call it."""
         if which in self._held:
             self._arrived.append((which, frame))
         else:

@@ -1,4 +1,4 @@
-"""Streams by their handles, and the submission of work to them.
+"""The lookup of streams by handle, and the submission of work to them.
 
 Handle 0 and CU_STREAM_LEGACY are the context's legacy default stream, and CU_STREAM_PER_THREAD is the calling thread's
 default stream.
@@ -27,7 +27,7 @@ streams: Handles[Stream] = Handles()
 
 
 def find_stream(handle: Any) -> Stream:
-    """Return the stream of a handle, or raise the status that the driver returns for an invalid one."""
+    """Return the stream that a handle refers to, or raise the status that the driver returns for an invalid handle."""
     value = 0 if handle is None else int(handle)
     if value > CU_STREAM_PER_THREAD:
         stream = streams.find(value)

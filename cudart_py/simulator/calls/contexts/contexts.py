@@ -27,9 +27,9 @@ from . import leaks
 
 
 def end(context: Context, in_use: Collection[int] = ()) -> None:
-    """Drop everything that a context has, without running its work.
+    """Drop everything that a context owns, without running its work.
 
-    The host may continue to use its memory at the addresses that are `in_use`, until `memory.drop_bytes`.
+    The host may continue to use host memory at the addresses in `in_use`, until `memory.drop_bytes`.
     """
     context.sticky = CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED
     abandon(context)

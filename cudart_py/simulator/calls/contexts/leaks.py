@@ -1,4 +1,4 @@
-"""Leaks: the allocations that are left at the end of the program, listed if an environment variable says so."""
+"""Leaks: the allocations that are left at the end of the program, listed if an environment variable requests it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAKS_VARIABLE = "CUDART_PY_SIMULATOR_LEAKS"
 
 
 def watch() -> None:
-    """List, at the end of the program, what it hasn't freed, if CUDART_PY_SIMULATOR_LEAKS is set to anything but 0."""
+    """List unfreed allocations at the end of the program, if CUDART_PY_SIMULATOR_LEAKS is set to anything but 0."""
     if os.environ.get(LEAKS_VARIABLE, "") not in ("", "0"):
         # Every context calls this; registered twice, the function would list everything twice.
         atexit.unregister(_list)
@@ -25,4 +25,4 @@ def _list() -> None:
     for start in memory.known.starts:
         allocation = memory.known.by_start[start]
         if allocation.kind not in (memory.HEAP, memory.REGISTERED) and start not in variables:
-            print(f"cudart_py: leaked: {allocation.record}", file=sys.stderr)  # noqa: T201  # as asked for
+            print(f"cudart_py: leaked: {allocation.record}", file=sys.stderr)  # noqa: T201  # as requested

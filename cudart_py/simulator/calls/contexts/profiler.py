@@ -1,4 +1,4 @@
-"""The switch for profilers, which has no effect because no profiler watches the simulator."""
+"""The calls that switch a profiler on and off, which have no effect because no profiler watches the simulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resets of all devices within the process that uses them, which no driver of a GPU offers."""
+"""Resets of all devices within the process that uses them, which no GPU's driver offers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .contexts import end
 
 @entry()
 def reset(in_use: Collection[int]) -> None:
-    """Drop everything that the contexts of all devices have, and make contexts usable again that a fault has ended.
+    """Drop everything that the contexts of all devices own; contexts that a fault has ended become usable again.
 
-    A context keeps its handle and its references, so that it stays current in the threads where it is. The host may
-    continue to use its own memory at the addresses that are `in_use`, until `drop_bytes`. During a stream capture, the
-    call returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
+    A context keeps its handle and its references, so it remains current in the threads where it was current. The host
+    may continue to use host memory at the addresses in `in_use`, until `drop_bytes`. During a stream capture, the call
+    returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
     """
     if captures.active:
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)

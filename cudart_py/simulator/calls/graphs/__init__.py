@@ -1,1 +1,1 @@
-"""Calls that make, instantiate and launch graphs, or capture streams into them."""
+"""Calls that create, instantiate and launch graphs, or capture streams into them."""

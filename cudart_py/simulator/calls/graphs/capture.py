@@ -106,7 +106,7 @@ def cuStreamIsCapturing(hStream: Any) -> Any:
 
 @entry(values=6)
 def cuStreamGetCaptureInfo(hStream: Any) -> tuple[Any, ...]:
-    """Return a capture's status, number, graph and the next node's dependencies, as cuStreamGetCaptureInfo."""
+    """Return a capture's status, id, graph and the next node's dependencies, as cuStreamGetCaptureInfo."""
     stream = find_stream(hStream)
     status = _status(stream)
     capture = stream.capture

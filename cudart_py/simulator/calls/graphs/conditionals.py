@@ -1,4 +1,4 @@
-"""Conditional nodes: conditions, and nodes that have a graph for each body."""
+"""Conditional nodes: conditions, and nodes with one graph per body."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def cuGraphAddNode(hGraph: Any, dependencies: Any, dependencyData: Any, numDepen
 
 
 def _find_condition(graph: Graph, handle: int) -> Condition:
-    """Return the condition of a handle, which was created for the graph or for one that contains it."""
+    """Return the condition that a handle refers to; it must belong to the graph or to a graph that contains it."""
     outer: Graph | None = graph
     while outer is not None:
         for condition in outer.conditions:

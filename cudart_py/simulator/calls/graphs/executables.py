@@ -52,14 +52,14 @@ _DEVICE_LAUNCH = _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH.value
 
 
 class Executable:
-    """The operations of a graph, and for each of them the positions of those before it."""
+    """An executable graph: its operations, and the positions of the direct predecessors of each operation."""
 
     def __init__(self, graph: Graph, flags: int) -> None:
         self.flags = flags
         self.graph = graph
         self.last: Work | None = None
         self.kinds = kinds_of(graph)
-        # It has the positions of the original graph's nodes, by which calls identify an operation to change.
+        # Maps the original graph's nodes to positions, because calls identify an operation to change by its node.
         self.flat = FlatGraph(graph)
         self.order = NodeOrder(self.flat.before)
         self.operations = self.flat.operations

@@ -11,7 +11,7 @@ from .bodies import RunConditional
 
 
 def kinds_of(graph: Graph) -> tuple[Any, ...]:
-    """Return what each node holds: a class of operations or, for a node with graphs inside, a tuple of such kinds."""
+    """Return the kind of each node: a class of operations or, for a node with graphs inside, a tuple of such kinds."""
     return tuple(_kind(node.operation) for node in graph.nodes)
 
 
@@ -22,10 +22,10 @@ def _kind(operation: Operation) -> Any:
 
 
 class FlatGraph:
-    """The operations of a graph; `before` has, for each of them, the positions of its direct predecessors.
+    """The operations of a graph; `before` contains, for each of them, the positions of its direct predecessors.
 
-    `places` has the position of each node's operation by the node's handle, including nodes inside child graphs.
-    `children` has the positions of all operations of a child graph by the handle of its node.
+    `places` maps the handle of a node, including nodes inside child graphs, to the position of its operation.
+    `children` maps the handle of a child graph's node to the positions of all operations of the child graph.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -36,7 +36,7 @@ class FlatGraph:
         self._add(graph, frozenset())
 
     def _to_run(self, operation: Operation) -> Operation:
-        """Return the operation that is run; for a conditional node, it has the bodies as they are now."""
+        """Return the operation to run; for a conditional node, it contains the bodies as they are now."""
         if not isinstance(operation, Conditional):
             return operation
         bodies = [FlatGraph(body) for body in operation.bodies]

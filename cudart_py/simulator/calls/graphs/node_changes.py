@@ -31,7 +31,7 @@ _SWITCHED = (KernelLaunch, Copy, BoxCopy, Fill)
 
 
 def _find(hGraphExec: Any, hNode: Any) -> tuple[Executable, int, Operation]:
-    """Return an executable graph, the position of a node's operation in it, and the present operation there."""
+    """Return an executable graph, the position of a node's operation in it, and the current operation there."""
     executable = executables.find(hGraphExec)
     place = executable.flat.places.get(find_node(hNode).handle)
     if place is None:
@@ -50,7 +50,7 @@ def _mapping(address: int, size: int) -> tuple[Any, ...] | None:
 
 
 def _require_same_mapping(address: int, size: int, before: int) -> None:
-    """Raise CUDA_ERROR_INVALID_VALUE for memory of another kind or device than that at the address `before`."""
+    """Raise CUDA_ERROR_INVALID_VALUE for memory of another kind or device than the memory at the address `before`."""
     was = memory.known.find(before)  # None if that memory is pageable or has been freed
     if was is not None and _mapping(address, size) != (was.kind, was.device):
         raise _refuse()

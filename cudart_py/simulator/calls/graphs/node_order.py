@@ -40,7 +40,7 @@ class NodeOrder:
 
 
 class RunningNode:
-    """A node that runs; `parent` is the work that launched the graph, or the conditional node whose body has the node.
+    """A running node; `parent` is the work that launched the graph, or the conditional node whose body contains it.
 
     `run` distinguishes this run of the graph from others, such as other iterations of a loop.
     """

@@ -41,7 +41,7 @@ class HostCall(Operation):
         return "a host function"
 
     def run(self, context: Context) -> None:
-        """Call the function; calls of the driver are refused meanwhile."""
+        """Call the function; in the meantime, driver calls are refused."""
         runner.in_callback = True
         try:
             with _handlers_raising() as raised:

@@ -227,7 +227,7 @@ def cuLaunchKernelEx(config: Any, f: Any, kernelParams: Any, extra: Any) -> None
 
 
 def _stream_for(function: LoadedFunction, handle: Any) -> Stream:
-    """Return the stream of a handle, or raise CUDA_ERROR_INVALID_HANDLE if the kernel belongs to another context."""
+    """Return the stream for a launch, or raise CUDA_ERROR_INVALID_HANDLE if the kernel belongs to another context."""
     stream = find_stream(handle)
     if function.context is not stream.context:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)

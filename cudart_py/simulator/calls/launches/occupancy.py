@@ -17,8 +17,8 @@ from ..modules.functions import LoadedFunction, find_function
 
 _WARP = 32
 _MULTIPROCESSOR = MULTIPROCESSORS[9, 0]
-# A cluster stays within a group of multiprocessors. An H200's 132 are in groups of 16 and 18, which differ from device
-# to device; these are usual.
+# A cluster stays within a group of multiprocessors. The 132 multiprocessors of an H200 are in groups of 16 and 18. The
+# groups differ from device to device; these are typical.
 _GROUPS = (18, 18, 16, 16, 16, 16, 16, 16)
 _LARGEST_CLUSTER = 16
 _LARGEST_PORTABLE_CLUSTER = 8

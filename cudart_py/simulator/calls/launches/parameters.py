@@ -72,9 +72,9 @@ def _from_extra(address: int, expected: int) -> bytes:
 
 
 def _values_to_pointers(parameters: tuple[Any, ...]) -> tuple[ctypes.Array[ctypes.c_size_t], list[Any]]:
-    """Make the array of pointers for a tuple of values and a tuple of their ctypes, as the bindings do.
+    """Create the array of pointers for a tuple of values and a tuple of their ctypes, as the bindings do.
 
-    Also return the objects that keep the memory behind the pointers alive.
+    Also return the objects that keep the memory that the pointers refer to alive.
     """
     if len(parameters) != 2 or len(parameters[0]) != len(parameters[1]):
         raise TypeError("kernelParams is not a tuple of values and a tuple of as many types")

@@ -32,7 +32,7 @@ _open: list[_OpenProfile] = []
 
 
 def profile_observers() -> list[Observer]:
-    """Return new observers of a launch that begins now, and add them to all open profiles; none if none is open."""
+    """Return new observers for a launch that begins now, and add them to all open profiles; [] if none is open."""
     if not _open:
         return []
     counters = LaunchCounters()
@@ -49,14 +49,14 @@ def _complete() -> None:
 
 @entry()
 def begin_profile(warp: int | None = None) -> None:
-    """Run what is queued, then begin to count; in each launch, record the warp with this number, None for no warp."""
+    """Run the queued work, then begin to count; in each launch, record the warp with this number, or none if None."""
     _complete()
     _open.append(_OpenProfile(warp))
 
 
 @entry(values=1)
 def end_profile() -> list[CountedLaunch]:
-    """Run what is queued; return all launches that have finished since the innermost begin, in the order they ran."""
+    """Run the queued work; return all launches finished since the innermost begin, in the order in which they ran."""
     try:
         _complete()
     finally:

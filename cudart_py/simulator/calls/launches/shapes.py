@@ -47,7 +47,7 @@ def checked_launch(
 
 
 def _checked_shape(function: LoadedFunction, extents: Sequence[int], shared: int, cluster: Extents | None) -> Extents:
-    """Return the cluster of a launch; raise the status that the driver returns for an invalid shape."""
+    """Return the cluster extents of a launch; raise the status that the driver returns for an invalid shape."""
     gx, gy, gz, bx, by, bz = extents
     if not (
         0 < gx <= _GRID_LIMITS[0]

@@ -44,7 +44,7 @@ class Box:
     layered_rows: bool = False
 
     def extent(self, shape: tuple[int, int, int]) -> int:
-        """Return the number of bytes from the first to the last; `shape` is depth, height, and width in bytes."""
+        """Return the number of bytes from the first byte to the last; `shape` is depth, height, and width in bytes."""
         depth, height, width = shape
         return (depth - 1) * self.slice_pitch + (height - 1) * self.pitch + width
 
@@ -162,7 +162,7 @@ def _end(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool)
 
 
 def checked_box_copy(parameters: Any, *, three: bool) -> BoxCopy | None:
-    """Return the copy of a CUDA_MEMCPY2D or CUDA_MEMCPY3D, None for an empty one, or raise the status for a refusal."""
+    """Return the copy that a CUDA_MEMCPY2D or CUDA_MEMCPY3D describes, None if empty; raise the status if invalid."""
     if parameters is None:
         raise _refuse()
     shape = (parameters.Depth if three else 1), parameters.Height, parameters.WidthInBytes

@@ -1,4 +1,4 @@
-"""One-dimensional copies, and the rules for which copies the host waits.
+"""One-dimensional copies, and the rules that determine for which copies the host waits.
 
 A copy for which the host waits runs at once, after the work of its stream. Other copies wait in the queue: a pageable
 source is read when the copy is enqueued, and a pinned one when it runs. Every address is checked against the

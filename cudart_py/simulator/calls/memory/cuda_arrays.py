@@ -105,7 +105,7 @@ def _fits(sizes: tuple[int, ...], names: tuple[str, ...]) -> bool:
 
 
 def _extents_fit(width: int, height: int, depth: int, flags: int) -> bool:
-    """Return whether an array may have these extents, each of which is limited by the kind of array."""
+    """Return whether an array may have these extents, whose limits depend on the kind of array."""
     unit = "SURFACE" if flags & CUDA_ARRAY3D_SURFACE_LDST else "TEXTURE"
     if flags & CUDA_ARRAY3D_LAYERED:
         if not height:

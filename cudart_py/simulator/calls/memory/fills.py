@@ -41,7 +41,7 @@ class Fill(Operation):
 
     @property
     def extent(self) -> int:
-        """Return the number of bytes from the first to the last that is set."""
+        """Return the number of bytes from the first byte to the last byte that is set."""
         return (self.height - 1) * self.pitch + self.width * self.width_bytes
 
     @property

@@ -83,7 +83,7 @@ class FreeInGraph(Operation):
         self.allocation = allocation
 
     def run(self, context: Context) -> None:
-        """End the life of the bytes for the work that comes after."""
+        """Make the bytes no longer live for later work."""
         memory.end_life(self.allocation)
 
 

@@ -31,7 +31,7 @@ class BeginOperation(AccountingOperation):
         self.allocation = allocation
 
     def run(self, context: Context) -> None:
-        """Make the allocation live for the work that comes after."""
+        """Make the allocation live for later work."""
         memory.begin_life(self.allocation)
 
 
@@ -45,7 +45,7 @@ class FreeOperation(AccountingOperation):
         self.stream = stream
 
     def run(self, context: Context) -> None:
-        """End the allocation's life for the work that comes after."""
+        """Make the allocation no longer live for later work."""
         memory.end_life(self.allocation, self.stream)
 
 

@@ -39,7 +39,8 @@ class LoadedFunction:
         self.offsets = [parameter.offset for parameter in kernel.params]
         # The layout of an array of pointers to the parameters.
         self.pointers = struct.Struct(f"{len(self.layout)}N")
-        # The clusters of launches whose shapes have been checked, until an attribute changes.
+        # The cluster extents of launches whose shapes have been checked, keyed by shape. Cleared when an attribute
+        # changes.
         self.shapes: dict[tuple[Any, ...], tuple[int, int, int]] = {}
         self.settings: dict[int, int] = {}
 
@@ -79,7 +80,7 @@ functions: Handles[LoadedFunction] = Handles()
 
 
 def find_function(handle: Any) -> LoadedFunction:
-    """Return the kernel of a handle, or raise CUDA_ERROR_INVALID_HANDLE or the status that ended its context."""
+    """Return the kernel that a handle refers to, or raise CUDA_ERROR_INVALID_HANDLE or its context's sticky status."""
     function = functions.find(handle)
     if function.context.sticky is not None:
         raise StatusError(function.context.sticky)
@@ -101,7 +102,7 @@ def cuFuncGetModule(hfunc: Any) -> Any:
 
 @entry(values=1)
 def cuFuncIsLoaded(function: Any) -> Any:
-    """Return that a kernel is loaded, as all kernels are, as cuFuncIsLoaded."""
+    """Report a kernel as loaded, because all kernels always are, as cuFuncIsLoaded."""
     find_function(function)
     return CUfunctionLoadingState.CU_FUNCTION_LOADING_STATE_LOADED
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LARGEST_TEXT = 1 << 30
 # The first page is never mapped, so that null pointers with an offset are detected.
 _LEAST_ADDRESS = 4096
-# PTX has no register counts. The compiler of the image may add them, for each kernel, in such a comment.
+# PTX has no register counts. The compiler of the image may add them, in one such comment per kernel.
 _COUNTS = re.compile(r"^// cudart-py: registers (\S+)=(\d+) spills=(\d+) stack=(\d+)\s*$", re.MULTILINE)
 # Functions of the device's runtime, which PTX declares if a kernel calls them, and the limits that can't be changed any
 # more after a launch of such code.
@@ -119,7 +119,7 @@ def _text(image: Any) -> str:
 
 
 def _source(text: str) -> ptx.SourceText | None:
-    """Return what the compiler of an image has added about its source, or None."""
+    """Return the information about the source that the compiler has added to an image, or None."""
     match = _SOURCE.search(text)
     if match is None:
         return None

@@ -63,7 +63,7 @@ class RecordEvent(Operation):
         self.event = event
 
     def run(self, context: Context) -> None:
-        """Make the event's mark now."""
+        """Set the event's mark now."""
         mark = Work(context, None, (), 0)
         context.pending += 1
         mark.run()
@@ -74,7 +74,7 @@ events: Handles[Event] = Handles()
 
 
 def find_event(handle: Any) -> Event:
-    """Return the event of a handle, or raise the status that the driver returns for an invalid one."""
+    """Return the event that a handle refers to, or raise the status that the driver returns for an invalid handle."""
     event = events.find(handle)
     if event.context.sticky is not None:
         raise StatusError(event.context.sticky)

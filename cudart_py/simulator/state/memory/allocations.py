@@ -114,7 +114,7 @@ class Allocation:
         self.begin: Work | None = None
         self.identity = next(_identities)
         self.reserved = rounded(size)
-        # The name of the module's variable that has these bytes, "" for none.
+        # The name of the module's variable that occupies these bytes, "" if none does.
         self.variable = ""
         # The line of the program that requested the allocation, for reports.
         self.site = call_site() if kind != HEAP else "a kernel's malloc"
@@ -127,7 +127,7 @@ class Allocation:
 
     @property
     def shadow(self) -> ShadowMemory:
-        """Return the record of its writes and reads; memory that the host can write counts as written."""
+        """Return the shadow memory, created on first use; memory that the host can write counts as written."""
         if self._shadow is None:
             self._shadow = ShadowMemory(self.address, self.size, self.on_host)
         return self._shadow
@@ -151,7 +151,7 @@ class Index:
         self.by_start: dict[int, Allocation] = {}
 
     def add(self, allocation: Allocation) -> None:
-        """Add an allocation, in place of one with the same address."""
+        """Add an allocation, replacing any allocation at the same address."""
         start = allocation.address
         if start in self.by_start:
             self.by_start[start] = allocation

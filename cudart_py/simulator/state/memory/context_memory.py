@@ -51,7 +51,7 @@ class ContextMemory:
         return self._extents
 
     def describe(self, address: int) -> str:
-        """Return a text that says where an address lies among the allocations."""
+        """Describe where an address is relative to the allocations."""
         return table.describe(address, self._context)
 
     def allocate(self, size: int) -> int:
@@ -79,13 +79,13 @@ class ContextMemory:
         return table.live.by_start[start].shadow
 
     def set_condition(self, handle: int, value: int) -> None:
-        """Set the condition of a graph by its handle; raise KeyError if there is none."""
+        """Set the condition of a graph that a handle refers to; raise KeyError if there is none."""
         self._context.conditions[handle].value = value
 
     def texture(self, handle: int) -> Texture:
-        """Return the texture object of a handle; raise KeyError if there is none."""
+        """Return the texture object that a handle refers to; raise KeyError if there is none."""
         return self._context.textures[handle]
 
     def surface(self, handle: int) -> Surface:
-        """Return the surface object of a handle; raise KeyError if there is none."""
+        """Return the surface object that a handle refers to; raise KeyError if there is none."""
         return self._context.surfaces[handle]

@@ -56,7 +56,7 @@ class Pool:
         self.threshold = 0
         self.reuse = {_FOLLOW: 1, _OPPORTUNISTIC: 1, _INTERNAL: 1}
         self.blocks: list[FreeBlock] = []
-        self.capacities: dict[int, int] = {}  # address -> capacity of what is in use
+        self.capacities: dict[int, int] = {}  # address -> capacity of each block in use
         self.reserved = self.reserved_high = 0
         self.used = self.used_high = 0
         self.access: set[Device] = set()

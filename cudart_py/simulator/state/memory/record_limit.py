@@ -1,4 +1,4 @@
-"""The limit on the total memory that the records of the checks take."""
+"""The limit on the total memory that the checks' records take."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MEBIBYTE = 1 << 20
 # The default limit in MiB, and the fraction of the machine's memory (one fourth) that it does not exceed.
 _MOST = 8192
 _PART = 4
-# Arrays of fewer bytes aren't counted, because counting takes as long as making them.
+# Arrays of fewer bytes aren't counted, because counting an array takes as long as creating it.
 _SMALL = 1 << 16
 
 
 class RecordLimit:
-    """The limit on the bytes of records; `taken` is the number of bytes that the present ones take."""
+    """The limit on the total size of records; `taken` is the number of bytes that existing records take."""
 
     def __init__(self) -> None:
         self.taken = 0
@@ -31,7 +31,7 @@ class RecordLimit:
         self._most = 0
 
     def most(self) -> int:
-        """Return the limit in bytes: from the environment, else 8 GiB or, if less, a quarter of the machine's memory.
+        """Return the limit in bytes from the environment, or else 8 GiB, but at most a quarter of the machine's memory.
 
         The environment is read only once, by cuInit, because an error in the middle of work would interrupt the work.
         An invalid `CUDART_PY_SANITIZER_MIB` raises ValueError.
@@ -75,7 +75,7 @@ class RecordLimit:
         self.taken -= size
 
     def say(self, reason: str, consequence: str) -> None:
-        """Say on standard error, once per process, that the checks see less from now on."""
+        """Report on standard error, once per process, that the checks detect less from now on."""
         stream = sys.stderr
         if self.said or stream is None:
             return

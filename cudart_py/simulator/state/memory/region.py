@@ -51,7 +51,7 @@ class Region:
         self._library.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         self.start, self.end = self._reserve()
         self._cursor = self.start
-        self._opened: dict[int, int] = {}  # start -> end of what is open
+        self._opened: dict[int, int] = {}  # start -> end of each open range
         self._opened_starts: list[int] = []
         self._slab_start = 0
         self._slab_cursor = 0
@@ -73,7 +73,7 @@ class Region:
         raise MemoryError(f"the simulator can't reserve {_SIZES[-1]:,} bytes of addresses{why}")
 
     def contains(self, address: int) -> bool:
-        """Return whether an address lies in the reservation."""
+        """Return whether an address is in the reservation."""
         return self.start <= address < self.end
 
     def open(self, size: int) -> int:
@@ -83,7 +83,7 @@ class Region:
         return self._open_pages(size)
 
     def close(self, address: int, size: int) -> None:
-        """Close what `open` returned, and drop its bytes."""
+        """Close a range that `open` returned, and drop its bytes."""
         if size <= _LARGEST_IN_SLAB:
             slab = self._slab_of(address)
             self._slab_counts[slab] -= 1

@@ -1,4 +1,4 @@
-"""Shadow memory: for each piece of memory, the access that wrote it last and the one that read it last.
+"""Shadow memory: records of the last write and the last read of each piece of memory.
 
 A piece is a 4-byte word, or one or two bytes in memory where kernels make accesses of that size. A record holds, from
 its lowest bit up: the thread (28 bits), whether the access was strong (atomic or volatile), whether it had block scope,
@@ -45,7 +45,7 @@ clock = LogicalClock()
 
 
 class History:
-    """The records of the last write and read of each piece of `size` bytes of memory, made when first needed.
+    """The records of the last write and read of each piece, for `size` bytes of memory, created when first needed.
 
     A record that is replaced is lost, unless it is set aside for the piece of work that left it. If the records would
     take too much memory, there are none: `coarse` then says, for larger pieces of ``1 << coarse_shift`` bytes, whether
@@ -62,7 +62,7 @@ class History:
         self._reads: Array | None = None
         self.coarse: Array | None = None
         self.coarse_shift = _WORD
-        # The records that were set aside, by the work that left them and "write" or "read".
+        # The records that were set aside, keyed by the work that left them and then by "write" or "read".
         self._aside: WeakKeyDictionary[Any, dict[str, Array]] = WeakKeyDictionary()
 
     @property
@@ -72,21 +72,21 @@ class History:
 
     @property
     def writes(self) -> Array:
-        """Return the record of each piece's last write, which `prepare` has made."""
+        """Return the record of each piece's last write, which `prepare` has created."""
         assert self._writes is not None
         return self._writes
 
     @property
     def reads(self) -> Array:
-        """Return the record of each piece's last read, which `prepare` has made."""
+        """Return the record of each piece's last read, which `prepare` has created."""
         assert self._reads is not None
         return self._reads
 
     def prepare(self, size: int, *, reads: bool = True) -> bool:
-        """Make records for accesses of `size` bytes, only of writes unless `reads`; return whether there are any.
+        """Create records for accesses of `size` bytes, only of writes unless `reads`; return whether there are records.
 
-        Pieces larger than the accesses are split, and each part gets the record of the whole. If there is no room for
-        the records, only `coarse` says from then on what has been written.
+        Pieces larger than the accesses are split, and each part gets the record of the whole. If the records would take
+        too much memory, from then on only `coarse` says what has been written.
         """
         if self.coarse is not None:
             return False
@@ -103,7 +103,7 @@ class History:
         return made
 
     def _divide(self, shift: int) -> bool:
-        """Split the pieces; return whether there was room for that."""
+        """Split the pieces; return whether there was enough memory for that."""
         aside = list(self._aside.values())
         records = [array for array in (self._writes, self._reads) if array is not None]
         records += [array for kinds in aside for array in kinds.values()]
@@ -154,7 +154,7 @@ class History:
             self.coarse[start >> self.coarse_shift : ((end - 1) >> self.coarse_shift) + 1] = True
 
     def unwritten(self, start: int, end: int) -> int | None:
-        """Return where the first unwritten piece begins from `start` up to but not including `end`, or None."""
+        """Return the offset of the first unwritten piece from `start` up to but not including `end`, or None."""
         if self.prepare(1 << self.shift, reads=False):
             known, shift = self.writes, self.shift
         else:
@@ -178,7 +178,7 @@ class History:
             kept[index] = records if records.all() else np.where(records, records, kept[index])
 
     def aside(self, work: Any, kind: str, index: Any) -> Array | None:
-        """Return the records that were set aside for a piece of work, 0 for no record; None if none ever was."""
+        """Return the records that were set aside for a piece of work, 0 for no record; None if none ever were."""
         kept = self._aside.get(work, {}).get(kind)
         return None if kept is None else kept[index]
 
@@ -194,8 +194,8 @@ class History:
 class ShadowMemory:
     """The shadow memory of one allocation.
 
-    `initialised` says that every byte has been written, so that reads need not be checked for that. `native` are the
-    records of machine code, by the era of their clock and the size of the pieces.
+    `initialised` says that every byte has been written, so that reads need not be checked for that. `native` contains
+    the records of machine code, keyed by the era of their clock and the size of the pieces.
     """
 
     __slots__ = ("first", "history", "initialised", "looked", "native", "size")
@@ -223,7 +223,7 @@ class ShadowMemory:
         self.history.fill(start, end)
 
     def look_through(self) -> None:
-        """Find out whether everything has been written by now; after four unsuccessful searches, stop searching."""
+        """Check whether everything has been written by now; after four checks that found otherwise, stop checking."""
         if not self.initialised and self.history.written and self.looked < 4:
             self.looked += 1
             self.initialised = self.history.full

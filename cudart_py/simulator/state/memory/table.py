@@ -31,7 +31,7 @@ _SAME_STREAM = "allocate in the stream of the work (stream=s), or let one stream
 
 
 class _Freed(NamedTuple):
-    """The record of a free; for a stream-ordered one, it includes the stream and the number of the work that freed.
+    """The record of a free; for a stream-ordered free, it includes the stream and the freeing work's sequence number.
 
     It does not hold the allocation itself, which would keep alive the objects to which the allocation refers.
     """
@@ -43,7 +43,7 @@ class _Freed(NamedTuple):
 
 
 _recently_freed: collections.deque[_Freed] = collections.deque(maxlen=_REMEMBERED)
-# The sizes of the host memory that `keep_bytes` has kept, by address.
+# The sizes of the host memory that `keep_bytes` has kept, keyed by address.
 _kept: dict[int, int] = {}
 
 
@@ -145,7 +145,7 @@ def end_life(allocation: Allocation, stream: Stream | None = None) -> None:
 
 def _remember(allocation: Allocation, stream: Stream | None = None) -> None:
     """Remember a free for reports, if there is memory for that."""
-    with contextlib.suppress(MemoryError):  # because the free itself has to go on
+    with contextlib.suppress(MemoryError):  # because the free itself must not fail
         freed = _Freed(allocation.record)
         if stream is not None and runner.piece is not None:
             freed = _Freed(allocation.record, str(stream), stream.identity, runner.piece.work.sequence)
@@ -192,7 +192,7 @@ def note_written(address: int, size: int) -> None:
 
 
 def describe(address: int, context: Context | None = None) -> str:
-    """Return a text that says where an address lies among the allocations of the process."""
+    """Describe where an address is relative to the allocations of the process."""
     if address == 0:
         return "the null pointer"
     early = _not_begun(address)
@@ -223,9 +223,9 @@ def describe(address: int, context: Context | None = None) -> str:
 
 
 def _beside(address: int, within: AllocationRecord | None = None) -> str:
-    """Return a text that locates an address relative to the nearest live allocation, "" if none is near.
+    """Describe an address relative to the nearest live allocation; return "" if none is near.
 
-    With `within`, only allocations that share bytes with that one count.
+    With `within`, only allocations that share bytes with that allocation are considered.
     """
     found: list[tuple[int, str]] = []
     for allocation in (live.before(address), live.after(address)):
@@ -253,7 +253,7 @@ def _not_begun(address: int) -> Allocation | None:
 
 
 def _freed_elsewhere(freed: _Freed) -> str:
-    """Return a text about a free in another stream that was queued after the current work, "" for any other free."""
+    """Return a phrase about a free in another stream that was queued after the current work, "" for any other free."""
     running = runner.piece
     if not freed.stream or running is None:
         return ""

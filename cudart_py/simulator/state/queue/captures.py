@@ -40,7 +40,7 @@ of_thread = _CaptureModes()
 class Capture:
     """A capture in progress: its graph and, for each stream, the nodes on which the stream's next node depends.
 
-    It makes a graph, or adds to the caller's graph after the nodes `before`.
+    It creates a graph, or adds nodes to the caller's graph after the nodes `before`.
     """
 
     def __init__(self, origin: Stream, mode: int, graph: Graph | None = None, before: tuple[Node, ...] = ()) -> None:
@@ -78,7 +78,7 @@ class Capture:
         self.streams[stream] = (node,)
 
     def record(self, stream: Stream) -> tuple[Capture, tuple[Node, ...]]:
-        """Return this capture, and the nodes on which a wait for an event depends that is recorded in a stream now."""
+        """Return this capture, and the nodes on which a wait for an event recorded in the stream now would depend."""
         self.require_valid()
         return self, self.streams[stream]
 
@@ -168,7 +168,7 @@ def refuse_all(context: Context) -> None:
 
 
 def refuse_implicit(stream: Stream) -> None:
-    """Raise CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream if it would have to wait for a captured one."""
+    """Raise CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream if it would have to wait for a captured stream."""
     if stream.is_legacy:
         blocked = [capture for capture in active if capture.blocks_legacy(stream.context)]
         _invalidate(blocked, CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)

@@ -32,7 +32,7 @@ class Condition:
         context.conditions[self.handle] = self
 
     def begin(self) -> None:
-        """Set the value at the start of a launch of the graph: the default, or 0, where CUDA leaves it undefined."""
+        """Set the value at the start of a graph launch: the default if `assigned`, or else 0 (undefined in CUDA)."""
         self.value = self.default if self.assigned else 0
 
 

@@ -1,4 +1,4 @@
-"""Graphs: operations and the order among them, made by stream capture or by calls, and kept for many launches.
+"""Graphs: operations and the order among them, created by stream capture or by calls, and kept for many launches.
 
 A node holds the same operation that would otherwise have been submitted to a stream: the parameters of a kernel are
 copied when it is captured, and host memory is read when the node runs.
@@ -18,7 +18,7 @@ from .conditionals import Condition, Conditional
 from .operations import Operation
 
 _DOT = CUgraphDebugDot_flags
-# The flags that ask for the parameters of the nodes of one type.
+# The flag that requests the parameters of nodes, for each type of node.
 _PARAMETERS = {
     CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL: _DOT.CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS,
     CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY: _DOT.CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_NODE_PARAMS,
@@ -136,7 +136,7 @@ class ChildGraph(Operation):
         return (self.graph,)
 
     def describe(self) -> str:
-        """Return the number of its nodes."""
+        """Return the number of nodes in the child graph."""
         return f"of {len(self.graph.nodes)} nodes"
 
 
@@ -146,12 +146,12 @@ nodes: Handles[Node] = Handles(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
 def find_graph(handle: Any) -> Graph:
-    """Return the graph of a handle, or raise CUDA_ERROR_INVALID_VALUE."""
+    """Return the graph that a handle refers to, or raise CUDA_ERROR_INVALID_VALUE."""
     return graphs.find(handle)
 
 
 def find_nodes(graph: Graph, handles: Any, count: Any) -> list[Node]:
-    """Return the nodes of the first `count` handles; raise CUDA_ERROR_INVALID_VALUE if one is not in the graph."""
+    """Return the nodes for the first `count` handles; raise CUDA_ERROR_INVALID_VALUE if one is not in the graph."""
     found = [find_node(handle) for handle in (handles or [])[: number(count)]]
     if any(node not in graph.nodes for node in found):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -159,5 +159,5 @@ def find_nodes(graph: Graph, handles: Any, count: Any) -> list[Node]:
 
 
 def find_node(handle: Any) -> Node:
-    """Return the node of a handle, or raise CUDA_ERROR_INVALID_VALUE."""
+    """Return the node that a handle refers to, or raise CUDA_ERROR_INVALID_VALUE."""
     return nodes.find(handle)

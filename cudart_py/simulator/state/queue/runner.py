@@ -1,4 +1,4 @@
-"""The runner, which runs work of the queue: in another thread, if the calling one may have to handle signals."""
+"""The runner, which runs work of the queue: in another thread, if the calling thread may have to handle signals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Piece(Protocol):
 
 
 class _Runner:
-    """The work that runs now: its piece of the queue, and the operation of that piece."""
+    """The running work: its piece of the queue, and the operation of that piece."""
 
     def __init__(self) -> None:
         self.piece: Piece | None = None
@@ -64,7 +64,7 @@ class _Runner:
             pass
 
     def poll(self) -> None:
-        """Raise the exception that is to interrupt the work that runs, if there is one."""
+        """Raise the exception that must interrupt the running work, if there is one."""
         if self._stops:
             raise self._stops[0]
 
@@ -77,8 +77,8 @@ class _Runner:
     def _run_beside(self, pieces: Iterable[Work]) -> bool:
         """Run pieces in another thread, and wait; return False if no thread can start, as at the end of a program.
 
-        Meanwhile, signal handlers run in this thread. Their calls of the driver wait for the pieces. An exception that
-        a handler raises interrupts the pieces, and is raised here when they have ended.
+        In the meantime, signal handlers run in this thread. Their driver calls wait for the pieces. An exception that a
+        handler raises interrupts the pieces, and is raised here when they have ended.
         """
         failures: list[BaseException] = []
         stops: list[BaseException] = []

@@ -28,7 +28,7 @@ _LONGEST_QUEUE = 1024
 
 
 def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
-    """Add a piece of work to a stream, after the pieces `others` too, and return it."""
+    """Add a piece of work to a stream, ordered after the pieces `others` as well, and return it."""
     context = stream.context
     if context.pending >= _LONGEST_QUEUE:
         # Complete destroyed streams too: they get no later work that would ever make room.
@@ -113,7 +113,7 @@ def refuse_broken(work: Work) -> None:
 
 
 def broken_off(what: str) -> StatusError:
-    """Return CUDA_ERROR_ILLEGAL_STATE, and put a report that says what was interrupted."""
+    """Return CUDA_ERROR_ILLEGAL_STATE, and store a report that says what was interrupted."""
     put_report(f"{what}: what it writes is incomplete, and the work that was queued after it has not run")
     return StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
 
@@ -133,11 +133,11 @@ def step(work: Work | None) -> bool:
 
 
 def settle(context: Context) -> None:
-    """Run the allocations and frees in destroyed streams before which no other work has yet to run.
+    """Run the allocations and frees in destroyed streams that need not wait for other work.
 
-    A program can't wait for such a stream, so its last frees would otherwise keep their memory, and the checks' records
-    of it, until the context is synchronized. Its kernels and copies stay queued: destroying a stream does not wait for
-    them, and a program that forgets to wait should see stale data.
+    A program can't wait for a destroyed stream, so the stream's last frees would otherwise keep their memory, and the
+    checks' records of that memory, until the context is synchronized. Kernels and copies stay queued: destroying a
+    stream does not wait for them, and a program that forgets to wait should see stale data.
     """
     for stream in list(context.destroyed):
         tail = stream.tail
@@ -170,7 +170,7 @@ def complete_context(context: Context, *, freeing: bool = False) -> None:
             complete_work((tail,))
         except StatusError as error:
             failure = failure or error
-    # Signal handlers may have submitted more work meanwhile.
+    # Signal handlers may have submitted more work in the meantime.
     for stream in [stream for stream in list(context.busy) if stream.tail is None or stream.tail.done]:
         context.busy.pop(stream, None)
         context.destroyed.pop(stream, None)

@@ -16,7 +16,7 @@ _identities = itertools.count()
 
 
 class Stream:
-    """A stream of a context; `tail` is its last piece of work, and `capture` the capture in which it takes part."""
+    """A stream of a context; `tail` is its last piece of work, and `capture` the capture that it is part of."""
 
     __slots__ = (
         "attributes",

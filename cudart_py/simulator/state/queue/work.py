@@ -30,7 +30,7 @@ class Work:
 
     __slots__ = (
         "_clock", "after", "broken", "context", "done", "finished", "operation", "sequence", "stream", "time",
-    )  # fmt: skip  # grouped by meaning
+    )  # fmt: skip  # on one line
 
     def __init__(self, context: Context, operation: Operation | None, after: tuple[Work, ...], stream: int) -> None:
         self.context = context
@@ -70,7 +70,7 @@ class Work:
         """
         context = self.context
         context.pending -= 1
-        # Done from here on, even for a finalizer that asks while the work runs.
+        # Done from here on, even for a finalizer that checks while the work runs.
         self.done = True
         self.broken = next((work.broken for work in self.after if work.broken), "")
         self.after = ()
