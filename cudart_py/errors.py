@@ -3,7 +3,7 @@
     CudaError
     ├── NoDeviceError                           no driver, or no device
     ├── InvalidValueError       (ValueError)    an argument that the driver rejects
-    ├── InvalidHandleError      (ValueError)    a handle that is not, or no longer, valid
+    ├── InvalidHandleError      (ValueError)    a handle that is not valid, or no longer valid
     ├── InvalidContextError                     no context, or the wrong one
     ├── OutOfMemoryError        (MemoryError)   device, pinned or managed memory
     ├── NotSupportedError       (NotImplementedError)
@@ -11,7 +11,7 @@
     ├── ImageError                              a cubin, PTX or fatbin that cannot be loaded
     ├── NotReadyError                           work that has not finished yet
     ├── EventNotRecordedError   (ValueError)    an event that was never recorded
-    ├── EventTimingError        (ValueError)    a time of an event made without timing
+    ├── EventTimingError        (ValueError)    a request for the time of an event made without timing
     ├── CaptureError                            not allowed while a stream is being captured
     ├── PeerAccessError                         peer access missing, or enabled twice
     ├── LaunchError                             a launch that the driver rejected
@@ -82,7 +82,7 @@ class InvalidValueError(CudaError, ValueError):
 
 
 class InvalidHandleError(CudaError, ValueError):
-    """A handle that is not, or no longer, valid: CUDA_ERROR_INVALID_HANDLE."""
+    """A handle that is not valid, or no longer valid: CUDA_ERROR_INVALID_HANDLE."""
 
 
 class InvalidContextError(CudaError):
@@ -129,11 +129,11 @@ class NotReadyError(CudaError):
 
 
 class EventNotRecordedError(CudaError, ValueError):
-    """A wait for, or a time of, an event that was never recorded: CUDA_ERROR_INVALID_HANDLE."""
+    """A wait for an event that was never recorded, or a request for its time: CUDA_ERROR_INVALID_HANDLE."""
 
 
 class EventTimingError(CudaError, ValueError):
-    """A time of an event made with timing=False: CUDA_ERROR_INVALID_HANDLE."""
+    """A request for the time of an event made with timing=False: CUDA_ERROR_INVALID_HANDLE."""
 
 
 class CaptureError(CudaError):
@@ -195,5 +195,5 @@ class LinkError(CudaError):
 class SimulatorWarning(UserWarning):
     """A mistake in a kernel that hardware hides: a race, a read of unwritten memory, a barrier that threads miss.
 
-    The launch's results are what they would be without the check. `cuda.sanitizer("error")` makes it an exception.
+    The check does not change the results of the launch. `cuda.sanitizer("error")` turns the warning into an exception.
     """

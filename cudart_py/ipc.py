@@ -1,4 +1,4 @@
-"""Memory and events that processes share, `cuda.ipc`: made in one process, and opened in others by their handles.
+"""Memory and events that processes share, `cuda.ipc`: created in one process, and opened in others with handles.
 
 Memory from pools cannot be shared in this way, so shared arrays have separate allocations.
 """
@@ -89,7 +89,7 @@ _STILL_OPEN = "The {0} must be open in the process that made it, which must be a
 
 @dataclass(frozen=True)
 class ArrayHandle:
-    """A handle by which other processes `open` an array. Made by `ipc.handle`, and sent to them by pickling.
+    """A handle with which other processes `open` an array. `ipc.handle` creates it, and pickling sends it to them.
 
     `shape` is in elements, `strides` in bytes, and `device_uuid` identifies the device of the memory.
     """
@@ -124,7 +124,7 @@ class ArrayHandle:
 
 @dataclass(frozen=True)
 class EventHandle:
-    """A handle by which other processes `open` an event. Made by `ipc.handle`, and sent to them by pickling."""
+    """A handle with which other processes `open` an event. `ipc.handle` creates it, and pickling sends it to them."""
 
     device_uuid: uuid.UUID
     _data: bytes = field(repr=False)

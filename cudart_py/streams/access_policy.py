@@ -42,7 +42,7 @@ class Window(Protocol):
 
 
 class AccessPolicy:
-    """The result of `stream.access_policy(...)`: a policy that the stream has inside the `with` block.
+    """The result of `stream.access_policy(...)`: a policy that applies to the stream inside the `with` block.
 
     Afterwards the stream's previous window is restored. Persisting lines stay in L2 until other data evicts them or
     until `device.reset_persisting_l2()`.

@@ -346,7 +346,7 @@ class _DefaultStream(Stream):
 
 
 legacy_default = _DefaultStream("legacy_default", LEGACY)
-"""The default of all calls (cudaStreamLegacy). It and streams without `non_blocking` wait for each other."""
+"""The default stream of all calls (cudaStreamLegacy). It and streams without `non_blocking` wait for each other."""
 
 per_thread_default = _DefaultStream("per_thread_default", PER_THREAD)
 """The default stream of each host thread (cudaStreamPerThread), a blocking stream like those of `Stream()`."""

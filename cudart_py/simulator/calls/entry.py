@@ -39,7 +39,7 @@ def entry(
     frees: bool = False,
     unsafe: bool = False,
 ) -> Callable[[Callable[Arguments, Any]], Callable[Arguments, tuple[Any, ...]]]:
-    """Return a decorator that makes a driver function from one that returns plain values and raises StatusError.
+    """Return a decorator that turns a function that returns plain values or raises StatusError into a driver function.
 
     `values` is the number of values that follow the status in the result. Host functions in streams may call the driver
     function only if `in_callbacks` is true. Before cuInit, and in a forked child, it returns CUDA_ERROR_NOT_INITIALIZED

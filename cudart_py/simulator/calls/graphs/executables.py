@@ -96,7 +96,7 @@ class RunGraph(Operation):
         return f"the launch of a graph of {len(self.operations)} node{'' if len(self.operations) == 1 else 's'}"
 
     def run(self, context: Context) -> None:
-        """Run the operations in the order of the nodes."""
+        """Run the operations, in an order that respects the dependencies."""
         for condition in conditions_of(self.operations):
             condition.begin()
         run_nodes(self.operations, self.order, context)

@@ -2,8 +2,8 @@
 
 A piece is a 4-byte word, or one or two bytes in memory where kernels make accesses of that size. A record holds, from
 its lowest bit up: the thread (28 bits), whether the access was strong (atomic or volatile), whether it had block scope,
-and the time, which counts accesses across all launches. 0 stands for a piece that nothing has written, and `FILLED` for
-one that the host has written.
+and the time, which counts accesses across all launches. 0 means that nothing has written the piece, and `FILLED` that
+the host has.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class History:
         return slice(start >> self.shift, ((end - 1) >> self.shift) + 1)
 
     def _blank(self) -> Array | None:
-        # Round up to whole words, so that splitting existing pieces gives as many of them as making new records.
+        # Round up to whole words, so that splitting existing pieces yields as many pieces as creating new records.
         return limit.zeros(((self.size + 3) >> _WORD) << (_WORD - self.shift), np.int64)
 
 

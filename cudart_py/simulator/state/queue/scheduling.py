@@ -1,6 +1,6 @@
 """The lazy queue: work that is submitted to streams waits in it, and runs as late as the driver's rules allow.
 
-Completing a piece of work runs everything that it comes after, in the order of enqueuing, and nothing else.
+Completing a piece of work runs everything that it comes after, in the order in which it was enqueued, and nothing else.
 Synchronising a context completes its streams, the most recently used one first. The driver's rules allow this order,
 and it reveals missing dependencies.
 """
@@ -91,7 +91,7 @@ def complete(work: Work | None) -> None:
 
 
 def complete_work(targets: Iterable[Work]) -> None:
-    """Run pieces of work and everything that they come after, in the order of enqueuing."""
+    """Run pieces of work and everything that they come after, in the order in which they were enqueued."""
     contexts = dict.fromkeys(target.context for target in targets)
     runner.run(needed(targets))
     for context in contexts:

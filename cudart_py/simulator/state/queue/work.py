@@ -128,7 +128,7 @@ def _joined_clocks(stream: int, after: tuple[Work, ...]) -> dict[int, int]:
 
 
 def needed(targets: Iterable[Work]) -> list[Work]:
-    """Return the unfinished pieces among `targets`, and all unfinished work before them, in the order of enqueuing."""
+    """Return the unfinished pieces among `targets` and all unfinished work before them, in the order of `sequence`."""
     found: dict[Work, None] = {}
     waiting = list(targets)
     while waiting:
