@@ -1,1 +1,1 @@
-"""From CUDA C++ to images and signatures: NVRTC, headers, includes, linking and the cache, without a driver."""
+"""Compilation of CUDA C++ to images and signatures, without a driver: NVRTC, headers, includes, linking, the cache."""

@@ -1,4 +1,4 @@
-"""The messages of ptxas, the assembler: the resources of each kernel, and errors mapped to lines of the source.
+"""The messages of ptxas, the assembler: the resource usage of each kernel, and errors mapped to source lines.
 
 ptxas reads PTX. Its errors name a line of the PTX, a symbol, or neither.
 """
@@ -30,7 +30,7 @@ _NOT_CODE = ("//", ".extern")
 
 
 def read_attributes(log: str) -> dict[str, KernelAttributes]:
-    """Read the assembler's statistics (`--ptxas-options=-v`); return the attributes of each entry."""
+    """Parse the assembler's statistics (`--ptxas-options=-v`); return the attributes keyed by entry."""
     attributes: dict[str, KernelAttributes] = {}
     entry = function = ""
     frame = (0, 0, 0)
@@ -77,12 +77,12 @@ def at_source_lines(log: str, ptx: str, name: str) -> str:
 
 
 def _spelled(path: str) -> str:
-    """Return a file's path; PTX spells bytes that are not ASCII as octal escapes."""
+    """Return a file's path from its spelling in PTX, where non-ASCII bytes are octal escapes."""
     return os.fsdecode(_OCTAL.sub(lambda octal: bytes([int(octal[1], 8)]), path.encode()))
 
 
 def _location_before(lines: list[str], position: int) -> re.Match[str] | None:
-    """Return the last `.loc` directive up to a line of PTX, if there is one."""
+    """Return the last `.loc` directive at or before a line of PTX, or None."""
     return next(filter(None, map(_LOCATION.match, reversed(lines[: position + 1]))), None)
 
 

@@ -7,10 +7,11 @@ writers never see a half-written entry. A damaged entry counts as a miss. Files 
 after an hour.
 
 All entries together take at most 1 GiB, or the number of bytes in CUDART_PY_CACHE_SIZE. The least recently used entries
-are removed first, and with 0 nothing is kept. Code from the cache runs with the user's rights. So a folder or an entry
-that belongs to another user or that others can write to is not used, nor is a folder below one that others could
-replace. Such a folder, a read-only folder, or an unknown home folder causes a warning, but the compile goes on. An
-invalid value of a variable makes a compile raise, but a launch, which the caller cannot repeat, only warn.
+are removed first. A limit of 0 disables the cache. Code from the cache runs with the user's rights, so a folder or an
+entry is not used if it belongs to another user, if others can write to it, or if others could replace a parent folder.
+Such a folder, a read-only folder, or an unknown home folder causes a warning, and the compile continues without the
+cache. If either variable has an invalid value, a compile raises ValueError, but a launch only warns, because the caller
+cannot repeat it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ FORMAT = 5
 _SUFFIX = ".image"
 _TEMPORARY = ".tmp"
 _DEFAULT_SIZE = 1 << 30
-# In seconds; no writer takes that long for an entry.
+# The age in seconds at which a temporary file counts as abandoned. No writer needs that long for an entry.
 _ABANDONED = 3600
 _MAGIC = b"cudart-py image\n"
 _DIGEST_BYTES = 16
@@ -123,7 +124,7 @@ def make_key(parts: Iterable[str | bytes]) -> str:
 
 
 def witness(path: str) -> Witness | None:
-    """Return a file's path, size in bytes and modification time, which change when the file does; None without it."""
+    """Return a file's path, its size in bytes and its modification time in nanoseconds; None if it does not exist."""
     try:
         status = os.stat(path)
     except OSError:
@@ -146,7 +147,7 @@ def _size_limit() -> int:
 
 
 def _usable_folder() -> str:
-    """Return the folder, which need not exist, or "" if nothing is kept; warn about it unless the size limit is 0."""
+    """Return the folder, which need not exist, or "" if the cache is not usable; warn unless its size limit is 0."""
     try:
         if not _size_limit():
             return ""
@@ -165,7 +166,7 @@ def _usable_folder() -> str:
 def load(key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
     """Return the result of `restore` for an entry's description and images.
 
-    None if the entry is missing, damaged, out of date or belongs to another user.
+    Returns None if the entry is missing, damaged, out of date or belongs to another user.
     """
     global _hits, _misses
     place = _usable_folder()
@@ -196,7 +197,7 @@ def _mark_used(path: str) -> None:
     try:
         os.utime(path)
     except OSError:
-        return  # removed meanwhile, or in a read-only folder
+        return  # removed in the meantime, or in a read-only folder
 
 
 def _decode(content: bytes, key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
@@ -217,7 +218,7 @@ def _decode(content: bytes, key: str, restore: Callable[[Any, list[bytes]], T]) 
             images.append(body[position : position + size])
             position += size
         return restore(header["description"], images) if position == len(body) else None
-    except Exception:  # whatever a forged entry breaks, the entry is compiled again
+    except Exception:  # a forged entry may raise anything; it counts as a miss
         return None
 
 
@@ -291,7 +292,7 @@ def _warn_of(place: str, reason: str) -> None:
 
 
 def _warn(text: str) -> None:
-    """Warn once per process, at the caller's line; every later compile would repeat the same sentence."""
+    """Warn at the caller's line, but only once per process, because every compile would repeat the same warning."""
     global _has_warned
     with _lock:
         if _has_warned:

@@ -1,9 +1,9 @@
 """Compile CUDA C++ to images with all information that a checked launch needs, cached on disk.
 
-A cached result does not load the compiler. Otherwise one NVRTC call for a real architecture generates both the PTX and
-the machine code. It also queries the types that mangled names do not contain, those of extern "C" kernels and of
-variables, if the source's text declares them plainly. A second call, which stops after the compiler's front end,
-queries the rest.
+A cache hit does not load the compiler. Otherwise one NVRTC call for a real architecture generates both the PTX and the
+machine code. The same call also queries the types that mangled names do not contain, those of extern "C" kernels and of
+variables, if their declarations are found in the source's text. A second call, which runs only the compiler's front
+end, queries the other types.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .requests import Request, has_link_time_option, make_request, without_file_
 
 # Environment variables that affect where NVRTC and headers are found.
 _ENVIRONMENT = ("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
-# The type of a const variable, whose name has internal linkage.
+# Matches the type of a const variable; its name has internal linkage.
 _CONSTANT = re.compile(r"\bconst(?: \[.*)?$")
 
 
@@ -91,8 +91,8 @@ def compile_image(
     is_sound = not has_compiled_for_debugger()
     image, files = _compile(request, inclusions)
     if not is_sound or _scan(request) != inclusions:
-        # Either the code is worse than another process would compile it, or a header was edited meanwhile, and it is
-        # not known which version the compiler has read.
+        # Not stored: either this process now generates slower code than another would, or a header was edited during
+        # the compile, and it is not known which version the compiler read.
         return image
     witnesses = [witness for witness in map(disk.witness, files) if witness and not headers.is_from_wheel(witness[0])]
     disk.store(key, describe(image), [image.ptx, image.cubin, image.ltoir], witnesses)
@@ -122,7 +122,7 @@ def _key_parts(request: Request, inclusions: includes.Inclusions) -> Iterable[st
 
 
 def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[CompiledImage, list[str]]:
-    """Compile without the cache; return the image and the files whose changes make it stale."""
+    """Compile without the cache; return the image and the files whose modification makes it stale."""
     library = library_path()
     found = headers.Headers((), (), ())
     if inclusions.external or not inclusions.certain:
@@ -172,10 +172,10 @@ class _Output(NamedTuple):
 def _compile_once(request: Request, options: Sequence[str], folders: Sequence[str]) -> _Output:
     """Compile with queries for the types of declarations in the source's text; `folders` have the toolkit's headers.
 
-    If the queries may have changed anything, the source is compiled again without them. So the images and the log are
-    always those of the source itself.
+    If the queries may have affected the result, the source is compiled again without them. The images and the log are
+    thus always those of the unmodified source.
     """
-    # Link-time code has no layout of parameters, without which types are useless.
+    # Link-time code has no parameter layout, and types are useless without one.
     declared = None if has_link_time_option(request.options) else read_declarations(request.source, folders)
     types: dict[str, str] = {}
     if declared is not None and (declared.kernels or declared.variables or declared.managed):
@@ -217,7 +217,7 @@ def _run_with_queries(request: Request, options: Sequence[str], declared: Declar
 
 
 def _is_as_declared(output: _Output, declared: Declarations) -> bool:
-    """Return whether the declarations are what the text says; otherwise queries may suppress warnings."""
+    """Return whether the compiler sees the declarations as the text does; if not, queries may suppress warnings."""
     symbols = [*exports.read_signatures(output.ptx), *exports.read_variables(output.ptx)]
     names = {demangle(symbol) or symbol for symbol in symbols}
     variables = [type_queries.type_of(name) for name in declared.variables]
@@ -307,7 +307,7 @@ def _text_of(request: Request, inclusions: includes.Inclusions) -> str | None:
         return None
     try:
         headers = [read_file(path).decode(errors="replace") for path, _ in inclusions.files]
-    except (OSError, ValueError):  # a header was removed meanwhile
+    except (OSError, ValueError):  # a header was removed in the meantime
         return None
     return "\n".join([_text(request), *headers, *request.options])
 
@@ -327,7 +327,7 @@ def _ask(request: Request, options: Sequence[str], queries: Sequence[str]) -> di
                 options=[*without_file_options(options), "--fdevice-syntax-only"],
             )
         except errors.CompileError as error:
-            # One bad expression makes the whole run fail. The log quotes the bad ones; the others are queried again.
+            # One bad expression fails the whole run. The log quotes the bad expressions; the others are queried again.
             log = normalised(error.log)
             good = [query for query in queries if normalised(type_queries.expression(query)) not in log]
             queries = good if len(good) < len(queries) else []

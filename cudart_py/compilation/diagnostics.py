@@ -1,4 +1,4 @@
-"""The compiler's log in a readable form: with numbered source lines, and only with messages that concern the user."""
+"""The compiler's log in a readable form: with numbered source lines, and without messages of no use to the user."""
 
 from __future__ import annotations
 

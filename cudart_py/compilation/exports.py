@@ -1,6 +1,6 @@
-"""The kernels and variables of an image and their names, read from the declarations in its PTX.
+"""The kernels and variables of an image and their names, parsed from the declarations in its PTX.
 
-The bodies of functions are not read, because only a driver needs them.
+Function bodies are not parsed, because only a driver needs them.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _VARIABLE = re.compile(
 )
 # The namespaces that NVRTC adds to names with internal linkage.
 _INTERNAL = re.compile(r"(?:\(anonymous namespace\)|_INTERNAL_\w+?|_GLOBAL__N_\w+?)::")
-# Namespaces of CUDA's own headers, whose hundreds of constants no program looks up by name.
+# Namespaces of CUDA's own headers. They have hundreds of constants, which no program looks up by name.
 _LIBRARY = re.compile(r"(?:cuda|cub|thrust|nv|nvcuda|cooperative_groups)::")
 _ARRAY_TYPE = re.compile(r"^(?P<element>.*?) ?(?P<extents>(?:\[\d+\])+)$")
 
 
 def simplified(name: str) -> str:
-    """Return a name without the namespaces for internal linkage, which no caller can spell."""
+    """Return a name without the internal-linkage namespaces, which callers cannot spell."""
     return _INTERNAL.sub("", name)
 
 
 def read_signatures(ptx: str, function_types: Mapping[str, str] | None = None) -> dict[str, Signature]:
-    """Return the signatures of the kernels in a PTX text by entry name.
+    """Return the signatures of the kernels in a PTX text, keyed by entry name.
 
-    `function_types` has function types from the compiler, such as `void (float, float*)`, for entries whose names do
-    not contain them.
+    `function_types` maps entries whose names do not contain their types to function types from the compiler, such as
+    `void (float, float*)`.
     """
     signatures = {}
     for entry, text in _ENTRY.findall(ptx):
@@ -59,9 +59,9 @@ def _layout(match: re.Match[str]) -> tuple[str, int, int]:
 
 
 def read_variables(ptx: str, types: Mapping[str, str] | None = None) -> dict[str, Variable]:
-    """Return the module-scope variables of a PTX text by symbol, without those of CUDA's own headers.
+    """Return the module-scope variables of a PTX text, keyed by symbol, without the variables of CUDA's own headers.
 
-    `types` has types from the compiler, such as `float [16]`, by symbol.
+    `types` maps symbols to types from the compiler, such as `float [16]`.
     """
     variables = {}
     for match in _VARIABLE.finditer(ptx):
@@ -91,7 +91,7 @@ def _dtype_and_shape(type: str, size: int) -> tuple[str | None, tuple[int, ...]]
 def lookup_table(
     declared: Iterable[tuple[str, str]], spelled: Mapping[str, str] | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """Map every name that a caller may use to the symbols that it can mean; more than one means an ambiguous name.
+    """Return a map from every name that a caller may use to its symbols; an ambiguous name has more than one.
 
     `declared` has (symbol, C++ name) pairs. Each is found by its symbol, by its C++ name with and without template
     arguments, and for functions by the name with its argument list, `f(int)`. `spelled` maps the caller's own name

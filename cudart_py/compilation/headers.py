@@ -1,8 +1,8 @@
-"""The search for the headers of CUDA's own libraries: the runtime's, cuRAND's and CCCL's.
+"""The search for the headers of CUDA's own libraries: the runtime, cuRAND and CCCL.
 
-They come from wheels (`pip install cudart-py[headers]`) or from a toolkit. The runtime's headers belong to one release
-of the compiler. A folder of another release is skipped, and the reason is kept for the error message of a compile that
-misses a header.
+They come from wheels (`pip install cudart-py[headers]`) or from a toolkit. The runtime's headers must be from the same
+release as the compiler. A folder from another release is skipped, and the reason is kept for the error message of a
+compile that does not find a header.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _RUNTIME_HEADER = "cuda_runtime_api.h"
 _INTERNAL_HEADER = os.path.join("crt", "mma.h")
 _RANDOM_HEADER = "curand_kernel.h"
 _CORE_HEADER = os.path.join("cuda", "std", "__cccl", "version.h")
-# CCCL 3 is the first version that compiles with CUDA 13. Each release of CCCL 3 works with every CUDA 13.
+# CCCL 3 is the first version that compiles with CUDA 13. Every CCCL 3.x works with every CUDA 13.x.
 _CORE_MAJOR = 3
 
-# This package, NVRTC and the wheels of `cudart-py[headers]`, as the names of their metadata folders begin.
+# Prefixes of the metadata folders of this package, of NVRTC and of the wheels of `cudart-py[headers]`.
 _WHEELS = (
     "cudart_py-",
     "nvidia_cuda_nvrtc-",
@@ -44,7 +44,7 @@ _LIBRARY_HEADER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """The folders to search, the files that declare their versions, and the reasons why others were skipped."""
+    """The folders to search, the header files that contain their versions, and why other folders were rejected."""
 
     folders: tuple[str, ...]
     version_files: tuple[str, ...]
@@ -53,9 +53,9 @@ class Headers:
 
 @functools.cache
 def find(version: tuple[int, int], library: str | None) -> Headers:
-    """Find the headers that match NVRTC of this (major, minor) version; `library` is the path of its library.
+    """Find the headers that match an NVRTC (major, minor) version; `library` is the path of the NVRTC library.
 
-    The first call is slow, because it uses cuda.pathfinder. So call this only if a source includes such headers.
+    The first call is slow, because it uses cuda.pathfinder. Call this only if a source includes CUDA's headers.
     """
     folders: list[str] = []
     version_files: list[str] = []
@@ -69,7 +69,7 @@ def find(version: tuple[int, int], library: str | None) -> Headers:
             version_files.append(os.path.join(root, _RUNTIME_HEADER))
             break
     for root in _distinct(_roots("cudart", library)):
-        # mma.h and a few others include headers that have their own wheel, or are in a toolkit.
+        # mma.h and a few others include headers that are in a separate wheel, or in a toolkit.
         if os.path.exists(os.path.join(root, _INTERNAL_HEADER)) and not _runtime_mismatch(root, version):
             folders.append(root)
             break
@@ -87,7 +87,8 @@ def find(version: tuple[int, int], library: str | None) -> Headers:
         if number // 1_000_000 < _CORE_MAJOR:
             rejected.append(f"{root} has CCCL {number // 1_000_000}, but CUDA 13 needs CCCL {_CORE_MAJOR} or later")
             continue
-        # First in the search order: a toolkit has forwarding copies of a few of CCCL's files beside the runtime's.
+        # Inserted first in the search order, because a toolkit's runtime folder also has forwarding copies of some CCCL
+        # headers.
         folders.insert(0, root)
         version_files.append(path)
         break
@@ -95,7 +96,7 @@ def find(version: tuple[int, int], library: str | None) -> Headers:
 
 
 def _roots(name: str, library: str | None) -> Iterator[str]:
-    """Yield the folders to try, most trusted first: that of pathfinder, that of NVRTC's own toolkit, others."""
+    """Yield the folders to try, most trusted first: pathfinder's, the toolkit's that NVRTC belongs to, then others."""
     if found := _pathfinder(name):
         yield found
     if library:
@@ -118,7 +119,7 @@ def _core_roots(library: str | None, accepted: list[str]) -> Iterator[str]:
 
 
 def _pathfinder(name: str) -> str | None:
-    from cuda.pathfinder import find_nvidia_header_directory  # a compile without such headers does not need it
+    from cuda.pathfinder import find_nvidia_header_directory  # imported late: most compiles do not need it
 
     found: str | None = find_nvidia_header_directory(name)
     return found
@@ -134,7 +135,7 @@ def _distinct(roots: Iterator[str]) -> Iterator[str]:
 
 
 def _runtime_mismatch(root: str, version: tuple[int, int]) -> str | None:
-    """Return a sentence on how a folder's CUDA release differs from NVRTC's; None if it does not."""
+    """Return a sentence if a folder's CUDA release differs from NVRTC's release, otherwise None."""
     number = _defined(os.path.join(root, _RUNTIME_HEADER), "CUDART_VERSION")
     if number is None:
         return None
@@ -148,7 +149,7 @@ def _runtime_mismatch(root: str, version: tuple[int, int]) -> str | None:
 
 
 def _defined(path: str, macro: str) -> int | None:
-    """Return the number that a header defines a macro as; None without the file or the macro."""
+    """Return the numeric value of a macro in a header, or None if the file or the macro does not exist."""
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
             match = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{macro}[ \t]+(\d+)", stream.read(), re.MULTILINE)
@@ -174,7 +175,7 @@ def installed_wheels() -> tuple[str, ...]:
     for folder in dict.fromkeys(sys.path):
         try:
             names = os.listdir(folder or ".")
-        except (OSError, ValueError):  # the latter for a name that the file system's encoding cannot hold
+        except (OSError, ValueError):  # ValueError for a name that the file system's encoding cannot represent
             continue
         found += [
             name.removesuffix(_METADATA) for name in names if name.startswith(_WHEELS) and name.endswith(_METADATA)
@@ -183,7 +184,7 @@ def installed_wheels() -> tuple[str, ...]:
 
 
 def is_from_wheel(path: str) -> bool:
-    """Return whether a file is in an installed NVIDIA wheel; `installed_wheels` returns the versions of these."""
+    """Return whether a file is in an installed NVIDIA wheel; `installed_wheels` covers the versions of such files."""
     real = _real_path(path)
     folders = (_real_path(os.path.join(working_folder(), folder)) for folder in sys.path)
     return any(real.startswith(os.path.join(folder, "nvidia", "")) for folder in folders)

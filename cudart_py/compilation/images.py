@@ -15,7 +15,8 @@ class KernelAttributes:
 
     For a compiled image, the values come from the assembler's report: registers, shared and local memory, and spills.
     Values that are known only on a device are then None. For a loaded kernel, the values come from the driver
-    (cuFuncGetAttribute), and the spills from the report; these are None for a kernel that was loaded from an image.
+    (cuFuncGetAttribute), except for the spills, which come from the report and are None if the kernel was loaded from
+    an image.
 
     `local_bytes` is the local memory per thread, for arrays and spilled registers. `spill_store_bytes` and
     `spill_load_bytes` are the bytes of the instructions that store and load spilled registers. Each instruction counts
@@ -53,7 +54,7 @@ class Variable(NamedTuple):
 
 
 def normalised(name: str) -> str:
-    """Return a name without the white space and the leading `&` that C++ allows and does not need."""
+    """Return a name without white space and without a leading `&`, both of which are optional in C++."""
     return "".join(name.split()).removeprefix("&")
 
 
@@ -65,10 +66,10 @@ class CompiledImage:
     architecture ("compute_90") has only PTX. An image that was compiled with `-dlto` has only link-time code (`ltoir`)
     and no signatures. Missing parts are empty.
 
-    `signatures` and `attributes` are dictionaries by entry, `variables` by symbol. `names` maps every name that a
-    program may use, including name expressions, to the entries and symbols that it can mean; `entries` and `symbols`
-    look it up. `log` has the warnings about the program's own files. `source` is the text that was compiled, empty for
-    a linked image.
+    `signatures` and `attributes` are keyed by entry, `variables` by symbol. `names` maps every name that a program may
+    use, including name expressions, to the entries and symbols that the name can mean; the methods `entries` and
+    `symbols` look a name up. `log` has the warnings about the program's own files. `source` is the text that was
+    compiled, empty for a linked image.
 
     `cudart_py.load` loads an image, and `cudart_py.link` links several images. A pickled image keeps all its parts.
     """
@@ -102,7 +103,7 @@ class CompiledImage:
 
 
 def describe(image: CompiledImage) -> dict[str, Any]:
-    """Return a description of an image, without its code, that JSON can represent."""
+    """Return a JSON-serialisable description of an image without its code."""
     return {
         "name": image.name,
         "arch": image.arch,

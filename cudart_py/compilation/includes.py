@@ -1,10 +1,10 @@
 """The local files that a source includes, found without a compiler.
 
-A cached image is valid as long as these files are the same. NVRTC does not report the files that it has read, and files
-that it looked for and did not find matter too, so the directives are read here. The scan collects every file that any
-search order could find. Conditions are not evaluated, and a directive in a comment or in a string counts as well. One
-file too many costs a needless compile, but one too few would give a stale image. If a macro determines what is
-included, the scan is not certain, and such a source is compiled every time.
+A cached image is valid as long as these files are unchanged. NVRTC does not report the files that it has read, and
+files that it looked for and did not find matter too, so this module scans the directives itself. The scan collects
+every file that any search order could find. Conditions are not evaluated, and a directive in a comment or in a string
+counts as well. One file too many costs a needless compile, but one too few could return a stale image from the cache.
+If a macro determines what is included, the scan is not certain, and such a source is compiled every time.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import NamedTuple
 from ..host.files import read_file
 from .requests import LONGEST, LONGEST_NAME, working_folder
 
-# The compiler joins spliced lines before it looks at them.
+# The compiler joins lines that end in a backslash before it looks for directives.
 _SPLICE = re.compile(rb"\\\r?\n")
-# Text that may stand between the tokens of a directive. The length of comments is bounded, so that a text of nothing
-# but "/*" does not take quadratic time. A longer comment inside a directive makes the scan uncertain.
+# White space and comments between the tokens of a directive. The length of comments is bounded, because otherwise a
+# text of repeated "/*" would take quadratic time. A longer comment inside a directive makes the scan uncertain.
 _BLANK = rb"(?:[ \t\v\f\r]++|/\*(?:[^*]|\*(?!/)){0,400}+\*/){0,100}+"
 _HASH = rb"(?:\#|%:)"
 # The text after the hash is matched by a lookahead, which does not consume it, because it may contain another
@@ -38,8 +38,8 @@ _KNOWN = re.compile(rb"\b(?:defined%(blank)s\(?|(?:el)?ifn?def\b)%(blank)s__has_
 _CONDITION = re.compile(_HASH + _BLANK + rb"(?:el)?if\b([^\n]*)")
 # A macro of another header may stand for __has_include, so parentheses around a file name count too.
 _ASKED = re.compile(rb"(?:(__has_include)%(blank)s)?+\(%(blank)s(?:\"([^\"\n]+)\"|<([^>\n]+)>)" % {b"blank": _BLANK})
-# Text that makes the scan uncertain: trigraphs, which can spell `#` and the backslash; NULs; pieces that macros may
-# paste together to __has_include; and the time of the compile.
+# Text that makes the scan uncertain: trigraphs, which can spell `#` and the backslash; NULs; pieces from which macros
+# may paste __has_include; and macros for the time of the compile.
 _UNCERTAIN = re.compile(
     rb"\?\?[=/]|\0|\b(?:"
     + b"|".join(_ASKING[:length] for length in range(1, len(_ASKING)))
@@ -48,7 +48,7 @@ _UNCERTAIN = re.compile(
 # Directives in which a macro may name the file to include, in its definition or in its arguments.
 _MACRO = re.compile(_HASH + _BLANK + rb"(?:define|include(?:_next)?)\b([^\n]*)")
 _MACRO_NAME = re.compile(rb"\"([^\"\n]+)\"|<([^>\n]+)>|([^\s\"<>(),=]+)")
-# File names that are too long for NVRTC: a literal, or a word that a macro may turn into a literal.
+# File names that are too long for NVRTC: a string literal, or a word that a macro may turn into one.
 _LONG_LITERAL = re.compile(rb"\"(?:[^\"\\\n]|\\.){%d}" % (LONGEST_NAME + 1))
 _WORD = rb"[^\s\",;(){}*]"
 _LONG_WORD = re.compile(rb"(?<!%b)%b{%d}" % (_WORD, _WORD, LONGEST_NAME + 1))
@@ -57,16 +57,16 @@ _LINE = re.compile(_HASH + _BLANK + rb"(?:line\b|\d|(?=/\*))([^\n]*)")
 _MACRO_IN_LINE = re.compile(rb"[^\"]*?(?:/\*|(?<![\w$])(?!__(?:LINE|FILE)__\b)[A-Za-z_$\\\x80-\xff])")
 # With C++14 and older, NVRTC still knows trigraphs.
 _TRIGRAPHS = ((b"??=", b"#"), (b"??/", b"\\"))
-# The most characters of a path in PTX, which spells a byte that is not ASCII with four. NVRTC corrupts its memory if a
-# name takes more than about 15,800. A name in a directive is spelled with the working folder before it.
+# The maximum number of characters of a path in PTX, which spells each non-ASCII byte with four characters. NVRTC
+# corrupts its memory if a path needs more than about 15,800. A name in a directive is prefixed with the working folder.
 _LONGEST_PATH = 15_000
 _LONGEST_FOLDER = _LONGEST_PATH - 4 * LONGEST_NAME
 
 
 class Inclusions(NamedTuple):
-    """The files that a source includes: local files as (path, digest) pairs, and names found nowhere local.
+    """The files that a source includes: local files as (path, digest) pairs, and names of files that are not local.
 
-    `certain` is false if a macro determines what is included, so that there may be more files.
+    `certain` is false if a macro determines what is included; there may then be more files.
     """
 
     files: tuple[tuple[str, str], ...]
@@ -83,7 +83,7 @@ class _Names(NamedTuple):
 
 
 def _begins(text: bytes, position: int) -> bool:
-    """Return whether only blanks, or a comment, precede a position in its line."""
+    """Return whether a position is preceded in its line only by white space, or by text that ends with a comment."""
     before = text[text.rfind(b"\n", 0, position) + 1 : position].strip()
     return not before or before.endswith(b"*/")
 
@@ -119,7 +119,7 @@ class _LineNames:
             return True
         if any(map(_LONG_LITERAL.search, directives)):
             return True
-        # A macro may put all of its arguments together to a name; comments are not arguments.
+        # A macro may combine all of its arguments into one name; comments are not arguments.
         return any(len(rest) > LONGEST_NAME and b"/*" not in rest for rest in by_macro)
 
 
@@ -137,11 +137,12 @@ def scan(
     `include` has the folders to search, `options` the compiler's options, which may define macros, and `first` the
     names of files that are included before the source (`--pre-include`).
 
-    Raises ValueError, which names `call`, for an included pipe, device or endless file, at which the compiler would
-    hang, and for a name in a `#line` directive, an included file or a working folder that would corrupt its memory.
+    Raises ValueError that names `call` for an included pipe, device or endless file, because the compiler would hang.
+    Also raises ValueError if a name in a `#line` directive, the path of an included file or the working folder is so
+    long that it would corrupt the compiler's memory.
     """
-    # NVRTC searches the including file's folder, the source's folder, and then the given folders. With real paths, the
-    # scan ends even if a file includes itself by ever longer paths.
+    # NVRTC searches the folder of the including file, the source's folder, and then the `include` folders. Real paths
+    # are used because the scan then ends even if a file includes itself through ever longer paths.
     source_folder = os.path.realpath(folder)
     searched = (source_folder, *map(os.path.realpath, include))
     definitions = "\n".join(f"#define {option}" for option in options).encode("utf-8", "surrogateescape")

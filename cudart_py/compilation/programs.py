@@ -1,4 +1,4 @@
-"""NVRTC, the runtime compiler: its library, and single runs of it.
+"""NVRTC, the runtime compiler: loading its library, and running it once.
 
 `cudart_py.images.compile_image` builds on this with defaults, header discovery, checked signatures and a cache.
 """
@@ -164,7 +164,7 @@ def _line(source: bytes, name: str, file: str, number: int) -> str | None:
 
 
 def _log(handle: Any, name: str) -> str:
-    # A NUL ends the log, but NULs also precede some errors of the assembler.
+    # The log ends with a NUL, but NULs also precede some errors of the assembler.
     log = _bytes(handle, "ProgramLog").replace(b"\0", b"").decode(errors="replace")
     return log.replace(_alias(name), name).strip()
 

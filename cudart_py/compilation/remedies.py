@@ -1,8 +1,8 @@
-"""Advice on what to change in a source, its options and its name expressions after NVRTC has rejected them.
+"""Advice on how to change a source, its options and its name expressions after NVRTC has rejected them.
 
-Most sources that NVRTC rejects are meant for nvcc and contain host code. NVRTC compiles only device code. It has no
-headers of the C and C++ libraries, and accepts neither host functions nor launches in chevrons. Its messages do not say
-so. This module chooses the sentences for the error from NVRTC's log and the source.
+Most sources that NVRTC rejects were written for nvcc and contain host code. NVRTC compiles only device code. It has no
+C and C++ standard library headers, and accepts neither host functions nor `<<<...>>>` launches. Its messages do not say
+so. This module chooses the advice for the error message from NVRTC's log and the source.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ _NO_THRUST = (
 )
 _PATH = re.compile(r"\S[^\n;{}]*\.(?:cuh?|h|hpp|cpp)")
 _UNKNOWN_OPTION = re.compile(r"unrecognized option (.+) found")
-# Options of nvcc and of host compilers, by the part before their values, and the remedies.
+# Patterns for options of nvcc and of host compilers, without their values, and the remedies.
 _OPTIONS = (
     (r"--?f?(?:use)?[-_]?fast[-_]?math", "write fast_math=True in place of {0}"),
     (r"-O\w*", "leave {0} out: NVRTC optimises fully"),
@@ -166,15 +166,16 @@ _OPTIONS = (
         "which NVRTC calls. What NVRTC warns of is in module.log",
     ),
 )
-# The name of a kernel is the first name before a parenthesis, except for attributes such as __launch_bounds__.
+# The name of a kernel is the first name before a parenthesis that is not an attribute such as __launch_bounds__.
 _KERNEL = re.compile(r"__global__\b[^;{}]*?\b(?!__)([A-Za-z_]\w*)\s*\(")
 _THRUST = re.compile(r"^[^\n]*/thrust/[^\n]*\(\d+\): (?:catastrophic )?error", re.MULTILINE)
 
 
 def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[str]:
-    """Return the changes that should make a source compile, one text per remedy.
+    """Return the changes that should make a source compile, one sentence per remedy.
 
-    `log` is the compiler's log, `source` is the text called `name`, and `found` has the folders of CUDA's headers.
+    `log` is the compiler's log, `name` the name of the source in the log, and `found` has the folders of CUDA's
+    headers.
     """
     if _PATH.fullmatch(source.strip()):
         return [f"a str is the source itself and not the name of a file: write pathlib.Path({source.strip()!r})"]
@@ -199,7 +200,7 @@ def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[s
 
 
 def _for_options(log: str) -> list[str]:
-    """Return the remedy for an option that NVRTC does not know and that may be one of nvcc or another compiler."""
+    """Return the remedy for an option that NVRTC does not know and that may be an option of nvcc or a host compiler."""
     unknown = _UNKNOWN_OPTION.search(log)
     if unknown is None:
         return []
@@ -211,7 +212,7 @@ def _for_options(log: str) -> list[str]:
 
 
 def _for_name(name: str, code: str) -> str:
-    """Return the remedy for a name in `names=` that the source does not declare, with the kernels that it has."""
+    """Return the remedy for a name in `names=` that the source does not declare; it lists the source's kernels."""
     kernels = sorted(set(_KERNEL.findall(code)))
     if name in kernels:
         return f"write the namespace or the class of {name} before it in names=[...], as in space::{name}"
@@ -270,7 +271,7 @@ def _of_the_host(header: str) -> str:
 
 
 def _has_or_may_have(found: headers.Headers, header: str) -> bool:
-    """Return whether CUDA's headers include this one, which older versions may lack; True if none are installed."""
+    """Return whether CUDA's headers include a header that older versions may lack; True if none are installed."""
     roots = [folder for folder in found.folders if os.path.isdir(os.path.join(folder, os.path.dirname(header)))]
     return not roots or any(os.path.exists(os.path.join(root, header)) for root in roots)
 
@@ -279,7 +280,8 @@ def _for_cub(log: str, code: str, folders: Sequence[str]) -> list[str]:
     """Return the remedy for CUB headers that are meant for host code."""
     # Older versions of CUB's headers fail in Thrust headers that they include.
     if refused := _REFUSED_CUB.search(log) or (_INCLUDED_CUB.search(code) if _THRUST.search(log) else None):
-        # The headers follow from the classes that the source uses, or from the block-wide class like the host function.
+        # The headers are those of the classes that the source uses, and of the block-wide class that corresponds to the
+        # host-wide algorithm.
         wanted = [(match[1], match[2].lower()) for match in _COLLECTIVE.finditer(code)]
         if refused[1]:
             wanted.append((f"Block{refused[1].title().replace('_', '')}", "block"))

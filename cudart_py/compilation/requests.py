@@ -11,10 +11,10 @@ from typing import NamedTuple
 from .. import arguments
 from ..host.files import read_file
 
-# The most bytes of a source or a header; a longer file must have been named by mistake.
+# The maximum size in bytes of a source or a header; a longer file must have been named by mistake.
 LONGEST = 1 << 26
-# The most bytes of a source's name. NVRTC corrupts its memory if a name takes more than about 12,000 characters in its
-# PTX, which spells bytes that are not ASCII with four characters each and puts the working folder before the name.
+# The maximum size in bytes of a source's name. NVRTC corrupts its memory if a name needs more than about 12,000
+# characters in PTX, which spells each non-ASCII byte with four characters and puts the working folder before the name.
 LONGEST_NAME = 1023
 
 # The oldest architecture that every NVRTC of CUDA 13 knows.
@@ -26,7 +26,7 @@ _NOWHERE = os.devnull
 _ARCHITECTURE = r"(sm|compute)_\d{2,3}[af]?"
 _STANDARD = r"c\+\+\d\d"
 _MACRO = r"[A-Za-z_]\w*(\([\w\s,.]*\))?"
-# Options that have an argument of their own, or whose output can be neither loaded nor linked.
+# Options for which `compile` has an argument, and below them options whose output can be neither loaded nor linked.
 _TAKEN = {
     "--gpu-architecture": "arch",
     "-arch": "arch",
@@ -47,16 +47,16 @@ _DEBUG_OPTIONS = {"--device-debug", "-G"}
 _LINK_TIME_OPTIONS = {"--dlink-time-opt", "-dlto"}
 # Options for the compiler's own files: precompiled headers and timings.
 _OWN_FILE_OPTION = r"-{1,2}(pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace)\b.*"
-# Options that write files, which a cache hit would not do, or that read files other than headers.
+# Options that write files, which would not be written on a cache hit, or that read files other than headers.
 _FILE_OPTION = rf"{_OWN_FILE_OPTION}|.*(-optf|--options-file)\b.*"
 
 
 class Request(NamedTuple):
     """The checked arguments of a compile: the requesting call, the source and its name, and options for NVRTC.
 
-    The source's includes are searched in `folder`, then in `folders`. `first` are included before the source.
-    `output_options` matter for the images but not for types. `cacheable` is false if options read or write files, so
-    that the compiler has to run.
+    The source's includes are searched in `folder`, then in `folders`. The files `first` are included before the source.
+    `output_options` affect the images but not the types. `cacheable` is false if options read or write files; the
+    compiler must then run every time.
     """
 
     call: str
@@ -85,7 +85,7 @@ def make_request(
     options: Sequence[str],
     name: str | None,
 ) -> Request:
-    """Check the arguments of a call such as `compile`; TypeError and ValueError name the call and the argument."""
+    """Check the arguments of `call`, such as "compile"; raise TypeError or ValueError naming it and the argument."""
     text, called, folder = _read(call, source)
     if name is None and len(called.encode()) > LONGEST_NAME:
         raise ValueError(
@@ -145,7 +145,7 @@ def _read(call: str, source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
 
 
 def _path(call: str, path: str | os.PathLike[str], argument: str) -> str:
-    """Return an absolute path, keeping each `..`, which after a symbolic link does not lead back."""
+    """Return an absolute path. Each `..` is kept, because after a symbolic link it does not undo the last part."""
     text = arguments.text(call, argument, os.fsdecode(path))
     if not os.path.isabs(text) and working_folder() == _NOWHERE:
         raise ValueError(

@@ -13,9 +13,10 @@ from ..driver.calls import api
 from .function import Function
 from .shape import LaunchShape, dimensions
 
-# Every device that has clusters runs clusters of so many blocks. Some run larger ones, which the kernel must allow.
+# The portable cluster size: every device with clusters runs clusters of this many blocks. Some devices run larger ones
+# if the kernel allows them.
 _PORTABLE_CLUSTER = 8
-# The compute capability that clusters, launches that begin early and domains of memory need.
+# The compute capability required for clusters, programmatic dependent launches and memory domains.
 _HOPPER = (9, 0)
 _SCHEDULINGS = ("default", "spread", "load_balancing")
 _DOMAINS = ("default", "remote")
@@ -23,7 +24,7 @@ _DOMAINS = ("default", "remote")
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """The options of `Kernel.configure` besides the shape and the stream, not yet checked."""
+    """The options of `Kernel.configure` other than the shape and the stream, not yet checked."""
 
     cooperative: Any = False
     cluster: Any = None
@@ -34,16 +35,16 @@ class LaunchOptions:
     memory_domain: Any = None
 
 
-# The keywords of a call that launches.
+# The keywords that `Kernel.launch` accepts.
 NAMES = frozenset({"shared_bytes", "stream", *LaunchOptions.__dataclass_fields__})
 
 
 def make_config(function: Function, shape: LaunchShape, stream: int, options: LaunchOptions) -> Any:
-    """Return the CUlaunchConfig of a launch that has attributes, None for one that has none.
+    """Return the CUlaunchConfig of a launch with attributes, or None for a launch without.
 
-    Raises ValueError naming the kernel for a cluster that does not divide the grid, is too large or is not the
-    one that the kernel was compiled for, and LaunchError for a cooperative grid that the device cannot hold at
-    once, with the most blocks that it can. NotSupportedError for what needs compute capability 9.0, before that.
+    Raises NotSupportedError first, for options that need compute capability 9.0. Raises ValueError naming the kernel
+    for a cluster that does not divide the grid, is too large or is not the one that the kernel was compiled for. Raises
+    LaunchError for a cooperative grid that cannot be resident at once, with the maximum number of blocks that can.
     """
     cooperative = arguments.flag(function.name, "cooperative", options.cooperative)
     blocks = _checked_cluster(function, shape.grid, options.cluster)
@@ -65,7 +66,7 @@ def make_config(function: Function, shape: LaunchShape, stream: int, options: La
 
 
 def _preferences(function: Function, options: LaunchOptions) -> list[Any]:
-    """Return the attributes that do not change the results of a kernel."""
+    """Return the attributes other than clusters and cooperative launch: scheduling, priority, cache and fences."""
     name, found = function.name, []
     if arguments.flag(name, "programmatic", options.programmatic):
         _require_hopper(function, "programmatic dependent launches")
@@ -92,7 +93,10 @@ def _preferences(function: Function, options: LaunchOptions) -> list[Any]:
 
 
 def _attribute(kind: str, **value: Any) -> Any:
-    """Return a CUlaunchAttribute: the enumerator's name without its prefix, and the field of the value's union."""
+    """Return a CUlaunchAttribute.
+
+    `kind` is the enumerator's name without its prefix, and the keyword is the field of the union that holds the value.
+    """
     attribute = enums.CUlaunchAttribute()
     attribute.id = getattr(enums.CUlaunchAttributeID, f"CU_LAUNCH_ATTRIBUTE_{kind}")
     for field, content in value.items():
@@ -108,7 +112,7 @@ def _cluster_attribute(blocks: tuple[int, int, int]) -> Any:
 
 
 def _config(shape: LaunchShape, attributes: list[Any]) -> Any:
-    """Return the CUlaunchConfig of a shape in the legacy stream."""
+    """Return the CUlaunchConfig of a shape on the legacy default stream."""
     config = enums.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
     config.blockDimX, config.blockDimY, config.blockDimZ = shape.block
@@ -128,9 +132,9 @@ def _require_hopper(function: Function, what: str) -> None:
 
 
 def _checked_cluster(function: Function, grid: tuple[int, int, int] | None, cluster: Any) -> tuple[int, int, int]:
-    """Return the blocks of a cluster: those asked for, those that the kernel was compiled for, or one.
+    """Return the cluster shape in blocks: the requested one, the one that the kernel was compiled for, or one block.
 
-    Without a `grid` nothing has to divide into them.
+    The shape must divide `grid`, unless `grid` is None.
     """
     name, device = function.name, function.device
     if device.compute_capability < _HOPPER:
@@ -181,7 +185,7 @@ def _check_resident(function: Function, shape: LaunchShape, blocks: tuple[int, i
 
 
 def active_clusters(function: Function, shape: LaunchShape, cluster: Any) -> int:
-    """Return the most clusters of a shape that the device holds at once, as `Kernel.max_active_clusters` says."""
+    """Return the maximum number of clusters of a shape that are resident at once; see `Kernel.max_active_clusters`."""
     _require_hopper(function, "clusters")
     blocks = _checked_cluster(function, None, cluster)
     config = _config(shape._replace(grid=blocks), [_cluster_attribute(blocks)])
@@ -192,7 +196,7 @@ def active_clusters(function: Function, shape: LaunchShape, cluster: Any) -> int
 
 
 def largest_cluster(function: Function, shape: LaunchShape) -> int:
-    """Return the most blocks that a cluster of the kernel may have, as `Kernel.max_cluster_size` says."""
+    """Return the maximum number of blocks per cluster of the kernel; see `Kernel.max_cluster_size`."""
     _require_hopper(function, "clusters")
     function._allow_large_clusters()
     with activated(function.device):

@@ -1,7 +1,7 @@
-"""The arguments of a launch, checked one by one against the C++ signature.
+"""Conversion of launch arguments, checked one by one against the C++ signature.
 
-A launch's packer passes on every value that it cannot pack directly: numbers of other types, arrays of other libraries,
-structures, and every mistake, which the error names with the kernel, the argument's index and its C++ type.
+A launch's packer comes here if it cannot pack an argument directly: a number of another type, an array of another
+library, a structure, or an invalid argument. Errors name the kernel, the argument's index and its C++ type.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from ..textures.cuda_array import CudaArray
 from ..textures.surface import Surface
 from ..textures.texture import Texture
 
-# The complex numbers that structures of two floats or doubles hold, by their bytes.
+# The complex dtypes that match structures of two floats or doubles, keyed by size in bytes.
 _COMPLEX = {8: np.complex64, 16: np.complex128}
 
-# The arguments of a parameter that has the C++ type of handles.
+# Accepted arguments for a parameter of type unsigned long long, the C++ type of the handles.
 _HANDLES = (
     "a cudart_py.textures.Texture (as a cudaTextureObject_t), a cudart_py.textures.Surface (as a cudaSurfaceObject_t), "
     "a cudart_py.graphs.Condition (as a cudaGraphConditionalHandle) or an integer"
 )
 
-# The arguments of parameters that are not pointers, by kind.
+# Accepted arguments for parameters that are not pointers, keyed by parameter kind.
 _WANTED = {"bool": "a bool", "integer": "an integer", "enum": "an integer", "float": "a number"}
 
 
 class _Place(NamedTuple):
-    """One parameter of one kernel. As a string it begins the sentence that says what is wrong with an argument."""
+    """One parameter of one kernel. Its string is the start of an error message about an argument."""
 
     kernel: str
     device: Device
@@ -56,7 +56,7 @@ class _Place(NamedTuple):
 
 
 def integer_range(parameter: Parameter) -> tuple[int, int]:
-    """Return the least and the greatest value of an integer parameter."""
+    """Return the minimum and the maximum value of an integer parameter."""
     bits = parameter.bits
     return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if parameter.signed else (0, 2**bits - 1)
 
@@ -64,10 +64,10 @@ def integer_range(parameter: Parameter) -> tuple[int, int]:
 def convert_all(
     name: str, device: Device, stream: Stream, signature: Signature, arguments: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """Check all arguments of a launch and return the values to pack, as a struct of the signature takes them.
+    """Check all arguments of a launch and return the values for the `struct.Struct` of the signature.
 
-    `name` is the kernel's, `device` its device and `stream` that of the launch, which waits for the streams that other
-    libraries' arrays name. Raises TypeError and ValueError.
+    `name` is the kernel's name, `device` its device, and `stream` the launch's stream, which waits for the streams that
+    arrays of other libraries name. Raises TypeError and ValueError.
     """
     parameters = signature.parameters
     if len(arguments) == 1 and isinstance(arguments[0], tuple):
@@ -115,15 +115,15 @@ def _what(argument: Any) -> str:
 
 
 def _wanted(place: _Place, argument: Any) -> str:
-    """Return what a parameter that is not a pointer takes, in the sentence on an argument of the wrong type."""
-    # Handles are numbers in C++, so that a number was meant for one.
+    """Return a phrase for the accepted arguments of a non-pointer parameter, for the message about a wrong type."""
+    # In C++ the handles are numbers. A caller who passes a number meant a number, so handles are not listed then.
     if place.parameter.type == "unsigned long long" and not isinstance(argument, int | float | np.number):
         return _HANDLES
     return _WANTED.get(place.parameter.kind, "a value")
 
 
 def _remedy(argument: Any) -> str:
-    """Return the end of the sentence on an argument of the wrong type, with what to write for a CUDA array."""
+    """Return the end of the message about a wrong type: what to write instead of a CUDA array, else nothing."""
     if not isinstance(argument, CudaArray):
         return ""
     return (
@@ -134,7 +134,7 @@ def _remedy(argument: Any) -> str:
 
 def _integer(place: _Place, argument: Any, low: int, high: int) -> int:
     if isinstance(argument, np.bool_):
-        argument = bool(argument)  # as Python's, which is an integer
+        argument = bool(argument)  # unlike NumPy's, Python's bool is an integer
     if isinstance(argument, np.ndarray) or not hasattr(argument, "__index__"):
         raise TypeError(f"{place} takes {_wanted(place, argument)}, not {_what(argument)}{_remedy(argument)}")
     value = operator.index(argument)
@@ -144,7 +144,7 @@ def _integer(place: _Place, argument: Any, low: int, high: int) -> int:
 
 
 def _object(place: _Place, thing: Texture | Surface) -> Any:
-    """Return the handle of a texture or surface object, as the parameter takes it."""
+    """Return the handle of a texture or surface object: an int, or bytes if the parameter's type is unknown."""
     parameter, device, kind = place.parameter, place.device, type(thing).__name__
     noun = kind.lower()
     if parameter.dtype != "uint64" and (parameter.kind != "unknown" or parameter.size != 8):
@@ -191,10 +191,10 @@ def _floating(place: _Place, argument: Any) -> Any:
 
 
 def _round(dtype: str, value: Any) -> tuple[float, float | bytes]:
-    """Round to a floating type; return the value it has then and what a struct packs."""
+    """Round a number to a floating-point type; return the rounded value and the value to pack with `struct`."""
     with np.errstate(over="ignore"):
         if dtype == "bfloat16":
-            # NumPy has no bfloat16: the upper half of a float32, rounded to nearest, ties to even.
+            # NumPy has no bfloat16. It is the upper half of a float32, rounded to nearest, ties to even.
             bits = int(np.float32(value).view(np.uint32))
             upper = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if math.isfinite(value) else bits >> 16
             return float(np.uint32(upper << 16).view(np.float32)), upper.to_bytes(2, "little")
@@ -261,7 +261,10 @@ def _pointer(place: _Place, argument: Any) -> int:
 
 
 def _has_pitch(array: DeviceArray) -> bool:
-    """Return whether an array is whole rows of memory that was allocated with a pitch, which kernels take beside it."""
+    """Return whether an array is a series of whole rows of a pitched allocation.
+
+    Such an array need not be contiguous, because the caller passes the pitch to the kernel as another argument.
+    """
     whole = array.base if isinstance(array.base, DeviceArray) else array
     return (
         isinstance(whole.base, PitchedAllocation)
@@ -271,7 +274,7 @@ def _has_pitch(array: DeviceArray) -> bool:
 
 
 def _check_order(place: _Place, array: DeviceArray | np.ndarray[Any, Any], is_contiguous: bool) -> None:
-    """Refuse a view of which a kernel, which gets its address alone, would read other elements."""
+    """Refuse a non-contiguous view: the kernel gets only its address, so it would read the wrong elements."""
     if not is_contiguous:
         copied = "" if place.parameter.constant else " and copy that back"
         raise ValueError(
@@ -293,7 +296,7 @@ def _check_access(place: _Place, home: Device) -> None:
 def _check_dtype(place: _Place, dtype: np.dtype[Any]) -> None:
     parameter = place.parameter
     if parameter.dtype == "bfloat16":
-        # Without a dtype of NumPy's, the bit patterns do as well.
+        # NumPy itself has no bfloat16, so an array of its bit patterns is accepted too.
         fits = dtype.name == "bfloat16" or dtype == np.uint16
     else:
         fits = parameter.dtype is None or dtype == parameter.dtype

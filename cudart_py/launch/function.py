@@ -1,4 +1,4 @@
-"""Functions: the driver's information about kernels, including the limits of their launches."""
+"""Functions: the driver's information about kernels, including their launch limits."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..driver import enums
 from ..driver.calls import api
 from .packing import make_packer
 
-# The limit since CUDA 12.1 on devices of compute capability 7.0 and later.
+# The limit on parameters since CUDA 12.1, for compute capability 7.0 and later.
 _MAX_PARAMETER_BYTES = 32764
 
 
 class Function:
     """A `__global__` function of a loaded module (CUfunction), without the methods that launch it.
 
-    `signature` has its C++ types; `pack` checks the arguments of a launch against them and packs them. `compiled` is
-    the assembler's report, None where there is none.
+    `signature` has the C++ types of the parameters. `pack` checks the arguments of a launch against them and packs
+    them. `compiled` is the assembler's report, or None if there is none.
     """
 
     __slots__ = (
@@ -97,7 +97,7 @@ class Function:
 
     @property
     def required_cluster(self) -> tuple[int, int, int]:
-        """The blocks of a cluster that the kernel was compiled for by `__cluster_dims__`; zeros without."""
+        """The cluster shape in blocks that the kernel was compiled for with `__cluster_dims__`; zeros without it."""
         if self._required_cluster is None:
             with activated(self._device):
                 self._required_cluster = (
@@ -109,7 +109,7 @@ class Function:
 
     @property
     def carveout(self) -> int | None:
-        """The preferred share of shared memory, in percent, in a multiprocessor's combined shared memory and L1 cache.
+        """The preferred percentage of a multiprocessor's combined shared memory and L1 cache to use as shared memory.
 
         From 0 to 100, or None for the driver's choice (cuFuncSetAttribute). It is a hint: a launch always gets the
         shared memory that its blocks need. `occupancy` does not take it into account.
@@ -128,7 +128,7 @@ class Function:
         return int(api.cuFuncGetAttribute(_attribute(name), self.handle))
 
     def _allow_dynamic_shared(self, nbytes: int) -> None:
-        """Raise the kernel's limit of dynamic shared memory where it is needed; it is never lowered."""
+        """Raise the kernel's limit on dynamic shared memory if `nbytes` exceeds it; the limit is never lowered."""
         plain = self._device.properties.shared_memory_per_block - self.attributes.shared_bytes
         if nbytes <= max(plain, self._opted_in):
             return
@@ -139,7 +139,7 @@ class Function:
         self._attributes = None
 
     def _allow_large_clusters(self) -> None:
-        """Allow clusters of more blocks than every device of the architecture can run."""
+        """Allow clusters larger than the portable size, which only some devices can run."""
         with activated(self._device):
             if not self._ask("NON_PORTABLE_CLUSTER_SIZE_ALLOWED"):
                 api.cuFuncSetAttribute(self.handle, _attribute("NON_PORTABLE_CLUSTER_SIZE_ALLOWED"), 1)

@@ -22,15 +22,15 @@ from .shape import LaunchShape
 if TYPE_CHECKING:
     from .module import Module
 
-# More configurations of one kernel than this are rare; keeping them is a matter of speed only.
+# The number of launch configurations that a kernel caches. More are rare, and the cache only saves time.
 _KEPT_LAUNCHES = 64
-# The largest C int, the type in which the driver takes a block's threads and bytes.
+# The largest C int, the driver's type for the threads and bytes of a block.
 _MAX_INT = 2**31 - 1
 _NO_OPTIONS = LaunchOptions()
 
 
 def _is_plain(size: Any) -> bool:
-    """Return whether a size is an int or a tuple of ints; as keys, 1.0 and True would find what was kept for 1."""
+    """Return whether a size is an int or a tuple of ints, and so a safe cache key: 1.0 and True would equal 1."""
     return type(size) is int or (type(size) is tuple and set(map(type, size)) == {int})
 
 
@@ -43,7 +43,7 @@ class Kernel(Function):
     the shape and the arguments in one call. The arguments are checked against `signature` before the driver gets them.
     """
 
-    # An assignment to an attribute that a kernel does not have, as of cupy.RawKernel, would do nothing.
+    # With slots, an assignment to an unknown attribute, such as one of cupy.RawKernel, raises instead of doing nothing.
     __slots__ = ("_prepared",)
 
     module: Module
@@ -230,7 +230,7 @@ class Kernel(Function):
         def of_block(threads: int) -> int:
             try:
                 return arguments.integer(call, "shared_bytes(threads)", shared_bytes(threads), 0, _MAX_INT)
-            except BaseException as error:  # C cannot pass it on; it is raised below
+            except BaseException as error:  # it cannot propagate through C; it is raised below
                 raised.append(error)
                 return 0
 

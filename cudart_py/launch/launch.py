@@ -1,4 +1,4 @@
-"""Launches: a kernel in a shape on a stream, called with arguments or bound to them."""
+"""Launches: a kernel with a launch shape and a stream, which is called with arguments or bound to them."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from .kernel import Kernel
 
 # cuLaunchKernel's `extra`, a list ended by 0: CU_LAUNCH_PARAM_BUFFER_POINTER (1) and the address,
-# CU_LAUNCH_PARAM_BUFFER_SIZE (2) and the address of the size. The bindings name these as pointers only.
-# Behind the list come the size and the parameters themselves.
+# CU_LAUNCH_PARAM_BUFFER_SIZE (2) and the address of the size. The bindings have these constants only as pointers.
+# The list is followed by the size and by the parameters themselves.
 _HEAD = struct.Struct("<6Q")
 _SIZE_OFFSET = 40
 
 
 def _with_owners(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Add the page-locked or managed memory of the host arrays among the arguments, which says when it is closed."""
+    """Append the owners of the host arrays' pinned or managed memory: unlike the arrays, they know if it was closed."""
     owners = [pinned_owner(thing) for thing in arguments if isinstance(thing, np.ndarray)]
     return (*arguments, *(owner for owner in owners if owner is not None))
 
 
 class Prepared:
-    """The state that all launches of a kernel in one shape on one stream share.
+    """The state shared by all launches of a kernel with one shape on one stream.
 
-    It knows the stream by its handle alone, so that a kernel can keep it and no stream lives longer for that.
-    `config` is a CUlaunchConfig with attributes, for a launch that has any (cuLaunchKernelEx).
+    It refers to the stream only by its handle. A kernel can therefore cache it without keeping the stream alive.
+    `config` is the CUlaunchConfig of a launch with attributes (cuLaunchKernelEx), otherwise None.
     """
 
     __slots__ = (
@@ -70,33 +70,33 @@ class Prepared:
         self.record = LaunchRecord(self.device.ordinal, stream, kernel.name, shape.grid, shape.block)
         self.has_attributes = config is not None
         self.start = raw.cuLaunchKernel if config is None else raw.cuLaunchKernelEx
-        # The bindings take handle objects faster than ints, which they would turn into such first.
+        # Handle objects are faster than ints, which the bindings would first convert to handle objects.
         native = enums.CUfunction(kernel.handle)
         self._leading: tuple[Any, ...] = (
             (native, *shape.grid, *shape.block, shape.shared_bytes, enums.CUstream(stream), 0)
             if config is None
             else (config, native, 0)
         )
-        # The mark of the latest check.
+        # The epoch mark of the latest check.
         self.mark: object = None
-        # The driver copies the parameters during the call, so that buffers are used again; each is used by one
-        # launch at a time, whatever the threads and the finalizers do.
+        # Buffers not in use. They can be reused because the driver copies the parameters during the call. A launch
+        # takes a buffer from this list, so no other launch, in a thread or a finalizer, uses it at the same time.
         self.idle: list[tuple[memoryview, tuple[Any, ...]]] = []
 
     def make_buffer(self) -> tuple[memoryview, tuple[Any, ...]]:
-        """Return memory for the parameters, and the arguments of a driver's call that finds them there.
+        """Return memory for the parameters, and the arguments of the driver call that reads them from there.
 
-        The memory must live as long as the arguments, which know its address only.
+        The memory must live as long as the call's arguments, which contain only its address.
         """
         nbytes = self.kernel.signature.size
         memory = ctypes.create_string_buffer(_HEAD.size + nbytes)
         address = ctypes.addressof(memory)
         _HEAD.pack_into(memory, 0, 1, address + _HEAD.size, 2, address + _SIZE_OFFSET, 0, nbytes)
-        # Of all that has a buffer's bytes, a memoryview gives them to a struct fastest.
+        # Of all objects with the buffer protocol, struct writes fastest into a memoryview.
         return memoryview(memory).cast("B")[_HEAD.size :], (*self._leading, address)
 
     def check(self, stream: Stream) -> object:
-        """Check that neither the module nor the stream was closed, and return the mark of the check."""
+        """Check that neither the module nor the stream was closed; return the epoch mark of the check."""
         mark = epoch.mark()
         if self.kernel.module.closed or stream.closed:
             closed = self.kernel.module if self.kernel.module.closed else stream
@@ -106,12 +106,12 @@ class Prepared:
         return mark
 
     def start_elsewhere(self, call: tuple[Any, ...]) -> tuple[Any]:
-        """Call the driver where the kernel's device is not the calling thread's current one."""
+        """Call the driver with the kernel's device made current, for a thread whose current device is another one."""
         with activated(self.device):
             return self.start(*call)
 
     def finish(self, status: Any, arguments: tuple[Any, ...]) -> None:
-        """Do what is due after a launch: raise its error, keep what its graph uses, log it, wait in debug mode."""
+        """Complete a launch: raise its error, keep the objects that its graph uses, log it, wait in debug mode."""
         if status:
             raise failure(status, self.start.__name__, f"The launch was {self.record}")
         if captures and hold_node(self.stream, self.kernel.name, self.used(arguments)):
@@ -121,7 +121,7 @@ class Prepared:
             debugging.wait_for(self.record, self.device)
 
     def used(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the objects that a graph keeps alive with the launch."""
+        """Return the objects that a graph must keep alive for the launch."""
         return *_with_owners(arguments), self.kernel.module
 
 
@@ -137,7 +137,8 @@ class Launch:
 
     def __init__(self, prepared: Prepared, stream: Stream) -> None:
         self._prepared = prepared
-        # It is open now, so that a check of another launch holds for this one until something is closed.
+        # The stream is open now. So the latest check of `prepared`, even for another launch, holds for this one until
+        # something is closed.
         self._stream = stream
         stream._used = True
         self._mark = prepared.mark
@@ -149,7 +150,7 @@ class Launch:
             raise self._by_keyword(named, "launch(grid, block, ..., {})")
         try:
             buffer = prepared.idle.pop()
-        except IndexError:  # another thread may have taken the last one, so that a look before would not help
+        except IndexError:  # testing the list first would not help: another thread may take the last buffer
             buffer = prepared.make_buffer()
         parameters, call = buffer
         prepared.pack(parameters, arguments, self._stream)
@@ -164,9 +165,9 @@ class Launch:
             prepared.finish(status, arguments)
 
     def _by_keyword(self, named: dict[str, Any], call: str) -> TypeError:
-        """Return the error of a call with keywords, which says where their values belong.
+        """Return the error for keyword arguments, which says where their values belong.
 
-        `call` is the method of the kernel that takes options, with braces in their place.
+        `call` is the call of the kernel's method that accepts options, with `{}` as the placeholder for them.
         """
         name = self.kernel.name
         options = ", ".join(f"{option}=..." for option in named if option in NAMES)
@@ -219,7 +220,7 @@ class BoundLaunch(NodeWork):
         self._launch = instance("BoundLaunch", "launch", launch, Launch)
         instance("BoundLaunch", "arguments", arguments, tuple)
         self._prepared = prepared = launch._prepared
-        # Its own, since each step on the way to a value counts in a call.
+        # Copied here, because each attribute lookup adds to the time of a call.
         self._device, self._record, self._start = prepared.device, prepared.record, prepared.start
         self._arguments = _with_owners(arguments)
         self._mark: object = None
@@ -246,7 +247,7 @@ class BoundLaunch(NodeWork):
         return f"<BoundLaunch {self._record}>"
 
     def _check_node(self, call: str, device: Device) -> None:
-        """Raise ValueError where the launch cannot take a kernel's place in a graph of a device."""
+        """Raise ValueError if the launch cannot replace a kernel in a graph that belongs to a device."""
         name = self._prepared.kernel.name
         if self._device is not device:
             raise ValueError(
@@ -258,7 +259,7 @@ class BoundLaunch(NodeWork):
         self._check()
 
     def _change_node(self, executable: int, node: int, device: Device) -> None:
-        """Let a node of an executable graph launch this kernel with these arguments."""
+        """Set a node of an executable graph to launch this kernel with these arguments."""
         made, shape = enums.CUDA_KERNEL_NODE_PARAMS(), self._prepared.shape
         made.func = enums.CUfunction(self._prepared.kernel.handle)
         made.gridDimX, made.gridDimY, made.gridDimZ = shape.grid
@@ -269,14 +270,14 @@ class BoundLaunch(NodeWork):
             api.cuGraphExecKernelNodeSetParams(executable, node, made)
 
     def _retained_by(self, node: int) -> RetainedObjects:
-        """Return what the launch uses, as the work of a node."""
+        """Return the objects that the launch uses, which a graph keeps alive for the node."""
         return RetainedObjects(self._prepared.kernel.name, self._prepared.used(self._arguments), node)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         refuse_copy(self, "bind the arguments again with kernel[grid, block].bind(...)")
 
     def _check(self) -> None:
-        """Check that nothing that the launch uses was closed."""
+        """Check that no object that the launch uses was closed."""
         mark = epoch.mark()
         RetainedObjects(self._prepared.kernel.name, self._arguments).check()
         self._prepared.check(self._launch.stream)

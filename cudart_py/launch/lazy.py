@@ -25,8 +25,8 @@ class LazyModule:
 
     A program can thus define its kernels at import. With several devices, each has its own copy of the code and its
     variables. The arguments are those of `compile` without `arch`, since the code is always compiled for the device.
-    They are checked at once. A file is read when it is compiled, and relative paths refer to the working folder at that
-    time.
+    They are checked at once. A file is read when it is compiled, but relative paths in `source` and `include` refer to
+    the working folder at the time when the LazyModule is created.
 
     Raises TypeError and ValueError for invalid arguments. The first use on a device raises the errors of `compile`.
     """
@@ -83,7 +83,7 @@ class LazyModule:
         device = current_device()
         module = self._modules.get(device)
         if module is None or module.closed:
-            with self._lock:  # so that threads do not load it twice
+            with self._lock:  # two threads must not load it twice
                 if self._closed:
                     raise ValueError(f"this LazyModule of {self._name!r} is closed")
                 module = self._modules.get(device)
@@ -99,7 +99,7 @@ class LazyModule:
         loaded = self._loaded()
         return () if loaded is None else loaded.kernels
 
-    if not TYPE_CHECKING:  # as of a Module
+    if not TYPE_CHECKING:  # as in Module
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError, which explains how to get a kernel.
@@ -116,12 +116,12 @@ class LazyModule:
             return self.__getattribute__(name)
 
     def _loaded(self) -> Module | None:
-        """Return the module on a device where it is loaded by now."""
+        """Return the module on any device on which it is loaded, or None."""
         return next((module for module in self._modules.copy().values() if not module.closed), None)
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The devices on which the code is loaded, in the order of their ordinals."""
+        """The devices on which the code is loaded, sorted by ordinal."""
         loaded = [device for device, module in self._modules.copy().items() if not module.closed]
         return tuple(sorted(loaded, key=lambda device: device.ordinal))
 

@@ -1,4 +1,4 @@
-"""Loading: a module from source, from images that are linked, or from one image."""
+"""Loading: create a module from source, by linking images, or from one image."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def compile_image(
 ) -> CompiledImage:
     """Compile CUDA C++ with NVRTC as `compile` does, without loading it: for `load`, for `link`, or to read its code.
 
-    The arguments and errors are those of `compile`. With `arch`, no device is needed. A real architecture gives PTX
-    and machine code, a virtual one only PTX. For `link` the code must be relocatable, with `options=["-rdc=true"]`, or
-    link-time code, with `-dlto` as well.
+    The arguments and errors are those of `compile`. With `arch`, no device is needed. The image for a real architecture
+    has PTX and machine code, the image for a virtual one only PTX. For `link`, the code must be relocatable
+    (`options=["-rdc=true"]`) or link-time code (with `-dlto` as well).
     """
-    from ..compilation import compiler  # its modules take milliseconds to import
+    from ..compilation import compiler  # imported late because its modules take milliseconds to import
 
     return compiler.compile_image(
         source,
@@ -67,12 +67,12 @@ def compile(
 ) -> Module:
     """Compile CUDA C++ with NVRTC and load it on the current device.
 
-    A `Path` is read, a `str` is source. `names` instantiates templates: `["reduce<float, 256>"]`. `arch` defaults to
-    the device's; for a virtual one, such as "compute_80", the driver compiles the PTX. `std` is a standard such as
-    "c++20"; `include` lists folders, `define` maps macros to values (None: just defined), `options` go to NVRTC as
-    they are. `name` is what messages and reports call the source, by default its path, or "kernel.cu" for text. The
-    result is kept on disk and found again by source, options and included headers; `cache=False` always compiles, and
-    so does a source in which macros decide what is included.
+    A `Path` is read, and a `str` is the source itself. `names` instantiates templates: `["reduce<float, 256>"]`. `arch`
+    defaults to the device's architecture. With a virtual one, such as "compute_80", the driver compiles the PTX. `std`
+    is a standard such as "c++20", `include` lists folders, and `define` maps macros to values (None for a macro without
+    a value). `options` are passed to NVRTC unchanged. `name` is the name of the source in messages and reports, by
+    default its path, or "kernel.cu" for text. The result is cached on disk, keyed by source, options and included
+    headers. `cache=False` always compiles. A source in which macros decide what is included is also always compiled.
 
     Raises CompileError with the log and the source lines, TypeError and ValueError for bad arguments.
     """
@@ -122,9 +122,9 @@ def _load_compiled(call: str, compiled: CompiledImage, origin: str = "") -> Modu
 def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[str] = ()) -> Module:
     """Link images that were compiled separately and load the result on the current device (nvJitLink).
 
-    An image is what `compile_image` made with relocatable code (`-rdc=true`, or link-time code with
-    `-dlto`), or bytes or a file's path: cubin, PTX, fatbin, a library of device code. Raises LinkError with the
-    linker's log, or for a symbol that two images define, TypeError and ValueError for bad arguments.
+    An image is a result of `compile_image` with relocatable code (`-rdc=true`) or link-time code (`-dlto`), or it is a
+    cubin, PTX, a fatbin or a library of device code, as bytes or as the path of a file. Raises LinkError with the
+    linker's log or for a symbol that two images define, and TypeError and ValueError for invalid arguments.
     """
     from ..compilation.linking.linking import link_images  # as in compile_image
 
@@ -134,10 +134,10 @@ def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[st
 def load(image: bytes | bytearray | memoryview | Path | CompiledImage) -> Module:
     """Load a cubin, PTX, a fatbin or a compiled image on the current device (cuModuleLoadData).
 
-    `image` is the image itself or the path of a file. Launches of a `CompiledImage` are checked like those of
-    `compile`. The parameter types of other images are unknown: launches take typed scalars (NumPy's, ctypes'), arrays
-    and `Pointer`, and check sizes only. Raises TypeError and ValueError for what is not an image, ImageError for one
-    that the driver can't load.
+    `image` is the image itself or the path of a file. Launches of a `CompiledImage` are checked like launches of a
+    module from `compile`. The parameter types of other images are unknown: their launches accept typed scalars (NumPy's
+    or ctypes'), arrays and `Pointer`, and check only sizes. Raises TypeError and ValueError if `image` is not an image,
+    and ImageError if the driver cannot load it.
     """
     if isinstance(image, CompiledImage):
         return _load_compiled("load", image)

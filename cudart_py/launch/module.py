@@ -31,7 +31,8 @@ from .kernel import Kernel
 class Module(Handle):
     """Code loaded on a device (cuModuleLoadData). `module["name"]` is a kernel.
 
-    A kernel can be named by its C++ name, by the name expression in `compile(names=...)`, or by its name in the image.
+    A kernel can be requested by its C++ name, by a name expression from `compile(names=...)`, or by its name in the
+    image.
     The module is unloaded when it is closed, or when neither it nor any of its kernels is referenced any longer.
 
     `image` is a cubin, PTX or a fatbin as bytes; `compiled` is the result of compiling its source.
@@ -40,7 +41,7 @@ class Module(Handle):
     __slots__ = ("_compiled", "_device", "_entries", "_foreign_names", "_kernels", "_symbols")
 
     def __init__(self, image: bytes | bytearray | memoryview, compiled: CompiledImage | None = None) -> None:
-        # The finalizer of a module that was refused finds nothing to unload.
+        # Set first: if loading fails, the finalizer must find nothing to unload.
         self._value = None
         data = image_bytes("Module", image)
         if compiled is not None:
@@ -53,7 +54,7 @@ class Module(Handle):
         self._value = int(api.cuModuleLoadData(data))
         try:
             self._entries = frozenset(self._entry_names())
-            # Of machine code that was loaded or linked, whose kernels have no other declaration than their names.
+            # Kernels of loaded or linked machine code: their mangled names are the only declarations that exist.
             foreign = sorted(self._entries - self._signatures.keys())
             self._foreign_names = lookup_table((entry, _cpp_name(entry)) for entry in foreign)
         except BaseException:
@@ -121,15 +122,15 @@ class Module(Handle):
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and bool(self._candidates(name))
 
-    if not TYPE_CHECKING:  # a type checker would take any attribute for one of the module's
+    if not TYPE_CHECKING:  # otherwise a type checker would accept any attribute name
 
         def __getattr__(self, name: str) -> Any:
-            """Raise AttributeError, which explains how to get a kernel of this or a similar name."""
+            """Raise AttributeError with the expression that returns the kernel of this or a similar name."""
             self._refuse_kernel(name)
             return self.__getattribute__(name)
 
     def _refuse_kernel(self, name: str) -> None:
-        """Raise AttributeError for an attribute whose name is a kernel's, or like a kernel's."""
+        """Raise AttributeError if the attribute's name is, or resembles, the name of a kernel."""
         if name.startswith("_"):
             return
         if name in self:
@@ -142,7 +143,7 @@ class Module(Handle):
         self.handle  # noqa: B018  # raises when closed
         try:
             kernel = self._kernels.get(name)
-        except TypeError:  # what cannot be hashed is not a name either
+        except TypeError:  # unhashable, so not a str; the check below reports it
             kernel = None
         if kernel is None:
             arguments.text("Module", "name", name)
@@ -156,7 +157,7 @@ class Module(Handle):
 
     def _make_kernel(self, entry: str) -> Kernel:
         with activated(self._device):
-            # Unlike the enumeration this loads the code, which attributes and launches need.
+            # Unlike enumeration, this call loads the kernel's code, which attributes and launches need.
             handle = int(api.cuModuleGetFunction(self.handle, entry.encode()))
         signature = self._signatures.get(entry) or _foreign_signature(entry, handle)
         compiled = self._compiled.attributes.get(entry) if self._compiled is not None else None
@@ -244,14 +245,14 @@ class Module(Handle):
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:
-    """Return the end of the sentence that says that a name is not known."""
+    """Return the end of the sentence about an unknown name, with a similar known name if there is one."""
     near = arguments.nearest(name, known)
     return "." if near is None else f"; did you mean {near!r}?"
 
 
 def image_bytes(call: str, image: Any, wanted: str = "bytes") -> bytes:
-    """Return an image as bytes that end with a NUL: PTX is text, and the driver reads it up to there."""
-    # A str may be meant as PTX or as a path, and an integer would be taken for an address.
+    """Return an image as bytes that end with a NUL, because PTX is text, which the driver reads up to a NUL."""
+    # A str is refused because it could be PTX or a path, and an int because it would be taken for an address.
     data = bytes(arguments.instance(call, "image", image, (bytes, bytearray, memoryview), wanted))
     if not data:
         raise arguments.wrong_value(call, "image", "an image of at least one byte", data)
@@ -259,13 +260,13 @@ def image_bytes(call: str, image: Any, wanted: str = "bytes") -> bytes:
 
 
 def _cpp_name(entry: str) -> str:
-    """Return the C++ name that a kernel's name in the image stands for."""
+    """Return the C++ name of a kernel from its (mangled) name in the image."""
     declaration = demangle(entry)
     return simplified(declared_name(declaration)) if declaration else entry
 
 
 def _foreign_signature(entry: str, handle: int) -> Signature:
-    """Return the signature of an image's kernel, of which the driver knows the parameters' sizes and no types."""
+    """Return the signature of a kernel in an image without declarations: the driver knows only parameter sizes."""
     parameters: list[Parameter] = []
     while True:
         status, offset, size = calls.raw.cuFuncGetParamInfo(handle, len(parameters))

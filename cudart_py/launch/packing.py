@@ -1,8 +1,8 @@
-"""The packing of a launch's arguments into the bytes that a kernel takes.
+"""The packing of a launch's arguments into the kernel's parameter buffer.
 
-For each kernel a function is generated from its signature, since a loop over the parameters would take several times as
-long as the driver's call. It packs arguments of the commonest types as they are. If one of them is of another type, or
-if struct finds an integer out of range, all go through `convert_all`, which converts them or says what is wrong.
+A packing function is generated for each kernel from its signature, because a loop over the parameters would take
+several times as long as the driver call. The function packs arguments of the most common types directly. If an argument
+has another type, or if struct finds an integer out of range, `convert_all` converts all arguments or raises an error.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .conversion import convert_all
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
-# Takes a buffer of the signature's size, the arguments, and the stream of the launch.
+# Called with a buffer of the signature's size, the arguments, and the stream of the launch.
 Packer = Callable[[Any, tuple[Any, ...], Stream], None]
 
-# Native formats: a native unsigned long is packed in half of a Q's time.
+# Native formats: packing a native unsigned long takes half the time of a Q.
 _FORMATS = {
     "int8": "b",
     "int16": "h",
@@ -53,9 +53,9 @@ def pack(buffer, arguments, stream):
 
 
 def make_packer(name: str, device: Device, signature: Signature) -> Packer:
-    """Return the function that checks a launch's arguments and packs them; it raises TypeError and ValueError.
+    """Return a function that checks and packs a launch's arguments; the function raises TypeError and ValueError.
 
-    `name` is the kernel's, for the errors, and `device` the one that the kernel runs on.
+    `name` is the kernel's name for the error messages, and `device` is the device that the kernel runs on.
     """
     parameters = signature.parameters
     source = _SOURCE.format(
@@ -75,7 +75,7 @@ def make_packer(name: str, device: Device, signature: Signature) -> Packer:
         "pack_into": _layout(signature).pack_into,
         **{f"dtype{i}": _dtype(parameter) for i, parameter in enumerate(parameters)},
     }
-    # Named as a file of this package, in which nobody looks for the caller of a launch.
+    # A path inside this package, so that warnings about a launch skip this frame when they look for the caller.
     file = os.path.join(os.path.dirname(__file__), f"<packing for {name}>")
     exec(compile(source, file, "exec"), space)  # the source is ours
     packer: Packer = space["pack"]
@@ -83,17 +83,17 @@ def make_packer(name: str, device: Device, signature: Signature) -> Packer:
 
 
 def _plain(index: int, parameter: Parameter) -> str:
-    """Return the expression that is true for an argument that can be packed as it is."""
+    """Return the source of an expression that is true if an argument can be packed directly."""
     name, kind = f"a{index}", parameter.kind
     if kind == "pointer" and parameter.dtype != "bfloat16":
         dtype = f" and {name}.dtype is dtype{index}" if parameter.dtype is not None else ""
-        # Nothing but a DeviceArray has `_ready_on`. Views and the like, which have none, are asked for more.
+        # Only a DeviceArray has `_ready_on`. For views and others in which it is None, the full test follows.
         is_open = f"{name}._value is not None and not {name}.base.closed"
         in_order = f"({name}.is_contiguous or type({name}.base) is PitchedAllocation)"
         return f"({name}._ready_on is device or {name}.device is device and {is_open} and {in_order}){dtype}"
     if kind == "integer":
         return f"type({name}) is int"
-    if parameter.dtype == "float32":  # of which struct makes an infinity where it is too large
+    if parameter.dtype == "float32":  # the range is tested because struct's native "f" packs an overflow as infinity
         return f"type({name}) is float and -{_FLOAT32_MAX} <= {name} <= {_FLOAT32_MAX}"
     if parameter.dtype == "float64":
         return f"type({name}) is float"
@@ -101,7 +101,7 @@ def _plain(index: int, parameter: Parameter) -> str:
 
 
 def _dtype(parameter: Parameter) -> np.dtype[Any] | None:
-    """Return the dtype that an array must have; None for those that NumPy has not."""
+    """Return the dtype that an array must have; None if any is accepted or if NumPy has no such dtype."""
     return None if parameter.dtype in (None, "bfloat16") else np.dtype(parameter.dtype)
 
 
@@ -117,5 +117,5 @@ def _layout(signature: Signature) -> struct.Struct:
 def _format(parameter: Parameter) -> str:
     if parameter.kind == "pointer":
         return "N"
-    # Everything else is packed as its bytes.
+    # Values of all other types are packed as bytes.
     return _FORMATS.get(parameter.dtype or "", f"{parameter.size}s")

@@ -20,7 +20,7 @@ class LaunchShape(NamedTuple):
 
     @classmethod
     def checked(cls, function: Function, grid: Any, block: Any, shared_bytes: Any) -> LaunchShape:
-        """Check a shape against the limits of the kernel and its device; TypeError or ValueError."""
+        """Check a shape against the limits of the kernel and its device; raise TypeError or ValueError."""
         name, properties, attributes = function.name, function.device.properties, function.attributes
         grid3 = dimensions(name, "grid", grid, properties.max_grid_dim)
         block3 = dimensions(name, "block", block, properties.max_block_dim)
@@ -49,12 +49,12 @@ class LaunchShape(NamedTuple):
 
 
 def _most_threads(function: Function) -> int:
-    """Return the kernel's own limit of threads in a block, the device's where it is not known."""
+    """Return the kernel's own limit on threads per block, or the device's limit if the kernel's is unknown."""
     return function.attributes.max_threads_per_block or function.device.properties.max_threads_per_block
 
 
 def _limits(function: Function) -> str:
-    """Return what may limit the threads of a block to fewer than the device allows."""
+    """Return a phrase for the possible reasons why the kernel's limit is lower than the device's."""
     bounds, attributes = "its __launch_bounds__", function.attributes
     one_more = _most_threads(function) + 1
     fitting = compute(multiprocessor_of(function.device.properties), one_more, attributes.registers, 0).limits
@@ -62,7 +62,7 @@ def _limits(function: Function) -> str:
 
 
 def dimensions(call: str, name: str, value: Any, limits: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return a grid, block or cluster as three ints within limits; TypeError or ValueError naming the axis."""
+    """Return a grid, block or cluster as three ints within limits; raise TypeError or ValueError naming the axis."""
     given = value if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(given) <= 3:
         raise unusable(call, name, "have one to three dimensions", f"{len(given)}, {describe(value)}")
@@ -74,7 +74,7 @@ def dimensions(call: str, name: str, value: Any, limits: tuple[int, int, int]) -
 
 
 def _size(call: str, name: str, size: Any, limit: int) -> int:
-    """Return a size along one axis; the error for the quotient of a grid says how it is rounded up."""
+    """Return a size along one axis. The error for a float as a grid size says how to round a quotient up."""
     if isinstance(size, float) and name.startswith("grid."):
         raise wrong_type(call, name, "an int", size, "write -(-n // block) to round up")
     return integer(call, name, size, 1, limit)

@@ -1,8 +1,8 @@
 """Link several images into one with nvJitLink, so that separately compiled code can call each other.
 
 Inputs are relocatable machine code and PTX (`compile_image` with `-rdc=true`), link-time code (`-dlto`), fatbins and
-libraries of device code. A driver without an assembler also needs the result as PTX. It exists if all inputs are
-link-time code, or if each is PTX or was compiled here.
+libraries of device code. A driver that runs PTX, such as the simulator, also needs the result as PTX. The result has
+PTX if all inputs are link-time code, or if each is PTX or was compiled here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from .ptx_linking import link_ptx, linked_definitions
 
 _TAKEN = ("-arch", "-ptx")
 _UNDEFINED = re.compile(r"Undefined reference to '([^']+)'")
-# Lines of the log that the error replaces: undefined references, which often name the wrong image, and the last line.
+# Lines of the log that the error message replaces: undefined references, which often name the wrong image, and the
+# final ERROR line.
 _SAID_BETTER = re.compile(r"^(?:error\s*:\s*Undefined reference to '[^']+'.*|ERROR \d+: .*)$\n?", re.MULTILINE)
 _RELOCATABLE = "compile_image(source, options=['-rdc=true'])"
 # Without optimisation, so that no function is inlined and disappears.
@@ -41,12 +42,13 @@ def link_images(
 ) -> CompiledImage:
     """Link images for one architecture and return the machine code: nvJitLinkComplete.
 
-    An image is bytes, the path of a file, or a CompiledImage of relocatable code. `arch` is by default that of the
-    compiled images, and `options` are passed to nvJitLink unchanged. The result has PTX if all images are link-time
-    code, or if each is PTX or a compiled image with PTX. It has the signatures of the images or of that PTX.
+    An image is bytes, the path of a file, or a CompiledImage of relocatable code. `arch` defaults to the architecture
+    of the compiled images, and `options` are passed to nvJitLink unchanged. The result has PTX if all images are
+    link-time code, or if each is PTX or a compiled image with PTX. Its signatures come from the images and from that
+    PTX.
 
-    Raises TypeError and ValueError that name the argument, and LinkError for a symbol that two images define or none
-    does, or with the linker's log.
+    Raises TypeError and ValueError that name the argument. Raises LinkError if a symbol is defined by two images or by
+    none, and with the linker's log for other failures.
     """
     inputs = _read(images)
     target = _target(images, arch)
@@ -70,7 +72,7 @@ def link_images(
 
 
 def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
-    """Return the name of each input, which messages use, with its bytes."""
+    """Return a (name, bytes) pair for each input; messages use the name."""
     if isinstance(images, bytes | bytearray | str) or not isinstance(images, Sequence):
         raise arguments.wrong_type("link", "images", "a sequence of images, such as [image]", images)
     inputs = []
@@ -156,7 +158,7 @@ def _repeated(inputs: Sequence[tuple[str, bytes]], symbol: str, *positions: int)
 
 
 def _defined_in_link_time_code(code: bytes, symbols: Iterable[str], target: str) -> list[str]:
-    """Return those of `symbols` that link-time code defines, found by two links, since only nvJitLink can read it."""
+    """Return the elements of `symbols` that link-time code defines, found by two links: only nvJitLink can read it."""
     try:
         listed = linked_definitions(_link([("code", code)], target, _LISTED, "ptx")[0].decode(errors="replace"))
     except errors.LinkError:
@@ -167,11 +169,11 @@ def _defined_in_link_time_code(code: bytes, symbols: Iterable[str], target: str)
 
 
 def _defined_functions(code: bytes, symbols: Sequence[str], target: str) -> list[str]:
-    """Return those of `symbols` that are functions of link-time code.
+    """Return the elements of `symbols` that are functions defined in link-time code.
 
-    The code is linked with a PTX text that uses all symbols; those that are not reported as undefined are in the code.
-    None of them may be a variable of the code, because nvJitLink 13.5 crashes if a text declares a variable as a
-    function.
+    The code is linked with a PTX text that uses all symbols; a symbol that is not reported as undefined is defined in
+    the code. No symbol may be a variable of the code, because nvJitLink 13.5 crashes if a PTX text declares a variable
+    as a function.
     """
     uses = "".join(f"mov.u64 %a, {symbol};\nst.global.u64 [%p], %a;\n" for symbol in (*symbols, _NOWHERE))
     declared = "".join(f".extern .func {symbol} ();\n" for symbol in (*symbols, _NOWHERE))

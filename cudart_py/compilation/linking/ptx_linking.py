@@ -1,6 +1,6 @@
 """Link PTX texts into one, for a driver that executes PTX, as nvJitLink links machine code.
 
-nvJitLink has linked the same inputs before, so every reference is known to have exactly one definition.
+nvJitLink has already linked the same inputs, so every reference is known to have exactly one definition.
 """
 
 from __future__ import annotations
@@ -48,16 +48,17 @@ def strong_definitions(text: str) -> set[str]:
 
 
 def linked_definitions(text: str) -> set[str]:
-    """Return the symbols of link-time code from the PTX that nvJitLink generated from it without optimisation.
+    """Return the symbols that link-time code defines, read from the unoptimised PTX that nvJitLink generated from it.
 
-    These are its kernels and variables, and the functions that its own kernels use. The linker has removed the
-    functions' `.visible`, so they look like static functions, but those have a unique name with `_INTERNAL_`.
+    These are its kernels and variables, and the functions that its own kernels use. The linker has removed `.visible`
+    from the functions, so they look like static functions. Static functions cannot clash, because their names contain
+    `_INTERNAL_` and are unique.
     """
     return _defined(text, lambda linkage, kind: linkage == "visible" or (linkage is None and kind == "func"))
 
 
 def _defined(text: str, counts: Callable[[str | None, str], bool]) -> set[str]:
-    """Return the names of a text's definitions, but not declarations, whose linkage and kind count."""
+    """Return the names of a text's definitions, not its declarations, for which `counts(linkage, kind)` is true."""
     return {
         _name(match)
         for match in _DECLARATION.finditer(text)

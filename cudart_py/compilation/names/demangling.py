@@ -1,6 +1,6 @@
 """Demangle C++ names, and take demangled declarations apart.
 
-The C++ library that the bindings load anyway has the demangler. If it cannot be loaded, names stay mangled, and
+The demangler is in the C++ library, which the bindings load anyway. If it cannot be loaded, names stay mangled, and
 signatures have only the information in the PTX.
 """
 
@@ -31,7 +31,7 @@ def _functions() -> tuple[Callable[..., int | None], Callable[..., None]] | None
 def demangle(name: str) -> str | None:
     """Return the C++ declaration of a mangled name, such as `z::k(double*, short const*)`.
 
-    None for a name that is not mangled (extern "C"), and if the C++ library is missing.
+    Returns None for a name that is not mangled (extern "C"), and if the C++ library is missing.
     """
     functions = _functions()
     if functions is None or not name.startswith("_Z"):

@@ -1,7 +1,7 @@
 """The signature of a kernel: each parameter's C++ type, and its offset in the parameter buffer.
 
-Sizes, alignments and the order come from PTX. The C++ types come from the mangled name, or from NVRTC's answer to
-`decltype(kernel)`. A parameter whose type remains unknown has the kind "unknown" and its size.
+Sizes, alignments and the order of parameters come from PTX. The C++ types come from the mangled name, or from a query
+of `decltype(kernel)` to NVRTC. A parameter whose type remains unknown has the kind "unknown" and its size.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _INTEGERS = {
 _FLOATS = {"float": "float32", "double": "float64", "__half": "float16", "__nv_bfloat16": "bfloat16"}
 _PTX_FLOATS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 _ITEM_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
-# Type names that the demangler only repeats, because only the compiler can resolve them.
+# Type names that the demangler leaves unresolved, because only the compiler can resolve them.
 _DEPENDENT = re.compile(r">::|\bdecltype\b|\bauto\b|\(\.\.\.\)")
 _POINTER_TO_ARRAY = re.compile(r"^(?P<element>.*?) \(\*\) ?(?:\[\w*\])+$")
 _QUALIFIERS = re.compile(r"(?:\s*\b(?:const|volatile|__restrict)\b)+$")
@@ -98,8 +98,8 @@ def make_parameter(
 ) -> Parameter:
     """Classify one parameter by its C++ type and its PTX type ("f32", "u64", "b8" for arrays of bytes).
 
-    A C++ structure is an array of bytes in PTX. `resolved` means that the type came from the compiler, so that an
-    unknown name of scalar size can only be an enumeration.
+    A C++ structure is an array of bytes in PTX. `resolved` means that the type came from the compiler; an unknown name
+    of scalar size can then only be an enumeration.
     """
     place = (size, alignment, offset)
     text = _QUALIFIERS.sub("", type)
@@ -125,9 +125,9 @@ def make_parameter(
 def make_parameters(
     types: Sequence[str], layout: Sequence[tuple[str, int, int]], *, resolved: bool = False
 ) -> tuple[Parameter, ...]:
-    """Return the parameters of an entry from their C++ types and from (PTX type, size, alignment) of each.
+    """Return the parameters of an entry from their C++ types and their (PTX type, size, alignment) tuples.
 
-    If the numbers of these differ, the C++ types are not trusted and are ignored.
+    If the two sequences differ in length, the C++ types are not trusted and are ignored.
     """
     if len(types) != len(layout):
         types = [""] * len(layout)

@@ -1,7 +1,8 @@
 """The extern "C" kernels, variables and constants that the text of a source declares at file or namespace scope.
 
-The scan is fast and may be wrong, since only the compiler knows macros, headers and conditions. So its caller checks
-each name and size in the PTX. Declarations inside `#if`, comments and strings are left out.
+The scan is fast and may be wrong, since only the compiler knows macros, headers and conditions. Its caller therefore
+checks each name and size against the PTX. Declarations in comments, in strings and inside `#if` are skipped, except
+below a few conditions that are known to be true.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# Text that is not code, and the tokens that end a declaration. Every alternative also matches up to the end of the
-# text, so that no text after an unclosed opening is searched twice.
+# Text that is not code, and the tokens that end a declaration. An unterminated comment or string matches up to the end
+# of the text or of the line, so no text is scanned twice.
 _PIECE = re.compile(
     r"""
     (?P<directive>^[ \t\v\f]*\#(?:\\\r?\n|/\*(?s:.*?)(?:\*/|\Z)|//(?:\\\r?\n|[^\n])*|"(?:\\.|[^"\\\n])*"|[^\n])*+)
@@ -26,10 +27,11 @@ _PIECE = re.compile(
     re.VERBOSE | re.MULTILINE | re.ASCII,
 )
 _CONDITION = re.compile(r"\s*\#\s*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b")
-# Conditions that are true in NVRTC, in files that plain C++ compilers read too, and conditions that test for a header.
+# Conditions that are true in NVRTC, which appear in files that host compilers read too, and conditions that test for a
+# header.
 _HOLDS = re.compile(r"\s*\#\s*ifdef\s+(?:__CUDACC__|__CUDACC_RTC__|__CUDA_ARCH__)\s*", re.ASCII)
 _ASKS = re.compile(r"\s*\#\s*if\s+__has_include\s*\(\s*<([^<>]*)>\s*\)\s*", re.ASCII)
-# Directives that redefine a keyword that is searched for below.
+# Directives that redefine a keyword for which the patterns below search.
 _CHANGED_KEYWORD = re.compile(
     r"\s*\#\s*(?:define|undef)\s+(?:__(?:global|device|constant|managed)__|const|constexpr|signed|unsigned|bool|char"
     r"|short|int|long|float|double)(?!\w)"
@@ -55,7 +57,7 @@ _CONSTANT = re.compile(
     re.ASCII,
 )
 _CONSTANT_NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:=.*)?", re.DOTALL | re.ASCII)
-# Spellings of constants' types in a source, by the compiler's spelling.
+# The spellings of constants' types in a source, keyed by the compiler's spelling.
 _TYPES = {
     "bool": ("bool",),
     "int": ("int", "signed", "signed int"),
@@ -68,18 +70,19 @@ _TYPES = {
     "double": ("double",),
 }
 _CONSTANT_TYPES = {words: f"{type} const" for type, spellings in _TYPES.items() for words in spellings}
-# Longer declarations are left to the compiler.
+# In characters. Longer declarations are left to the compiler.
 _LONGEST = 4096
 # Beyond this column the compiler shortens the lines that it quotes.
 _LONGEST_LINE = 400
 
 
 class Declarations(NamedTuple):
-    """Names of extern "C" kernels, and of variables with their namespaces; `managed` variables are in managed memory.
+    """Names of extern "C" kernels, and qualified names of variables; `managed` variables are in managed memory.
 
-    `types` are the types that the variables' declarations begin with. If one of them is not a type, it is a macro that
-    may expand to `static`. `constants` has the types of constants by name, because a query would hide that a constant
-    is unused. `end` is the offset in bytes of the end of the last declaration, where others may be inserted.
+    `types` are the types at the start of the variables' declarations. If one of them is not a type, it is a macro that
+    may expand to `static`. `constants` maps names of constants to their types; these are not queried, because a query
+    would suppress the warning about an unused constant. `end` is the offset in bytes of the end of the last
+    declaration, where more declarations may be inserted.
     """
 
     kernels: list[str]
@@ -91,7 +94,7 @@ class Declarations(NamedTuple):
 
 
 class _Condition(NamedTuple):
-    """An open `#if`: the scopes that are open where its branches begin, and whether the current branch is compiled."""
+    """An open `#if`: the scopes that are open at the start of its branches, and if the current branch is compiled."""
 
     scopes: list[_Scope]
     holds: bool
@@ -111,7 +114,7 @@ _HIDDEN = _Scope(None, False)
 def read_declarations(source: bytes, folders: Sequence[str] = ()) -> Declarations | None:
     """Return the declarations of a source, or None if their ends cannot be found in its text.
 
-    Declarations below a condition that tests for a header count if one of the folders has the header.
+    Declarations below a condition that tests for a header are included if one of the folders has the header.
     """
     if _BACKSLASH_TRIGRAPH in source:
         return None

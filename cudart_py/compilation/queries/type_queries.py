@@ -1,9 +1,9 @@
-"""Queries for types that mangled names do not contain: those of extern "C" kernels and of variables.
+"""Queries for types that mangled names do not contain: the types of extern "C" kernels and of variables.
 
-NVRTC reports the mangled name of a template's instance, which contains the type that the instance is for. In a run that
-generates an image, the template is declared but not defined, so it adds nothing to the image. NVRTC rejects that for
-types with internal linkage, such as those in an anonymous namespace. In a run that only checks the syntax, the template
-is defined.
+A query instantiates a template with the type. NVRTC reports the mangled name of the instance, which contains the type.
+In a run that generates an image, the template is declared but not defined, so it adds nothing to the image. NVRTC
+rejects such a template for types with internal linkage, such as types in an anonymous namespace. In a run that only
+checks the syntax, the template is defined.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..names.demangling import declared_name, demangle
 
 # A name that no user's source contains, so it cannot collide.
 _PROBE = "cudart_py_type_of_3f9c1e"
-# Names that the compiler gives to strings and to static variables of functions.
+# Names that the compiler generates for strings and for static variables of functions.
 _COMPILERS_OWN = re.compile(r"\$|\b__unnamed_\d")
-# A name without its namespaces, and without the arguments of a template's instance.
+# The last part of a name, without namespaces and template arguments.
 _LAST_PART = re.compile(r"(\w+)(?:<.*>)?$")
-# On one line, which is appended to a line of the source, so that the line numbers of the source do not change.
+# All on one line, which is appended to a line of the source: the line numbers of the source must not change.
 _PLAIN = (
     f" template <class {_PROBE}_argument> struct {_PROBE}_bare;"
     f" template <class {_PROBE}_argument> struct {_PROBE}_bare<{_PROBE}_argument&>"
@@ -38,12 +38,12 @@ def type_of(name: str, *, managed: bool = False) -> str:
 
 
 def can_be_spelled(name: str) -> bool:
-    """Return whether a source can spell a name, unlike names that the compiler makes up, for example for strings."""
+    """Return whether a source can spell a name; it cannot spell names that the compiler generates, as for strings."""
     return _COMPILERS_OWN.search(name) is None
 
 
 def may_declare(text: str | None, name: str) -> bool:
-    """Return whether a text may declare a variable: it contains the last part of its name, or pastes tokens."""
+    """Return whether a text may declare a variable: it contains the last part of the name, or it pastes tokens."""
     if text is None or "##" in text:
         return True
     part = _LAST_PART.search(name)
@@ -56,7 +56,7 @@ def expression(query: str) -> str:
 
 
 def read_types(queries: Iterable[str], lowered: Mapping[str, str]) -> dict[str, str]:
-    """Return the type for each query; `lowered` has the mangled names of the queries' expressions."""
+    """Return the types keyed by query; `lowered` maps the queries' expressions to mangled names."""
     types = {}
     for query in queries:
         name = declared_name(demangle(lowered[expression(query)]) or "")
