@@ -1,9 +1,9 @@
-"""The backend: the CUDA driver that serves this process, and what is asked of it beside the driver's functions.
+"""The backend: the CUDA driver that this process uses, and the operations that go beyond the driver's functions.
 
-The driver is chosen at first use, never at import. `CUDART_PY_DRIVER=cuda` or `=simulator` decides; otherwise the real
-driver serves, and the simulator only where libcuda is missing or finds no device, which is then said once on standard
-error. Nothing outside this module knows which one it is: code that must know what a driver can do asks
-`capabilities()`.
+The driver is chosen at first use, never at import. `CUDART_PY_DRIVER=cuda` or `=simulator` decides. Without it, the
+real driver is used, and the simulator only if libcuda is missing or finds no device, which is then reported once on
+standard error. No code outside this module depends on which driver it is: code that must know what the driver can do
+calls `capabilities()`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ ENVIRONMENT_VARIABLE = "CUDART_PY_DRIVER"
 _NAMES = ("cuda", "simulator")
 _MAJOR = 13
 
-# A status, and the values behind it, as the functions of `cuda.bindings.driver` return them.
+# A status followed by values, as the functions of `cuda.bindings.driver` return them.
 Result = tuple[Any, ...]
 
 
 class Backend(Protocol):
-    """A CUDA driver: its functions, and what this package asks of it beside them."""
+    """A CUDA driver: its functions, and the further operations that this package needs."""
 
     @property
     def functions(self) -> ModuleType:
@@ -37,56 +37,56 @@ class Backend(Protocol):
 
     @property
     def image_kind(self) -> Literal["cubin", "ptx"]:
-        """The image that it loads."""
+        """The kind of image that the driver loads."""
 
     @property
     def can_reset(self) -> bool:
-        """Whether `reset` begins anew in this process; safe to ask when the context is lost."""
+        """Whether `reset` is supported; this may be read after the context is lost."""
 
     def abilities(self) -> frozenset[str]:
-        """Return the names that `capabilities()` lists, without those that depend on the devices."""
+        """Return the capabilities (see `capabilities()`) that do not depend on the devices."""
 
     def library(self, name: str) -> Any:
-        """Return the functions of one of CUDA's libraries, by the name of nvmath's bindings."""
+        """Return the functions of one of CUDA's libraries; `name` is the name of its module in nvmath's bindings."""
 
     def device_of(self, address: int) -> Result:
         """Return a status and the ordinal of the device that an address is on (CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)."""
 
     def in_finalizer(self, give_back: Callable[[], None]) -> None:
-        """Call a finalizer's function, whose errors nobody sees."""
+        """Call a function from a finalizer, in which errors cannot reach the program."""
 
     def in_a_call(self) -> bool:
-        """Return whether the thread is in the middle of a call, where Python has run a finalizer for example."""
+        """Return whether the thread is inside a driver call, for example because Python ran a finalizer during it."""
 
     def take_report(self) -> str | None:
-        """Return the driver's own report of the last fault, once; None without one."""
+        """Return the driver's own report of the last fault, only once; None if there is none."""
 
     def lost_by(self) -> str | None:
-        """Return what has lost the context; None where that is not known."""
+        """Return the report of the fault that ended the context; None if it is not known."""
 
     def note_exit(self) -> None:
-        """Name, at the program's end, work that nothing has waited for."""
+        """Report, at the end of the program, the work that the program never waited for."""
 
     def set_sanitizer(self, mode: str | None) -> None:
-        """Choose what becomes of mistakes that are found in kernels, None for the environment's choice."""
+        """Set how mistakes in kernels are reported; None means the mode that the environment variable sets."""
 
     def begin_profile(self, warp: int | None) -> Result:
-        """Count what launches do, from now on, and record one warp of each; None for none."""
+        """Start counting what launches do, and recording one warp per launch (None: no warp)."""
 
     def end_profile(self) -> Result:
-        """Return what was counted since the latest `begin_profile` that has no end yet."""
+        """Return the counts since the latest `begin_profile` that has not been ended."""
 
     def reset(self, handles: set[int]) -> Result:
-        """Begin anew on all devices, and forget these handles."""
+        """Reset all devices and invalidate the given handles."""
 
     def drop_bytes(self, address: int) -> Result:
-        """Forget page-locked memory that was in use at a reset."""
+        """Free page-locked memory that was in use at a reset and no longer is."""
 
 
 class CudaBackend:
-    """NVIDIA's driver, through `cuda.bindings`. Values that the hardware does not report are None here."""
+    """NVIDIA's driver, through `cuda.bindings`. Information that the hardware does not report is None."""
 
-    # A driver rejects the PTX of a newer NVRTC, so that a GPU never gets PTX of ours.
+    # Not PTX, because a driver rejects PTX from a newer NVRTC.
     image_kind: Literal["cubin", "ptx"] = "cubin"
     can_reset = False
 
@@ -94,22 +94,22 @@ class CudaBackend:
         self.functions = functions
 
     def abilities(self) -> frozenset[str]:
-        """Return what every GPU can do, and "libraries" where CUDA's libraries are installed."""
+        """Return the capabilities of every GPU, and "libraries" if CUDA's libraries are installed."""
         always = frozenset({"concurrent_host", "gpu_timing", "interop"})
         return always | {"libraries"} if _libraries_found() else always
 
     def library(self, name: str) -> Any:
-        """Return `nvmath.bindings.<name>`, which loads the library at the first call."""
+        """Return `nvmath.bindings.<name>`, which loads the library when it is first called."""
         return importlib.import_module(f"nvmath.bindings.{name}")
 
     def device_of(self, address: int) -> Result:
-        """Ask without the bindings' reading of the answer."""
-        from . import pointer_device  # it imports the bindings, which take longer than all of this package
+        """Call the driver directly, because some versions of the bindings return a wrong ordinal."""
+        from . import pointer_device  # imported late: it imports the bindings, which takes longer than this package
 
         return pointer_device.ordinal(address)
 
     def in_finalizer(self, give_back: Callable[[], None]) -> None:
-        """Call it: every later call returns the errors of earlier work anyway."""
+        """Call the function: later calls return the errors of earlier work anyway."""
         give_back()
 
     def in_a_call(self) -> bool:
@@ -117,33 +117,33 @@ class CudaBackend:
         return False
 
     def take_report(self) -> str | None:
-        """Return None: the hardware reports a status alone."""
+        """Return None: the hardware reports only a status."""
         return None
 
     def lost_by(self) -> str | None:
-        """Return None, as `take_report`."""
+        """Return None, for the reason given in `take_report`."""
         return None
 
     def note_exit(self) -> None:
-        """Do nothing: the hardware may have run the work."""
+        """Do nothing: a GPU may have run the work even if the program never waited for it."""
 
     def set_sanitizer(self, mode: str | None) -> None:
-        """Do nothing: the hardware finds no mistakes."""
+        """Do nothing: the hardware does not check kernels."""
 
     def begin_profile(self, warp: int | None) -> Result:
-        """Refuse."""
+        """Return CUDA_ERROR_NOT_SUPPORTED."""
         return self._refused()
 
     def end_profile(self) -> Result:
-        """Refuse."""
+        """Return CUDA_ERROR_NOT_SUPPORTED."""
         return self._refused()
 
     def reset(self, handles: set[int]) -> Result:
-        """Refuse: other libraries of the process would lose the context."""
+        """Return CUDA_ERROR_NOT_SUPPORTED: other libraries in the process would lose the context."""
         return self._refused()
 
     def drop_bytes(self, address: int) -> Result:
-        """Refuse, as `reset`."""
+        """Return CUDA_ERROR_NOT_SUPPORTED, like `reset`."""
         return self._refused()
 
     def _refused(self) -> Result:
@@ -151,13 +151,13 @@ class CudaBackend:
 
 
 class SimulatorBackend:
-    """The driver in software."""
+    """The simulator, which is a CUDA driver in software."""
 
     image_kind: Literal["cubin", "ptx"] = "ptx"
     can_reset = True
 
     def __init__(self) -> None:
-        from ..simulator import driver  # a process that has a GPU does not need it
+        from ..simulator import driver  # imported late: a process that uses a GPU does not need it
 
         self.functions: ModuleType = driver
         self._driver = driver
@@ -172,24 +172,24 @@ class SimulatorBackend:
         self.drop_bytes = driver.drop_bytes
 
     def abilities(self) -> frozenset[str]:
-        """Return what it can do that a GPU cannot, and "libraries" where its software versions can run."""
-        from ..simulator import libraries  # only programs that ask for them need them
+        """Return the simulator's capabilities, and "libraries" if its versions of the libraries can run."""
+        from ..simulator import libraries  # imported late: few programs need it
 
         always = self._driver.CAPABILITIES
         return always | {"libraries"} if libraries.available() else always
 
     def library(self, name: str) -> Any:
-        """Return the software version, which has the same functions."""
-        from ..simulator import libraries  # as above
+        """Return the simulator's version of a library, which has the same functions as nvmath's bindings."""
+        from ..simulator import libraries  # imported late, as above
 
         return libraries.find(name)
 
     def set_sanitizer(self, mode: str | None) -> None:
-        """Set the mode of all its devices."""
+        """Set the mode for all devices."""
         self._driver.set_sanitizer(mode)
 
     def device_of(self, address: int) -> Result:
-        """Ask cuPointerGetAttributes."""
+        """Call cuPointerGetAttributes."""
         wanted = [enums.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL]
         status, values = self._driver.cuPointerGetAttributes(1, wanted, address)
         return status, int(values[0]) if values else -1
@@ -225,11 +225,11 @@ def chosen() -> Backend:
             "CUDA was initialised before this process was forked, so the child cannot use it; "
             "start children with multiprocessing's 'spawn' or 'forkserver' method"
         )
-    if _used is not None:  # without the lock, since one that has it may wait for a call of the driver
+    if _used is not None:  # tested without the lock, because a thread that holds it may be waiting for a driver call
         return _used
     with _lock:
         if _used is None:
-            if sys.platform != "linux":  # before the import of anything that other systems lack
+            if sys.platform != "linux":  # checked before importing modules that other systems lack
                 raise errors.NotSupportedError(
                     f"cudart_py runs on Linux, and this is {sys.platform}: use WSL 2 on Windows, a Linux container, as "
                     "of Docker, or a notebook of Google Colab"
@@ -245,12 +245,12 @@ def chosen() -> Backend:
 
 
 def in_use() -> Backend | None:
-    """Return the backend in use, None where none was chosen yet and in a forked child, which cannot use it."""
+    """Return the backend in use; None if none is chosen yet, and in a forked child, which cannot use it."""
     return _used
 
 
 def forked() -> bool:
-    """Return whether this process is the child of one that had initialised CUDA."""
+    """Return whether this process was forked from one that had initialised CUDA."""
     return _is_forked
 
 
@@ -260,14 +260,14 @@ def _after_fork() -> None:
 
 
 def _cuda(*, required: bool) -> Backend:
-    """Initialise the real driver; fall back to the simulator only for want of a driver or device."""
-    from cuda.bindings import driver  # not at import: it takes longer than the import of all of this package
-    from cuda.pathfinder import DynamicLibNotFoundError  # as above
+    """Initialise the real driver; fall back to the simulator only if there is no driver or no device."""
+    from cuda.bindings import driver  # imported late: it takes longer to import than all of this package
+    from cuda.pathfinder import DynamicLibNotFoundError  # imported late, as above
 
     try:
         (result,) = driver.cuInit(0)
     except RuntimeError as error:
-        # Bindings before 13.1 raise a plain RuntimeError for a library that is not there.
+        # Bindings before 13.1 raise a plain RuntimeError for a missing library.
         if not isinstance(error, DynamicLibNotFoundError) and "libcuda" not in str(error):
             raise
         if required:
@@ -276,7 +276,7 @@ def _cuda(*, required: bool) -> Backend:
     if result == driver.CUresult.CUDA_ERROR_NO_DEVICE and not required:
         return _fall_back("the driver finds no device")
     if result:
-        # The driver is not initialised, so only its error texts may be asked.
+        # The driver is not initialised, so only its functions for error texts may be called.
         text = driver.cuGetErrorString(result)[1]
         reason = text.decode() if text else result.name
         raise errors.NoDeviceError(f"cuInit: {reason} ({result.name})", status=result, call="cuInit")
@@ -290,7 +290,7 @@ def _cuda(*, required: bool) -> Backend:
 
 
 def _fall_back(reason: str) -> Backend:
-    print(  # noqa: T201  # the contract: said once, on standard error
+    print(  # noqa: T201  # the fallback is announced once, on standard error
         f"cudart_py: {reason}; kernels run on the simulator ({ENVIRONMENT_VARIABLE}=simulator silences this)",
         file=sys.stderr,
     )
@@ -300,7 +300,7 @@ def _fall_back(reason: str) -> Backend:
 def _simulator() -> Backend:
     backend = SimulatorBackend()
     (status,) = backend.functions.cuInit(0)
-    if status:  # no driver is chosen yet, which would be asked for the text
+    if status:  # `failure` cannot be used: it asks the chosen driver for the text, and none is chosen yet
         raise errors.NoDeviceError(
             f"cuInit: CUDART_PY_SIMULATOR_DEVICES leaves the simulator without a device ({status.name})",
             status=status,
@@ -311,7 +311,7 @@ def _simulator() -> Backend:
 
 @functools.cache
 def _libraries_found() -> bool:
-    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib  # as above
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib  # imported late, as above
 
     try:
         for library in ("cublas", "cufft", "cusparse", "cusolver", "curand"):

@@ -1,7 +1,7 @@
-"""Calls of the driver in use: `raw` has its functions as they are, `api` the same ones unwrapped.
+"""Calls of the driver in use: `raw` has its functions unchanged, and `api` has the same functions unwrapped.
 
-The functions of `raw` return the tuple of their status and values. Those of `api` return the value, or a tuple of the
-values, and raise on any status but success.
+The functions of `raw` return a tuple of the status and the values. The functions of `api` return the value, or a tuple
+of the values, and raise an exception for any status other than success.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ that the driver does not have is an AttributeError; the simulator has fewer than
 
 
 def _fill_raw(name: str) -> Any:
-    """Give `raw` all functions of the chosen driver when the first one is asked for, and return that one.
+    """Fill `raw` with all functions of the chosen driver at its first use, and return the requested function.
 
-    After that `raw` has no `__getattr__`: Python reads the attributes of modules with one several times as slowly.
+    Afterwards `raw` has no `__getattr__`, because with one Python would read attributes several times as slowly.
     """
-    if name.startswith("__"):  # a program that only inspects `raw` chooses no driver
+    if name.startswith("__"):  # a program that only inspects `raw` must not choose a driver
         raise AttributeError(f"module 'raw' has no attribute {name!r}")
     for known, function in vars(chosen().functions).items():
         if not known.startswith("_"):
             raw.__dict__.setdefault(known, function)
-    raw.__dict__.pop("__getattr__", None)  # another thread may be here too
+    raw.__dict__.pop("__getattr__", None)  # with a default, since another thread may have removed it
     return getattr(raw, name)
 
 
 class _Api:
-    """The chosen driver's functions, each unwrapped."""
+    """The functions of the chosen driver, unwrapped."""
 
     def __getattr__(self, name: str) -> Any:
         value = _unwrapped(getattr(raw, name), name)
@@ -48,12 +48,12 @@ class _Api:
 
 
 if TYPE_CHECKING:
-    # The bindings come without types. The simulator has their functions with the same names, arguments and result
-    # tuples, which type checkers and editors then see.
+    # The bindings have no type annotations. The simulator's functions have the same names, arguments and result tuples,
+    # and type checkers and editors can read their annotations.
     from ..simulator import driver as raw
 else:
-    # A module, because Python reads the attributes of modules several times as fast as those of an object that finds
-    # them by a method.
+    # A module, because Python reads a module's attributes several times as fast as attributes that `__getattr__` of an
+    # object finds.
     raw = ModuleType("raw", _RAW)
     raw.__getattr__ = _fill_raw
 api = _Api()
@@ -74,23 +74,23 @@ def _unwrapped(function: Callable[..., tuple[Any, ...]], name: str) -> Callable[
 
 
 def _forget() -> None:
-    # In a forked child the functions that were found would go round the refusal of `chosen`.
+    # In a forked child, functions kept from the parent would bypass the error that `chosen` raises.
     raw.__dict__.clear()
     raw.__dict__["__getattr__"] = _fill_raw
     api.__dict__.clear()
 
 
-if hasattr(os, "register_at_fork"):  # Windows has no fork, and the first CUDA call says what it needs
+if hasattr(os, "register_at_fork"):  # not on Windows, where the first CUDA call raises an error anyway
     os.register_at_fork(after_in_child=_forget)
 
 
 def device_ordinal(address: int) -> int:
-    """Return the ordinal of the device that the memory at an address is on (CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)."""
+    """Return the ordinal of the device of the memory at an address (CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)."""
     ordinal: int = check(chosen().device_of(address))
     return ordinal
 
 
 @functools.cache
 def library(name: str) -> Any:
-    """Return the functions of one of CUDA's libraries for the driver in use, by the name of nvmath's bindings."""
+    """Return one of CUDA's libraries for the driver in use; `name` is its module's name in nvmath's bindings."""
     return chosen().library(name)

@@ -1,4 +1,4 @@
-"""The capabilities of the driver in use, and the refusal of what it cannot do."""
+"""The capabilities of the driver in use, and the errors for what it cannot do."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ def _has_interop() -> bool:
 
 
 def require_interop(thing: Any, attribute: str) -> None:
-    """Raise AttributeError where other libraries could not follow our addresses, without the capability `interop`.
+    """Raise AttributeError if other libraries cannot use this driver's addresses (the capability `interop`).
 
-    For the attributes of the protocols by which libraries share arrays and streams, which they look for with hasattr.
+    This is for attributes of the protocols through which libraries share arrays and streams. Libraries look for these
+    attributes with `hasattr`.
     """
     if not _has_interop():
         raise AttributeError(
@@ -54,7 +55,7 @@ def require_interop(thing: Any, attribute: str) -> None:
 
 
 def require_ipc(call: str) -> None:
-    """Raise NotSupportedError, in the name of a call, where other processes cannot open what the driver has."""
+    """Raise NotSupportedError that names `call` if other processes cannot open the driver's memory and events."""
     if "ipc" not in capabilities():
         raise errors.NotSupportedError(
             f"{call}: this driver lacks the capability 'ipc': other processes cannot open its memory and events"

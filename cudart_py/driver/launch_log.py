@@ -1,4 +1,4 @@
-"""The log of recent launches: which of them may be the kernel whose failure surfaces in a later call."""
+"""The log of recent launches, which lists the candidates when a kernel's failure surfaces in a later call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _named(stream: int) -> str:
 
 
 class LaunchRecord(NamedTuple):
-    """A launch as errors describe it; it holds no handle, so that it keeps nothing alive."""
+    """A launch as error messages describe it. It refers to no objects and so keeps none alive."""
 
     device: int
     stream: int
@@ -31,7 +31,7 @@ class LaunchRecord(NamedTuple):
 
 
 class GraphRecord(NamedTuple):
-    """A graph's launch as errors describe it."""
+    """A graph launch as error messages describe it."""
 
     device: int
     stream: int
@@ -42,21 +42,21 @@ class GraphRecord(NamedTuple):
 
 
 class _Synchronized(NamedTuple):
-    """A mark in the log: what came before, on this stream (None: on all of them), went well."""
+    """A mark in the log: earlier launches on this stream (None: on all streams of the device) succeeded."""
 
     device: int
     stream: int | None
 
 
-# The newest entry is the first, which Python reads faster than the last. Changes are atomic, so there is no lock. It is
-# never empty, so that whoever launches may look at that entry.
+# The newest entry is the first, because Python reads log[0] faster than log[-1]. Changes are atomic, so there is no
+# lock. The log is never empty, so a launch can read log[0] without a test.
 log: deque[LaunchRecord | GraphRecord | _Synchronized] = deque([_Synchronized(-1, None)], maxlen=256)
 
 _synchronized = functools.lru_cache(maxsize=64)(_Synchronized)
 
 
 def note_launched(record: LaunchRecord | GraphRecord) -> None:
-    """Log a launch, unless it is the same again and nothing else came in between."""
+    """Log a launch, unless it repeats the newest entry."""
     if log[0] is not record:
         log.appendleft(record)
 
@@ -67,10 +67,10 @@ def note_synchronized(device: int, stream: int | None) -> None:
 
 
 def blame() -> str:
-    """Return the last lines of an error, which name the launches since the last good synchronisation, newest first."""
+    """Return the end of an error message: the launches since the last successful synchronisation, newest first."""
     finished: set[tuple[int, int | None]] = set()
     suspects: list[LaunchRecord | GraphRecord] = []
-    for entry in log.copy():  # other threads may launch meanwhile
+    for entry in log.copy():  # a copy, since other threads may launch in the meantime
         if isinstance(entry, _Synchronized):
             finished.add((entry.device, entry.stream))
         elif (entry.device, None) not in finished and (entry.device, entry.stream) not in finished:
@@ -78,7 +78,7 @@ def blame() -> str:
     backend = in_use()
     can_reset = backend is not None and backend.can_reset
     remedy = "start a new process, or call cuda.reset()" if can_reset else "start a new process"
-    # A driver that knows the kernel has reported its fault in full with the first error alone.
+    # A driver that knows the failed kernel gives its full report only with the first error. Later errors refer to it.
     earlier = None if backend is None else backend.lost_by()
     lost = "The context is lost" if earlier is None else f"The context was lost by an earlier error ({earlier})"
     sticky = f"\n{lost}: every later call fails too; {remedy}."

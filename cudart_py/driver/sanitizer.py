@@ -13,10 +13,10 @@ from . import backend
 
 
 class _Modes:
-    """The modes that were chosen for the process, or inside one block, of which the latest holds.
+    """The modes that were chosen for the process, or inside one `with` block. The latest one applies.
 
-    A choice that is entered as a block is taken out again. One that is gone can't be entered any more, so that of those
-    the latest is enough.
+    A choice that is then entered as a block is removed from here. A choice whose object no longer exists cannot be
+    entered any more, so of consecutive choices of this kind only the latest is kept.
     """
 
     def __init__(self, mode: str | None) -> None:
@@ -42,10 +42,10 @@ def _is_gone(who: weakref.ref[_Choice] | None) -> bool:
     return who is None or who() is None
 
 
-# Guards what follows; a signal's handler may choose a mode while its thread does.
+# Guards the variables below. Reentrant, because a signal handler may choose a mode while its thread holds the lock.
 _lock = threading.RLock()
 _of_process = _Modes(None)
-# Those of the open blocks, the latest last. The blocks of several threads may end in any order.
+# The modes of the open blocks, the latest last. Blocks of different threads may end in any order.
 _blocks: list[_Modes] = []
 
 
@@ -54,7 +54,7 @@ def _apply() -> None:
 
 
 class _Choice:
-    """A chosen mode, which holds at once, or, as a `with` block, until its end."""
+    """A chosen mode. It applies at once; as a `with` block, it applies until the end of the block."""
 
     def __init__(self, mode: str) -> None:
         self._mode = mode

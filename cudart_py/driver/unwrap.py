@@ -1,7 +1,7 @@
-"""The one unwrap: what a CUDA call returned becomes its value, or the exception that its status stands for.
+"""Unwrapping: the result of a CUDA call becomes its value, or the exception for its status.
 
-Everything that calls a driver raises its errors through this module. An error's text is the driver's own, with its
-report of a fault, or else with the launches that may have failed.
+All code that calls a driver raises its errors through this module. An error message has the driver's own text, followed
+by the driver's report of the fault or, without a report, by the launches that may have failed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from . import enums
 from .backend import chosen, in_use
 from .launch_log import blame
 
-# By the driver's names; the runtime's codes have the driver's numbers. A status that is not here is a
-# plain CudaError on purpose: a test lists those, so a new status is noticed.
+# Keyed by the driver's names. The runtime's codes have the same numbers as the driver's. A status that is missing here
+# becomes a plain CudaError on purpose: a test lists all of these, so a new status is noticed.
 _BY_STATUS: dict[str, type[errors.CudaError]] = {
     "CUDA_ERROR_INVALID_VALUE": errors.InvalidValueError,
     "CUDA_ERROR_INVALID_DEVICE": errors.InvalidValueError,
@@ -97,7 +97,7 @@ _BY_STATUS: dict[str, type[errors.CudaError]] = {
     "CUDA_ERROR_EXTERNAL_DEVICE": errors.KernelFaultError,
 }
 
-# Remedies for failed captures, for which the driver's text is the name alone, and for PTX that is too new.
+# Remedies for failed captures, for which the driver's text is only the name of the status, and for PTX that is too new.
 _REMEDIES = {
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
         "The PTX comes from a compiler that is newer than the driver: load machine code, which compile makes by "
@@ -153,9 +153,9 @@ def check(result: tuple[Any, ...]) -> Any:
 
 
 def failure(status: Any, call: str = "", detail: str = "") -> errors.CudaError:
-    """Return the exception for a status: its class, the driver's own text, the remedy or the blame.
+    """Return the exception for a status, with the driver's text, a remedy, and a report or the suspected launches.
 
-    `call` is the function that returned the status, `detail` a sentence of the caller's about it.
+    `call` is the name of the function that returned the status, and `detail` is a sentence that the caller adds.
     """
     if status.name.startswith("NVRTC_"):
         return nvrtc_failure(status, call)
@@ -175,10 +175,10 @@ def failure(status: Any, call: str = "", detail: str = "") -> errors.CudaError:
 
 
 def _name_and_text(status: Any) -> tuple[str, str]:
-    """Return the name of the driver's status that this one equals, and the driver's text for it."""
+    """Return the name of the driver status with the same number, and the driver's text for it."""
     try:
         result = enums.CUresult(int(status))
-    except ValueError:  # a status of the runtime alone, such as cudaErrorMissingConfiguration
+    except ValueError:  # a status that only the runtime has, such as cudaErrorMissingConfiguration
         return status.name, status.name
     missing, text = chosen().functions.cuGetErrorString(result)
     return result.name, result.name if missing or not text else text.decode()

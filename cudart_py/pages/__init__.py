@@ -1,1 +1,1 @@
-"""Pages of HTML that need nothing else: their skeleton and style, tables, drawings, and pieces for notebooks."""
+"""Self-contained HTML pages: their skeleton and style, tables, drawings, and pieces for notebooks."""

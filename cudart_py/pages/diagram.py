@@ -1,4 +1,4 @@
-"""Diagrams: a drawing as SVG, the same as text for a terminal, and a caption."""
+"""Diagrams: a drawing as SVG, the same content as text for a terminal, and a caption."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from html import escape
 
 WIDTH = 720
-# Colours that differ for most kinds of colour blindness (those of Okabe and Ito, lighter), for parts that belong
-# together. The text on them is dark, and so is that on the ground, which is white in dark pages too.
+# Colours that people with most kinds of colour blindness can tell apart (lighter versions of Okabe and Ito's palette).
+# Parts of one colour belong together. Text is dark, both on these colours and on the ground, which stays white on dark
+# pages.
 COLORS = ("#8ecae6", "#f4a259", "#80c99b", "#e5989b", "#c3a6d8", "#f2d06b", "#9fb3c8", "#d4b08c")
 INK, FAINT, RULE, GROUND, IDLE = "#1c1e21", "#5c6370", "#b8bdc6", "#ffffff", "#eceef1"
 _FONT = "font-family:system-ui,sans-serif"
 _MONOSPACE = "font-family:ui-monospace,monospace"
 _MARGIN, _LINE = 12, 18
-# The letters of a line of code in a drawing, and those of a line of text.
+# The maximum number of characters of a line of code in a drawing, and the number of columns of a line of text.
 _MOST_CODE, _COLUMNS = 88, 80
 
 
@@ -73,13 +74,13 @@ def _cut(text: str, most: int) -> str:
 def label_at(
     x: float, y: float, content: str, *, anchor: str = "start", size: float = 10, color: str = FAINT, bold: bool = False
 ) -> str:
-    """Return a line of text; `anchor` says what lies at `x`: its "start", "middle" or "end"."""
+    """Return a line of text as SVG; `anchor` is the part of the text at `x`: its "start", "middle" or "end"."""
     style = f"fill:{color};font-size:{size:g}px" + (";font-weight:600" if bold else "")
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" style="{style}">{escape(content)}</text>'
 
 
 def box(x: float, y: float, width: float, height: float, fill: str, stroke: str = RULE) -> str:
-    """Return a rectangle."""
+    """Return a rectangle as SVG."""
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
         f'style="fill:{fill};stroke:{stroke};stroke-width:0.8"/>'
@@ -87,6 +88,6 @@ def box(x: float, y: float, width: float, height: float, fill: str, stroke: str 
 
 
 def stroke(x1: float, y1: float, x2: float, y2: float, color: str = FAINT, width: float = 1) -> str:
-    """Return a straight line."""
+    """Return a straight line as SVG."""
     style = f"stroke:{color};stroke-width:{width:g}"
     return f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" style="{style};fill:none"/>'

@@ -1,4 +1,4 @@
-"""A page of HTML with its style in it, so that it needs no other file and no network."""
+"""A self-contained HTML page with its style inside, which needs no other file and no network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SKELETON, _STYLE = (Path(__file__).parent / name for name in ("page.html", "sty
 
 
 def document(title: str, body: str, *, style: str = "") -> str:
-    """Return a whole page; `body` is HTML, and `style` is CSS for what only this page has."""
+    """Return a complete page; `body` is HTML, and `style` is CSS that only this page needs."""
     return Template(_SKELETON.read_text(encoding="utf-8")).substitute(
         title=escape(title), style=_STYLE.read_text(encoding="utf-8") + style, body=body
     )

@@ -1,4 +1,4 @@
-"""The first values of an array, to look at in a terminal or a notebook."""
+"""The first values of an array, for display in a terminal or a notebook."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class ArrayPreview:
-    """The first values of an array, made by `DeviceArray.preview`: at most two axes of them, as a NumPy array."""
+    """The first values of an array, as a NumPy array of at most two axes; returned by `DeviceArray.preview`."""
 
     __slots__ = {
         "shape": "The shape of the whole array.",
@@ -37,7 +37,7 @@ class ArrayPreview:
         return f"<table><tbody>{lines}</tbody></table>"
 
     def _more(self) -> tuple[bool, bool]:
-        """Return whether there are more values below those shown, and beside them."""
+        """Return whether the whole array has more rows than those shown, and whether it has more columns."""
         whole = (1, 1, *self.shape)[-2:]
         shown = np.atleast_2d(self.values).shape
         return whole[0] > shown[0], whole[1] > shown[1]
