@@ -10,21 +10,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 
-# A structure of one field, since two bytes of an integer would be mistaken for numbers.
+# A structure with one field, since a plain uint16 array would be mistaken for integers.
 bfloat16: np.dtype[Any] = np.dtype([("bfloat16", np.uint16)])
 """The dtype of bfloat16, which NumPy cannot compute with; `to_bfloat16` and `from_bfloat16` convert."""
 
-# NumPy has no complex number of two halves.
+# NumPy has no complex dtype with float16 components.
 complex32: np.dtype[Any] = np.dtype([("real", np.float16), ("imag", np.float16)])
 """The dtype of complex numbers with two float16 components."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A dtype as the libraries know it.
+    """A dtype in the libraries' terms.
 
-    `code` is its cudaDataType, `letter` the one in BLAS names (empty where there is none), `real` the
-    dtype of norms and singular values, `scalar` that of alpha and beta and of the arithmetic.
+    `code` is its cudaDataType, and `letter` is its letter in the names of BLAS functions, empty if it has none. `real`
+    is the dtype of norms and singular values, and `scalar` is the dtype of alpha, beta and the arithmetic.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Kind:
 
     @property
     def is_complex(self) -> bool:
-        """Whether numbers have two parts."""
+        """Whether the numbers are complex."""
         return self.scalar.kind == "c"
 
     @property
@@ -49,7 +49,7 @@ def _kind(name: str, code: int, letter: str, scalar: str) -> Kind:
     return Kind(name, code, letter, np.empty(0, kind).real.dtype, kind)
 
 
-# The codes are cudaDataType's of library_types.h.
+# The codes are values of cudaDataType in library_types.h.
 KINDS: dict[np.dtype[Any], Kind] = {
     np.dtype(np.float16): _kind("float16", 2, "", "float32"),
     bfloat16: _kind("bfloat16", 14, "", "float32"),
@@ -61,16 +61,16 @@ KINDS: dict[np.dtype[Any], Kind] = {
 
 
 def kind_of(dtype: np.dtype[Any]) -> Kind | None:
-    """Return what the libraries know of a dtype, None for one that they have no arithmetic for.
+    """Return the `Kind` of a dtype, or None if the libraries have no arithmetic for it.
 
-    The bfloat16 of another package is known by its name.
+    A bfloat16 dtype of another package is recognised by its name.
     """
     found = KINDS.get(dtype)
     return KINDS[bfloat16] if found is None and dtype.name == "bfloat16" else found
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
-    """Return what to call a dtype in a message."""
+    """Return the name of a dtype for messages."""
     return {bfloat16: "bfloat16", complex32: "complex32"}.get(dtype, str(dtype))
 
 
@@ -82,7 +82,7 @@ def to_bfloat16(x: ArrayLike) -> NDArray[Any]:
     singles = np.asarray(given, np.float32)
     bits = np.ascontiguousarray(singles).view(np.uint32)
     odd = (bits >> np.uint32(16)) & np.uint32(1)
-    with np.errstate(over="ignore"):  # a NaN's bits may wrap round, and are replaced
+    with np.errstate(over="ignore"):  # the bits of a NaN may wrap around; they are replaced below
         halves = ((bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)).astype(np.uint16)
     halves = np.where(np.isnan(singles), np.uint16(0x7FC0), halves)
     return np.ascontiguousarray(halves).view(bfloat16).reshape(singles.shape)

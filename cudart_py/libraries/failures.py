@@ -1,4 +1,4 @@
-"""Failures: the errors of the libraries as exceptions of cudart_py."""
+"""Failures: library errors as exceptions of cudart_py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..errors import (
 
 
 class SingularMatrixError(CudaError, np.linalg.LinAlgError):
-    """A matrix that cannot be inverted; `pivot` is the row, from 0, where elimination found a zero."""
+    """A singular or rank-deficient matrix; `pivot` is the 0-based index of the zero pivot or dependent column."""
 
     def __init__(self, message: str, *, pivot: int, call: str = "") -> None:
         super().__init__(message, call=call)
@@ -31,7 +31,7 @@ class NotPositiveDefiniteError(CudaError, np.linalg.LinAlgError):
         self.minor = minor
 
 
-# By the libraries' own names of their statuses; a name that is not here is a plain CudaError.
+# Keyed by the libraries' names of statuses. A status that is missing here becomes a plain CudaError.
 _BY_STATUS: dict[str, type[CudaError]] = {
     "NOT_INITIALIZED": NoDeviceError,
     "INITIALIZATION_FAILED": NoDeviceError,
@@ -55,10 +55,11 @@ _BY_STATUS: dict[str, type[CudaError]] = {
 
 
 def failure(call: str, error: Exception) -> Exception:
-    """Make the exception to raise for what a call of the bindings raised.
+    """Return the exception to raise for an exception from the bindings.
 
     An error status of the library becomes the matching subclass of CudaError. A missing library or driver becomes a
-    NotSupportedError that names the extra that installs it. This package's own errors come back unchanged.
+    NotSupportedError that names the extra that installs the libraries. This package's own errors are returned
+    unchanged.
     """
     status = getattr(error, "status", None)
     if isinstance(error, CudaError) or (status is None and not isinstance(error, RuntimeError)):

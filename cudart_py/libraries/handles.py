@@ -1,4 +1,4 @@
-"""Handles of the libraries: one of each for a thread and device, bound to the stream of the call."""
+"""Library handles: one per library, thread and device, bound to the stream of the call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from ..context.capture import captures, find, hold
 from ..context.current import activated
 from ..context.device import Device
-from ..context.lifetimes import Handle  # handles are given back at the right time and never in a forked child
+from ..context.lifetimes import Handle  # releases handles at the right time and never in a forked child
 from ..context.resetting import at_reset
 from ..driver.calls import library
 from ..errors import CaptureError
@@ -21,15 +21,15 @@ from ..memory.creation import empty
 from ..streams.stream import Stream
 from .failures import failure
 
-# The workspace that cuBLAS asks for on a device of compute capability 9.0 and above, and on older ones, in bytes.
+# The size in bytes of the workspace that cuBLAS needs for compute capability 9.0 and later, and for earlier devices.
 WORKSPACE, SMALL_WORKSPACE = 32 << 20, 4 << 20
 
 
 class LibraryHandle(Handle):
     """A library's handle on a device; `functions` are the library's bindings.
 
-    `bind(stream)` must come before a call. cuBLAS gets a workspace from the stream's pool, which is given up in
-    the order of that stream when the handle is bound to another.
+    `bind(stream)` must be called before a library call. cuBLAS gets a workspace from the pool of the stream. When the
+    handle is bound to another stream, the workspace is freed in stream order.
     """
 
     __slots__ = ("_name", "bound", "device", "functions", "native", "workspace")
@@ -50,11 +50,14 @@ class LibraryHandle(Handle):
         self._value = self.native
 
     def bind(self, stream: Stream) -> None:
-        """Queue later calls in a stream (cublasSetStream and others); CaptureError where that is too late."""
+        """Queue later calls in a stream (cublasSetStream and others).
+
+        Raises CaptureError if cuBLAS would have to allocate a workspace while the stream is being captured.
+        """
         handle = stream.handle
         if handle == self.bound:
             return
-        if self._name == "cublasLt":  # takes its stream with each call
+        if self._name == "cublasLt":  # its stream is an argument of each call
             return
         workspace = None
         with activated(self.device):
@@ -62,7 +65,7 @@ class LibraryHandle(Handle):
                 _refuse_first_use(handle, "cuBLAS")
                 workspace = empty(workspace_size(self.device), np.uint8, stream=stream)
             self._turn_to(handle, workspace)
-        # Dropped, not closed: a graph may hold it.
+        # The old workspace is dropped, not closed, because a graph may hold it.
         self.workspace = workspace
 
     def _turn_to(self, stream: int, workspace: DeviceArray | None) -> None:
@@ -70,7 +73,7 @@ class LibraryHandle(Handle):
         try:
             self.functions.set_stream(self.native, stream)
             if workspace is not None:
-                # Setting the stream has taken the old one away.
+                # Setting the stream has removed the previous workspace from the handle.
                 self.functions.set_workspace(self.native, workspace.pointer, workspace.nbytes)
         except Exception as error:
             raise failure(f"{self._name}SetStream", error) from error
@@ -95,7 +98,7 @@ class LibraryHandle(Handle):
 
 
 def workspace_size(device: Device) -> int:
-    """Return the bytes of workspace with which cuBLAS chooses freely among its algorithms."""
+    """Return the workspace size in bytes that leaves cuBLAS all of its algorithms to choose from."""
     return WORKSPACE if device.compute_capability >= (9, 0) else SMALL_WORKSPACE
 
 
@@ -108,7 +111,7 @@ def _refuse_first_use(stream: int, what: str) -> None:
 
 
 class Scratch:
-    """Memory that a library works in, one piece for a thread and device: it grows and moves to the stream in use."""
+    """The workspace of one thread on one device. It grows as needed and is allocated anew for another stream."""
 
     __slots__ = ("_memory", "_stream")
 
@@ -117,11 +120,11 @@ class Scratch:
         self._stream = 0
 
     def get(self, nbytes: int, stream: Stream) -> DeviceArray:
-        """Return at least so many bytes that later work in the stream may overwrite."""
+        """Return at least `nbytes` bytes of memory, which later work in the stream may overwrite."""
         memory = self._memory
         if memory is None or memory.nbytes < nbytes or self._stream != stream.handle:
             _refuse_first_use(stream.handle, "the library")
-            # The old piece goes first, in the order of its stream, so that the pool can give it out again.
+            # The old memory is freed first, in stream order, which allows the pool to reuse it.
             self._memory = memory = None
             self._memory = memory = empty(max(nbytes, 1), np.uint8, stream=stream)
             self._stream = stream.handle
@@ -139,7 +142,7 @@ _thread = _Thread()
 
 
 def _forget_all() -> None:
-    """Forget what all threads have, when a reset has closed it; each makes again what it needs."""
+    """Forget the objects of all threads after a reset has closed them; each thread creates new ones as needed."""
     global _thread
     _thread = _Thread()
 
@@ -148,7 +151,7 @@ at_reset(_forget_all)
 
 
 def thread_cache(name: str) -> dict[Any, Any]:
-    """Return a cache of the calling thread, for what a stream or a pointer is set in and threads must not share."""
+    """Return a cache of the calling thread, for objects that hold a stream or a pointer and must not be shared."""
     found = _thread.caches.get(name)
     if found is None:
         found = _thread.caches[name] = {}
@@ -158,8 +161,8 @@ def thread_cache(name: str) -> dict[Any, Any]:
 def library_handle(name: str, stream: Stream, device: Device) -> LibraryHandle:
     """Return the calling thread's handle ("cublas", "cublasLt", "cusparse", "cusolverDn"), bound to a stream.
 
-    The device is the stream's, and must be current where the handle is used. Raises CaptureError where the thread has
-    none yet and the stream is captured: making one would invalidate the capture.
+    `device` is the stream's device and must be current when the handle is used. Raises CaptureError if the thread has
+    no handle yet and the stream is being captured, because creating a handle would invalidate the capture.
     """
     handle = _thread.handles.get((name, device.ordinal))
     if handle is None:
@@ -171,7 +174,7 @@ def library_handle(name: str, stream: Stream, device: Device) -> LibraryHandle:
 
 
 def scratch(device: Device) -> Scratch:
-    """Return the calling thread's scratch memory on a device."""
+    """Return the calling thread's workspace on a device."""
     found = _thread.scratch.get(device.ordinal)
     if found is None:
         found = _thread.scratch[device.ordinal] = Scratch()
@@ -179,7 +182,7 @@ def scratch(device: Device) -> Scratch:
 
 
 def keep(stream: Stream, what: str, *objects: Any) -> None:
-    """Keep what a call uses alive with the graph that its stream records into, if there is one."""
+    """If the stream is being captured, keep the objects that a call uses alive with the graph."""
     if captures:
         hold(stream.handle, what, objects)
 

@@ -17,7 +17,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 
-# A plan has one graph for each access policy that it is called in; a program has one or two.
+# A plan has one graph per access policy under which it is called. Most programs use one or two.
 MOST_GRAPHS = 4
 
 
@@ -38,7 +38,7 @@ class Plan(Generic[Result]):
         self._stream, self._device = stream, device
         self._result = result
         self._closed = False
-        # By the window of the access policy, None for no policy.
+        # Keyed by the window of the access policy, None for no policy.
         self._graphs: dict[Any, ExecutableGraph] = {}
 
     def __call__(self) -> Result:
@@ -89,11 +89,11 @@ class Plan(Generic[Result]):
             raise ValueError(f"this plan of {self._name} is closed")
 
     def _record(self, policy: AccessPolicy | None = None) -> ExecutableGraph:
-        """Return a new graph of the call, kept for later calls in the same access policy."""
+        """Return a new graph of the call, and keep it for later calls under the same access policy."""
         self._require_open()
         with activated(self._device):
             self._prepare()
-            # A stream of its own, because the default streams cannot be captured.
+            # Recorded in a new stream, because the default streams cannot be captured.
             with Stream(non_blocking=True) as recorder:
                 if policy is None:
                     graph = self._recorded(recorder)
@@ -112,31 +112,31 @@ class Plan(Generic[Result]):
             return graph.instantiate()
 
     def _prepare(self) -> None:
-        """Make what cannot be made during a capture: handles, and memory to work in."""
+        """Create the objects that cannot be created during a capture, such as handles and workspaces."""
         raise NotImplementedError
 
     def _queue(self, stream: Stream) -> None:
-        """Queue the call in a stream that is being captured, and hold what it uses."""
+        """Queue the call in a stream that is being captured, and keep the objects that the call uses alive."""
         raise NotImplementedError
 
 
 class Plannable(Protocol[Arguments, Result_co]):
-    """A function of the libraries that can also be planned."""
+    """A library function that can also be planned."""
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result_co:
         """Queue the work at once."""
 
     def plan(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Plan[Any]:
-        """Return a plan of the work, which queues nothing yet."""
+        """Return a plan for the work without queueing anything."""
 
 
 def plannable(
     plan: Callable[Arguments, Plan[Result]],
 ) -> Callable[[Callable[Arguments, Result]], Plannable[Arguments, Result]]:
-    """Give a function the attribute `plan`, a function of the same arguments that returns a `Plan`."""
+    """Return a decorator that sets the attribute `plan`, a function with the same arguments that returns a `Plan`."""
 
     def decorate(function: Callable[Arguments, Result]) -> Plannable[Arguments, Result]:
-        planned = cast(Any, function)  # because no type says that a function gets an attribute
+        planned = cast(Any, function)  # because types cannot express that a function gets an attribute
         planned.plan = plan
         return cast(Plannable[Arguments, Result], planned)
 

@@ -1,6 +1,6 @@
-"""Device arrays as the libraries see them: a pointer, sizes and leading dimensions, checked and with no copy.
+"""Device arrays in the libraries' terms: a pointer, sizes and leading dimensions, checked and without copies.
 
-Every error names the call and the operand, and comes before anything is written.
+Every error names the call and the operand, and is raised before anything is written.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from .dtypes import Kind, kind_of, name_of
 
 
 class Matrix(NamedTuple):
-    """A matrix, or a batch of them, of rows that follow one another.
+    """A row-major matrix, or a batch of such matrices.
 
-    `leading` is the elements from a row to the next, `stride` those from a matrix to the next (0 of a single
-    one), `span` the bytes from the first element to the last.
+    `leading` is the distance in elements between neighbouring rows, `stride` the distance in elements between
+    neighbouring matrices (0 for a single matrix), and `span` the size in bytes from the first element to the end of the
+    last.
     """
 
     rows: int
@@ -33,7 +34,7 @@ class Matrix(NamedTuple):
 
 
 class Vector(NamedTuple):
-    """A vector: `step` elements from one to the next, `span` bytes from the first to the last."""
+    """A vector: `step` is the stride in elements, `span` the bytes from the first element to the end of the last."""
 
     size: int
     step: int
@@ -41,7 +42,7 @@ class Vector(NamedTuple):
 
 
 def device_of(call: str, stream: Stream | None) -> tuple[Stream, Device]:
-    """Return the stream to use, the legacy default one for None, and the device that it runs on."""
+    """Return the stream to use (for None, the legacy default stream) and its device."""
     if stream is None:
         return legacy_default, current_device()
     stream = stream_of(call, stream)
@@ -49,9 +50,10 @@ def device_of(call: str, stream: Stream | None) -> tuple[Stream, Device]:
 
 
 def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
-    """Return the addresses of operands, after checking that they are open DeviceArrays which a device can reach.
+    """Return the addresses of operands, after checking that they are open DeviceArrays that a device can access.
 
-    Raises TypeError for anything that is not a DeviceArray, ValueError for one that is closed or on another device.
+    Raises TypeError for anything that is not a DeviceArray, and ValueError for an array that is closed or that the
+    device cannot access.
     """
     addresses = []
     for name, operand in operands.items():
@@ -74,14 +76,14 @@ def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
 
 
 def check_apart(call: str, name: str, start: int, nbytes: int, /, **operands: tuple[int, int]) -> None:
-    """Raise ValueError if the bytes of an output overlap those of an input: each is an address and so many bytes."""
+    """Raise ValueError if an output overlaps an input. Each is given by its address and its size in bytes."""
     for other, (address, extent) in operands.items():
         if start < address + extent and address < start + nbytes:
             raise arguments.unusable(call, name, f"not overlap {other!r}, which is read while {name!r} is written")
 
 
 def kind(call: str, name: str, array: Any, allowed: tuple[str, ...]) -> Kind:
-    """Return what the libraries know of an operand's dtype; TypeError for one that is not allowed."""
+    """Return the `Kind` of an operand's dtype; raise TypeError for a dtype that is not allowed."""
     found = kind_of(array.dtype)
     if found is None or found.name not in allowed:
         raise arguments.wrong_dtype(call, name, one_of(allowed), name_of(array.dtype))
@@ -89,13 +91,13 @@ def kind(call: str, name: str, array: Any, allowed: tuple[str, ...]) -> Kind:
 
 
 def one_of(words: Iterable[str]) -> str:
-    """Return words as a sentence lists them when one of them is asked for."""
+    """Return words as a list for a sentence: "a, b or c"."""
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def require_dtype(call: str, name: str, array: Any, dtype: np.dtype[Any], reason: str) -> None:
-    """Raise TypeError for an operand of another dtype than the one that follows from a reason, such as "like 'a'"."""
+    """Raise TypeError unless an operand has the dtype that is required for a reason, such as "like 'a'"."""
     if array.dtype != dtype:
         raise arguments.wrong_dtype(call, name, f"{name_of(dtype)} {reason}", name_of(array.dtype))
 
@@ -109,10 +111,10 @@ def _elements(call: str, name: str, stride: int, itemsize: int) -> int:
 
 
 def matrix(call: str, name: str, array: DeviceArray, *, batched: bool = False, remedy: str = "pass a copy") -> Matrix:
-    """Describe a matrix whose rows are contiguous and may be padded, and with `batched` also three dimensions.
+    """Return the layout of a matrix whose rows are contiguous and may be padded; `batched` allows three dimensions.
 
-    Raises ValueError for another number of dimensions and for strides that BLAS has no name for; `remedy` says what to
-    do about rows with gaps.
+    Raises ValueError for another number of dimensions and for strides that BLAS cannot express. `remedy` says what to
+    do about rows whose elements are not adjacent.
     """
     arguments.dimensions(call, name, array, *((2, 3) if batched else (2,)))
     shape, strides, itemsize = array.shape, array.strides, array.dtype.itemsize
@@ -123,7 +125,7 @@ def matrix(call: str, name: str, array: DeviceArray, *, batched: bool = False, r
             call, name, "have rows of adjacent elements", f"elements that begin {strides[-1]} bytes apart, each of "
             f"{itemsize} bytes", remedy,
         )  # fmt: skip  # grouped by meaning
-    if rows <= 1:  # the stride of one row means nothing
+    if rows <= 1:  # the stride of a single row has no meaning
         leading = max(columns, 1)
     if rows > 1 and leading < columns:
         raise arguments.unusable(
@@ -139,7 +141,7 @@ def matrix(call: str, name: str, array: DeviceArray, *, batched: bool = False, r
 
 
 def contiguous_matrix(shape: tuple[int, ...], itemsize: int) -> Matrix:
-    """Describe the new array of a shape of 2 or 3 dimensions that is yet to be made."""
+    """Return the layout of a contiguous array with 2 or 3 dimensions, before the array is allocated."""
     rows, columns = shape[-2:]
     batch = shape[0] if len(shape) == 3 else 1
     stride = rows * columns if len(shape) == 3 else 0
@@ -147,7 +149,7 @@ def contiguous_matrix(shape: tuple[int, ...], itemsize: int) -> Matrix:
 
 
 def vector(call: str, name: str, array: DeviceArray) -> Vector:
-    """Describe a vector, which may have gaps of equal length; ValueError for other numbers of dimensions."""
+    """Return the layout of a vector, which may have a stride; raise ValueError for other numbers of dimensions."""
     arguments.dimensions(call, name, array, 1)
     size, step = array.shape[0], _elements(call, name, array.strides[0], array.itemsize)
     if size > 1 and step < 1:
@@ -157,9 +159,9 @@ def vector(call: str, name: str, array: DeviceArray) -> Vector:
 
 
 def check_product(call: str, b: tuple[str, int], a: tuple[str, int]) -> None:
-    """Raise ValueError where a factor has not as many rows as the factor before it has columns.
+    """Raise ValueError if the rows of factor `b` differ from the columns of factor `a` before it.
 
-    Each is given by its name and that number.
+    Each factor is given by its name and that number.
     """
     (name, rows), (before, columns) = b, a
     if rows != columns:

@@ -1,4 +1,4 @@
-"""A product of matrices with what follows it, a bias and an activation, in one pass: cuBLASLt."""
+"""Matrix products with an epilogue (a bias and an activation) in one pass, with cuBLASLt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ... import arguments
 from ...context.current import activated
-from ...context.lifetimes import Handle  # descriptors are given back at the right time
+from ...context.lifetimes import Handle  # releases descriptors at the right time
 from ...errors import NotSupportedError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
@@ -26,7 +26,7 @@ MOST_PLANS = 64
 
 
 class _Plan(Handle):
-    """Descriptors of one product and the algorithm chosen for it."""
+    """The cuBLASLt descriptors of one product and the algorithm chosen for it."""
 
     __slots__ = (
         "algorithm",
@@ -53,7 +53,8 @@ class _Plan(Handle):
         self.device, self.functions = handle.device, handle.functions
         functions, attributes = self.functions, handle.functions.MatmulDescAttribute
         self.held = factor(1.0, kind), factor(0.0, kind)
-        # To cuBLAS every matrix is its own transpose: out^T = b^T a^T, whose rows, one a bias, are out's columns.
+        # cuBLAS is column-major, so it sees the transpose of every matrix: out^T = b^T a^T. The rows of out^T, which
+        # have one bias each, are the columns of out.
         self.descriptors = [functions.matmul_desc_create(compute, kind.scalar_code)]
         self._value = self.descriptors[0]
         self._set(attributes.EPILOGUE, int(functions.Epilogue[epilogue]))
@@ -72,7 +73,7 @@ class _Plan(Handle):
         self.functions.matmul_desc_set_attribute(self.descriptors[0], int(attribute), memory.ctypes.data, memory.nbytes)
 
     def turn_to(self, bias: int) -> None:
-        """Take the bias from an address (cublasLtMatmulDescSetAttribute)."""
+        """Set the address of the bias (cublasLtMatmulDescSetAttribute)."""
         if bias != self.bias:
             self._set(self.functions.MatmulDescAttribute.BIAS_POINTER, bias)
             self.bias = bias
@@ -80,7 +81,8 @@ class _Plan(Handle):
     def _choose(self, handle: LibraryHandle, alignments: tuple[int, int, int]) -> NDArray[Any]:
         functions, wish = self.functions, self.functions.MatmulPreferenceAttribute
         a, b, out = alignments
-        # A pointer without a stated alignment counts as aligned to 256 bytes, which a window of a larger matrix is not.
+        # Without a stated alignment, cuBLASLt assumes that pointers are aligned to 256 bytes. The address of a window
+        # of a larger matrix may not be.
         wishes = {
             wish.MAX_WORKSPACE_BYTES: workspace_size(self.device),
             wish.MIN_ALIGNMENT_A_BYTES: b,
@@ -188,7 +190,7 @@ def _plan(
 
 
 def _alignment(array: DeviceArray) -> int:
-    """Return the power of two, 256 at most, that an array's address is a multiple of."""
+    """Return the largest power of two, at most 256, to which an array's address is aligned."""
     return min(array.pointer & -array.pointer, 256)
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices: cuBLAS on DeviceArrays, of every precision that it has."""
+"""Matrix products of DeviceArrays with cuBLAS, in all of its precisions."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ..plans import Plan, plannable
 from .scalars import Factor, Scalar, check_number, check_unread, compute_type, operation, scalar
 
 TYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
-# cublasGemmAlgo_t's own default, and what still fits into the 32-bit functions.
+# The default of cublasGemmAlgo_t, and the largest size that the 32-bit functions accept.
 DEFAULT_ALGORITHM, INT_MAX = -1, 2**31 - 1
-# A program has some dozens of shapes; one that makes up new ones for ever must not fill memory.
+# A program has some dozens of shapes. The limit keeps a program with ever new shapes from filling memory.
 MOST_PRODUCTS = 1024
 
 
 class _Product(NamedTuple):
-    """A product that has been checked: the arguments of cuBLAS but for the pointers."""
+    """A checked product: all arguments of the cuBLAS call except the pointers."""
 
     shape: tuple[int, ...]
     size: int
@@ -49,12 +49,12 @@ class _Product(NamedTuple):
     held: tuple[Factor, Factor]  # what `scalars` point to
 
 
-# By all that decides a product but its addresses. A product is never changed, so that threads share them.
+# Keyed by everything that determines a product except the addresses. Products are immutable, so threads share them.
 _products: dict[Any, _Product] = {}
 
 
 class _GemmPlan(Plan[DeviceArray]):
-    """A product that is queued again and again, with the same operands in the same stream."""
+    """A product that is queued repeatedly, with the same operands in the same stream."""
 
     def __init__(
         self, product: _Product, stream: Stream, device: Device, a: DeviceArray, b: DeviceArray, out: DeviceArray
@@ -88,7 +88,7 @@ def _plan(
     compute: str | None = None,
     stream: Stream | None = None,
 ) -> Plan[DeviceArray]:
-    """Check a product and record it, so that `plan()` costs the host a third of `gemm`; nothing is queued yet."""
+    """Check a product and record it without queueing it. The host overhead of `plan()` is a third of that of `gemm`."""
     call = "gemm.plan"
     where, device = views.device_of(call, stream)
     product, _ = _checked(call, device, a, b, out, alpha, beta, op_a, op_b, compute)
@@ -153,7 +153,7 @@ def _checked(
     op_b: str,
     compute: str | None,
 ) -> tuple[_Product, list[int]]:
-    """Return the product of operands and their addresses; a product is described when it comes for the first time."""
+    """Return the checked product for the operands and their addresses; a product seen before comes from the cache."""
     if out is None:
         addresses = views.check_place(call, device, a=a, b=b)
         check_unread(call, beta)
@@ -161,14 +161,14 @@ def _checked(
     else:
         addresses = views.check_place(call, device, a=a, b=b, out=out)
         target = out.shape, out.strides, out.dtype
-    if not alpha.__class__ is beta.__class__ is float:  # other scalars may be objects that no dictionary takes
+    if not alpha.__class__ is beta.__class__ is float:  # other scalars may be unhashable objects
         check_number(call, "alpha", alpha)
         check_number(call, "beta", beta)
     if not (op_a.__class__ is op_b.__class__ is str and (compute is None or compute.__class__ is str)):
         _check_options(call, op_a, op_b, compute)
     key = (
         a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, target,
-        alpha, beta, op_a, op_b, compute, alpha.__class__, beta.__class__,  # 1 equals 1.0, and rounds otherwise
+        alpha, beta, op_a, op_b, compute, alpha.__class__, beta.__class__,  # 1 equals 1.0, but rounds differently
     )  # fmt: skip  # grouped by meaning
     product = _products.get(key)
     if product is None:
@@ -184,7 +184,7 @@ def _checked(
 
 
 def _check_options(call: str, op_a: Any, op_b: Any, compute: Any) -> None:
-    """Raise TypeError or ValueError, naming it, for an argument that is nothing of its kind."""
+    """Raise TypeError or ValueError for an invalid `op_a`, `op_b` or `compute`, naming the argument."""
     operation(call, "op_a", op_a)
     operation(call, "op_b", op_b)
     if compute is not None:
@@ -192,8 +192,7 @@ def _check_options(call: str, op_a: Any, op_b: Any, compute: Any) -> None:
 
 
 def _call(product: _Product, handle: LibraryHandle, a: int, b: int, out: int) -> None:
-    # To cuBLAS, whose matrices have adjacent columns, every matrix here is its own transpose; it computes
-    # out^T = op(b)^T op(a)^T.
+    # cuBLAS is column-major, so it sees the transpose of every matrix here. It computes out^T = op(b)^T op(a)^T.
     functions = handle.functions
     op_a, op_b = product.operations
     alpha, beta = product.scalars
@@ -280,7 +279,7 @@ def _describe(
 def _describe_out(
     call: str, out: DeviceArray, kind: Kind, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> tuple[Kind, views.Matrix]:
-    """Check the output of a product of matrices of a kind and dtype."""
+    """Check the output of a product of matrices of a dtype; return its `Kind` and its layout."""
     if not (kind.name in ("float16", "bfloat16") and out.dtype == np.float32):
         views.require_dtype(call, "out", out, dtype, "like 'a'")
     view = views.matrix(call, "out", out, batched=True)

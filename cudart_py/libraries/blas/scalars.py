@@ -1,4 +1,4 @@
-"""Arguments of BLAS calls other than arrays: factors in host memory, operations, the precision of the arithmetic."""
+"""Arguments of BLAS calls other than arrays: factors in host memory, operations, and the compute precision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_FACTORS = 256
 
 
 class Factor(NamedTuple):
-    """A number in the host's memory, and its address there."""
+    """A number in host memory, and its address."""
 
     memory: NDArray[Any]
     address: int
@@ -28,7 +28,7 @@ OPERATIONS = ("N", "T", "C")
 
 
 def operation(call: str, name: str, op: str) -> int:
-    """Return cublasOperation_t of "N", "T" or "C"; TypeError or ValueError for another."""
+    """Return the cublasOperation_t for "N", "T" or "C"; raise TypeError or ValueError for other values."""
     return int(library("cublas").Operation[arguments.choice(call, name, op, OPERATIONS)])
 
 
@@ -36,9 +36,9 @@ _factors: dict[tuple[Any, ...], Factor] = {}
 
 
 def factor(value: Scalar, kind: Kind) -> Factor:
-    """Return a number where and as a library reads it; OverflowError for one beyond the largest of its dtype.
+    """Return a number in host memory, in the dtype that a library reads; raise OverflowError if it is too large.
 
-    The caller keeps what is returned until the library has read it.
+    The caller must keep the result until the library has read the number.
     """
     key = value, kind.scalar
     found = _factors.get(key)
@@ -51,7 +51,7 @@ def factor(value: Scalar, kind: Kind) -> Factor:
 
 
 def scalar(call: str, name: str, value: Any, kind: Kind) -> Factor:
-    """Return the `factor` of an argument; TypeError or ValueError where it cannot be one."""
+    """Return the `factor` for an argument; raise TypeError or ValueError if it is not a suitable number."""
     check_number(call, name, value)
     if isinstance(value, complex | np.complexfloating) and not kind.is_complex:
         raise arguments.wrong_type(call, name, f"a real number, since the arrays have dtype {kind.name}", value)
@@ -62,28 +62,28 @@ def scalar(call: str, name: str, value: Any, kind: Kind) -> Factor:
 
 
 def check_number(call: str, name: str, value: Any) -> None:
-    """Raise TypeError for anything that is not a number; a bool is not one."""
+    """Raise TypeError for anything that is not a number. A bool does not count as a number."""
     if not isinstance(value, int | float | complex | np.number) or isinstance(value, bool):
         raise arguments.wrong_type(call, name, "a number", value)
 
 
 def _rounded(value: Scalar, dtype: np.dtype[Any]) -> NDArray[Any]:
     with np.errstate(over="ignore"):
-        memory = np.array([value], dtype)  # raises OverflowError for an int that no float holds
+        memory = np.array([value], dtype)  # raises OverflowError for an int that is too large for any float
     if np.isinf(memory[0]) and not cmath.isinf(complex(value)):
         raise OverflowError
     return memory
 
 
 def check_unread(call: str, beta: Any) -> None:
-    """Check the factor of an output that is not given, of which nothing can be read."""
+    """Check that `beta` is 0 if no output is given: a new array has no contents to read."""
     check_number(call, "beta", beta)
     if beta != 0:
         raise arguments.wrong_value(call, "beta", "0 without 'out'", beta, "pass out")
 
 
 def compute_type(call: str, kind: Kind, compute: str | None) -> int:
-    """Return cublasComputeType_t for matrices of a kind; ValueError for a `compute` that they do not have."""
+    """Return the cublasComputeType_t for matrices of a kind; raise TypeError or ValueError for an invalid `compute`."""
     types = library("cublas").ComputeType
     if compute is None:
         return int(types.COMPUTE_64F if kind.real == np.float64 else types.COMPUTE_32F)

@@ -64,7 +64,7 @@ def gemv(
     if not rows:
         return out
     operations = library("cublas").Operation
-    # cuBLAS sees the transpose of the matrix: adjacent columns.
+    # cuBLAS is column-major, so it sees the transpose of the matrix.
     turn = int(operations.T if op == "N" else operations.N)
     with activated(device):
         handle = library_handle("cublas", where, device)

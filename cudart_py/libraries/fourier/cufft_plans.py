@@ -1,4 +1,4 @@
-"""cuFFT's plans: which transform goes with which dtypes, and the plan of one layout."""
+"""cuFFT plans: the transforms for each dtype, and the plan for one layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ... import arguments
 from ...context.capture import captures
 from ...context.current import activated
 from ...context.device import Device
-from ...context.lifetimes import Handle  # plans are given back at the right time
+from ...context.lifetimes import Handle  # releases plans at the right time
 from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
@@ -27,7 +27,7 @@ INT_MAX = 2**31 - 1
 
 
 class Transform(NamedTuple):
-    """A transform in cuFFT's terms: its dtypes, its plan type, its function, and cudaDataTypes for the halves."""
+    """A transform in cuFFT's terms: its dtypes, its plan type, its function, and cudaDataTypes for half precision."""
 
     source: np.dtype[Any]
     target: np.dtype[Any]
@@ -61,7 +61,7 @@ _FAMILIES = {"fft": _C2C, "ifft": _C2C, "rfft": _R2C, "irfft": _C2R}
 
 
 class CufftPlan(Handle):
-    """A plan of cuFFT for one layout."""
+    """A cuFFT plan for one layout."""
 
     __slots__ = (
         "area",
@@ -92,7 +92,7 @@ class CufftPlan(Handle):
         self.rank = len(lengths)
         functions = self.functions
         self.function = getattr(functions, transform.function)
-        # Only transforms of complex numbers go both ways.
+        # These functions have a direction argument.
         self.directed = transform.function in ("exec_c2c", "exec_z2z", "xt_exec")
         self.spans = 0, 0
         self.output: tuple[tuple[int, ...], np.dtype[Any]] = (), transform.target
@@ -101,7 +101,7 @@ class CufftPlan(Handle):
         else:
             real, halved = (source, target) if transform.source.kind == "f" else (target, source)
             self.in_place = layout.fits_in_place(real, halved)
-        # Without embedding cuFFT takes contiguous elements, and knows it.
+        # Without embedding, cuFFT knows that the elements are contiguous.
         plain = source.plain and target.plain
         embed_in, embed_out = (0, 0) if plain else (source.embed, target.embed)
         ways = (embed_in, source.stride, source.distance), (embed_out, target.stride, target.distance)
@@ -122,7 +122,7 @@ class CufftPlan(Handle):
                 self.work_bytes = make(self.native, self.rank, lengths, *ways[0], *ways[1], kind, source.batch)
 
     def queue(self, stream: Stream, source: int, target: int, direction: int, work: DeviceArray | None) -> None:
-        """Queue the transform in a stream, with memory to work in (cufftExecC2C and related functions)."""
+        """Queue the transform in a stream, with a work area (cufftExecC2C and related functions)."""
         functions = self.functions
         if self.bound != stream.handle:
             functions.set_stream(self.native, stream.handle)
@@ -146,14 +146,14 @@ class CufftPlan(Handle):
 
 
 class NewArray(NamedTuple):
-    """A contiguous output that is made when all arguments are known to be good."""
+    """A contiguous output that is allocated only after all arguments have been checked."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The bytes from one element of each axis to the next."""
+        """The distance in bytes between neighbouring elements along each axis."""
         steps = itertools.accumulate(self.shape[:0:-1], operator.mul, initial=self.dtype.itemsize)
         return tuple(steps)[::-1]
 
@@ -164,12 +164,12 @@ def _span(array: DeviceArray | NewArray) -> int:
 
 
 def halved(length: int) -> int:
-    """Return how many complex numbers stand for the transform of so many real ones."""
+    """Return the number of complex elements in the transform of `length` real elements."""
     return length // 2 + 1
 
 
 def find_transform(call: str, name: str, dtype: np.dtype[Any]) -> Transform:
-    """Return the transform of a function for numbers of a dtype; TypeError for a dtype that it does not take."""
+    """Return the transform of function `name` for a dtype; raise TypeError if the function does not accept it."""
     for transform in _FAMILIES[name]:
         if transform.source == dtype:
             return transform
@@ -178,7 +178,7 @@ def find_transform(call: str, name: str, dtype: np.dtype[Any]) -> Transform:
 
 
 def check_lengths(call: str, x: DeviceArray, lengths: Sequence[int], remedy: str = "") -> None:
-    """Raise ValueError for a transform of no elements."""
+    """Raise ValueError for a transform without elements."""
     if min(lengths) < 1:
         rule = "have a shape with at least one element per transform"
         raise arguments.unusable(call, "x", rule, x.shape, remedy)
@@ -187,7 +187,7 @@ def check_lengths(call: str, x: DeviceArray, lengths: Sequence[int], remedy: str
 def make_plan(
     call: str, name: str, device: Device, x: DeviceArray, out: DeviceArray | NewArray, axes: layout.Axes
 ) -> CufftPlan:
-    """Return a new plan for two arrays; TypeError or ValueError, naming the operand, where they do not go together."""
+    """Return a new plan for two arrays; raise TypeError or ValueError naming the operand if they do not match."""
     transform = find_transform(call, name, x.dtype)
     views.require_dtype(call, "out", out, transform.target, f"for 'x' of {name_of(x.dtype)}")
     along = layout.as_axes(call, axes, x.shape)

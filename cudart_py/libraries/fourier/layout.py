@@ -1,4 +1,4 @@
-"""The layout of the elements of a batch of transforms, as cuFFT's functions for many transforms describe it."""
+"""The memory layout of a batch of transforms, in the terms of cufftPlanMany."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Axes = int | Sequence[int] | None
 
 
 class Layout(NamedTuple):
-    """One side of a transform.
+    """The layout of the input or the output of a transform.
 
-    Element (i, j, k) of transform number b lies at b distance + ((i embed[1] + j) embed[2] + k) stride, counted
-    in elements; `embed[0]` means nothing. `plain`: all are contiguous.
+    Element (i, j, k) of transform number b is at b distance + ((i embed[1] + j) embed[2] + k) stride, in elements.
+    `embed[0]` has no meaning. `plain` means that all elements are contiguous.
     """
 
     embed: tuple[int, ...]
@@ -29,7 +29,7 @@ class Layout(NamedTuple):
 
 
 def whole_axes(call: str, axes: Any) -> int | tuple[int, ...]:
-    """Return an axis, or several, as ints; TypeError for what are none."""
+    """Return an axis or several axes as ints; raise TypeError for anything else."""
     several = axes.ndim > 0 if isinstance(axes, np.ndarray) else isinstance(axes, Sequence)
     if several and not isinstance(axes, str | bytes):
         return tuple(arguments.integer(call, f"axes[{place}]", axis) for place, axis in enumerate(axes))
@@ -37,9 +37,9 @@ def whole_axes(call: str, axes: Any) -> int | tuple[int, ...]:
 
 
 def as_axes(call: str, axes: int | Sequence[int] | None, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the axes to transform, all for None, as ascending numbers from 0; 1 to 3 that follow one another.
+    """Return the axes to transform, in ascending order and counted from 0; None means all axes.
 
-    Raises ValueError for others, TypeError for what are not whole numbers.
+    Raises ValueError unless they are 1 to 3 consecutive axes, and TypeError for axes that are not integers.
     """
     ndim = len(shape)
     if not ndim:
@@ -62,10 +62,10 @@ def as_axes(call: str, axes: int | Sequence[int] | None, shape: Sequence[int]) -
 def describe(
     call: str, name: str, shape: Sequence[int], strides: Sequence[int], itemsize: int, axes: tuple[int, ...]
 ) -> Layout:
-    """Describe an array, strides in bytes, whose other axes count the transforms of a batch.
+    """Return the layout of an array with strides in bytes. The axes that are not transformed form the batch.
 
-    These must all come before the axes or all after them, and count through with one distance. Raises
-    ValueError, naming the operand, for arrays that cuFFT cannot describe.
+    The batch axes must all come before the transformed axes or all after them, and the transforms must be evenly
+    spaced. Raises ValueError naming the operand for arrays that cuFFT cannot describe.
     """
     if any(step % itemsize for step in strides):
         rule = f"have strides that are multiples of its {itemsize}-byte elements"
@@ -78,7 +78,7 @@ def describe(
     outer_steps[-1] = stride
     for place in range(len(axes) - 1, 0, -1):
         axis, inner = axes[place - 1], outer_steps[place]
-        # An axis of length 1 has a stride that means nothing.
+        # The stride of an axis of length 1 has no meaning.
         step = steps[axis] if shape[axis] > 1 else inner * shape[axes[place]]
         if step % inner or step < inner * shape[axes[place]]:
             rule = (
@@ -94,7 +94,7 @@ def describe(
 
 
 def _batch(call: str, name: str, shape: Sequence[int], steps: Sequence[int], axes: tuple[int, ...]) -> tuple[int, int]:
-    """Return how many transforms there are, and the elements from one to the next."""
+    """Return the number of transforms, and the distance in elements from one to the next."""
     others = [axis for axis in range(len(shape)) if axis not in axes and shape[axis] > 1]
     if not others:
         return 1, 0
@@ -114,7 +114,8 @@ def _batch(call: str, name: str, shape: Sequence[int], steps: Sequence[int], axe
 def fits_in_place(real: Layout, halved: Layout) -> bool:
     """Return whether a transform between real numbers and the first half of their spectrum can work in place.
 
-    Each row of real numbers then has room for its complex ones: two places more, or one, than it needs.
+    Each row of real numbers must be padded to hold the complex results: by two elements if its length is even, by one
+    if it is odd.
     """
     rows = real.embed[-1] == 2 * halved.embed[-1] if len(real.embed) > 1 else True
     middle = real.embed[1:-1] == halved.embed[1:-1]

@@ -22,14 +22,14 @@ from . import layout
 from .cufft_plans import CufftPlan, NewArray, check_lengths, find_transform, halved, make_plan
 from .layout import Axes
 
-# Of an int, in which cuFFT counts.
+# The largest C int, in which cuFFT stores lengths.
 _LONGEST = 2**31 - 1
 FORWARD, INVERSE = -1, 1
 MOST_PLANS = 64
 
 
 class _Checked(NamedTuple):
-    """A transform whose arguments are good, and its output."""
+    """A transform with checked arguments, and its output."""
 
     name: str
     stream: Stream
@@ -40,7 +40,7 @@ class _Checked(NamedTuple):
 
 
 class _TransformPlan(Plan[DeviceArray]):
-    """A transform that is queued again and again, with the same operands in the same stream."""
+    """A transform that is queued repeatedly, with the same operands in the same stream."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class _TransformPlan(Plan[DeviceArray]):
             self._record()
 
     def _prepare(self) -> None:
-        # The stream of an earlier recording is gone, and another one may have its handle.
+        # The stream of an earlier recording no longer exists, and a new stream may have the same handle.
         self._plan.bound = 0
 
     def _queue(self, stream: Stream) -> None:
@@ -88,7 +88,7 @@ def _checked(
     *,
     overwrite: bool,
 ) -> _Checked:
-    """Check the arguments of a call of a transform, whose operands are looked at closely when they come first."""
+    """Check the arguments of a transform. Operands with a layout that was seen before reuse its plan in `plans`."""
     name = call.removesuffix(".plan")
     where, device = views.device_of(call, stream)
     if axes.__class__ is not int and axes is not None:
@@ -122,7 +122,7 @@ def _checked(
 
 
 def _check_overlap(call: str, plan: CufftPlan, x: int, out: int) -> bool:
-    """Return whether the operands at two addresses are different ones; ValueError where they overlap in part."""
+    """Return whether the operands start at different addresses; raise ValueError if they overlap in part."""
     span, span_out = plan.spans
     if x < out + span_out and out < x + span and not (x == out and plan.in_place):
         rule = "not overlap 'x', unless both begin at the same address and have rows of the same length"
@@ -174,7 +174,7 @@ def _planned(
     *,
     overwrite: bool = True,
 ) -> Plan[DeviceArray]:
-    # Not among the plans of direct calls, which turn to other streams.
+    # Not from the cache of direct calls: those would bind a shared plan to other streams.
     name, where, device, plan, out, copies = _checked(call, x, out, axes, stream, length, {}, overwrite=overwrite)
     return _TransformPlan(name, plan, where, device, (x, out), copies=copies)
 
@@ -193,7 +193,7 @@ def _new_output(call: str, name: str, x: DeviceArray, axes: Axes, length: int | 
 
 
 def _check_length(call: str, length: int, x: DeviceArray, out: DeviceArray | None, axes: Axes) -> None:
-    """Raise ValueError for a length that is not that of `x` or of `out`."""
+    """Raise ValueError for a length that does not match `x` or `out`."""
     last = layout.as_axes(call, axes, x.shape)[-1]
     if x.shape[last] != halved(length):
         either = f"{2 * x.shape[last] - 2} or {2 * x.shape[last] - 1}"
@@ -206,7 +206,7 @@ def _check_length(call: str, length: int, x: DeviceArray, out: DeviceArray | Non
 def _plan_fft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> Plan[DeviceArray]:
-    """Return a plan of `fft`, which queues nothing yet."""
+    """Return a plan for `fft` without queueing anything."""
     return _planned("fft.plan", x, out, axes, stream)
 
 
@@ -229,7 +229,7 @@ def fft(
 def _plan_ifft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> Plan[DeviceArray]:
-    """Return a plan of `ifft`, which queues nothing yet."""
+    """Return a plan for `ifft` without queueing anything."""
     return _planned("ifft.plan", x, out, axes, stream)
 
 
@@ -247,7 +247,7 @@ def ifft(
 def _plan_rfft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> Plan[DeviceArray]:
-    """Return a plan of `rfft`, which queues nothing yet."""
+    """Return a plan for `rfft` without queueing anything."""
     return _planned("rfft.plan", x, out, axes, stream)
 
 
@@ -263,7 +263,7 @@ def rfft(
 
 
 def _inverse_options(call: str, length: Any, overwrite: Any) -> tuple[int | None, bool]:
-    """Return the options that only `irfft` has."""
+    """Check and return the options that only `irfft` has."""
     whole = None if length is None else arguments.integer(call, "length", length, 1, _LONGEST)
     return whole, arguments.flag(call, "overwrite", overwrite)
 
@@ -277,7 +277,7 @@ def _plan_irfft(
     overwrite: bool = False,
     stream: Stream | None = None,
 ) -> Plan[DeviceArray]:
-    """Return a plan of `irfft`, which queues nothing yet."""
+    """Return a plan for `irfft` without queueing anything."""
     length, overwrite = _inverse_options("irfft.plan", length, overwrite)
     return _planned("irfft.plan", x, out, axes, stream, length, overwrite=overwrite)
 

@@ -1,4 +1,4 @@
-"""Generators of cuRAND, which fill DeviceArrays, or NumPy arrays on the host."""
+"""cuRAND generators, which fill DeviceArrays, or NumPy arrays on the host."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Filled = TypeVar("Filled", DeviceArray, NDArray[Any])
 
 
 class _Kind(NamedTuple):
-    """A kind of generator: its name in curandRngType, whether it takes a seed and an offset, and the bits of a number.
+    """A kind of generator: its name in curandRngType, if it has a seed and an offset, and its bits per number.
 
-    The kinds without a seed are quasirandom, and take a number of dimensions.
+    The kinds without a seed are quasirandom and have a number of dimensions.
     """
 
     name: str
@@ -50,7 +50,7 @@ KINDS = {
 }
 MOST_DIMENSIONS = 20_000
 HIGHEST_RATE = 400_000
-# The endings of the names of the functions that draw numbers of a dtype.
+# Suffixes of the names of the functions that generate numbers of a dtype.
 _SUFFIXES: dict[np.dtype[Any], str] = {np.dtype(np.float32): "", np.dtype(np.float64): "_double"}
 # The dtypes of real numbers, and of counts of events.
 REAL, COUNTS = tuple(_SUFFIXES), (np.dtype(np.uint32),)
@@ -62,7 +62,7 @@ def _require_offsets(call: str, kind: str, offset: int) -> None:
 
 
 def _check_rate(call: str, rate: Any) -> float:
-    """Return the rate of a Poisson distribution as a float; TypeError or ValueError for what is not one."""
+    """Return the rate of a Poisson distribution as a float; raise TypeError or ValueError for an invalid rate."""
     wanted = f"above 0 and at most {HIGHEST_RATE}, the highest rate of cuRAND"
     if not 0 < arguments.number(call, "rate", rate, -math.inf, math.inf) <= HIGHEST_RATE:
         raise arguments.wrong_value(call, "rate", wanted, rate)
@@ -70,7 +70,7 @@ def _check_rate(call: str, rate: Any) -> float:
 
 
 def _check_bell(call: str, mean: Any, deviation: Any) -> tuple[float, float]:
-    """Return the parameters of a normal distribution as floats; TypeError or ValueError for what are none."""
+    """Return the parameters of a normal distribution as floats; raise TypeError or ValueError for invalid ones."""
     mean = arguments.number(call, "mean", mean)
     if not arguments.number(call, "deviation", deviation) > 0:
         raise arguments.wrong_value(call, "deviation", "positive", deviation)
@@ -78,7 +78,7 @@ def _check_bell(call: str, mean: Any, deviation: Any) -> tuple[float, float]:
 
 
 def _check_pairs(call: str, name: str, count: int, remedy: str) -> None:
-    """Raise ValueError for an odd number of normal numbers."""
+    """Raise ValueError for an odd number of normally distributed numbers, which cuRAND generates in pairs."""
     if count % 2:
         rule = "have an even number of elements, since cuRAND generates normal numbers in pairs"
         raise arguments.unusable(call, name, rule, count, remedy)
@@ -160,7 +160,7 @@ class Generator(Handle):
         _require_offsets(call, self._name, offset)
         _call("curandSetGeneratorOffset", self._functions.set_generator_offset, self.handle, offset)
 
-    # -- what it draws -------------------------------------------------------------------------
+    # -- numbers of each distribution ----------------------------------------------------------
 
     def bits(self, out: Filled, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a uint32 array (uint64 for kinds whose names end in 64), with random bits (curandGenerate)."""
@@ -190,7 +190,7 @@ class Generator(Handle):
         """Fill `out` (uint32) with Poisson-distributed counts; `rate` is at most 400,000 (curandGeneratePoisson)."""
         return self._draw_poisson("Generator.poisson", out, rate, stream)
 
-    # -- the same, in the name of a call, which errors begin with ------------------------------
+    # -- the same with the name of the public call, for error messages -------------------------
 
     def _draw_uniform(self, call: str, out: Filled, stream: Stream | None) -> Filled:
         """Fill an array with uniform numbers."""
@@ -199,13 +199,13 @@ class Generator(Handle):
         return self._fill("curandGenerateUniform", function, out, where)
 
     def _draw_poisson(self, call: str, out: Filled, rate: float, stream: Stream | None) -> Filled:
-        """Fill an array with counts of events."""
+        """Fill an array with Poisson-distributed counts."""
         rate = _check_rate(call, rate)
         where = self._check(call, out, COUNTS, stream)
         return self._fill("curandGeneratePoisson", self._functions.generate_poisson, out, where, rate)
 
     def _draw_normal(self, call: str, out: Filled, mean: float, deviation: float, stream: Stream | None) -> Filled:
-        """Fill an array with normal numbers or, where the call is a `log_normal`, with their exponentials."""
+        """Fill an array with normally distributed numbers, or with their exponentials if the call is `log_normal`."""
         mean, deviation = _check_bell(call, mean, deviation)
         where = self._check(call, out, REAL, stream)
         if self._kind.seeded:
@@ -217,7 +217,7 @@ class Generator(Handle):
         return self._fill(symbol, function, out, where, mean, deviation)
 
     def _stream_for(self, call: str, stream: Stream | None) -> Stream:
-        """Return the stream to fill an array in; ValueError for one of another device."""
+        """Return the stream to fill an array in; raise ValueError for a stream of another device."""
         where, place = views.device_of(call, stream)
         if stream is not None and self.device is not None and place is not self.device:
             rule = f"be on device {self.device.ordinal}, like the generator"
@@ -262,7 +262,7 @@ class Generator(Handle):
                 _call(symbol, function, generator, out.ctypes.data, size, *parameters)
             return out
         device = self.device
-        assert device is not None  # since the host's generators have only taken NumPy arrays
+        assert device is not None  # since host generators accept only NumPy arrays
         if not size:
             return out
         with activated(device):
@@ -289,7 +289,7 @@ def _call(symbol: str, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _default() -> Generator:
-    """Return the calling thread's generator on the current device, seeded by the system."""
+    """Return the calling thread's generator on the current device, with a seed from the operating system."""
     generators = thread_cache("curand")
     device = current_device()
     found: Generator | None = generators.get(device.ordinal)
@@ -309,7 +309,7 @@ def _array(
     *,
     pairs: bool = False,
 ) -> tuple[Generator, DeviceArray]:
-    """Return the thread's generator and the array that it is to fill, a new one for a shape."""
+    """Return the thread's generator and the array to fill, which is `out` or a new array."""
     generator = _default()
     if out is not None:
         if shape is not None:

@@ -1,6 +1,7 @@
 """Orthogonal factorizations of dense matrices, least squares and eigenvalues, with cuSOLVER.
 
-Arguments are never changed, and results are complete: the host waits until the library reports success or failure.
+Arguments are never modified. Each function returns complete results: the host waits until the library reports success
+or failure.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
     with activated(device):
         work = Work(where, device)
         factors, tau = _factor(work, a, kind)
-        upper = triangle(factors, n, where, lower=False)  # taken out before Q takes its place
+        upper = triangle(factors, n, where, lower=False)  # copied before Q overwrites it
         work.run_typed(_name(kind, "gqr"), m, n, n, factors.pointer, m, tau.pointer)
         work.verdict("cusolverDn orgqr")
         return transposed(factors, kind, where), upper
@@ -99,8 +100,8 @@ def svd(
         raise arguments.unusable(call, "a", "have at least one row and one column", f"the shape {a.shape}")
     m, n = a.shape
     with activated(device):
-        # cuSOLVER takes tall matrices, column by column. Our rows are the columns of the transpose: a wide
-        # matrix, or a square one, is tall as it lies, and the two sides change places.
+        # cuSOLVER requires tall, column-major matrices. A row-major matrix is the column-major transpose. So a wide or
+        # square matrix already is a tall one in its present layout, and U and V^H exchange roles.
         turned = m <= n
         matrix = copied(a, where) if turned else transposed(a, kind, where)
         sides = _svd_of_columns(matrix, kind, method, where, device)
@@ -113,7 +114,7 @@ def svd(
 def _svd_of_columns(
     matrix: DeviceArray, kind: Kind, method: str, stream: Stream, device: Device
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
-    """Decompose a tall matrix that lies column by column; return U and V^H in the same order."""
+    """Decompose a tall column-major matrix; return U, the singular values and V^H, with U and V^H column-major."""
     n, m = matrix.shape
     left = empty((n, m), matrix.dtype, stream=stream)
     right = empty((n, n), matrix.dtype, stream=stream)
@@ -151,13 +152,13 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
         values = empty(n, kind.real, stream=where)
         work = Work(where, device)
         real = KINDS[kind.real].code
-        fill = int(library("cublas").FillMode.UPPER)  # LAPACK's upper triangle is our lower one
+        fill = int(library("cublas").FillMode.UPPER)  # column-major LAPACK sees our lower triangle as the upper one
         with_vectors = 1  # CUSOLVER_EIG_MODE_VECTOR
         work.run("xsyevd", with_vectors, fill, n, kind.code, vectors.pointer, n, real, values.pointer, kind.code)
         failed = work.verdict("cusolverDnXsyevd")
         if failed:
             raise CudaError(f"the eigenvalues of a did not converge: {failed} are missing", call="eigh")
-        # LAPACK saw the transpose, which is the conjugate: so are its vectors.
+        # LAPACK saw the transpose. For a Hermitian matrix this is the conjugate, so the eigenvectors are conjugated.
         return values, transposed(vectors, kind, where, conjugate=kind.is_complex)
 
 
@@ -177,7 +178,7 @@ def _name(kind: Kind, what: str) -> str:
 
 
 def _factor(work: Work, a: DeviceArray, kind: Kind) -> tuple[DeviceArray, DeviceArray]:
-    """Factor a tall matrix; return R and the reflectors, column by column, and the reflectors' factors."""
+    """Factor a tall matrix; return R with the Householder reflectors, column-major, and the scalars tau."""
     m, n = a.shape
     factors = transposed(a, kind, work.stream)
     tau = empty(n, a.dtype, stream=work.stream)

@@ -1,4 +1,4 @@
-"""Matrices between our rows and LAPACK's columns: copies, transposes, triangles and diagonals on the device."""
+"""Conversions between row-major arrays and LAPACK's column-major ones: copies, transposes, triangles, diagonals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SOURCE = Path(__file__).parent / "device_code" / "triangle.cu"
 
 
 def copied(array: DeviceArray, stream: Stream) -> DeviceArray:
-    """Return a contiguous copy of a vector or a matrix of adjacent elements."""
+    """Return a contiguous copy of a vector, or of a matrix whose rows have adjacent elements."""
     copy = empty(array.shape, array.dtype, stream=stream)
     if array.is_contiguous:
         memcpy(copy, array, stream=stream)
@@ -40,9 +40,10 @@ def copied(array: DeviceArray, stream: Stream) -> DeviceArray:
 
 
 def transposed(array: DeviceArray, kind: Kind, stream: Stream, *, conjugate: bool = False) -> DeviceArray:
-    """Return the transpose of a matrix of adjacent rows, or the conjugate one (cublasSgeam and related functions).
+    """Return the transpose, or the conjugate transpose, of a matrix (cublasSgeam and related functions).
 
-    The transpose in our order is the matrix itself in LAPACK's, column by column.
+    The rows of the matrix have adjacent elements. Its row-major transpose is the same matrix in column-major order, as
+    LAPACK expects it.
     """
     matrix = views.matrix("transpose", "a", array)
     result = empty((matrix.columns, matrix.rows), array.dtype, stream=stream)
@@ -63,7 +64,7 @@ def transposed(array: DeviceArray, kind: Kind, stream: Stream, *, conjugate: boo
 
 
 def triangle(columns: DeviceArray, rows: int, stream: Stream, *, lower: bool) -> DeviceArray:
-    """Return a triangle of the first rows of a contiguous matrix that lies column by column, with zeros beside it."""
+    """Return a row-major triangle of the first rows of a contiguous column-major matrix; the rest is zeros."""
     width, leading = columns.shape
     result = empty((rows, width), columns.dtype, stream=stream)
     word, dtype = WORDS[columns.itemsize]
@@ -75,7 +76,7 @@ def triangle(columns: DeviceArray, rows: int, stream: Stream, *, lower: bool) ->
 
 @functools.cache
 def _triangle_kernel(device: Device, word: str) -> Kernel:
-    # Kept, since compiling looks at the source each time, and loads what the cache has of it. The device is current.
+    # Cached here, since even a hit in the compile cache reads the source and loads the image. The device is current.
     name = f"take_triangle<{word}>"
     return compile(SOURCE, names=[name])[name]
 
@@ -84,7 +85,7 @@ at_reset(_triangle_kernel.cache_clear)
 
 
 def diagonal(matrix: DeviceArray, stream: Stream) -> NDArray[Any]:
-    """Return the diagonal of a matrix on the host, and wait for it."""
+    """Copy the diagonal of a matrix to the host and wait for the copy."""
     count, size = min(matrix.shape), matrix.itemsize
     step = matrix.strides[0] + size
     view = DeviceArray.borrow(

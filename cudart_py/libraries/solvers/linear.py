@@ -1,6 +1,7 @@
 """Systems of linear equations with dense matrices, with cuSOLVER and cuBLAS.
 
-Arguments are never changed, and results are complete: the host waits until the library reports success or failure.
+Arguments are never modified. Each function returns complete results: the host waits until the library reports success
+or failure.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
-from ...context.lifetimes import Handle  # options are given back at the right time
+from ...context.lifetimes import Handle  # releases the parameters at the right time
 from ...driver.calls import library
 from ...errors import InvalidValueError
 from ...memory.array import DeviceArray
@@ -29,7 +30,7 @@ TYPES = ("float32", "float64", "complex64", "complex128")
 
 
 class _Parameters(Handle):
-    """The record of options that the 64-bit functions want, and that nobody changes here."""
+    """The cusolverDnParams_t that the 64-bit functions require. Its defaults are never changed."""
 
     __slots__ = ()
 
@@ -42,7 +43,7 @@ class _Parameters(Handle):
 
 
 class Work:
-    """One call of cuSOLVER: its handle, its stream, and its verdict (`info`) on the device."""
+    """One use of cuSOLVER: its handle, its stream, and the status (`info`) that it writes to device memory."""
 
     def __init__(self, stream: Stream, device: Device) -> None:
         self.stream = stream
@@ -56,9 +57,9 @@ class Work:
         self._held: list[Any] = []
 
     def run(self, name: str, *operands: Any, sizing: tuple[Any, ...] | None = None) -> None:
-        """Call a function of the 64-bit interface, "xgetrf" for cusolverDnXgetrf, with the workspaces it asks for.
+        """Call a function of the 64-bit interface, "xgetrf" for cusolverDnXgetrf, with the workspaces that it needs.
 
-        `sizing` are the arguments of the function that tells their sizes, where they are others.
+        `sizing` has the arguments of the function that returns the workspace sizes, if they differ from `operands`.
         """
         functions = self.functions
         try:
@@ -67,7 +68,7 @@ class Work:
             device_bytes, host_bytes = int(sizes[0]), int(sizes[1])
             memory = empty(max(device_bytes, 1), np.uint8, stream=self.stream)
             host = np.empty(max(host_bytes, 1), np.uint8)
-            self._held.append(host)  # until the verdict is here
+            self._held.append(host)  # kept alive until `verdict` has waited
             getattr(functions, name)(
                 self.handle, self.parameters, *operands, memory.pointer, device_bytes, host.ctypes.data, host_bytes,
                 self.info.pointer,
@@ -76,25 +77,29 @@ class Work:
             raise failure(f"cusolverDn {name}", error) from error
 
     def run_typed(self, name: str, *operands: Any) -> None:
-        """Call a function of the older interface, "dormqr" for cusolverDnDormqr, with the workspace it asks for."""
+        """Call a function of the older interface, "dormqr" for cusolverDnDormqr, with the workspace that it needs."""
         functions = self.functions
         try:
             count = int(getattr(functions, f"{name}_buffer_size")(self.handle, *operands))
-            # Counted in elements, of at most 16 bytes.
+            # The count is in elements, which have at most 16 bytes.
             memory = empty(max(count, 1), np.complex128, stream=self.stream)
             getattr(functions, name)(self.handle, *operands, memory.pointer, count, self.info.pointer)
         except Exception as error:
             raise failure(f"cusolverDn {name}", error) from error
 
     def run_plain(self, name: str, *operands: Any) -> None:
-        """Call a function of the 64-bit interface that works in no memory of its own."""
+        """Call a function of the 64-bit interface that needs no workspace."""
         try:
             getattr(self.functions, name)(self.handle, self.parameters, *operands, self.info.pointer)
         except Exception as error:
             raise failure(f"cusolverDn {name}", error) from error
 
     def verdict(self, name: str) -> int:
-        """Wait, and return the library's verdict: 0 for success, else which pivot, minor or iteration failed."""
+        """Wait and return the library's status: 0 for success, a positive number for a pivot, a minor or a count.
+
+        It is the failed pivot, counted from 1, the order of the minor that is not positive, or the number of values
+        that did not converge. Raises InvalidValueError for a negative status.
+        """
         info = int(self.info.to_host(stream=self.stream)[0])
         self._held.clear()
         if info < 0:
@@ -103,7 +108,7 @@ class Work:
 
 
 def check_square(call: str, name: str, a: DeviceArray) -> int:
-    """Return the order of a square matrix; ValueError for another shape, and for a matrix of no rows."""
+    """Return the order of a square matrix; raise ValueError if it is not square or has no rows."""
     view = views.matrix(call, name, a)
     if view.rows != view.columns or not view.rows:
         raise arguments.unusable(call, name, "be square with at least one row", f"of shape {a.shape}")
@@ -111,7 +116,7 @@ def check_square(call: str, name: str, a: DeviceArray) -> int:
 
 
 def check_right_hand_side(call: str, b: DeviceArray, a: DeviceArray) -> None:
-    """Check a vector, or a matrix of one column a system, that goes with a matrix."""
+    """Check the right-hand sides for a matrix: a vector, or a matrix with one column per system."""
     views.require_dtype(call, "b", b, a.dtype, "like 'a'")
     if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
         rule = f"have shape ({a.shape[0]},) or ({a.shape[0]}, n) for 'a' of shape {a.shape}"
@@ -123,12 +128,12 @@ def check_right_hand_side(call: str, b: DeviceArray, a: DeviceArray) -> None:
 
 
 def columns_of(b: DeviceArray, kind: Kind, stream: Stream) -> tuple[DeviceArray, int]:
-    """Return a copy of right-hand sides column by column, and how many there are."""
+    """Return a column-major copy of right-hand sides, and their number."""
     return (copied(b, stream), 1) if b.ndim == 1 else (transposed(b, kind, stream), b.shape[1])
 
 
 def rows_of(x: DeviceArray, like: DeviceArray, kind: Kind, stream: Stream) -> DeviceArray:
-    """Return solutions that lie column by column in the order of the right-hand sides."""
+    """Return column-major solutions in the row-major layout of the right-hand sides `like`."""
     return x if like.ndim == 1 else transposed(x, kind, stream)
 
 
@@ -158,7 +163,7 @@ def solve(a: DeviceArray, b: DeviceArray, *, positive: bool = False, stream: Str
             matrix = int(library("cublas").FillMode.LOWER), n, count, kind.code, factors.pointer, n
             work.run_plain("xpotrs", *matrix, *ends)
         else:
-            # Our rows are LAPACK's columns: what is factored is the transpose of a.
+            # Our rows are LAPACK's columns, so it factors the transpose of a.
             factors = copied(a, where)
             pivots = empty(n, np.int64, stream=where)
             shape = n, n, kind.code, factors.pointer, n
@@ -175,9 +180,10 @@ def solve(a: DeviceArray, b: DeviceArray, *, positive: bool = False, stream: Str
 
 
 def _factor_positive(work: Work, a: DeviceArray, kind: Kind) -> DeviceArray:
-    """Factor a positive definite matrix; return L column by column, with other things above its diagonal.
+    """Factor a positive definite matrix; return L in column-major order, with unrelated numbers above its diagonal.
 
-    cuSOLVER is twice as fast with the lower triangle as with the upper one, as which it would see ours where it lies.
+    The matrix is transposed first, because cuSOLVER is twice as fast with the lower triangle as with the upper one.
+    Without the copy, it would see our lower triangle as the upper one.
     """
     factors, n = transposed(a, kind, work.stream), a.shape[0]
     work.run("xpotrf", int(library("cublas").FillMode.LOWER), n, kind.code, factors.pointer, n, kind.code)
@@ -246,7 +252,7 @@ def solve_triangular(
         diag = enums.DiagType.UNIT if unit else enums.DiagType.NON_UNIT
         one = factor(1.0, kind)
         handle = library_handle("cublas", where, device)
-        # Transposed, as cuBLAS sees our matrices: x^T op(a)^T = b^T.
+        # cuBLAS is column-major, so it sees the transposed matrices: x^T op(a)^T = b^T.
         try:
             getattr(handle.functions, f"{kind.letter}trsm")(
                 handle.native, int(enums.SideMode.RIGHT), int(fill), turn, int(diag), count, n, one.address,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ... import arguments
 from ...context.current import activated
 from ...context.device import Device, current_device
-from ...context.lifetimes import Handle  # descriptions are given back at the right time
+from ...context.lifetimes import Handle  # releases descriptors at the right time
 from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...memory.creation import to_device
@@ -26,7 +26,7 @@ _MOST = int(np.iinfo(INDEX_DTYPE).max)
 
 
 class Description(Handle):
-    """A descriptor of cuSPARSE, which lives in the host's memory."""
+    """A cuSPARSE descriptor, which is in host memory."""
 
     __slots__ = ("_destroy",)
 
@@ -44,7 +44,7 @@ class Description(Handle):
 
 
 class DenseVector(Description):
-    """A dense vector as cuSPARSE takes it (cusparseCreateDnVec)."""
+    """The cuSPARSE descriptor of a dense vector (cusparseCreateDnVec)."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ class DenseVector(Description):
 
 
 class DenseMatrix(Description):
-    """A dense matrix of adjacent rows, or of adjacent columns where `turned` says so (cusparseCreateDnMat)."""
+    """The cuSPARSE descriptor of a dense row-major matrix, or of its transpose if `turned` (cusparseCreateDnMat)."""
 
     __slots__ = ()
 
@@ -67,7 +67,7 @@ class DenseMatrix(Description):
 
 
 class SparseVector:
-    """A vector of `size` elements that are 0, except for `values` at `indices` (int32, ascending)."""
+    """A vector of `size` elements that are zero except for `values` at `indices` (int32, ascending)."""
 
     def __init__(self, size: int, indices: DeviceArray, values: DeviceArray) -> None:
         call = "SparseVector"
@@ -127,7 +127,7 @@ class SparseMatrix:
         self.format, self.shape = format, shape
         self.values, self.indices, self.offsets = values, indices, offsets
         self.slice_size = slice_size
-        # The stored nonzero elements; slices have room for more.
+        # The number of stored elements; in the sliced format, `values` also has unused positions.
         self.count = values.size if count is None else arguments.integer(call, "count", count, 0, values.size)
         lengths = {"csr": shape[0] + 1, "coo": values.size, "sell": -(-shape[0] // max(slice_size, 1)) + 1}
         if format == "sell" and slice_size < 1:
@@ -138,7 +138,7 @@ class SparseMatrix:
             views.require_dtype(call, name, array, INDEX_DTYPE, "as cuSPARSE's index")
             arguments.contiguous(call, name, array)
         arguments.contiguous(call, "values", values)
-        # The preparations of other calls for this matrix: buffers of products, by operation.
+        # The shared descriptor, and the results of cuSPARSE's analysis with their buffers, keyed by operation.
         self.prepared: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
@@ -174,7 +174,7 @@ class SparseMatrix:
 
     def to_host(self) -> Any:
         """Copy the matrix to the host, as a SciPy array in the format "csr" or "coo"; raises ValueError for "sell"."""
-        from scipy import sparse  # an optional package
+        from scipy import sparse  # imported late because SciPy is optional
 
         values, indices, offsets = (part.to_host() for part in (self.values, self.indices, self.offsets))
         if self.format == "csr":
@@ -189,14 +189,14 @@ class SparseMatrix:
         return self.values.nbytes + self.indices.nbytes + self.offsets.nbytes
 
     def describe_once(self) -> Description:
-        """Return a descriptor for calls that leave nothing in it, the same one each time."""
+        """Return a shared descriptor, for calls that store nothing in it."""
         found: Description | None = self.prepared.get("description")
         if found is None:
             found = self.prepared["description"] = self.describe()
         return found
 
     def describe(self) -> Description:
-        """Make a descriptor (cusparseCreateCsr, cusparseCreateCoo, cusparseCreateSlicedEll)."""
+        """Return a new descriptor (cusparseCreateCsr, cusparseCreateCoo, cusparseCreateSlicedEll)."""
         enums = library("cusparse")
         index, base = int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO)
         arrays = self.offsets.pointer, self.indices.pointer, self.values.pointer
@@ -210,7 +210,7 @@ class SparseMatrix:
 
 
 def check_matrix(call: str, name: str, matrix: Any, device: Device, formats: tuple[str, ...] = FORMATS) -> None:
-    """Check a sparse matrix of some formats; ValueError, naming the operand, if its arrays are closed or elsewhere."""
+    """Check a sparse matrix and its format; raise ValueError naming the operand if arrays are closed or elsewhere."""
     arguments.instance(call, name, matrix, SparseMatrix)
     if matrix.format not in formats:
         rule = f"have the format {views.one_of(map(repr, formats))}"
@@ -222,7 +222,7 @@ def check_matrix(call: str, name: str, matrix: Any, device: Device, formats: tup
 def _slices(
     values: NDArray[Any], indices: NDArray[Any], offsets: NDArray[Any], slice_size: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Store rows as slices: within each, the first elements of all its rows, then the second ones, and so on."""
+    """Convert rows to slices. A slice has the first elements of all its rows, then the second elements, and so on."""
     lengths = np.diff(offsets)
     rows = len(lengths)
     count = -(-rows // slice_size)

@@ -97,8 +97,8 @@ def _prepare(
     algorithm: int,
     stream: Stream,
 ) -> _Prepared:
-    # Every operation has a descriptor of its own, which keeps the result of the preparation. Every product must then
-    # come with the same buffer.
+    # Every operation has its own descriptor, which keeps the result of the preprocessing. Later products must use the
+    # same buffer.
     description = a.describe()
     functions = handle.functions
     parameters = (
@@ -208,7 +208,7 @@ def gemvi(
     if not rows:
         return out
     enums, letter, count = library("cusparse"), x.kind.letter, x.values.size
-    # cuSPARSE sees the transpose of the matrix: adjacent columns.
+    # cuSPARSE expects a column-major matrix here, so it sees the transpose.
     turn = int(enums.Operation[_LONG["T" if op == "N" else "N"]])
     sizes = turn, matrix.columns, matrix.rows
     with activated(device):

@@ -98,7 +98,7 @@ def sddmm(
         try:
             size = np.zeros(1, np.uint64)
             functions.sddmm_buffer_size(*parameters, size.ctypes.data)
-            # The result of the preparation stays in this buffer, so it is not the shared one.
+            # The result of the preprocessing stays in this buffer, so it cannot be the shared workspace.
             memory = empty(max(int(size[0]), 1), np.uint8, stream=where)
             functions.sddmm_preprocess(*parameters, memory.pointer)
             functions.sddmm(*parameters, memory.pointer)
@@ -138,7 +138,7 @@ def sparse_from_dense(a: DeviceArray, *, stream: Stream | None = None) -> Sparse
 
 
 def _unfilled(shape: tuple[int, int], offsets: DeviceArray, kind: Kind) -> Description:
-    """Describe a matrix of which only the place for the rows' beginnings is there."""
+    """Return the descriptor of a CSR matrix for which only the array of row offsets is allocated yet."""
     enums = library("cusparse")
     index, base = int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO)
     parameters = *shape, 0, offsets.pointer, 0, 0, index, index, base, kind.code
@@ -152,7 +152,7 @@ def _filled(
     stream: Stream,
     fill: Callable[[], object],
 ) -> SparseMatrix:
-    """Make room for as many elements as cuSPARSE has counted, and let it fill them in."""
+    """Allocate arrays for the number of elements that cuSPARSE has counted, and call `fill`, which fills them."""
     functions = library("cusparse")
     rows, columns, count = functions.sp_mat_get_size(description.handle)
     if count > np.iinfo(INDEX_DTYPE).max:

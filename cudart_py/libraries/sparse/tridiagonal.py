@@ -12,7 +12,7 @@ from .. import views
 from ..failures import failure
 from ..handles import keep, library_handle, scratch
 
-# The library takes no smaller systems.
+# The library's minimum number of unknowns.
 LEAST = 3
 
 

@@ -1,12 +1,12 @@
-// Copies a triangle of a matrix from column by column to row by row, and writes zeros beside it, where a factorization
-// leaves other numbers.
+// Copies a triangle of a column-major matrix into a row-major matrix. The other triangle, where a factorization leaves
+// unrelated numbers, is filled with zeros.
 
-// A word is as long as an element: 4, 8 or 16 bytes. Blocks of 32 x 8 threads turn tiles of 32 x 32.
+// Word has the size of an element: 4, 8 or 16 bytes. Blocks of 32 x 8 threads transpose tiles of 32 x 32 elements.
 template <class Word>
 __global__ void take_triangle(const Word* columns, long long leading, Word* rows, long long height, long long width,
                               bool lower)
 {
-    __shared__ Word tile[32][33]; // a column more, so that a tile's columns begin in different banks
+    __shared__ Word tile[32][33]; // the padding column prevents bank conflicts of accesses to a column
     long long top = blockIdx.y * 32ll;
     long long left = blockIdx.x * 32ll;
     for (int i = threadIdx.y; i < 32; i += blockDim.y) {
