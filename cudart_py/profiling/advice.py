@@ -1,4 +1,4 @@
-"""Advice: a sentence about a source line that its metrics suggest, with the rule that found it."""
+"""Advice: a sentence on how to improve a source line, chosen from its metrics, with the rule that applies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _VERBS = {"ld": "loads", "st": "stores"}
 
 
 class Advice(NamedTuple):
-    """Advice on a line: what to change, as a sentence, and the rule whose condition the line's metrics meet."""
+    """Advice on a line: a sentence that says what to change, and the rule whose condition the line's metrics meet."""
 
     line: HotLine
     sentence: str
@@ -41,9 +41,10 @@ class Advice(NamedTuple):
 
 
 def advise_on(lines: Iterable[HotLine]) -> list[Advice]:
-    """Return the advice on lines, in their order.
+    """Return the advice on lines, in the order of `lines`.
 
-    Lines with less than 1 percent of the weight get none, nor do those of CUDA's own headers, which nobody edits.
+    Lines with less than 1 percent of the weight get no advice. Lines of CUDA's own headers get none either, because
+    nobody edits them.
     """
     heavy = [line for line in lines if line.share >= _LEAST_SHARE]
     of_cuda = {name for name in {line.source.name for line in heavy} if is_of_cuda(name)}

@@ -1,4 +1,4 @@
-"""Columns of a profile's tables: those for common questions, by short names, and any metric by its full name."""
+"""Columns of a profile's tables: predefined groups with short names, and any metric by its full name."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from .metric_names import (
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading in two parts, and its value, which is the quotient of two sums of metrics, or one sum.
+    """A column: its heading on two lines, and its value, which is a sum of metrics or the quotient of two sums.
 
-    `short` is the heading beside source code, which needs the space. A cell is empty if all metrics of `shown` are 0,
+    `short` is the heading beside source code, where space is scarce. A cell is empty if all metrics in `shown` are 0,
     or if the divisor is 0.
     """
 

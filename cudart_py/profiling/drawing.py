@@ -1,4 +1,4 @@
-"""The public functions that draw what one warp of a launch did."""
+"""The public functions that draw the accesses and the active lanes of one warp."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def access_diagram(
 ) -> Diagram:
     """Draw one access of a warp to memory, from the addresses that the simulator recorded.
 
-    An access to global, local or constant memory is drawn as lanes and the 32-byte sectors that they touch. One to
-    shared memory is drawn as lanes and the wavefronts in which the 32 banks serve them.
+    An access to global, local or constant memory is drawn as lanes and the 32-byte sectors that they touch. An access
+    to shared memory is drawn as lanes and the wavefronts in which the 32 banks serve them.
 
-    `launch` is one of a profile that recorded a warp, `cuda.profile(record_warp=0)`. `line` is the number of a source
-    line, `operation` is "load", "store" or "atomic", and `space` is "global", "shared", "local" or "const"; None
-    stands for any. Of the accesses that match, in the order of their execution, `occurrence` chooses one, the first by
-    default.
+    `launch` is a launch of a profile that recorded a warp, `cuda.profile(record_warp=0)`. `line` is the number of a
+    source line, `operation` is "load", "store" or "atomic", and `space` is "global", "shared", "local" or "const"; None
+    matches any. `occurrence` is the index among the matching accesses, in the order of their execution, by default the
+    first.
 
-    Raises ValueError for a launch without a record, and where no access matches.
+    Raises ValueError for a launch without a record, and if no access matches.
     """
     call = "access_diagram"
     record = _record(call, launch)
@@ -56,17 +56,17 @@ def access_diagram(
         rule = f"be less than {len(fitting)}, the number of recorded accesses that fit"
         raise unusable(call, "occurrence", rule, occurrence)
     access = fitting[occurrence]
-    from .diagrams.accesses import draw_access  # its modules take milliseconds to import
+    from .diagrams.accesses import draw_access  # imported late because its modules take milliseconds to import
 
     return draw_access(access, text_of([launch], access.file, access.line))
 
 
 def divergence_diagram(launch: LaunchProfile, line: int | None = None) -> Diagram:
-    """Draw which lanes of a warp were active over time, one strip for each run of instructions by the same lanes.
+    """Draw which lanes of a warp were active over time, one strip per run of instructions by the same lanes.
 
-    `launch` is one of a profile that recorded a warp, `cuda.profile(record_warp=0)`. `line` is the number of a source
-    line, to draw only its instructions; None stands for all. Raises ValueError for a launch without a record, and for
-    a line without instructions.
+    `launch` is a launch of a profile that recorded a warp, `cuda.profile(record_warp=0)`. `line` is the number of a
+    source line, to draw only its instructions; None means all lines. Raises ValueError for a launch without a record,
+    and for a line without instructions.
     """
     call = "divergence_diagram"
     record = _record(call, launch)
@@ -74,7 +74,7 @@ def divergence_diagram(launch: LaunchProfile, line: int | None = None) -> Diagra
     if line is not None and all(step.line != line for step in record.steps):
         lines = ", ".join(map(str, sorted({step.line for step in record.steps})))
         raise unusable(call, "line", "have instructions that the warp executed", line, f"it executed lines {lines}")
-    from .diagrams.activity import activity_diagram  # as in access_diagram
+    from .diagrams.activity import activity_diagram  # imported late, as in access_diagram
 
     return activity_diagram(record, launch.kernel, line)
 

@@ -17,7 +17,7 @@ MATRIX_LOADS = "smsp__inst_executed_op_ldsm.sum"
 WARPS = "smsp__inst_executed.sum"
 LANES = "smsp__thread_inst_executed.sum"
 
-# The kinds of accesses in the names; a reduction ("red") is an atomic whose result is not used.
+# The kinds of accesses in the metric names. A reduction ("red") is an atomic whose result is not used.
 GLOBAL = ("ld", "st", "red", "atom")
 SHARED = ("ld", "st", "atom")
 LOCAL = ("ld", "st")
@@ -35,7 +35,7 @@ def total(metrics: Mapping[str, float], wanted: Iterable[str]) -> float:
 
 
 def add(into: dict[str, float], metrics: Mapping[str, float]) -> None:
-    """Add metrics to the sums in `into`; ratios cannot be summed and are left out."""
+    """Add metrics to the sums in `into`, leaving out ratios, which cannot be summed."""
     for name, value in metrics.items():
         if name.endswith(".sum"):
             into[name] = into.get(name, 0) + value

@@ -91,7 +91,7 @@ def _profile(options: argparse.Namespace) -> int:
             return _refuse("standard output is closed, and the profile would go there; name a file by --json or --html")
         counted, status = profile(0 if options.draw else None), 0
         failure: Exception | None = None
-        # If the JSON goes to standard output, nothing else may.
+        # If the JSON goes to standard output, nothing else may be printed there.
         aside = contextlib.redirect_stdout(sys.stderr) if options.json == "-" else contextlib.nullcontext()
         try:
             with aside, counted:
@@ -243,7 +243,7 @@ def _print(text: str, file: TextIO | None) -> None:
 
 
 def _discard_output() -> None:
-    """Redirect standard output to the null device, so that Python's own flush at exit does not fail."""
+    """Redirect standard output to the null device, because Python's own flush at exit would fail otherwise."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -1,4 +1,4 @@
-"""Control of external profilers: the ranges in which they collect."""
+"""Control of external profilers: start and stop their data collection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..driver.calls import api
 
 
 def profiler_start() -> None:
-    """Make the profiler that is attached to this process start collecting (cuProfilerStart).
+    """Start data collection by the profiler that is attached to this process (cuProfilerStart).
 
     The profiler must have been started with `nsys profile --capture-range=cudaProfilerApi` or `ncu --profile-from-start
     off`. Without a profiler, and on the simulator, the call has no effect. A second call has no effect either.
@@ -21,7 +21,7 @@ def profiler_start() -> None:
 
 
 def profiler_stop() -> None:
-    """Make the profiler that is attached to this process stop collecting (cuProfilerStop).
+    """Stop data collection by the profiler that is attached to this process (cuProfilerStop).
 
     Earlier work may still be running: synchronise first, so that the profiler records all of it.
     """
@@ -31,7 +31,7 @@ def profiler_stop() -> None:
 
 @contextlib.contextmanager
 def profiler_range() -> Iterator[None]:
-    """Make the profiler that is attached to this process collect only inside the block; see `profiler_start`.
+    """Collect data with an attached profiler only inside the `with` block; see `profiler_start`.
 
     A launch returns before its kernel has run, so synchronise inside the block:
 

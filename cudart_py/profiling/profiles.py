@@ -1,4 +1,4 @@
-"""Profiling: counters of launches under Nsight Compute's names, for a whole launch and by source line.
+"""Profiling: counters of launches under Nsight Compute's names, per launch and per source line.
 
 The simulator counts while it runs kernels. A GPU's own counters are available from Nsight Compute.
 """
@@ -20,14 +20,14 @@ from ..driver.unwrap import check
 from .report.launch_table import extents, launch_table
 from .warp_records import WarpRecord, record_of
 
-# The most kernels that the repr of a profile names.
+# The maximum number of kernels in the repr of a profile.
 _MOST_NAMED = 5
 _MOST_WARPS = 2**63 - 1
 
 
 @dataclass(frozen=True, repr=False)
 class LineProfile:
-    """The metrics of one source line's instructions; `file` is the path that the compiler was given."""
+    """The metrics of one source line's instructions; `file` is the path as it was passed to the compiler."""
 
     file: str
     line: int
@@ -39,10 +39,10 @@ class LineProfile:
 
 @dataclass(frozen=True, repr=False)
 class LaunchProfile:
-    """One launch: the kernel's C++ name, its shape in blocks and threads, and the metrics by name.
+    """One launch: the kernel's C++ name, its grid and block shapes, and the metrics, keyed by name.
 
-    `sources` has the texts of sources that were passed as strings, by the names that `lines` use for them. `warp` is
-    the record of one warp, or None unless the profile was asked to record one.
+    `sources` maps the names in `lines` to the texts of sources that were passed as strings. `warp` is the record of one
+    warp, or None if the profile did not record one.
     """
 
     kernel: str
@@ -61,16 +61,16 @@ class LaunchProfile:
         return f"<LaunchProfile {self.kernel}[{shape}], {len(self.lines)} lines>"
 
     def _repr_html_(self) -> str:
-        from .report.page import profile_summary  # its modules take milliseconds to import
+        from .report.page import profile_summary  # imported late because its modules take milliseconds to import
 
         return profile_summary([self])
 
 
 class Profile:
-    """The counters of the launches inside a `with` block, made by `cuda.profile()`.
+    """The counters of the launches inside a `with` block, returned by `cuda.profile()`.
 
-    `launches` has the launches in the order in which they ran, once the block has ended. `print(profile)` shows a table
-    of the 32-byte sectors per load and store of global memory, bank conflicts in shared memory, and active lanes per
+    After the block, `launches` has the launches in the order in which they ran. `print(profile)` shows a table of the
+    32-byte sectors per load and store of global memory, bank conflicts in shared memory, and active lanes per
     instruction. Caches are not modelled: accesses that would hit in L1 count as sectors too.
     """
 
@@ -123,10 +123,10 @@ class Profile:
 def profile(record_warp: int | None = None) -> Profile:
     """Return a profile that counts launches: `with cuda.profile() as p:`, then `p.launches` or `print(p)`.
 
-    Work that was queued before the block runs first and is not counted. Work queued inside has run when the block ends.
-    With `record_warp`, the number of a warp counted over the blocks of a launch, each launch has a record of this warp,
-    from which `cuda.profiling.access_diagram` draws. The kernels then run in the NumPy engine, which is slower. Raises
-    NotSupportedError if the driver lacks the capability `profile`, as a GPU's driver does.
+    Work that was queued before the block runs first and is not counted. The end of the block waits for the work queued
+    inside. With `record_warp`, the index of a warp, counted over the blocks of a launch, each launch has a record of
+    this warp, which `cuda.profiling.access_diagram` draws. The kernels then run in the NumPy engine, which is slower.
+    Entering the block raises NotSupportedError if the driver lacks the capability `profile`, as a GPU's driver does.
     """
     return Profile(_warp_number("profile", record_warp))
 

@@ -1,4 +1,4 @@
-"""The source lines of launches: the sums of their metrics, and the load that each puts on a multiprocessor."""
+"""The source lines of launches: the sums of their metrics, and the load of each line on a multiprocessor."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class HotLine(NamedTuple):
 
 
 def sources_of(launches: Iterable[LaunchProfile]) -> list[Source]:
-    """Return every source of the launches' lines, the program's own sources first."""
+    """Return every source that the launches' lines refer to, the program's own sources first."""
     found: dict[tuple[str, str | None], dict[int, dict[str, float]]] = {}
     for launch in launches:
         for line in launch.lines:
@@ -69,7 +69,7 @@ def name_of(file: str) -> str:
 
 
 def text_of(launches: Iterable[LaunchProfile], file: str, line: int) -> str:
-    """Return the text of a line of a file without surrounding blanks, or "" if it is not available."""
+    """Return the text of a line without surrounding white space, or "" if it is not available."""
     found = (source for source in sources_of(launches) if source.name == name_of(file))
     return next((source.text(line).strip() for source in found if line in source.lines), "")
 
@@ -77,7 +77,7 @@ def text_of(launches: Iterable[LaunchProfile], file: str, line: int) -> str:
 def _source(name: str, file: str, text: str | None, lines: Mapping[int, Mapping[str, float]]) -> Source:
     try:
         texts = (Path(file).read_text(encoding="utf-8") if text is None else text).splitlines()
-    except (OSError, ValueError):  # ValueError: not UTF-8, or not a valid name of a file
+    except (OSError, ValueError):  # ValueError: not UTF-8, or not a valid file name
         texts = []
     return Source(name, tuple(texts), lines)
 

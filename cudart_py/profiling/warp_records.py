@@ -12,7 +12,7 @@ Addresses = NDArray[np.int64]
 LANES = 32
 
 
-@dataclass(frozen=True, repr=False, eq=False)  # comparing arrays gives no single bool
+@dataclass(frozen=True, repr=False, eq=False)  # comparing arrays does not return a single bool
 class WarpAccess:
     """One access of a warp to memory.
 
@@ -44,7 +44,7 @@ class WarpAccess:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class WarpShuffle:
-    """One shuffle of a warp; `sources` has the lane that each of the 32 lanes reads from, -1 for an inactive lane."""
+    """One shuffle of a warp; `sources` has the source lane of each of the 32 lanes, -1 for an inactive lane."""
 
     file: str
     line: int

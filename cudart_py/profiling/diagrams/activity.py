@@ -1,4 +1,4 @@
-"""Active lanes over time: strips of instructions, each with the lanes of a warp that execute them and their lines."""
+"""Active lanes over time: strips of instructions that the same lanes of a warp execute, with their source lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def diverges(steps: Sequence[WarpStep]) -> bool:
 
 
 def activity_diagram(record: WarpRecord, kernel: str, line: int | None = None) -> Diagram:
-    """Return the diagram of the steps of a warp, or of those of one line."""
+    """Return the diagram of all steps of a warp, or of the steps of one line."""
     steps = [step for step in record.steps if line in (None, step.line)]
     strips = [_strip(list(alike)) for _, alike in groupby(steps, lambda step: step.lanes.tobytes())]
     instructions = sum(strip.instructions for strip in strips)

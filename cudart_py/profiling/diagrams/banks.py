@@ -28,7 +28,7 @@ def _word(access: WarpAccess, lane: int, part: int) -> int:
 
 
 def _served(access: WarpAccess) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """Return the (lane, word of the lane) pairs that each bank serves in each wavefront, by (wavefront, bank)."""
+    """Return the (lane, word of the lane) pairs that are served, keyed by (wavefront, bank)."""
     assert access.wavefronts is not None
     found: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for lane in np.flatnonzero(access.active).tolist():

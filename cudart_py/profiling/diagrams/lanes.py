@@ -40,7 +40,7 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def named_lanes(numbers: Sequence[int], room: int) -> str:
-    """Describe lanes by ranges of their numbers, or more briefly if that takes more than `room` characters."""
+    """Return lane numbers as ranges, or a shorter text if that needs more than `room` characters."""
     text = f"{'lane' if len(numbers) == 1 else 'lanes'} {ranges(numbers)}"
     return text if len(text) <= room else f"{len(numbers)} lanes, {min(numbers)} to {max(numbers)}"
 

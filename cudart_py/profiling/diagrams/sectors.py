@@ -16,7 +16,7 @@ _WORD = 4
 _WORDS = SECTOR_BYTES // _WORD
 _SECTOR_HEIGHT, _BETWEEN, _WIDEST, _GAP = 22, 64, 84, 12
 _NARROWEST = 4.0
-_LABELLED = 8  # the most sectors that all have space for a label
+_LABELLED = 8  # the maximum number of sectors of which each has space for a label
 
 
 class _Sectors:
@@ -43,7 +43,7 @@ class _Sectors:
         return [bool(word.any()) for word in self.used[number].reshape(_WORDS, _WORD)]
 
     def gap_before(self, at: int) -> bool:
-        """Check whether the sector at an index of the row does not directly follow the one before it in memory."""
+        """Return whether there is a gap in memory between a sector and the previous sector of the row."""
         return at > 0 and self.numbers[at] != self.numbers[at - 1] + 1
 
     def offset(self, number: int) -> int:
@@ -52,9 +52,9 @@ class _Sectors:
 
 
 def _in_memory(access: WarpAccess) -> list[list[tuple[int, int]]]:
-    """Return (start, size) of each lane's bytes in memory.
+    """Return (start, size) pairs of each lane's bytes in memory.
 
-    Local memory is interleaved: the words at one local address are contiguous over the lanes of a warp.
+    Local memory is interleaved: the words of a warp's lanes at the same local address are contiguous.
     """
     if access.space != "local":
         return [[(int(address), access.size)] for address in access.addresses]
@@ -122,7 +122,7 @@ def _drawing(access: WarpAccess, sectors: _Sectors) -> tuple[float, list[str]]:
 
 
 def _labelled(count: int) -> dict[int, str]:
-    """Return the alignment of labels by the index of their sector in the row; not all sectors have space for one."""
+    """Return the alignment of labels, keyed by the index of the sector in the row; not all sectors have a label."""
     if count <= _LABELLED:
         return dict.fromkeys(range(count), "middle")
     step = count // 4

@@ -1,4 +1,4 @@
-"""Source as text with the metrics of each line beside it: sectors, bytes used, bank conflicts, active lanes."""
+"""Source as text, with each line's metrics beside it: sectors, bytes used, bank conflicts, active lanes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ..source_lines import Source, sources_of
 if TYPE_CHECKING:
     from ..profiles import LaunchProfile
 
-# The number of lines shown around a line that executed instructions, and the least number of lines to leave out.
+# The number of lines shown around a line that executed instructions, and the minimum number of lines to leave out.
 _NEAR = 3
 _GAP = 8
 
 
 def annotated_sources(launches: Iterable[LaunchProfile], columns: Sequence[Column] | None = None) -> str:
-    """Return the annotated text of every source of the launches' lines, the program's own sources first.
+    """Return the annotated text of every source that the launches' lines refer to, the program's own sources first.
 
     Long stretches without executed instructions are left out. Lines of missing files are shown by number only. The
-    columns are by default those of `columns.DEFAULT`; a column that is empty for a source is left out there.
+    columns default to `columns.DEFAULT`. A column that is empty for a source is left out for that source.
     """
     wanted = choose(DEFAULT, ()) if columns is None else columns
     return "\n\n".join(_annotated(source, wanted) for source in sources_of(launches))
@@ -53,7 +53,7 @@ def _annotated(source: Source, columns: Sequence[Column]) -> str:
 
 
 def shown_lines(lines: Iterable[int], count: int) -> list[int]:
-    """Return the lines to show of a file of `count` lines: those that executed instructions, and their neighbours."""
+    """Return the numbers of the lines to show in a file of `count` lines: the executed lines and their neighbours."""
     busy = sorted(lines)
     if not count:
         return busy

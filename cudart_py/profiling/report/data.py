@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def profile_data(launches: Sequence[LaunchProfile], metrics: Collection[str] | None = None) -> dict[str, Any]:
-    """Return a profile as dictionaries and lists; `metrics` names the metrics to include, by default all.
+    """Return a profile as dictionaries and lists; `metrics` has the names of the metrics to include, by default all.
 
-    `launches` has each launch with its lines. `lines` has the sums over all launches, the heaviest line first, each
-    with a `share` from 0 to 1. `advice` has sentences with their rules. `format` changes when a key's meaning does.
+    The key "launches" has each launch with its lines. "lines" has the sums over all launches, the heaviest line first,
+    each with a "share" from 0 to 1. "advice" has sentences with their rules. The number "format" changes whenever the
+    meaning of a key changes.
     """
     ranked = hot_lines(sources_of(launches))
     return {

@@ -1,4 +1,4 @@
-"""Diagrams for a profile whose launches have recorded a warp: of lines, and of kernels whose warp diverges."""
+"""Diagrams for a profile with warp records: of lines, and of kernels whose recorded warp diverges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def line_diagrams(launches: Iterable[LaunchProfile]) -> Mapping[tuple[str, int], Sequence[Diagram]]:
-    """Return the diagrams of each line by (source name, line number): the first access per operation and space."""
+    """Return each line's diagrams, keyed by (source name, line number): the first access per operation and space."""
     found: dict[tuple[str, int], dict[tuple[str, str], Diagram]] = {}
     for launch in launches:
         for access in launch.warp.accesses if launch.warp else ():

@@ -1,4 +1,4 @@
-"""Explanations of the figures of a profile and of their limits, for all formats of the report."""
+"""Explanations of a profile's figures and of their limitations, for all formats of the report."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _NARROWEST = 8
-# The columns that fit into 80 characters. Kernels without shared memory show 0 bank conflicts.
+# The columns that fit into 80 characters. Kernels without shared memory show 0 bank conflicts instead of an empty cell.
 BRIEF = (*GROUPS["sectors"][:2], *(replace(column, shown=()) for column in GROUPS["conflicts"]), *GROUPS["lanes"])
 
 
 class Row(NamedTuple):
-    """A group of equal launches: their number, the kernel, the launch's shape as text, and the cells."""
+    """A group of equal launches: their number, the kernel, the grid and block shapes as text, and the cells."""
 
     times: int
     kernel: str
@@ -63,7 +63,7 @@ def _times(row: Row) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """Return a name in `width` characters, cutting out its middle, since instances of a template differ at the end."""
+    """Return a name shortened to `width` characters in the middle, since instances of a template differ at the end."""
     if len(name) <= width:
         return name
     end = (width - 1) // 2
@@ -71,6 +71,6 @@ def shortened(name: str, width: int) -> str:
 
 
 def extents(shape: tuple[int, int, int]) -> str:
-    """Format a shape without trailing ones."""
+    """Format a shape without trailing ones, such as "16x16"."""
     x, y, z = shape
     return "x".join(map(str, (x, y, z) if z > 1 else (x, y) if y > 1 else (x,)))

@@ -1,4 +1,4 @@
-"""A profile as a single HTML page: the launches, the ranked hot lines, advice, and the annotated source."""
+"""A profile as a single HTML page: the launches, the hot lines, the advice, and the annotated sources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HOT_SHARE = 0.01
 
 
 def profile_page(launches: Sequence[LaunchProfile], title: str, columns: Sequence[Column] | None = None) -> str:
-    """Return the self-contained HTML page of a profile; `columns` are by default those of `DEFAULT`."""
+    """Return the self-contained HTML page of a profile; the columns default to `DEFAULT`."""
     wanted = choose(DEFAULT, ()) if columns is None else columns
     sources = sources_of(launches)
     ranked = hot_lines(sources)
@@ -55,7 +55,7 @@ def profile_page(launches: Sequence[LaunchProfile], title: str, columns: Sequenc
 
 
 def profile_summary(launches: Sequence[LaunchProfile]) -> str:
-    """Return an HTML fragment for notebooks: the launches, the hottest lines, the advice, and diagrams of its lines."""
+    """Return an HTML fragment for notebooks: launches, hottest lines, advice, and diagrams of lines with advice."""
     if not launches:
         return "<p>no launches</p>"
     wanted = choose(DEFAULT, ())
@@ -95,7 +95,7 @@ def _launches(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> s
 
 
 def _links(sources: Sequence[Source]) -> dict[int, str]:
-    """Return the anchor of each source on the page by the source's id(), since several may have the same name."""
+    """Return the anchor of each source on the page, keyed by id(source), since several may have the same name."""
     return {id(source): f"source-{at}" for at, source in enumerate(sources, 1)}
 
 

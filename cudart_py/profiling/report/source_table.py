@@ -33,11 +33,11 @@ def source_table(
     diagrams: Mapping[int, Sequence[Diagram]] | None = None,
     colored: Sequence[str] = (),
 ) -> str:
-    """Return some lines of a source, each with its share, its text and its cells; gaps between them are marked.
+    """Return some lines of a source, each with its share, its text and its cells; gaps between the lines are marked.
 
-    Each line has the id `name-number`. Columns that are empty for the whole source are left out. `advised` are the
-    lines that advice is about, and `diagrams` are shown below their lines. `colored` has all lines of the source as
-    highlighted HTML, or is empty for plain text.
+    Each line has the id `name-number`. Columns that are empty for the whole source are left out. `advised` has the
+    numbers of the lines with advice, and `diagrams` are shown below their lines. `colored` has all lines of the source
+    as highlighted HTML, or is empty for plain text.
     """
     kept = filled(source, columns)
     heads = "".join(f'<span class="head cell">{escape(heading(column))}</span>' for column in kept)
