@@ -11,7 +11,8 @@ from ..errors import NotSupportedError
 
 # A sample's clock counts as reduced below this fraction of the highest clock seen.
 TOLERANCE = 0.95
-# After this many such samples in a row, their clock becomes the reference: the device does not run this work faster.
+# After this many such samples in a row, their clock becomes the reference, because the device evidently does not run
+# this work at a higher clock.
 PATIENCE = 8
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.2
@@ -31,13 +32,13 @@ def clock_reader(device: Device) -> Callable[[], float | None]:
     try:
         handle = bindings.device_get_handle_by_pci_bus_id_v2(device.properties.pci_bus_id)
         bindings.device_get_clock_info(handle, kind)
-    except Exception:  # a MIG instance or a virtual GPU shows no clock
+    except Exception:  # a MIG instance or a virtual GPU does not report a clock
         return _unknown
 
     def read() -> float | None:
         try:
             return float(bindings.device_get_clock_info(handle, kind))
-        except bindings.NvmlError:  # NVML is busy at times, and a sample with an unknown clock still counts
+        except bindings.NvmlError:  # NVML may be busy, and a sample with an unknown clock still counts
             return None
 
     return read
@@ -57,8 +58,8 @@ class ClockGuard:
     def accepts(self, clock: float | None) -> bool:
         """Return whether to keep a sample taken at this clock; a sample with an unknown clock is kept.
 
-        After `PATIENCE` slow samples in a row, the last one is kept and its clock becomes the new reference: the device
-        does not run faster under this work.
+        After `PATIENCE` slow samples in a row, the last one is kept and its clock becomes the new reference, because
+        the device evidently does not run this work at a higher clock.
         """
         if clock is None:
             return True

@@ -1,4 +1,4 @@
-"""Measure code: its time on the device, or its overhead on the host."""
+"""Measure the time of code on the device, or its overhead on the host."""
 
 from __future__ import annotations
 
@@ -72,16 +72,16 @@ def measure(
     - `batch`: the number of calls per sample. The default is one; for work below 50 us, it is the number that makes a
       sample last about a millisecond. Within a batch, the cache stays warm.
     - `streams`: measure in this many new streams, for example 48, or in fewer if there are not enough streams with fast
-      launches. `fn(stream)` is called with each, and a sample is the median of one stream. Use this for kernels of a
-      few microseconds, whose times vary with the stream and the process.
+      launches. `fn(stream)` is called with each stream, and a sample is the median of one stream. Use this for kernels
+      of a few microseconds, whose times vary with the stream and the process.
     - `graph`: launch a batch as one graph. Its times agree even better and are shorter, since there is less time
       between kernels. This needs a stream other than the default stream, and work that can be captured. Otherwise the
       calls of the batch are launched separately, and the record says so.
     - `options`: the conditions for ending the measurement. With `streams`, the times apply to all streams together, and
       the other options to each stream.
 
-    The work is queued after a blocking kernel, so that the time does not include launch latency. Work that itself waits
-    for the device is measured without this kernel. Samples taken at reduced clocks are discarded.
+    The work is queued after a blocking kernel, so the time does not include launch latency. Work that itself waits for
+    the device is measured without this kernel. Samples taken at reduced clocks are discarded.
 
     On a driver without the capability `gpu_timing`, `fn` runs once. The record then has no times, but it has the
     counters of the launches if the driver provides them.
@@ -210,7 +210,7 @@ def _check_ceiling(value: Any) -> None:
 
 
 def _as_batch(call: str, value: Any) -> int | None:
-    # A larger batch than a queue holds would make the host wait for the device.
+    # A batch larger than the stream's queue would make the host wait for the device.
     return None if value is None else arguments.integer(call, "batch", value, 1, QUEUED_LAUNCHES)
 
 

@@ -1,4 +1,4 @@
-"""Measure work and its peers alternately, so that changes of the machine's speed affect all equally."""
+"""Measure work and its peers alternately. Changes of the machine's speed then affect all equally."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ROUNDS = 3
 
 
 def in_turns(works: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
-    """Call each function once per round, and return the results of each by name.
+    """Call each function once per round, and return the list of its results, keyed by name.
 
-    Every other round calls them in the opposite order, because the first function of a round finds a cooler device.
+    Every other round calls them in the opposite order, because the first function of a round runs on a cooler device.
     """
     found: dict[str, list[T]] = {name: [] for name in works}
     for number in range(rounds):
@@ -53,7 +53,7 @@ def measure_beside(
 
     def taking(name: str, function: Any) -> Callable[[], Measurement]:
         def take() -> Measurement:
-            # Later rounds use the batch size that the first round chose, so that all samples are comparable.
+            # Later rounds use the batch size that the first round chose. Otherwise samples would not be comparable.
             found = method(function, options=share, **(given | ({"batch": batches[name]} if name in batches else {})))
             batches[name] = found.batch
             return found

@@ -1,15 +1,15 @@
-"""The pytest plugin: fixtures that measure on the GPU and feed pytest-benchmark, and one for tests of faults.
+"""The pytest plugin: fixtures that measure on the GPU and report to pytest-benchmark, and one for tests of faults.
 
 `gpu_benchmark` measures the device time of a call, and `host_benchmark` its host time. They take the arguments of
 `measure` and `measure_host`, obey pytest-benchmark's options and marker (`max_time`, `min_rounds`), and pass their
 samples to its `benchmark` fixture, so its storage, comparison and JSON work as usual. Rates and clocks are in
-`extra_info`, and the GPU and its driver in the machine info. The run ends with a table of these measurements. If a
+`extra_info`, and the GPU and its driver are in the machine info. The run ends with a table of these measurements. If a
 driver counts instead of timing, its counters are in the table, and in the JSON under "counted".
 
 `gpu_benchmark(fn, beside={"CuPy": other})` measures another package's code for the same work alternately with it. The
 ratios are in the table, and in `extra_info` under "beside".
 
-`--benchmark-save`, `--benchmark-autosave` and `--benchmark-compare` store and compare counts as they do times.
+`--benchmark-save`, `--benchmark-autosave` and `--benchmark-compare` store and compare counts in the same way as times.
 `--counters-compare-fail=sectors:5%` fails the run if that figure of `counter_gate` became worse by more than 5 %.
 `--benchmark-compare-fail` limits times, and is a usage error if the driver does not time.
 
@@ -71,7 +71,7 @@ class _Comparison(NamedTuple):
 _collected: pytest.StashKey[CollectedTests] = pytest.StashKey()
 _results: pytest.StashKey[list[_Result]] = pytest.StashKey()
 _comparisons: pytest.StashKey[list[_Comparison]] = pytest.StashKey()
-# The reasons for which workers of pytest-xdist have refused to run tests.
+# The reasons why workers of pytest-xdist have refused to run tests.
 _refusals: pytest.StashKey[list[str]] = pytest.StashKey()
 # The key of a worker's refusal in its output to the process that started it.
 _REFUSAL = "cudart_py_refusal"
@@ -139,7 +139,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the fixtures: those for pytest-benchmark if it is installed, and otherwise the plain ones."""
+    """Register the fixtures that use pytest-benchmark if it is installed, and otherwise the plain fixtures."""
     if config.getoption("counters_compare_fail") and config.getoption("dist", "no") != "no":
         raise pytest.UsageError(
             "--counters-compare-fail cannot be used with pytest-xdist (-n), under which pytest-benchmark disables "
@@ -180,18 +180,18 @@ class _PlainFixtures:
 
     @pytest.fixture
     def gpu_benchmark(self, request: pytest.FixtureRequest) -> GpuBenchmark:
-        """Run the code once, since pytest-benchmark is not there to keep times."""
+        """Run the code once, without times, because pytest-benchmark is not installed."""
         return GpuBenchmark(None, request)
 
     @pytest.fixture
     def host_benchmark(self, request: pytest.FixtureRequest) -> HostBenchmark:
-        """Run the code once, since pytest-benchmark is not there to keep times."""
+        """Run the code once, without times, because pytest-benchmark is not installed."""
         return HostBenchmark(None, request)
 
 
 @pytest.fixture
 def fresh_driver() -> Iterator[None]:
-    """Call `cuda.reset()` before the test if a fault has ended a device's context, and after it if the test has.
+    """Call `cuda.reset()` before the test if a context is lost, and after the test if the test has lost a context.
 
     Errors of work that the test did not wait for are raised at its end. Skips the test if the driver lacks the
     capability `reset`.
@@ -242,7 +242,7 @@ def _stamps(samples: tuple[float, ...], iterations: int) -> Iterator[_Stamp]:
 
 
 class _Benchmark:
-    """The base of both fixtures: it passes a measurement to pytest-benchmark as if it had been timed there."""
+    """The base of both fixtures, which passes a measurement to pytest-benchmark as if pytest-benchmark had timed it."""
 
     def __init__(self, benchmark: Any, request: pytest.FixtureRequest) -> None:
         self._benchmark = benchmark
@@ -256,7 +256,7 @@ class _Benchmark:
 
     @property
     def extra_info(self) -> dict[str, Any]:
-        """The data of this benchmark that is stored besides its times; the fixture adds to it, and so may a test."""
+        """The data that is stored with this benchmark's times; both the fixture and the test may add to it."""
         return {} if self._benchmark is None else self._benchmark.extra_info
 
     def _measure(
@@ -302,7 +302,7 @@ class _Benchmark:
         )
 
     def _report(self, found: Measurement, name: str) -> None:
-        """Let pytest-benchmark run empty rounds, for which the timer returns the samples."""
+        """Make pytest-benchmark run empty rounds, for which the timer returns the samples."""
         benchmark = self._benchmark
         if benchmark is None:
             return
@@ -343,7 +343,7 @@ class HostBenchmark(_Benchmark):
 
 
 def _nothing() -> None:
-    """Replace the code, which has been measured already."""
+    """Do nothing, in place of the code, which has already been measured."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -369,7 +369,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     config = session.config
     benchmarks: Any = getattr(config, "_benchmarksession", None)
     failed = False
-    # After a usage error nothing was run, and a further error would replace it.
+    # After a usage error, no test has run, and another error would replace the usage error.
     if benchmarks is not None and session.exitstatus != pytest.ExitCode.USAGE_ERROR:
         failed = _compare(session, benchmarks)
         if not benchmarks.benchmarks and _counted(config):
@@ -479,6 +479,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for line in counter_gate.table(found) if found else ["nothing has changed"]:
             terminalreporter.write_line(line)
     every = [change for one in compared for change in one.changes]
-    # The verdict says why the run fails, since pytest's last line will say that all tests passed.
+    # The verdict says why the run fails. Otherwise nothing would, since pytest's last line says that all tests passed.
     for line in counter_gate.verdict(every, config.getoption("counters_compare_fail")):
         terminalreporter.write_line(line, red=True)

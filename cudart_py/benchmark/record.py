@@ -23,8 +23,9 @@ _MEDIAN_PER_MEAN = math.sqrt(math.pi / 2)
 class Peer(NamedTuple):
     """The time of another package's code for the same work in the same run.
 
-    `median` is the peer's time per call in seconds. `ratio` is the measured code's time divided by the peer's, the
-    median over several rounds in which both were measured. `spread` is the spread of these ratios divided by `ratio`.
+    `median` is the peer's time per call in seconds. `ratio` is the measured code's time divided by the peer's time, as
+    the median over several rounds in which both were measured. `spread` is the range of these ratios divided by
+    `ratio`.
     """
 
     median: float
@@ -80,7 +81,7 @@ class Measurement:
     - `ceiling_name`: the name of that ceiling, such as "copy"; None if it was passed as a number.
     - `device`: the name of the device.
     - `counters`: the counters of a driver that profiles, one mapping per launch.
-    - `peers`: the peers measured alternately with it, by name, if a fixture was called with `beside`.
+    - `peers`: the peers measured alternately with the work, keyed by name, if a fixture was called with `beside`.
     """
 
     samples: tuple[float, ...]
@@ -220,7 +221,7 @@ def _number_of_launches(counters: Counters) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Format a time with four digits, in a suitable unit."""
+    """Format a time with four significant digits, in a suitable unit."""
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
         if seconds * factor >= 1:
             return f"{seconds * factor:.4g} {unit}"

@@ -1,4 +1,4 @@
-"""Decides how many samples are enough, and which samples count."""
+"""Sampling: when there are enough samples, and which samples count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .. import arguments
 from .clocks import ClockGuard
 from .record import relative_error
 
-# Sorting the samples for their quartiles after each sample would take longer than taking them. So the precision is
+# Sorting the samples for the quartiles after each sample would take longer than measuring. The precision is therefore
 # checked again only after the number of samples has grown by this factor.
 _NEXT_LOOK = 1.2
 

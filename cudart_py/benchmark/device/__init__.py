@@ -1,1 +1,1 @@
-"""Device time: its samples, the streams and kernels that they need, and the ceilings of a device."""
+"""Device time: taking samples, the streams and kernels needed for this, and the ceilings of a device."""

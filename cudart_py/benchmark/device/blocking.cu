@@ -1,6 +1,6 @@
-// Hold a stream until the host releases it, so that the work that is queued after it then runs without gaps.
+// Holds a stream until the host releases it. The work that was queued in the meantime then runs without gaps.
 //
-//   hold    one thread spins on a word of mapped host memory, for so many nanoseconds at most
+//   hold    one thread spins on a word of mapped host memory, for at most `timeout` nanoseconds
 
 __device__ unsigned long long nanoseconds()
 {
@@ -9,8 +9,8 @@ __device__ unsigned long long nanoseconds()
     return now;
 }
 
-// state[0] is the last ticket that the host released; state[1] becomes the last one that ran out of time. Tickets count
-// up and may wrap, hence the signed difference.
+// state[0] is the last ticket that the host released, and state[1] the last ticket that timed out. Tickets count up and
+// may wrap around, hence the signed difference.
 extern "C" __global__ void hold(unsigned* state, unsigned ticket, unsigned long long timeout)
 {
     volatile unsigned* words = state;

@@ -1,8 +1,8 @@
 """A kernel that blocks a stream until the host releases it.
 
-Work that is queued behind it starts without waiting for the host, so events around the work measure only the work and
-no launch latency. The kernel gives up after a time-out. Otherwise queuing that makes the host wait (a synchronisation,
-a full queue) would deadlock, since the host could never release the kernel.
+Work that is queued after it starts without waiting for the host, so events around the work measure only the work and no
+launch latency. The kernel gives up after a time-out. Without one, a call that makes the host wait while it queues work
+(a synchronisation, a full queue) would deadlock, since the host could never release the kernel.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def hold_kernel(device: Device) -> Kernel:
 
 
 class Blocker:
-    """Holds and releases a stream: call `hold()`, queue the work, call `release()`, wait, and check `timed_out`.
+    """A blocker of a stream: call `hold()`, queue the work, call `release()`, wait, and check `timed_out`.
 
     `timeout` is in seconds. A running kernel and the host must see each other's writes (the capability
     `concurrent_host`).
@@ -66,5 +66,5 @@ class Blocker:
 
     @property
     def timed_out(self) -> bool:
-        """Whether the last hold ended by its time-out; valid once the work behind it is complete."""
+        """Whether the last hold timed out; valid once the work queued after it is complete."""
         return bool(self._state[1] == self._ticket)

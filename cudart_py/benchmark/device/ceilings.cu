@@ -1,12 +1,13 @@
-// What a device can do at most: kernels that do one thing and nothing else.
+// The peak rates of a device, from kernels that do a single thing each.
 //
-//   copy_words      reads and writes 16 bytes a thread at a time, several loads in flight
-//   read_words      reads them and adds them up; one sum a block is all it writes
-//   write_words     writes them
-//   multiply_add    fused multiply-adds in registers, several independent chains a thread
+//   copy_words      copies words of 16 bytes, with several loads per thread in flight
+//   read_words      reads words of 16 bytes and adds them up; it writes only one sum per block
+//   write_words     writes words of 16 bytes
+//   multiply_add    fused multiply-adds in registers, in several independent chains per thread
 //
-// The first three go over tiles of `blockDim.x * Loads` words by a grid of any size: one block for each tile, or fewer
-// blocks that go round. `count` is in words of 16 bytes and a multiple of the tile, so that nothing is tested inside.
+// The first three process tiles of `blockDim.x * Loads` words with a grid of any size: one block per tile, or fewer
+// blocks in a grid-stride loop. `count` is in words of 16 bytes and a multiple of the tile, so the inner loops need no
+// bounds checks.
 
 template <int Loads> __global__ void copy_words(uint4* out, const uint4* in, size_t count)
 {
@@ -23,7 +24,7 @@ template <int Loads> __global__ void copy_words(uint4* out, const uint4* in, siz
     }
 }
 
-// sums[block] is the sum of the block's 32-bit numbers, modulo 2^32. Blocks are whole warps.
+// sums[block] is the sum of the block's 32-bit elements, modulo 2^32. The block size is a multiple of 32.
 template <int Loads> __global__ void read_words(const uint4* in, size_t count, unsigned* sums)
 {
     __shared__ unsigned warps[32];
@@ -64,7 +65,7 @@ template <int Stores> __global__ void write_words(uint4* out, size_t count, unsi
     }
 }
 
-// Every thread does Chains * Steps * rounds multiply-adds; out[thread] keeps the compiler from dropping them.
+// Every thread performs Chains * Steps * rounds multiply-adds. Writing to `out` keeps the compiler from removing them.
 template <class Number, int Chains, int Steps>
 __global__ void multiply_add(Number* out, Number factor, Number addend, int rounds)
 {

@@ -38,11 +38,11 @@ _BLOCKS = (256, 512)
 _LOADS = (4, 8, 16)
 # Blocks per multiprocessor; 0 means one block per tile.
 _RESIDENT = (0, 4, 8)
-# Large compared with the caches, and long to copy compared with a kernel's start and end.
+# Large compared with the caches, and large enough that the start and the end of a kernel take a small part of its time.
 _BUFFER_BYTES = 4 << 30
 _CHAINS, _STEPS = 8, 16
 _ARITHMETIC_BLOCK, _ARITHMETIC_BLOCKS_PER_SM, _ARITHMETIC_ROUNDS = 256, 8, 2048
-# A trial takes some milliseconds per implementation; the first one has raised the clocks.
+# A trial takes some milliseconds per implementation. Its warm-up is short, since the first trial has raised the clocks.
 _TRY = MeasureOptions(precision=0.002, min_samples=5, min_seconds=0.02, max_seconds=0.1, warm_up_seconds=0.02)
 _FINAL = MeasureOptions(precision=0.0005, min_samples=10, min_seconds=0.1, max_seconds=0.5, warm_up_seconds=0.02)
 
@@ -90,7 +90,7 @@ def measured_ceiling(device: Device, kind: Kind) -> float:
             return _peak(*_arithmetic(device, kind))
         buffers = 2 if kind == "copy" else 1
         nbytes = _buffer_bytes(device.memory_info.free // (2 * buffers))
-        # A separate pool gives the memory back; the device's pool would keep it.
+        # A separate pool returns the memory to the system; the device's default pool would keep it.
         with MemoryPool(device, release_threshold=0) as pool:
             arrays = [empty(nbytes // 4, np.uint32, pool=pool) for _ in range(buffers)]
             try:
@@ -116,7 +116,7 @@ def _peak(ways: Iterator[_Way], amount: float) -> float:
 
 
 def _seconds(way: _Way, options: MeasureOptions) -> float:
-    """Return the median time of one call in seconds; the previous call determines the contents of the cache."""
+    """Return the median time of one call in seconds, with the cache as the previous call left it."""
     taken = take((way,), legacy_default, Plan(flush_l2=False, batch=1, graph=False), options, ClockGuard())
     return statistics.median(taken.samples.seconds)
 
@@ -145,7 +145,7 @@ def _memory_module(kind: str) -> Module:
 
 
 def _arithmetic(device: Device, kind: str) -> tuple[Iterator[_Way], float]:
-    """Return the launch of multiply-adds and the number of its operations."""
+    """Return the one implementation of multiply-adds, and its number of operations."""
     number, dtype = {"fp32": ("float", np.float32), "fp64": ("double", np.float64)}[kind]
     name = f"multiply_add<{number}, {_CHAINS}, {_STEPS}>"
     kernel = compile(SOURCE, names=[name])[name]

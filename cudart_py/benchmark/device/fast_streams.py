@@ -24,14 +24,14 @@ from ...streams.stream import Stream
 
 SOURCE = Path(__file__).with_name("nothing.cu")
 
-# Streams are created this many at a time, which is several groups, until both kinds have been seen and enough streams
-# are fast. On devices with only one kind, or with bad luck, there will be MOST streams.
+# Streams are created in steps of this many, which is several groups, until both kinds have been found and enough
+# streams are fast. On devices with only one kind, or with bad luck, this ends at MOST streams.
 _AT_A_TIME = 64
 MOST = 256
 # The two kinds differ by 7 to 11 % in the mean time of an empty kernel. Two halves of one kind differ by 3 %.
 _APART = 0.055
-# No kind is slower than the fastest stream by more than this factor. A longer time was disturbed, and must not look
-# like a kind of its own.
+# No kind is slower than the fastest stream by more than this factor. Longer times are due to disturbances. They are
+# clipped, because otherwise they would look like a kind of their own.
 _LONGEST = 1.25
 
 
@@ -66,7 +66,7 @@ def fast_streams(
             if (count <= len(fast) < len(streams)) or len(streams) >= MOST:
                 break
         given = min(count, len(fast))
-        # The chosen streams are spread evenly over the groups.
+        # Spread the chosen streams evenly over the groups.
         yield [fast[number * len(fast) // given] for number in range(given)]
 
 

@@ -1,4 +1,4 @@
-// A kernel that does nothing, to see what its launch takes.
+// A kernel that does nothing, to measure the time that a launch takes.
 
 extern "C" __global__ void nothing()
 {

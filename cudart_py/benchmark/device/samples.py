@@ -17,7 +17,7 @@ from .blocking import Blocker
 from .fast_streams import fast_streams
 from .timing import DeviceTimer, Work
 
-# Work that takes the stream that it is measured in.
+# Work that is called with the stream in which it is measured.
 StreamWork = Callable[[Stream], object]
 
 # A hundred launches of an empty kernel are enough to tell fast streams from slow ones.
@@ -37,7 +37,7 @@ def has_capability(capability: str) -> bool:
 
 
 class Plan(NamedTuple):
-    """The plan of each sample: whether to overwrite L2 first, the number of calls, and whether to make them a graph."""
+    """The plan for each sample: whether to overwrite L2 first, the number of calls, and whether to use a graph."""
 
     flush_l2: bool
     batch: int | None
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The samples, and the conditions that they were taken under, as in `Measurement`."""
+    """The samples, and the conditions under which they were taken, as in `Measurement`."""
 
     samples: Samples
     batch: int

@@ -22,9 +22,10 @@ from .blocking import Blocker
 
 Work = Callable[[], object]
 
-# Shorter work is measured in batches, since the events' own time would be a large part of that of a single call.
+# Work shorter than this (in seconds) is measured in batches, since the overhead of the events would be a large part of
+# the time of a single call.
 SHORT = 50e-6
-# The approximate duration of a batch, whose calls share the events' own time.
+# The approximate duration of a batch. Its calls share the overhead of the events.
 BATCH_SECONDS = 1e-3
 # A stream's queue holds about a thousand launches. When it is full, the host waits, and cannot release the blocking
 # kernel that holds the stream.
@@ -36,7 +37,7 @@ FLUSH_FACTOR = 2
 
 
 class Trial(NamedTuple):
-    """One try: device and host seconds of all its calls, the clock, and whether the blocking kernel timed out."""
+    """One trial: the device and host seconds of all its calls, the clock, and whether the blocking kernel timed out."""
 
     seconds: float
     host_seconds: float
@@ -45,11 +46,11 @@ class Trial(NamedTuple):
 
 
 class DeviceTimer:
-    """Times calls of `works`, which take turns, in a stream, whose device must be current.
+    """A timer for calls of `works`, which take turns, in a stream, whose device must be current.
 
     `flush`: overwrite the L2 cache before each sample, unless it is a batch. `clock` reads the device's clock.
-    A sample does not count if its blocking kernel timed out: the batch is halved. A single call that times out waits
-    for the device itself, and is measured without blocking.
+    A sample is discarded if its blocking kernel timed out, and the batch is halved. If the kernel times out with a
+    single call, the call itself waits for the device, and it is measured without the blocking kernel.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class DeviceTimer:
         self.overhead = statistics.median(self.try_calls(0).seconds for _ in range(9))
 
     def _check_blocking(self) -> None:
-        """Do without the blocking kernel if launches wait for their kernels, as under some tools."""
+        """Stop using the blocking kernel if launches wait for their kernels, as they do under some tools."""
         if self._blocker is not None and self.try_calls(0).timed_out:
             self._blocker = None
 
@@ -123,17 +124,17 @@ class DeviceTimer:
         self.batch = max(1, min(wanted, QUEUED_LAUNCHES // launches))
 
     def capture_batch(self) -> None:
-        """Make a graph of the batch if its calls can be captured; a single call stays as it is."""
+        """Capture the batch as a graph if its calls can be captured; a single call is never captured."""
         if self.batch > 1:
             self._graph = capture_calls(self._turns, self.batch, self.stream)
 
     def sample(self) -> Sample:
-        """Take one sample: the mean seconds per call, without the events' own time."""
+        """Take one sample: the mean seconds per call, without the overhead of the events."""
         trial = self._settled()
         return Sample(max(trial.seconds - self.overhead, 0.0) / self.batch, trial.clock)
 
     def _settled(self) -> Trial:
-        """Try until the blocking kernel does not time out, with smaller batches and finally without the kernel."""
+        """Repeat a trial until it does not time out, with smaller batches and finally without the blocking kernel."""
         while True:
             trial = self.try_calls(self.batch)
             if not trial.timed_out:
@@ -144,7 +145,7 @@ class DeviceTimer:
                 self._blocker = None
 
     def try_calls(self, calls: int) -> Trial:
-        """Queue `calls` calls between two events, let them run and wait for them."""
+        """Queue `calls` calls between two events, release them and wait for them."""
         if self.flushes and self._l2 is not None:
             memset(self._l2, 0, stream=self.stream)
         blocker = self._blocker

@@ -1,1 +1,1 @@
-"""Gates that compare benchmarks with a stored run, by their times and by their counters, and fail on regressions."""
+"""Gates that compare the times or counters of benchmarks with a stored run, and fail on regressions."""

@@ -1,4 +1,4 @@
-"""The tests that pytest has collected, to tell a benchmark that is gone from one that was not selected."""
+"""The tests that pytest has collected, to distinguish benchmarks that are gone from benchmarks not selected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class CollectedTests:
     def __init__(self, config: pytest.Config) -> None:
         self._root = config.rootpath
         folder = config.invocation_params.dir
-        # From a file that is given as FILE::TEST, only that test is collected.
+        # If an argument is FILE::TEST, pytest collects only that test from the file.
         self._in_part = {
             (folder / argument.partition("::")[0]).resolve() for argument in config.args if "::" in argument
         }
@@ -28,7 +28,7 @@ class CollectedTests:
             self._files.add(self._file(item.nodeid))
 
     def lacks(self, name: str) -> bool:
-        """Return whether a test of this full name is gone: it is no longer in its file, or the file is gone."""
+        """Return whether the test with this full name is gone: it is no longer in its file, or the file is gone."""
         file = self._file(name)
         if name in self._names or file in self._in_part:
             return False

@@ -1,4 +1,4 @@
-"""Comparison of benchmarks' counters with those of a stored run, which finds regressions without a GPU.
+"""Comparison of benchmarks' counters with a stored run, which finds regressions without a GPU.
 
 A figure is a sum over all launches of a benchmark, or a ratio of two sums:
 
@@ -12,9 +12,9 @@ A figure is a sum over all launches of a benchmark, or a ratio of two sums:
 | `conflicts` | extra wavefronts due to bank conflicts, and serialized atomics on one word | more |
 | `lanes` | average active lanes per instruction, out of 32 | fewer |
 
-Every other metric of `cuda.profile()` is a figure by its full name: a sum, or for a ratio the highest of all launches,
-and more of it is worse. The exceptions are the bytes used per sector and the active lanes. Less of these is worse, and
-the lowest of all launches counts.
+Every other metric of `cuda.profile()` is a figure under its full name: a sum, or for a ratio the highest value of all
+launches. Higher is worse. The exceptions are the bytes used per sector and the active lanes: lower is worse, and the
+lowest value of all launches counts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BETTER = r"lanes|smsp__sass_average_data_bytes_per_sector_.*|smsp__thread_inst_
 
 
 class Limit(NamedTuple):
-    """The most by which a figure may become worse, in percent if `relative`."""
+    """The maximum amount by which a figure may become worse, in percent if `relative`."""
 
     figure: str
     amount: float
@@ -74,7 +74,7 @@ class Change:
 
 
 def read_limit(text: str) -> Limit:
-    """Read a limit, such as `sectors:5%` or `conflicts:0`; raise ValueError for anything else."""
+    """Parse a limit, such as `sectors:5%` or `conflicts:0`; raise ValueError for anything else."""
     match = re.fullmatch(r"([\w.]+):(\d+(?:\.\d+)?)(%?)", text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not FIGURE:PERCENT% or FIGURE:NUMBER, such as sectors:5%")
@@ -87,7 +87,7 @@ def read_limit(text: str) -> Limit:
 
 
 def figures(launches: Launches, more: Iterable[str] = ()) -> dict[str, float]:
-    """Return the figures of a benchmark's launches: those of the table, and the metrics `more` by their full names."""
+    """Return the figures of a benchmark's launches: those in the table above, and the metrics named in `more`."""
     found: dict[str, float] = {}
     for name, pattern in _SUMS.items():
         values = [launch[metric] for launch in launches for metric in launch if re.fullmatch(pattern, metric)]
@@ -112,8 +112,9 @@ def changes(
 ) -> list[Change]:
     """Compare two runs, each a mapping from benchmarks' full names to their launches; return the differences.
 
-    A benchmark that only one of the runs has is one change without a figure. It fails if there are limits and the
-    benchmark is among those that are `gone`, renamed or deleted, since nothing is compared with its stored figures.
+    A benchmark that is in only one of the runs is a single change without a figure. The change fails if there are
+    limits and the benchmark is in `gone`, the names of renamed or deleted benchmarks, since nothing is compared with
+    its stored figures.
     """
     more = tuple(limit.figure for limit in limits if limit.figure not in FIGURES)
     found = []
@@ -141,7 +142,7 @@ def table(found: Sequence[Change]) -> list[str]:
 
 
 def other_compiler(before: str, now: str) -> str:
-    """Return the line that says that a stored run's kernels were compiled by another version of NVRTC."""
+    """Return the line for a stored run whose kernels were compiled by another version of NVRTC."""
     return (
         f"NVRTC {before} compiled the kernels of the stored run, and {now} those of this one: instructions and active "
         "lanes may differ for that reason alone"

@@ -20,12 +20,13 @@ from typing import Any
 from .machine import gpu_info
 from .time_gate import Json, Verdict, baseline_text, compare, differences, merge, refusal, slowdown_of_peers, table
 
-# Returns the next run, only of the named benchmarks if names are given, or None if there are no more runs.
+# A function that returns the next run, or None if there are no more. With names, the run has only these benchmarks.
 Take = Callable[..., Json | None]
 # A benchmark that seems slower is measured again until this many of the further runs agree.
 AGREE = 2
 SLOWER, REFUSED = 1, 2
-# If a quarter of the peers is slower than in the baseline by at least this factor, a slower benchmark proves nothing.
+# If at least a quarter of the peers is slower than in the baseline by more than this factor, a slower benchmark proves
+# nothing.
 BUSY = 1.25
 # The status with which pytest reports failed tests; other statuses mean that it could not run them.
 TESTS_FAILED = 1
@@ -76,7 +77,7 @@ def _count(text: str) -> int:
 
 
 def _percentage(text: str) -> float:
-    """Parse a limit in percent; reject NaN and infinity, with which nothing would ever be slower."""
+    """Parse a limit in percent; reject NaN and infinity, because nothing would ever exceed them."""
     try:
         value = float(text)
     except ValueError:
@@ -87,7 +88,7 @@ def _percentage(text: str) -> float:
 
 
 def gate(options: argparse.Namespace) -> int:
-    """Record or compare, print the result, and return the exit status."""
+    """Record a baseline or compare with one, print the result, and return the exit status."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             shown = None if options.record else options.baseline
@@ -122,7 +123,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _stored(paths: Sequence[Path]) -> Take:
-    """Return a function that takes one stored run after another."""
+    """Return a function that returns one stored run after another."""
     left = iter(paths)
 
     def take(names: Sequence[str] = ()) -> Json | None:
@@ -171,7 +172,7 @@ def _measured(arguments: Sequence[str], folder: Path, shown: Path | None) -> Tak
 
 
 def _plugin() -> list[str]:
-    """Return the options that load the plugin, if no installed distribution does."""
+    """Return pytest's options that load the plugin, or none if an installed distribution loads it."""
     loaded = {point.value for point in entry_points(group="pytest11")}
     return [] if PLUGIN in loaded else ["-p", PLUGIN]
 
@@ -179,7 +180,7 @@ def _plugin() -> list[str]:
 def _record(options: argparse.Namespace, take: Take) -> int:
     path: Path = options.baseline
     if not path.absolute().parent.is_dir():
-        # Checked before minutes are spent on a baseline that could not be written.
+        # Checked before spending minutes on a baseline that could not be written.
         raise _GateError(f"there is no folder {path.parent}")
     known: list[Json] = [_read(path)] if options.add else []
     runs: list[Json] = []
@@ -249,7 +250,7 @@ def _early(baseline: Json, gpu: dict[str, Any]) -> None:
 
 
 def _vote(baseline: Json, first: Sequence[Verdict], take: Take, limit: float) -> dict[str, list[Verdict]]:
-    """Run benchmarks that seem slower again, until enough runs of each agree; return the verdicts of each."""
+    """Run benchmarks that seem slower again until enough runs of each agree; return the verdicts per benchmark."""
     votes: dict[str, list[Verdict]] = {one.benchmark: [] for one in first if one.slower}
     for _ in range(2 * AGREE - 1):
         names = [name for name, found in votes.items() if not _agreed(found)]

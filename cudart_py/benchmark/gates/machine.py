@@ -1,4 +1,4 @@
-"""The conditions of a benchmark's times other than the host: the GPUs, their driver, and versions of packages."""
+"""The conditions, other than the host, that affect a benchmark's times: the GPUs, their driver, package versions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ...errors import NotSupportedError, NvrtcError
 
 _NVRTC = "nvidia-cuda-nvrtc"
 
-# The last ones are packages that this one is often compared with.
+# The last ones are packages with which this one is often compared.
 _DISTRIBUTIONS = ("cuda-bindings", _NVRTC, "numpy", "nvmath-python", "cuda-core", "cupy-cuda13x", "torch")
 
 
 def gpu_info() -> dict[str, Any]:
-    """Return the conditions of a benchmark's times other than the host; empty on a machine without NVML."""
+    """Return the conditions, other than the host, that affect times; empty on a machine without NVML."""
     try:
         bindings = nvml()
     except NotSupportedError:

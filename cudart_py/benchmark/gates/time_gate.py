@@ -1,12 +1,12 @@
-"""Comparison of stored runs of pytest-benchmark, which tells slower benchmarks from noise.
+"""Comparison of stored runs of pytest-benchmark, which distinguishes slower benchmarks from noise.
 
-A benchmark has one figure. It is the ratio of its time to a peer's in the same run if both runs have a peer
-(`gpu_benchmark(fn, beside=...)`), and otherwise its median time. A benchmark whose peer varies more than itself can
-always use its time (`gpu_benchmark.extra_info["gate"] = "time"`). A baseline may hold several runs, each from another
-process or machine; its figure is their median. The noise is the largest deviation of these runs, or the uncertainty of
-the median within one run if that is larger. Few runs may agree by chance, so the noise is at least the median noise of
-the benchmark's group. A benchmark is slower if its figure exceeds the baseline's by more than the limit and by more
-than three times the noise.
+A benchmark has one figure. If both runs have a peer (`gpu_benchmark(fn, beside=...)`), it is the ratio of the
+benchmark's time to the peer's time in the same run. Otherwise it is the median time. A benchmark whose peer varies more
+than the benchmark itself can always use its time (`gpu_benchmark.extra_info["gate"] = "time"`). A baseline may contain
+several runs, from different processes or machines; its figure is their median. The noise is the largest deviation of
+these runs, or the uncertainty of the median within one run if that is larger. Since few runs may agree by chance, the
+noise is at least the median noise of the benchmark's group. A benchmark is slower if its figure exceeds the baseline's
+figure by more than the limit and by more than three times the noise.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from ..table import aligned
 
 Json = Mapping[str, Any]
 SECONDS = "seconds"
-# A figure may differ from the baseline by this multiple of the noise. With 2 and a baseline of three runs, one of some
-# eighty host times was called slower in most runs of unchanged code.
+# A figure may differ from the baseline by this multiple of the noise. With 2, and a baseline of three runs, most runs
+# of unchanged code reported one of about eighty host times as slower.
 _NOISE_TIMES = 3
 # With fewer peers, the slowest quarter is not defined.
 _FEWEST_PEERS = 4
-# The parts of a benchmark's record that a baseline keeps besides its figures.
+# The keys of a benchmark's record that a baseline keeps in addition to its figures.
 _KEPT = (
     *("device", "GB/s", "TFLOP/s", "of ceiling", "ceiling", "batch", "cache", "captured", "clock_mhz", "beside"),
     "gate",
 )
-# The parts of pytest-benchmark's statistics that a baseline leaves out: the samples, and values that no table shows.
+# The keys of pytest-benchmark's statistics that a baseline leaves out: the samples, and values that no table shows.
 _DROPPED = ("data", "total", "ld15iqr", "hd15iqr", "iqr_outliers", "stddev_outliers")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One benchmark compared with the baseline; `figure` is "seconds", or the name of the peer of the ratio."""
+    """One benchmark compared with the baseline; `figure` is "seconds", or the name of the peer in the ratio."""
 
     benchmark: str
     figure: str
@@ -63,7 +63,7 @@ class Verdict:
 
 
 def benchmarks(run: Json) -> dict[str, Json]:
-    """Return a stored run's benchmarks by their full names."""
+    """Return the benchmarks of a stored run, keyed by full name."""
     return {one["fullname"]: one for one in run["benchmarks"]}
 
 
@@ -77,7 +77,7 @@ def figures(benchmark: Json) -> dict[str, list[float]]:
 
 
 def _compared(recorded: Mapping[str, Any], now: Json) -> str:
-    """Return the name of the figure to compare, out of those that the baseline has recorded."""
+    """Return the name of the figure to compare: the first of the recorded figures that the new run has too."""
     if now["extra_info"].get("gate") == "time":
         return SECONDS
     current = figures(now)
@@ -108,7 +108,7 @@ def _usual_noise(baseline: Json) -> dict[str | None, float]:
 
 
 def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
-    """Compare the benchmarks that both runs have; `limit` is 0.05 for five percent.
+    """Compare the benchmarks that are in both runs; `limit` is 0.05 for five percent.
 
     A benchmark with a recorded figure of 0 is left out.
     """
@@ -128,10 +128,10 @@ def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
 
 
 def slowdown_of_peers(baseline: Json, run: Json) -> float | None:
-    """Return the upper quartile of the peers' slowdowns, each a multiple of the peer's time in the baseline.
+    """Return the upper quartile of the peers' slowdowns, as multiples of their times in the baseline.
 
-    Peers are other packages' code, which a change of the measured code does not make slower, so the cause is the
-    machine. None if fewer than four benchmarks have a peer in both runs.
+    Peers are code of other packages, which a change of the measured code does not slow down. If they are slower, the
+    cause is the machine. Returns None if fewer than four benchmarks have a peer in both runs.
     """
     before, found = benchmarks(baseline), []
     for name, now in benchmarks(run).items():
@@ -167,7 +167,7 @@ def refusal(baseline: Json, run: Json) -> str | None:
 
 
 def differences(baseline: Json, run: Json) -> list[str]:
-    """Describe the versions that differ without preventing a comparison of the runs."""
+    """Return one line per difference in versions that does not prevent a comparison of the runs."""
 
     def versions(one: Json) -> dict[str, str]:
         info = one["machine_info"]
@@ -183,7 +183,7 @@ def differences(baseline: Json, run: Json) -> list[str]:
 
 
 def table(verdicts: Iterable[tuple[Verdict, str]]) -> list[str]:
-    """Return the lines of a table of verdicts, each followed by its word, such as "SLOWER"."""
+    """Return the lines of a table of verdicts, each followed by a word such as "SLOWER"."""
     rows = [("benchmark", "compared", "before", "now", "change", "limit")]
     words = [""]
     for one, word in verdicts:
@@ -197,7 +197,7 @@ def table(verdicts: Iterable[tuple[Verdict, str]]) -> list[str]:
 
 
 def merge(runs: Sequence[Json]) -> dict[str, Any]:
-    """Return a baseline of several runs: a run in pytest-benchmark's format, small enough to commit, without samples.
+    """Merge runs into a baseline: a run in pytest-benchmark's format without samples, small enough to commit.
 
     Each benchmark has the record of its median run, and the figures of all runs under "runs".
     """
@@ -248,7 +248,7 @@ def _rounded(value: Any) -> Any:
 
 
 def baseline_text(baseline: Json) -> str:
-    """Return a baseline as JSON with one line per benchmark, so that a change of the file can be reviewed."""
+    """Return a baseline as JSON with one line per benchmark, which makes changes of the file easy to review."""
     head = json.dumps({name: value for name, value in baseline.items() if name != "benchmarks"})
     lines = ",\n".join(json.dumps(one) for one in baseline["benchmarks"])
     return f'{head[:-1]}, "benchmarks": [\n{lines}\n]}}\n'

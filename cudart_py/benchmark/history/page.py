@@ -33,7 +33,7 @@ _FIGURES = {
 
 
 def page(runs: Sequence[Run]) -> str:
-    """Return the HTML of the report of at least one run; runs must be sorted by date."""
+    """Return the HTML of a report on `runs`, of which there must be at least one, sorted by date."""
     first, latest = runs[0], runs[-1]
     title = f"Benchmarks of {latest.project}" if latest.project else "Benchmarks"
     found = setups(runs)

@@ -37,7 +37,7 @@ def add_command(commands: Any) -> None:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write the page, print its path or one line on why there is none, and return the exit status."""
+    """Write the page, print its path or the reason for the failure in one line, and return the exit status."""
     try:
         text = page(read_store(options.store))
     except StoreError as error:

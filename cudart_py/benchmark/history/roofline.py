@@ -1,7 +1,7 @@
 """A roofline: the rates of kernels, compared with the device's limits at their arithmetic intensity.
 
-The intensity is the number of operations per byte moved. A kernel of low intensity is limited by memory bandwidth, one
-of high intensity by the arithmetic units.
+The intensity is the number of operations per byte moved. A kernel of low intensity is limited by memory bandwidth, and
+a kernel of high intensity by the arithmetic units.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def kernels_of(entries: Iterable[Entry]) -> list[Kernel]:
 
 
 def ceilings_of(entries: Iterable[Entry]) -> dict[str, float]:
-    """Return the ceilings that the run compared its benchmarks with, in bytes or operations per second, by name.
+    """Return the ceilings with which the run compared its benchmarks, in bytes or operations per second, keyed by name.
 
     A ceiling is the rate of a benchmark divided by the fraction of the ceiling that it reached.
     """
@@ -107,7 +107,7 @@ def _decades(values: Sequence[float]) -> tuple[int, int]:
 
 
 def operations(rate: float) -> str:
-    """Format a rate in operations per second with three digits."""
+    """Format a rate in operations per second with three significant digits."""
     units = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""))
     factor, unit = next((pair for pair in units if rate >= pair[0]), units[-1])
     return f"{rate / factor:,.3g} {unit}FLOP/s"

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-# The files that pytest-benchmark itself treats as stored runs, and the words that it writes without a commit.
+# The files that pytest-benchmark itself treats as stored runs, and the commit ids that it writes outside a repository.
 _RUNS = "[0-9][0-9][0-9][0-9]_*.json"
 _NO_COMMIT = ("unversioned", "unknown")
 # The name that --benchmark-autosave gives a run after its number: commit and date, which the run also records.
@@ -26,8 +26,8 @@ class StoreError(ValueError):
 class Entry:
     """The results of a run for one benchmark.
 
-    `name`: the test's full name. `seconds`: the median time, None if it was only counted. `quartiles`: of the times.
-    `info`: the `extra_info` that the fixtures of the plugin wrote. `launches`: the counters of each launch.
+    `name`: the test's full name. `seconds`: the median time, None if it was only counted. `quartiles`: the quartiles of
+    the times. `info`: the `extra_info` that the plugin's fixtures wrote. `launches`: the counters of each launch.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Run:
     `commit`: the identifier of the commit, None outside a repository.
     `dirty`: whether the work tree had changes that were not committed.
     `machine`: the machine's properties as pytest-benchmark and the plugin record them.
-    `timed`, `counted`: the entries by the benchmarks' names.
+    `timed`, `counted`: the entries, keyed by the benchmark's name.
     `nvrtc`: the version of NVRTC that compiled the counted kernels, empty if it was not stored.
     """
 
@@ -133,7 +133,7 @@ def _timed(found: Mapping[str, Any]) -> Entry:
 
 
 def _counted(found: Sequence[Mapping[str, Any]]) -> dict[str, Entry]:
-    """Return the entries by name; a test that called its fixture several times has the launches of all calls."""
+    """Return the entries, keyed by name; a test that called its fixture several times has the launches of all calls."""
     entries: dict[str, Entry] = {}
     for one in found:
         name = one.get("fullname", one["name"])

@@ -1,17 +1,18 @@
-"""Find the steps in a noisy series: the points where a benchmark became slower or faster, and stayed so.
+"""Find the steps in a noisy series: the points at which a benchmark became permanently slower or faster.
 
 The method is that of asv, the benchmark tool of NumPy and SciPy. A function that is constant between its steps is
 fitted to the logarithms of the values. The fit minimises
 
     ln(sum of |value - level|) + 4 ln(n) / n * steps
 
-for `n` values, where each level is the median of its values. A step must explain enough of the differences to be worth
-its price, and a single outlier has little weight. For a given number of steps, dynamic programming finds the best fit
-(F. Friedrich, A. Kempe, V. Liebscher, G. Winkler: Complexity penalized M-estimation, J. Comput. Graph. Stat. 17, 2008).
+for `n` values, where each level is the median of its values. The second term is a penalty per step, which a step must
+outweigh by explaining the differences better. A single outlier has little weight. For a given number of steps, dynamic
+programming finds the best fit (F. Friedrich, A. Kempe, V. Liebscher, G. Winkler: Complexity penalized M-estimation,
+J. Comput. Graph. Stat. 17, 2008).
 Three things differ from asv, because histories here have only a few dozen runs:
 
-- All numbers of steps are compared exactly. asv searches for a good price of a step and looks only at the fits for that
-  price.
+- All numbers of steps are compared exactly. asv searches for a good penalty per step and considers only the fits for
+  that penalty.
 - The noise of a run is assumed to be independent of the previous run. asv also tries to explain the differences by a
   slow drift, and then finds steps only in long histories.
 - A level has at least three values, so one or two runs on a busy machine are not steps.
@@ -32,14 +33,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-# The fewest values of a level, and the smallest change of a level that is reported.
+# The minimum number of values of a level, and the smallest relative change between levels that is reported.
 SHORTEST = 3
 SMALLEST = 0.01
-# asv's price of a step, in units of ln(n) / n.
+# asv's penalty per step, in units of ln(n) / n.
 _PRICE = 4
-# The relative difference from its level that costs a value nothing, since measured times are not more reproducible.
+# The relative deviation from its level that each value may have, since measured times are not more reproducible.
 _FLOOR = 1e-3
-# A list of more steps would not explain a history, and each step costs a pass over all intervals.
+# A longer list of steps would not explain a history, and each step costs a pass over all intervals.
 _MOST_STEPS = 20
 _TINY = 1e-12
 
@@ -47,8 +48,8 @@ _TINY = 1e-12
 def find_steps(values: Sequence[float], *, shortest: int = SHORTEST, smallest: float = SMALLEST) -> list[int]:
     """Return the indices at which a new level begins, in ascending order; none for fewer than 2 * `shortest` values.
 
-    `values` are positive, such as times. A level has at least `shortest` values. A step changes the level by at least
-    the fraction `smallest`, 0.01 for one percent.
+    `values` must be positive. A level has at least `shortest` values. A step changes the level by at least the fraction
+    `smallest`, 0.01 for one percent.
     """
     count = len(values)
     if count < 2 * shortest:
@@ -69,10 +70,10 @@ def levels(values: Sequence[float], steps: Sequence[int]) -> list[float]:
 
 
 def best_fits(values: Sequence[float], shortest: int) -> Iterator[tuple[float, list[int]]]:
-    """Yield the best fit with 0, 1, 2, ... steps: the sum of distances from the levels, and the steps' indices."""
+    """Yield the best fit with 0, 1, 2, ... steps, as the sum of distances from the levels and the step indices."""
     count = len(values)
     distances = _distances(values, shortest)
-    # For each number of steps: the least sum for the values before each end, and the last level's start in that fit.
+    # For each number of steps: the minimum sum for the values before each end, and the last level's start in that fit.
     sums, starts = distances[0], list[NDArray[np.intp]]()
     yield float(sums[count]), []
     for _ in range(min(_MOST_STEPS, count // shortest - 1)):
@@ -111,7 +112,7 @@ def _distances(values: Sequence[float], shortest: int) -> NDArray[np.float64]:
 
 
 def _without_small(values: Sequence[float], steps: Sequence[int], smallest: float) -> list[int]:
-    """Drop the smallest step, which merges its two levels, until none is below `smallest`."""
+    """Repeatedly drop the smallest step, which merges its two levels, until no step is smaller than `smallest`."""
     kept = list(steps)
     while kept:
         changes = [abs(math.log(max(b, _TINY) / max(a, _TINY))) for a, b in itertools.pairwise(levels(values, kept))]

@@ -12,7 +12,8 @@ from .steps import SHORTEST
 from .trend_chart import written
 from .trends import TIME, Setup, Step, Trend
 
-# A time is called slower or faster from this change on, if the interquartile ranges of the two runs do not overlap.
+# A time is called slower or faster if it changes by at least this fraction and the interquartile ranges of the two runs
+# do not overlap.
 _SMALLEST = 0.01
 _MOST_STEPS = 100
 
@@ -38,7 +39,7 @@ def changes(trend: Trend) -> list[tuple[str, str]]:
 
 
 def _since(last: Run, first: Run) -> str:
-    """Describe where a step is: its commit, the measured commit before, and the NVRTC versions if they differ."""
+    """Return the place of a step: its commit, the measured commit before, and the NVRTC versions if they differ."""
     other = last.nvrtc and first.nvrtc and last.nvrtc != first.nvrtc
     compiler = f", compiled by NVRTC {first.nvrtc}, before by {last.nvrtc}" if other else ""
     if not first.short_commit:

@@ -13,10 +13,10 @@ from .trends import TIME, Figure, Point, Trend
 # In SVG units; the page scales the chart to the available width.
 _WIDTH, _HEIGHT = 440, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 12, 22, 24
-# The least relative range of the vertical axis, so that noise does not look like a mountain.
+# The minimum relative range of the vertical axis. With a smaller range, noise would look like large changes.
 _LEAST_RANGE = 0.1
 _POINT = 3.2
-# More labels would overlap; the list of steps below a chart has all of them.
+# The maximum number of labelled steps. More labels would overlap; the list below a chart has all steps.
 _LABELLED = 3
 
 
@@ -71,7 +71,7 @@ def _scale(bottom: float, top: float, y: Callable[[float], float], figure: Figur
 
 
 def _unit(seconds: float) -> tuple[float, str]:
-    """Return the number of units per second, and the unit's name, for a unit that suits a time."""
+    """Return a suitable unit for a time: the number of units per second, and the unit's name."""
     units = ((1.0, "s"), (1e3, "ms"), (1e6, "us"), (1e9, "ns"))
     return next((pair for pair in units if seconds * pair[0] >= 1), units[-1])
 

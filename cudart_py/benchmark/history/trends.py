@@ -16,7 +16,7 @@ from .steps import find_steps, levels
 
 
 class Figure(NamedTuple):
-    """A figure with a trend: its name, whether runs of the same code always agree on it, and whether more is worse."""
+    """A figure with a trend: its name, whether it is the same in all runs of the same code, and if more is worse."""
 
     name: str
     exact: bool = False
@@ -27,7 +27,7 @@ TIME = Figure("time")
 
 
 class Conditions(NamedTuple):
-    """The conditions that runs must share to be comparable; a field is empty where it makes no difference."""
+    """The conditions that runs must share to be comparable; a field is empty if it makes no difference."""
 
     device: str
     driver: str = ""
@@ -84,7 +84,7 @@ class Setup:
     trends: dict[str, list[Trend]] = field(default_factory=dict)
 
     def entries(self, run: Run) -> dict[str, Entry]:
-        """Return the timed or counted entries of a run, whichever this setup is about, by name."""
+        """Return the timed or counted entries of a run, depending on the kind of this setup, keyed by name."""
         return dict(run.counted if self.counts else run.timed)
 
     @property
