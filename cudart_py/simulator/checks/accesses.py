@@ -19,9 +19,9 @@ ndarray = np.ndarray
 class MemoryAccess(NamedTuple):
     """An instruction's access to memory, with the arguments of `Observer.access`.
 
-    `positions` are the positions in the group of the lanes that make the access; None means all lanes. If a load writes
-    only one register, `register` is its index among the instruction's registers, and the first byte that is written in
-    it; None means all registers.
+    `positions` has the positions in the group of the lanes that make the access; None means all lanes. If a load writes
+    only one register, `register` is a pair: the register's index among the instruction's registers, and the index of
+    the first byte written in it. None means all registers.
     """
 
     group: Group
@@ -46,19 +46,19 @@ class MemoryAccess(NamedTuple):
 
     @property
     def outside(self) -> bool:
-        """Whether a part lies outside the space's variables: a fault, or an access to memory of CUDA's headers."""
+        """Whether a part is outside the space's variables: a fault, or an access to memory of CUDA's headers."""
         return self.low < self.address.space.first or self.high > (self.address.space.size or 0)
 
     @property
     def part_of_register(self) -> tuple[int, int] | None:
-        """The index of the one register that a load writes, and a mask of the bytes written; None for all registers."""
+        """The index of the single register that a load writes, and a mask of its written bytes; None for all."""
         if self.register is None:
             return None
         number, first = self.register
         return number, ((1 << self.size) - 1) << first
 
     def part(self, address: Address, some: Array) -> MemoryAccess:
-        """Return the part of the access made by the lanes `some`, an array of indices, which have this address."""
+        """Return the part of the access that the lanes `some`, an array of indices, make to this address."""
         chosen = tuple(v[some] if v.__class__ is ndarray else v for v in self.values)
         positions = some if self.positions is None else self.positions[some]
         return self._replace(address=address, values=chosen, positions=positions)
@@ -67,8 +67,8 @@ class MemoryAccess(NamedTuple):
 class Footprint:
     """The pieces of memory that one access touches.
 
-    `index` is a slice or an array over pieces of ``1 << shift`` bytes, with each lane's `each` pieces in a row. `alone`
-    is true if no two lanes can share a piece. `origin` is the offset of piece 0.
+    `index` is a slice or an array of indices of pieces of ``1 << shift`` bytes; the `each` pieces of a lane are
+    adjacent in it. `alone` is true if no two lanes can share a piece. `origin` is the offset of piece 0.
     """
 
     __slots__ = ("access", "alone", "each", "group", "index", "lanes")

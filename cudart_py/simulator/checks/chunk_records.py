@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ChunkRecords:
-    """The records of the checks for one chunk, each made when it is first needed.
+    """The records of the checks for one chunk, each created when it is first needed.
 
-    The chunk refers to its records. They do not refer back to the chunk, so that both are freed as soon as the chunk
-    has run. `local_written` says, for each word of local memory, whether its thread has written it.
+    The chunk refers to its records. The records do not refer back to the chunk, so both are freed as soon as the chunk
+    has run. `local_written` has a flag for each word of local memory that says whether its thread has written it.
     """
 
     divergence: Divergence | None = None
@@ -64,14 +64,14 @@ class ChunkRecords:
         return self.shared
 
     def local_written_of(self, chunk: Chunk) -> NDArray[np.bool_]:
-        """Return which words of the chunk's local memory have been written."""
+        """Return a mask of the words of the chunk's local memory that have been written."""
         if self.local_written is None:
             self.local_written = np.zeros(len(chunk.local.bytes) // 4, np.bool_)
         return self.local_written
 
 
 def records_of(chunk: Chunk) -> ChunkRecords:
-    """Return the records of a chunk, which the first call makes."""
+    """Return the records of a chunk; the first call creates them."""
     if chunk.notes is None:
         chunk.notes = ChunkRecords()
     records: Any = chunk.notes

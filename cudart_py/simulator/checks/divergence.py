@@ -32,8 +32,8 @@ class _Place:
 class Divergence:
     """The threads of one chunk that wait at barriers.
 
-    A thread that has returned need not reach a barrier. A thread that has gone past the barrier, to a basic block from
-    which the barrier can't be reached again, should have waited at it.
+    A thread that has returned need not reach a barrier. A thread that has passed the barrier, by reaching a basic block
+    from which the barrier can't be reached again, should have waited at it.
     """
 
     def __init__(self, blocks: int) -> None:
@@ -45,7 +45,7 @@ class Divergence:
         self.some = False
 
     def arrive(self, group: Group, site: Instruction) -> tuple[Instruction, int] | None:
-        """Record lanes that wait; return another barrier where lanes of their block wait, and a position, or None."""
+        """Record lanes that wait; return another barrier at which their block waits, and a lane's position, or None."""
         number = self._numbers.setdefault(group.path, len(self._places))
         if number == len(self._places):
             self._places.append(_Place(group, site))
@@ -65,7 +65,7 @@ class Divergence:
         self.some = bool((self._waiting >= 0).any())
 
     def passing(self, group: Group, block: Block) -> tuple[Instruction, int] | None:
-        """Return the barrier that lanes about to run a basic block have gone past, and a lane's position, or None."""
+        """Return the barrier that lanes about to run a basic block have passed, and a lane's position, or None."""
         if group.frames or not block.instructions:
             return None
         waiting = self._waiting[group.chunk.block_of_lane[group.lane_numbers]]

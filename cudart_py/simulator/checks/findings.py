@@ -1,4 +1,4 @@
-"""Findings: the mistakes that the checks have found, kept until the program is told of them.
+"""Findings: the mistakes that the checks have found, kept until they are reported to the program.
 
 A finding does not affect the launch. It is kept here until the driver function that ran the kernel returns, and then
 becomes a warning, or an exception if the mode of the checks is "error".
@@ -18,7 +18,7 @@ _SPELLINGS = {"": "warn", "0": "off", "1": "warn"}
 
 
 class Finding:
-    """A mistake that waits to be delivered, with the report of where it was found first.
+    """A mistake that has not been delivered yet, with the report of its first occurrence.
 
     `again` counts the other instructions of the same line that make the same mistake.
     """
@@ -55,8 +55,8 @@ _state = _Choice()
 def mode() -> str:
     """Return the mode of the checks: "off", "warn" or "error".
 
-    It is the mode that `set_sanitizer` has chosen, else the value of `CUDART_PY_SANITIZER`, where "0" means "off", and
-    "1" or no value means "warn". Any other value of the variable raises ValueError.
+    It is the mode that `set_sanitizer` has chosen, or else the value of `CUDART_PY_SANITIZER`, in which "0" means
+    "off", and "1" or no value means "warn". Any other value of the variable raises ValueError.
     """
     if _state.chosen is not None:
         return _state.chosen
@@ -68,7 +68,7 @@ def mode() -> str:
 
 
 def set_sanitizer(chosen: str | None) -> str | None:
-    """Choose the mode for launches that run from now on, and return the previous choice.
+    """Set the mode for launches that run from now on, and return the previous choice.
 
     None, the initial choice, means that `CUDART_PY_SANITIZER` decides.
     """

@@ -36,7 +36,7 @@ Method = TypeVar("Method", bound=Callable[..., None])
 
 
 def without_failing(method: Method) -> Method:
-    """Wrap a method so that it ends the launch's checks, and not the program, if there is no memory for records."""
+    """Wrap a method: if there is no memory for records, it ends the checks of the launch instead of raising."""
 
     @functools.wraps(method)
     def guarded(checks: LaunchChecks, *arguments: Any) -> None:
@@ -51,14 +51,14 @@ def without_failing(method: Method) -> Method:
 
 
 class LaunchChecks(Observer):
-    """The checks of one launch; `ended_early` says that they ran out of memory and stopped before the launch ended."""
+    """The checks of one launch; `ended_early` is true if they ran out of memory and stopped before the launch ended."""
 
     ended_early = False
 
     def start(self, state: LaunchState) -> None:
         """Prepare the checks for the launch, and for earlier work that is not ordered before it."""
         self._findings = LaunchFindings(state)
-        # A record has no bits for larger thread numbers.
+        # A record has too few bits for larger thread numbers.
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()
         self._memory = state.memory
@@ -71,7 +71,7 @@ class LaunchChecks(Observer):
             racing=self._racing,
             concurrent=concurrent,
         )
-        # Records of machine code lack what the checks of other launches need to know.
+        # Records of machine code lack information that the checks of concurrent launches need.
         self.watch = frozenset({"checks"}) if self._racing and not concurrent else None
 
     def end_early(self) -> None:
@@ -103,7 +103,7 @@ class LaunchChecks(Observer):
 
     @without_failing
     def block(self, group: Group, block: Block) -> None:
-        """Check member masks, and look for lanes that go past a barrier where others of their thread block wait."""
+        """Check member masks, and look for lanes that pass a barrier at which others of their thread block wait."""
         if block.converges:
             position = outside_mask(group, block)
             site = block.instructions[0] if block.instructions else block.terminator.instruction
@@ -196,7 +196,7 @@ class LaunchChecks(Observer):
             return
         order = self._races.order(group.chunk)
         if "cluster" in words:
-            # It orders all of the cluster's blocks.
+            # A cluster barrier orders all blocks of the cluster.
             if event == "release":
                 order.acquire(group, now)
             else:
@@ -225,7 +225,7 @@ class LaunchChecks(Observer):
 
     @without_failing
     def bulk(self, group: Group, kind: str, units: Mixed, barriers: Any, site: Instruction) -> None:
-        """Check what the asynchronous proxy reads or writes."""
+        """Check the reads or writes of the asynchronous proxy."""
         self._memory_checks.bulk(group, kind, units, barriers, site)
 
     @without_failing

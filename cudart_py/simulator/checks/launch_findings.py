@@ -19,7 +19,7 @@ ndarray = np.ndarray
 
 
 class LaunchFindings:
-    """The findings of one launch: each kind of mistake is reported once for the instructions of a line with one opcode.
+    """The findings of one launch: each kind of mistake is reported once per source line and opcode.
 
     An unrolled loop has several instructions for each of its lines. Loads and stores of a line are reported separately.
     The object holds no reference to the machine's state of the launch, because that state refers to its observer.
@@ -51,14 +51,14 @@ class LaunchFindings:
         return self._launch.entry.module.places.of(site)
 
     def access(self, footprint: Footprint, piece: int) -> str:
-        """Return a text that says what the lane that touches a piece does, and where."""
+        """Return a phrase that describes the access of the lane that touches a piece, and its place."""
         access = footprint.access
         verb = {"ld": "reads", "st": "writes"}.get(access.kind, "updates")
         amount = "1 byte" if access.size == 1 else f"{access.size} bytes"
         return f"{verb} {amount} of {self.place(footprint, piece)}"
 
     def place(self, footprint: Footprint, piece: int, distance: int = 0) -> str:
-        """Return a text that names the byte at a distance from the first byte accessed by the lane of a piece."""
+        """Return a phrase for the place of a byte, at a distance from the first byte that the piece's lane accesses."""
         address, chunk = footprint.access.address, footprint.group.chunk
         places, lane = address.places, piece // footprint.each
         first = int(places[lane] if places.__class__ is ndarray else places)

@@ -42,8 +42,8 @@ _BLOCK_SCOPED = (
 class MemoryChecks:
     """The checks of the memory accesses of one launch.
 
-    `racing` says whether to look for races. `concurrent` says whether work in other streams may overlap the launch: in
-    that case, loads of data that the launch itself does not write (`ld.global.nc`, constants) are checked too.
+    `racing` says whether to look for races. `concurrent` says whether work in other streams may overlap the launch. If
+    so, loads of data that the launch itself does not write (`ld.global.nc`, constants) are checked too.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class MemoryChecks:
         self._concurrent = concurrent
         # The blocks of a cluster may wait for one another at barriers in memory.
         self._clustered = prod(state.launch.cluster) > 1
-        # The shadow memory of the allocations that the launch writes, by their start addresses.
+        # The shadow memory of the allocations that the launch writes, keyed by start address.
         self._written: dict[int, ShadowMemory] = {}
 
     def finish(self) -> None:
-        """Find out which allocations have been written completely by now."""
+        """Find out which allocations have now been written completely."""
         for shadow in self._written.values():
             shadow.look_through()
 
@@ -94,7 +94,7 @@ class MemoryChecks:
             self._pass_marks(access)
 
     def bulk(self, group: Group, kind: str, units: Mixed, barriers: Array | None, site: Instruction) -> None:
-        """Check what the asynchronous proxy reads or writes, and record the releases at barriers that count bytes."""
+        """Check the reads or writes of the asynchronous proxy, and record the releases at barriers that count bytes."""
         for positions, part in units.parts:
             access = MemoryAccess(group, kind, part, 0, UNIT, site, (), positions)
             self.check(access)
@@ -189,10 +189,10 @@ class MemoryChecks:
             self._coarsely(Footprint(access, origin, history.coarse_shift), history)
 
     def _scattered(self, access: MemoryAccess) -> None:
-        """Check an access whose lanes touch several allocations, one allocation after the other."""
+        """Check an access whose lanes touch several allocations, one allocation after another."""
         address = access.address
         if address.places.__class__ is not ndarray:
-            return  # All lanes have the same address, outside all allocations: the machine reports that as a fault.
+            return  # All lanes have the same address, outside all allocations, which the machine reports as a fault.
         owners = self._shadows.owners(address.places + (self._memory.base + access.offset), access.size)
         for number in () if owners is None else np.unique(owners):
             some = np.flatnonzero(owners == number)
@@ -294,7 +294,7 @@ class MemoryChecks:
             copies.reads(form.row.name).issue(words)
 
     def _read(self, footprint: Footprint, missing: Array, what: str) -> None:
-        """Mark the values of a load from unwritten memory; an element counts as written if any part of it is."""
+        """Mark the values of a load from unwritten memory; a partly written element counts as written."""
         access = footprint.access
         if form_of(access.site).row.name == "wgmma":
             self._read_matrix(footprint, np.asarray(missing.reshape(-1, footprint.each).all(axis=1)), what)
@@ -333,7 +333,7 @@ class MemoryChecks:
         )
 
     def _read_matrix(self, footprint: Footprint, undefined: Array, what: str) -> None:
-        """Mark the product of a matrix in shared memory in which nothing has been written.
+        """Mark the product of a matrix in shared memory if no element of the matrix has been written.
 
         If only a part of the matrix has been written, a kernel may use only that part of the product. `undefined` says,
         for each unit of 16 bytes, whether it is unwritten.
@@ -373,7 +373,7 @@ class MemoryChecks:
 
 
 def _beyond(access: MemoryAccess) -> Array:
-    """Return which lanes of an access to shared memory touch bytes beyond the block's variables."""
+    """Return a mask of the lanes of an access to shared memory that touch bytes beyond the block's variables."""
     lanes = access.group.n if access.positions is None else len(access.positions)
     end = access.address.space.variables_end
     if end is None or access.high <= end:
@@ -383,7 +383,7 @@ def _beyond(access: MemoryAccess) -> Array:
 
 
 def _end_of_variables(access: MemoryAccess) -> str:
-    """Return a text that says where the variables of a block end in its shared memory."""
+    """Return a phrase that says where the variables of a block end in its shared memory."""
     space = access.address.space
     return f"beyond the {(space.variables_end or 0) - space.first} bytes that the block has"
 
@@ -396,7 +396,7 @@ def _arrivals(access: MemoryAccess) -> Array:
 
 
 def _strength(form: Form) -> int:
-    """Return the flags of a strong access in its record, and 0 for a plain access."""
+    """Return the flags in the record of a strong access, or 0 for a plain access."""
     if not form.strong:
         return 0
     return STRONG | BLOCK_SCOPE if form.scope == "cta" else STRONG

@@ -1,7 +1,7 @@
 """Records that machine code keeps of accesses to global memory, separate from the history of the NumPy engine.
 
-They say less than the history: only whether there may be a finding. They are therefore of use to one launch only. They
-need not be cleared after it, because their times are older than those of any later launch.
+They contain less information than the history: only whether there may be a finding. Only one launch can therefore use
+them. They need not be cleared after it, because their times are older than the times of any later launch.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ..state.memory.shadow import FILLED, ShadowMemory
 
 Array = NDArray[Any]
 
-# The time takes 32 bits of a record. If a launch would begin later than this, the clock restarts, with new records.
+# The time has 32 bits in a record. If a launch would begin later than this, the clock restarts, with new records.
 _LAST_BEGIN = 1 << 31
-# The record of a piece that was written before any launch. It leaves the two lowest bits free, because in a line's
-# record they say how many pieces each thread has.
+# The record of a piece that was written before any launch. Its two lowest bits are 0, because in a line's record they
+# contain the number of pieces per thread.
 _WRITTEN = 4
 _LINE = 32
 # The size in bytes of the largest partly written allocation whose records are rebuilt for each launch.
@@ -39,7 +39,7 @@ _clock = _Clock()
 
 
 def _new(lines: int) -> PieceRecords | None:
-    """Return records for an allocation that has been completely written, or None if there is no room for them."""
+    """Return records for an allocation that has been completely written, or None if there is no memory for them."""
     writes, reads = (limit.zeros(lines * _LINE, np.uint64) for _ in range(2))
     if writes is None or reads is None:
         return None
@@ -61,7 +61,7 @@ class NativeRecords:
     def of(self, start: int, shift: int) -> PieceRecords | None:
         """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes.
 
-        Return None if there is no room for the records, or if the allocation is large and partly written, because all
+        Return None if there is no memory for the records, or if the allocation is large and partly written, because all
         its records would have to be rebuilt.
         """
         shadow: ShadowMemory = self._memory.shadow(start)
@@ -99,7 +99,7 @@ class NativeRecords:
         _clock.now = max(_clock.now, now + 1)
 
     def keep(self) -> None:
-        """Record in the histories what the launch has written."""
+        """Record the writes of the launch in the histories of its allocations."""
         for shadow, shift, records in self._unwritten:
             try:
                 self._keep(shadow, shift, records)
@@ -111,7 +111,7 @@ class NativeRecords:
                 shadow.initialised = True
 
     def _keep(self, shadow: ShadowMemory, shift: int, records: PieceRecords) -> None:
-        """Record in the history of one allocation what the launch has written."""
+        """Record the writes of the launch in the history of one allocation."""
         count = -(-shadow.size // 4) << (2 - shift)
         if records.write_lines.all():
             shadow.initialised = True
@@ -126,7 +126,7 @@ class NativeRecords:
         if not history.prepare(1 << shift, reads=False):
             history.note_coarsely(written, shift)
             return
-        # Touch only what was written, so that the records of the rest of a large allocation take no memory.
+        # Touch only the written pieces: untouched records of a large allocation then take no memory.
         parts = 1 << (shift - history.shift)
         pieces = (np.flatnonzero(written)[:, None] * parts + np.arange(parts)).reshape(-1)
         history.writes[pieces] = np.maximum(history.writes[pieces], FILLED)

@@ -23,7 +23,7 @@ class ShadowTable:
         self._known: dict[int, tuple[int, int, ShadowMemory]] = {}
 
     def find(self, site: Instruction, low: int, high: int) -> ShadowMemory | None:
-        """Return the shadow memory of the allocation that contains an instruction's whole range, None if none does."""
+        """Return the shadow memory of the allocation that contains the range of an access, or None if none does."""
         if self._generation != self._memory.generation:
             self._generation = self._memory.generation
             self._known.clear()
@@ -38,7 +38,7 @@ class ShadowTable:
         return known[2]
 
     def owners(self, addresses: Array, size: int) -> Array | None:
-        """Return the index of each access's allocation, None if any access is outside all allocations."""
+        """Return the index of each access's allocation, or None if any access is outside all allocations."""
         starts, ends = self._memory.extents()
         found: Array = np.searchsorted(starts, addresses, "right") - 1
         if not len(starts) or ((found < 0) | (addresses > ends[found] - size)).any():

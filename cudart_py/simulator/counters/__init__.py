@@ -1,1 +1,1 @@
-"""Counters: the values that the hardware's performance counters would have after a launch."""
+"""Counters: the values that a GPU's performance counters would have after a launch."""

@@ -6,8 +6,8 @@ same address as its neighbour, as measured on an H200. The neighbour is the lane
 all lanes alike, in bit 1. Each wavefront of a pass beyond the first is a bank conflict. A bank serves atomics one lane
 at a time, even if the lanes access the same word.
 
-Each row holds the byte offsets of one warp's lanes. They need not count from the start of the block's shared memory:
-adding the same offset to all lanes does not change which of them conflict.
+A row contains the byte offsets of one warp's lanes. The offsets need not be relative to the start of the block's shared
+memory: adding the same offset to all lanes does not change which of them conflict.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _LANES = np.arange(32)
 def count_wavefronts(rows: Array, present: Array | None, size: int, *, atomic: bool = False) -> tuple[int, int]:
     """Return the number of wavefronts for rows of `size`-byte accesses, and how many of them are bank conflicts.
 
-    `present` says which lanes are active; None means all of them.
+    `present` is a mask of the active lanes; None means all lanes.
     """
     words = rows >> 2
     relative = words - words[:, :1]
     if (relative == relative[0]).all() and (present is None or (present == present[0]).all()):
-        # All warps have the same access pattern, as is usual if all blocks do the same work, so one is enough.
+        # All warps have the same access pattern, as is usual if all blocks do the same work, so counting one is enough.
         lanes = None if present is None else present[0].tobytes()
         wavefronts, conflicts = _of_one(relative[0].tobytes(), lanes, size, atomic)
         return wavefronts * len(rows), conflicts * len(rows)

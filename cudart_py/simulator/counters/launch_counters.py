@@ -1,6 +1,6 @@
-"""The counters of a launch: an observer of the PTX machine that counts what the hardware's counters would.
+"""The counters of a launch: an observer of the PTX machine that counts like the hardware's counters.
 
-Counts are kept per instruction and per basic block, and summed by source line at the end.
+Counts are kept per instruction and per basic block, and summed per source line at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Line = tuple[str, int]
 
 
 class LaunchCounters(Observer):
-    """The counters of one launch; `lines` and `metrics` hold the results once it has ended."""
+    """The counters of one launch; after its end, `lines` and `metrics` have the results."""
 
     watch = frozenset({"counters"})
 
@@ -39,7 +39,7 @@ class LaunchCounters(Observer):
         self.grid = self.block_shape = (0, 0, 0)
         self.lines: dict[Line, dict[str, float]] = {}
         self.metrics: dict[str, float] = {}
-        # The texts of sources that are not files, by name.
+        # The texts of sources that are not files, keyed by name.
         self.sources: dict[str, str] = {}
         self._blocks: dict[int, list[Any]] = {}
         self._sites: dict[int, tuple[Instruction, Tally]] = {}
@@ -70,10 +70,10 @@ class LaunchCounters(Observer):
             known = self._sites[id(site)] = site, {}
             self._kinds[id(site)] = _kind(group.code, kind, site)
         if kind == "mbarrier":
-            return  # it isn't known how the hardware counts operations on an mbarrier
+            return  # how the hardware counts operations on an mbarrier is not known
         if form_of(site).space == "const":
-            # Constants have their own cache. An instruction takes a constant at a fixed address as an operand, without
-            # a load, so only addresses in registers count.
+            # Constants have their own cache. A constant at a fixed address is an operand of the instruction that uses
+            # it, without a load, so only addresses in registers count.
             if not isinstance(address, Mixed) and _by_register(site):
                 _add(known[1], ("requests", "const", "ld"), _constant_requests(group, address, offset))
             return
@@ -91,10 +91,9 @@ class LaunchCounters(Observer):
         """Count the rows of `ldmatrix` and `stmatrix` as 16-byte accesses: eight rows take one wavefront.
 
         Nsight Compute has a separate counter for `ldmatrix` instructions, which its rule on bank conflicts adds to the
-        other loads from shared memory. It counts their wavefronts and conflicts with those of the loads. `stmatrix` is
-        assumed to be counted with the stores in the same way, including its instructions. `wmma` does not give the
-        addresses of its rows, and the loads and stores that the assembler makes of it are unknown, so they aren't
-        counted.
+        other loads from shared memory. It counts the wavefronts and conflicts of `ldmatrix` with those of the loads.
+        `stmatrix` is assumed to be counted with the stores in the same way, including its instructions. `wmma` is not
+        counted: it has no row addresses, and the loads and stores that the assembler generates for it are unknown.
         """
         if rows is not None:
             tally = self._sites.setdefault(id(site), (site, {}))[1]
@@ -122,7 +121,7 @@ class LaunchCounters(Observer):
             _add_counted(tally, found, _kind(found.code, found.kind, found.site))
 
     def finish(self, state: LaunchState) -> None:
-        """Sum the counts by source line."""
+        """Sum the counts per source line."""
         places = state.launch.entry.module.places
         self.sources = places.texts
         by_line: dict[Line, Tally] = {}
@@ -138,7 +137,7 @@ class LaunchCounters(Observer):
                 sums = executed.setdefault((instruction.file, instruction.line), [0, 0])
                 sums[0] += warps
                 sums[1] += lanes
-            # A guarded instruction has a block of its own, so it counts only for the lanes whose guard holds.
+            # A guarded instruction has its own block, so it counts only for the lanes whose guard is true.
             for instruction in block.instructions:
                 form = form_of(instruction)
                 if form.row.arithmetic:

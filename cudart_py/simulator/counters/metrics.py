@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 _L1 = "l1tex__{what}_pipe_lsu_mem_{space}_op_{kind}.sum"
 
-# The name of each metric, by the quantity counted, the memory space and the kind of instruction.
+# The name of each metric, keyed by the counted quantity, the memory space and the kind of instruction.
 COUNTED: dict[tuple[str, str, str], str] = {
     **{
         (what, space, kind): _L1.format(what=f"t_{what}", space=space, kind=kind)
@@ -63,9 +63,9 @@ _NOTHING: dict[str, float] = {**dict.fromkeys(COUNTED.values(), 0), **dict.fromk
 
 # Metrics that follow the hardware's rules but may differ from its values. The hardware runs machine code instead of
 # PTX, and counts instructions for which all lanes of a warp are predicated off. It keeps most local variables in
-# registers. It is not documented how it divides the texels of a warp's fetch, which constants it reads without a load,
-# and whether bytes that lanes share count once. For atomics at random addresses it counts slightly more sectors than
-# the turns of the lanes explain (3,721 instead of 3,699).
+# registers. How it splits the texels of a warp's fetch, which constants it reads without a load, and whether bytes that
+# lanes share count once is not documented. For atomics at random addresses, it counts slightly more sectors than the
+# turns of the lanes explain (3,721 instead of 3,699).
 MODELLED = frozenset(
     name
     for name in NAMES
@@ -79,7 +79,7 @@ Tally = dict[tuple[str, str, str], int]
 
 
 def metrics(tally: Mapping[tuple[str, str, str], int]) -> dict[str, float]:
-    """Return all metrics of a tally; a ratio whose denominator is 0 is 0."""
+    """Return all metrics for a tally; a ratio with a denominator of 0 is 0."""
     found: dict[str, float] = dict(_NOTHING)
     for key, count in tally.items():
         name = COUNTED.get(key)

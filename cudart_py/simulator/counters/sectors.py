@@ -1,4 +1,4 @@
-"""Sectors: the aligned 32-byte pieces of global memory that the accesses of warps touch."""
+"""Sectors: counts of the aligned 32-byte pieces of global memory that the accesses of warps touch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run_sectors(start: int, size: int, warps: int) -> int:
 def count_sectors(rows: Array) -> int:
     """Return the number of distinct sectors in each row of byte offsets, summed over the rows.
 
-    An access is aligned and at most 16 bytes long, so it lies in one sector.
+    An access is aligned and at most 16 bytes long, so it touches one sector.
     """
     return count_different(rows >> 5)
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 _LANES = 32
-# The first iterations of a loop show what all of them do. The limit bounds the memory that the records take when many
-# launches are recorded.
+# The maximum number of recorded accesses per instruction. The first iterations of a loop show what all of them do, and
+# the limit bounds the memory for the records of many launches.
 _MOST_OF_ONE_SITE = 16
 _MOST_STEPS = 1024
 _OPERATIONS = {"ld": "load", "st": "store", "atom": "atomic", "red": "atomic"}
@@ -65,7 +65,7 @@ class RecordedStep(NamedTuple):
 
 
 class WarpRecorder(Observer):
-    """A recorder of one warp of a launch, whose number counts across the blocks of the launch.
+    """A recorder of one warp of a launch. The index of the warp is counted over the blocks of the launch.
 
     Machine code records no addresses, so a launch with a recorder runs in the NumPy engine.
     """
@@ -110,7 +110,7 @@ class WarpRecorder(Observer):
             self._add_access(group, _OPERATIONS[kind], part, positions, offset, size, site, own)
 
     def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
-        """Record which lane each lane reads from."""
+        """Record the source lane of each lane."""
         own = self._own(group)
         if own is None or not self._wants(site):
             return
@@ -125,7 +125,7 @@ class WarpRecorder(Observer):
         self.shuffles.append(RecordedShuffle(self._file(site.file), site.line, sources))
 
     def _own(self, group: Group) -> tuple[slice, Array] | None:
-        """Return the positions in a group of the warp's lanes, and their lane numbers, or None if it has none."""
+        """Return the positions of the warp's lanes in a group, and their lane numbers; None if none is in the group."""
         chunk = group.chunk
         begin = (self._block - chunk.first) * chunk.threads + self._first
         end = min(begin + _LANES, begin - self._first + chunk.threads)
@@ -186,7 +186,7 @@ class WarpRecorder(Observer):
 
 
 def _seen(group: Group, address: Address, positions: Array | None) -> Any:
-    """Return addresses as the kernel sees them: shared ones relative to the block, local ones to the thread."""
+    """Return addresses as the kernel sees them: relative to the block in shared, to the thread in local memory."""
     space = address.space.name
     if space == "global":
         return address.places + group.chunk.memory.base

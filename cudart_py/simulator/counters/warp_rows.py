@@ -15,9 +15,9 @@ _LANES = 32
 
 
 class WarpRows:
-    """The lanes of a group, or those at some positions of it, in rows of 32.
+    """The lanes of a group, or the lanes at some positions in it, in rows of 32.
 
-    `count` is the number of warps. `present` says which lanes of each warp are active; None means all of them.
+    `count` is the number of warps. `present` is a mask of the active lanes of each warp; None means all lanes.
     """
 
     def __init__(self, group: Group, positions: Array | None = None) -> None:

@@ -55,7 +55,7 @@ def destroy(handle: int) -> None:
 
 
 def set_stream(handle: int, stream_id: int) -> None:
-    """Set the stream of later calls, and go back to cuBLAS's own workspace (cublasSetStream)."""
+    """Set the stream of later calls, and return to cuBLAS's own workspace (cublasSetStream)."""
     found = _handles.find(handle)
     found.stream, found.workspace = int(stream_id), (0, 0)
 
@@ -66,12 +66,12 @@ def set_workspace(handle: int, workspace: int, workspace_size_in_bytes: int) -> 
 
 
 def set_pointer_mode(handle: int, mode: int) -> None:
-    """Set whether later calls have alpha, beta and scalar results on the host or the device (cublasSetPointerMode)."""
+    """Set whether alpha, beta and scalar results of later calls are in host or device memory (cublasSetPointerMode)."""
     _handles.find(handle).pointer_mode = int(mode)
 
 
 def _factors(handle: _Handle, dtype: np.dtype[Any], *addresses: int) -> list[Any]:
-    """Return factors such as alpha from the host's memory; raise NOT_SUPPORTED in any pointer mode but HOST."""
+    """Return factors such as alpha from host memory; raise NOT_SUPPORTED in any pointer mode other than HOST."""
     if handle.pointer_mode != PointerMode.HOST:
         raise LibraryError(Status.NOT_SUPPORTED, "factors are read on the host only: set the pointer mode HOST")
     return [from_host(address, dtype) for address in addresses]
@@ -98,7 +98,7 @@ def _scalar_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _dtypes(name: str, codes: tuple[int, int, int], compute: int) -> list[np.dtype[Any]]:
-    """Return the dtypes of a, b and c; raise NOT_SUPPORTED for those that cuBLAS does not multiply either."""
+    """Return the dtypes of a, b and c; raise NOT_SUPPORTED for combinations that cuBLAS does not support either."""
     dtypes = [DTYPES.get(int(code)) for code in codes]
     found = [dtype for dtype in dtypes if dtype is not None]
     double = found and found[0] in (np.float64, np.complex128)
@@ -137,7 +137,7 @@ def _queue_product(
                     value = value + beta * widened(result[index])
             result[index] = narrowed(value, c.dtype)
 
-    # If a factor is zero, its operands are not read, so that NaNs in them don't matter.
+    # If a factor is zero, its operands are not read, so NaNs in them don't matter.
     reads = [*((a, b) if alpha and sizes[2] else ()), *((c,) if beta else ())]
     queue(found.stream, name, product, reads=reads, writes=[c], workspaces=found.workspaces())
 
@@ -147,7 +147,7 @@ def _matrices(
 ) -> Operand:
     _require(leading >= max(rows, 1), f"the leading dimension is {leading}, and a column has {rows} elements")
     if not stride:
-        batch = min(batch, 1)  # one matrix for the whole batch
+        batch = min(batch, 1)  # a stride of 0 means one matrix for the whole batch
     return array(int(address), (batch, rows, count), dtype, (stride, 1, leading))
 
 
@@ -192,7 +192,7 @@ def gemm_strided_batched_ex(
     _gemm(name, handle, transa, transb, m, n, k, (alpha, beta), *operands, batch_count, compute_type)
 
 
-# The functions with 64-bit sizes are the same, because Python's integers have any size.
+# The functions with 64-bit sizes are the same, because Python's integers are unbounded.
 gemm_ex_64, gemm_strided_batched_ex_64 = gemm_ex, gemm_strided_batched_ex
 
 
@@ -322,7 +322,7 @@ def dot_ex(
     handle: int, n: int, x: int, x_type: int, incx: int, y: int, y_type: int, incy: int, result: int, result_type: int,
     execution_type: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the dot product of x and y, into device memory (cublasDotEx)."""
+    """Queue the dot product of x and y, which is written to device memory (cublasDotEx)."""
     found = _handles.find(handle)
     if found.pointer_mode != PointerMode.DEVICE:
         raise LibraryError(Status.NOT_SUPPORTED, "a result goes to the device only: set the pointer mode DEVICE")
@@ -336,7 +336,7 @@ def dot_ex(
     queue(found.stream, "cublasDotEx", multiply, reads=[first, second], writes=[out])
 
 
-# The functions of BLAS, by the letter of their dtype.
+# The BLAS functions for each dtype, whose letter begins the name.
 sgeam, dgeam, cgeam, zgeam = (functools.partial(_geam, dtype) for dtype in LETTERS.values())
 strsm, dtrsm, ctrsm, ztrsm = (functools.partial(_trsm, dtype) for dtype in LETTERS.values())
 sgemv, dgemv, cgemv, zgemv = (functools.partial(_gemv, dtype) for dtype in LETTERS.values())

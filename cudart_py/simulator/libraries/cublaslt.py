@@ -28,7 +28,7 @@ _handles: Objects[str] = Objects(Status.NOT_INITIALIZED)
 _products: Objects[dict[int, int]] = Objects(Status.INVALID_VALUE)
 _layouts: Objects[tuple[int, int, int, int]] = Objects(Status.INVALID_VALUE)
 _preferences: Objects[dict[int, int]] = Objects(Status.INVALID_VALUE)
-# The attributes for the two types with which the descriptor of a product is created.
+# The attributes for the two types that are arguments when the descriptor of a product is created.
 _COMPUTE, _SCALE = int(MatmulDescAttribute.COMPUTE_TYPE), int(MatmulDescAttribute.SCALE_TYPE)
 
 

@@ -17,7 +17,7 @@ from .common.numbers import COMPLEX_HALF, DTYPES, Numbers, narrowed, widened
 from .common.operands import Operand, array, vector
 
 _call = entry(Result.EXEC_FAILED)
-# The input and output dtypes of a transform, by cufftType.
+# The input and output dtypes of a transform, keyed by cufftType.
 _TYPES: dict[int, tuple[np.dtype[Any], np.dtype[Any]]] = {
     Type.C2C: (np.dtype(np.complex64), np.dtype(np.complex64)),
     Type.Z2Z: (np.dtype(np.complex128), np.dtype(np.complex128)),
@@ -38,7 +38,7 @@ class _Side(NamedTuple):
     distance: int
 
     def at(self, address: int, shape: tuple[int, ...], batch: int) -> Operand:
-        """Return the operand at an address."""
+        """Return the operand with this layout at an address."""
         strides = [self.stride]
         for size in reversed(self.embed[1:]):
             strides.insert(0, strides[0] * size)
@@ -47,7 +47,7 @@ class _Side(NamedTuple):
 
 @dataclass
 class _Plan:
-    """The state of a plan: its stream and work area and, once it has been made, its transforms."""
+    """The state of a plan: its stream and work area and, after `make_plan_many`, its transforms."""
 
     stream: int = 0
     area: int = 0
@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
 
 
 def create() -> int:
-    """Return a new plan, which still has to be made (cufftCreate)."""
+    """Return a new plan, which must then be set up by `make_plan_many` or `xt_make_plan_many` (cufftCreate)."""
     return _plans.add(_Plan())
 
 
@@ -102,7 +102,7 @@ def make_plan_many(
     return _make(plan, n, (inembed, istride, idist), (onembed, ostride, odist), _TYPES[int(type)], batch)
 
 
-# The function with 64-bit sizes is the same, because Python's integers have any size.
+# The function with 64-bit sizes is the same, because Python's integers are unbounded.
 make_plan_many64 = make_plan_many
 
 
@@ -143,7 +143,7 @@ def _make(
 
 
 def _shape(lengths: tuple[int, ...], dtype: np.dtype[Any], other: np.dtype[Any]) -> tuple[int, ...]:
-    """Return the shape of the input or output: the spectrum of n real numbers has only n // 2 + 1 complex ones."""
+    """Return the shape of the input or output; the spectrum of n real elements has only n // 2 + 1 complex elements."""
     if _is_complex(dtype) and not _is_complex(other):
         return (*lengths[:-1], lengths[-1] // 2 + 1)
     return lengths
@@ -181,7 +181,7 @@ def _queue(name: str, plan: int, source: int, target: int, direction: int) -> No
 def _transformed(
     x: Numbers, lengths: tuple[int, ...], axes: tuple[int, ...], dtype_out: np.dtype[Any], direction: int
 ) -> Numbers:
-    """Return the unscaled transforms along all axes but the first."""
+    """Return the unscaled transforms along all axes except the first."""
     if x.dtype.kind != "c":
         return np.asarray(fft.rfftn(x, axes=axes))
     if not _is_complex(dtype_out):
@@ -229,5 +229,5 @@ def exec_z2d(plan: int, idata: int, odata: int) -> None:
 
 @_call
 def xt_exec(plan: int, input: int, output: int, direction: int) -> None:
-    """Queue transforms of the types with which the plan was made (cufftXtExec)."""
+    """Queue transforms of the types for which the plan was set up (cufftXtExec)."""
     _queue("cufftXtExec", plan, input, output, direction)

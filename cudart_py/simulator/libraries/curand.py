@@ -1,8 +1,8 @@
 """cuRAND in software: the functions of `nvmath.bindings.curand`, for the simulator's memory.
 
 cuRAND's own host generators produce the numbers, in the same order as a GPU's generators. The numbers are drawn during
-the call, so that each call continues the sequence of the one before, whatever streams the calls use. They are written
-to the destination in stream order.
+the call, so each call continues the sequence of the previous call, whatever streams the calls use. They are written to
+the destination in stream order.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ __all__ = [
 
 @dataclass
 class _DeviceGenerator:
-    """The state of a generator for device memory, in addition to the host generator that draws for it."""
+    """The state of a generator for device memory, in addition to the host generator that draws its numbers."""
 
     kind: int
     stream: int = 0
 
 
-# Orderings of a device's generators that the host's generators refuse.
+# Orderings that device generators accept and host generators refuse, keyed by kind. Here they mean the default one.
 _DEFAULT_ON_DEVICES = {
     RngType.PSEUDO_DEFAULT: (Ordering.PSEUDO_DYNAMIC,),
     RngType.PSEUDO_XORWOW: (Ordering.PSEUDO_DYNAMIC,),
@@ -69,9 +69,10 @@ _MOVED_BY_GRAPHS = (
     RngType.PSEUDO_MRG32K3A,
     RngType.PSEUDO_PHILOX4_32_10,
 )
-# In versions before this one, the host's MTGP32 draws normal doubles in single precision. A GPU's has never done that.
+# Before this version, the MTGP32 host generator draws normal doubles in single precision. The device generator never
+# does.
 _DOUBLE_MTGP32 = 10405
-# By the handle of the host generator.
+# Keyed by the handle of the host generator.
 _device_generators: dict[int, _DeviceGenerator] = {}
 
 
@@ -80,25 +81,25 @@ def __getattr__(name: str) -> Any:
 
 
 def create_generator(rng_type: int) -> int:
-    """Create a generator that fills device memory, as curandCreateGenerator."""
+    """Create a generator that fills device memory (curandCreateGenerator)."""
     generator = create_generator_host(rng_type)
     _device_generators[generator] = _DeviceGenerator(rng_type)
     return generator
 
 
 def create_generator_host(rng_type: int) -> int:
-    """Create a generator that fills host memory, as curandCreateGeneratorHost."""
+    """Create a generator that fills host memory (curandCreateGeneratorHost)."""
     return host_curand.create_generator(rng_type)
 
 
 def destroy_generator(generator: int) -> None:
-    """Destroy a generator, as curandDestroyGenerator; numbers that it has drawn are still written."""
+    """Destroy a generator; numbers that it has already drawn are still written (curandDestroyGenerator)."""
     _device_generators.pop(generator, None)
     host_curand.call("curandDestroyGenerator", generator)
 
 
 def get_version() -> int:
-    """Return the version of the library that produces the numbers, as curandGetVersion."""
+    """Return the version of the library that produces the numbers (curandGetVersion)."""
     return host_curand.version()
 
 
@@ -106,25 +107,25 @@ def get_version() -> int:
 
 
 def set_stream(generator: int, stream: int) -> None:
-    """Set the stream in which later draws are written, as curandSetStream."""
+    """Set the stream in which later draws are written (curandSetStream)."""
     if generator in _device_generators:
         _device_generators[generator].stream = stream
 
 
 def set_pseudo_random_generator_seed(generator: int, seed: int) -> None:
-    """Set the seed, which restarts the sequence, as curandSetPseudoRandomGeneratorSeed."""
+    """Set the seed, which restarts the sequence (curandSetPseudoRandomGeneratorSeed)."""
     host_curand.call("curandSetPseudoRandomGeneratorSeed", generator, seed)
 
 
 def set_generator_offset(generator: int, offset: int) -> None:
-    """Set the position in the sequence, as curandSetGeneratorOffset."""
+    """Set the position in the sequence (curandSetGeneratorOffset)."""
     host_curand.call("curandSetGeneratorOffset", generator, offset)
 
 
 def set_generator_ordering(generator: int, order: int) -> None:
-    """Set the ordering of the results, as curandSetGeneratorOrdering.
+    """Set the ordering of the results (curandSetGeneratorOrdering).
 
-    The dynamic ordering is whichever suits the device, and here it is the default one.
+    The dynamic ordering depends on the device; here it is the default ordering.
     """
     found = _device_generators.get(generator)
     if found is not None and order in _DEFAULT_ON_DEVICES.get(found.kind, ()):
@@ -133,12 +134,12 @@ def set_generator_ordering(generator: int, order: int) -> None:
 
 
 def set_quasi_random_generator_dimensions(generator: int, num_dimensions: int) -> None:
-    """Set the number of dimensions of the points, as curandSetQuasiRandomGeneratorDimensions."""
+    """Set the number of dimensions of the points (curandSetQuasiRandomGeneratorDimensions)."""
     host_curand.call("curandSetQuasiRandomGeneratorDimensions", generator, num_dimensions)
 
 
 def generate_seeds(generator: int) -> None:
-    """Prepare a generator, which its first draw would otherwise do, as curandGenerateSeeds."""
+    """Prepare a generator, which otherwise happens at its first draw (curandGenerateSeeds)."""
     host_curand.call("curandGenerateSeeds", generator)
 
 
@@ -146,47 +147,47 @@ def generate_seeds(generator: int) -> None:
 
 
 def generate(generator: int, output_ptr: int, num: int) -> None:
-    """Draw numbers of 32 random bits, as curandGenerate."""
+    """Draw numbers of 32 random bits (curandGenerate)."""
     _draw("curandGenerate", np.uint32, generator, output_ptr, num)
 
 
 def generate_long_long(generator: int, output_ptr: int, num: int) -> None:
-    """Draw numbers of 64 random bits, as curandGenerateLongLong."""
+    """Draw numbers of 64 random bits (curandGenerateLongLong)."""
     _draw("curandGenerateLongLong", np.uint64, generator, output_ptr, num)
 
 
 def generate_uniform(generator: int, output_ptr: int, num: int) -> None:
-    """Draw floats in (0, 1], as curandGenerateUniform."""
+    """Draw floats in (0, 1] (curandGenerateUniform)."""
     _draw("curandGenerateUniform", np.float32, generator, output_ptr, num)
 
 
 def generate_uniform_double(generator: int, output_ptr: int, num: int) -> None:
-    """Draw doubles in (0, 1], as curandGenerateUniformDouble."""
+    """Draw doubles in (0, 1] (curandGenerateUniformDouble)."""
     _draw("curandGenerateUniformDouble", np.float64, generator, output_ptr, num)
 
 
 def generate_normal(generator: int, output_ptr: int, n: int, mean: float, stddev: float) -> None:
-    """Draw normal floats, as curandGenerateNormal."""
+    """Draw normally distributed floats (curandGenerateNormal)."""
     _draw("curandGenerateNormal", np.float32, generator, output_ptr, n, mean, stddev)
 
 
 def generate_normal_double(generator: int, output_ptr: int, n: int, mean: float, stddev: float) -> None:
-    """Draw normal doubles, as curandGenerateNormalDouble."""
+    """Draw normally distributed doubles (curandGenerateNormalDouble)."""
     _draw("curandGenerateNormalDouble", np.float64, generator, output_ptr, n, mean, stddev)
 
 
 def generate_log_normal(generator: int, output_ptr: int, n: int, mean: float, stddev: float) -> None:
-    """Draw log-normal floats, as curandGenerateLogNormal."""
+    """Draw log-normally distributed floats (curandGenerateLogNormal)."""
     _draw("curandGenerateLogNormal", np.float32, generator, output_ptr, n, mean, stddev)
 
 
 def generate_log_normal_double(generator: int, output_ptr: int, n: int, mean: float, stddev: float) -> None:
-    """Draw log-normal doubles, as curandGenerateLogNormalDouble."""
+    """Draw log-normally distributed doubles (curandGenerateLogNormalDouble)."""
     _draw("curandGenerateLogNormalDouble", np.float64, generator, output_ptr, n, mean, stddev)
 
 
 def generate_poisson(generator: int, output_ptr: int, n: int, lambda_: float) -> None:
-    """Draw Poisson-distributed counts, as curandGeneratePoisson."""
+    """Draw Poisson-distributed counts (curandGeneratePoisson)."""
     _draw("curandGeneratePoisson", np.uint32, generator, output_ptr, n, lambda_)
 
 

@@ -1,4 +1,4 @@
-"""cuSOLVER's dense functions in software, using LAPACK; names and parameters are `nvmath.bindings.cusolverDn`'s."""
+"""cuSOLVER's dense functions in software, using LAPACK, with the interface of `nvmath.bindings.cusolverDn`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def xpotrf(
     buffer_on_device: int, workspace_in_bytes_on_device: int, buffer_on_host: int, workspace_in_bytes_on_host: int,
     info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the Cholesky factorization of a matrix given by one triangle, in place (cusolverDnXpotrf)."""
+    """Queue the in-place Cholesky factorization of a matrix of which one triangle is stored (cusolverDnXpotrf)."""
     matrix, lower = matrix_at(a, n, n, lda, data_type_a), uplo == FillMode.LOWER
     half = triangle_of(matrix, lower=lower)
 
@@ -93,7 +93,7 @@ def xpotrs(
     handle: int, params: int, uplo: int, n: int, nrhs: int, data_type_a: int, a: int, lda: int, data_type_b: int,
     b: int, ldb: int, info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the solution of a system from its Cholesky factor, into b (cusolverDnXpotrs)."""
+    """Queue the solution of a system from its Cholesky factor; the solution overwrites b (cusolverDnXpotrs)."""
     matrix, out = matrix_at(a, n, n, lda, data_type_a), matrix_at(b, n, nrhs, ldb, data_type_b)
     lower = uplo == FillMode.LOWER
     half = triangle_of(matrix, lower=lower)
@@ -120,7 +120,7 @@ def xgetrf(
     buffer_on_device: int, workspace_in_bytes_on_device: int, buffer_on_host: int, workspace_in_bytes_on_host: int,
     info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the LU factorization with partial pivoting, in place (cusolverDnXgetrf)."""
+    """Queue the in-place LU factorization with partial pivoting (cusolverDnXgetrf)."""
     matrix, pivots = matrix_at(a, m, n, lda, data_type_a), vector(int(ipiv), min(m, n), np.int64)
 
     def factor() -> int:
@@ -139,7 +139,7 @@ def xgetrs(
     handle: int, params: int, trans: int, n: int, nrhs: int, data_type_a: int, a: int, lda: int, ipiv: int,
     data_type_b: int, b: int, ldb: int, info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the solution of a system from its LU factors, into b (cusolverDnXgetrs)."""
+    """Queue the solution of a system from its LU factors; the solution overwrites b (cusolverDnXgetrs)."""
     matrix, out = matrix_at(a, n, n, lda, data_type_a), matrix_at(b, n, nrhs, ldb, data_type_b)
     pivots = vector(int(ipiv), n, np.int64)
 
@@ -172,7 +172,7 @@ def xgeqrf(
     compute_type: int, buffer_on_device: int, workspace_in_bytes_on_device: int, buffer_on_host: int,
     workspace_in_bytes_on_host: int, info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the QR factorization, in place, with the reflectors below the diagonal (cusolverDnXgeqrf)."""
+    """Queue the in-place QR factorization, with the reflectors below the diagonal (cusolverDnXgeqrf)."""
     matrix, scales = matrix_at(a, m, n, lda, data_type_a), vector(int(tau), min(m, n), DTYPES[int(data_type_tau)])
 
     def factor() -> int:
@@ -196,7 +196,7 @@ def _orgqr(
     dtype: np.dtype[Any], handle: int, m: int, n: int, k: int, a: int, lda: int, tau: int, work: int, lwork: int,
     info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the computation of Q from its reflectors, in place (cusolverDnSorgqr and related functions)."""
+    """Queue the in-place computation of Q from its reflectors (cusolverDnSorgqr and related functions)."""
     matrix, scales = columns(int(a), m, n, lda, dtype), vector(int(tau), k, dtype)
 
     def build() -> int:
@@ -224,7 +224,7 @@ def _ormqr(
     dtype: np.dtype[Any], handle: int, side: int, trans: int, m: int, n: int, k: int, a: int, lda: int, tau: int,
     c: int, ldc: int, work: int, lwork: int, dev_info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the product of Q, given by its reflectors, and a matrix, in place (cusolverDnSormqr and others)."""
+    """Queue the product of Q, given by its reflectors, and a matrix, which it overwrites (cusolverDnSormqr etc.)."""
     order = m if side == SideMode.LEFT else n
     reflectors, scales = columns(int(a), order, k, lda, dtype), vector(int(tau), k, dtype)
     out = columns(int(c), m, n, ldc, dtype)
@@ -250,7 +250,7 @@ def _ormqr(
     )
 
 
-# The functions of the older interface, by the letter of their dtype.
+# The functions of the older interface for each dtype, whose letter begins the name.
 _SINGLE, _DOUBLE, _COMPLEX, _DOUBLE_COMPLEX = LETTERS.values()
 sorgqr, dorgqr = functools.partial(_orgqr, _SINGLE), functools.partial(_orgqr, _DOUBLE)
 cungqr, zungqr = functools.partial(_orgqr, _COMPLEX), functools.partial(_orgqr, _DOUBLE_COMPLEX)
@@ -316,7 +316,7 @@ def xgesvdp(
     compute_type: int, buffer_on_device: int, workspace_in_bytes_on_device: int, buffer_on_host: int,
     workspace_in_bytes_on_host: int, d_info: int,
 ) -> float:  # fmt: skip  # grouped by meaning
-    """Queue the decomposition that returns V, not its transpose; return 0.0 as the perturbation (cusolverDnXgesvdp)."""
+    """Queue an SVD that returns V, not its transpose; return 0.0 as the perturbation (cusolverDnXgesvdp)."""
     if jobz != EigMode.VECTOR or not econ or m < n:
         raise LibraryError(
             Status.NOT_SUPPORTED, "both sides of a tall matrix are found, with as many columns as needed"
@@ -365,7 +365,10 @@ def xsyevd(
     w: int, compute_type: int, buffer_on_device: int, workspace_in_bytes_on_device: int, buffer_on_host: int,
     workspace_in_bytes_on_host: int, info: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the eigenvalues and, in place, the eigenvectors of a matrix given by one triangle (cusolverDnXsyevd)."""
+    """Queue the eigendecomposition of a matrix of which one triangle is stored (cusolverDnXsyevd).
+
+    The eigenvectors overwrite the matrix.
+    """
     if jobz != EigMode.VECTOR:
         raise LibraryError(Status.NOT_SUPPORTED, "eigenvalues are found in software with their vectors")
     matrix, values = matrix_at(a, n, n, lda, data_type_a), vector(int(w), n, DTYPES[int(data_type_w)])

@@ -92,7 +92,7 @@ __all__ = [
 ]
 
 _call = entry(Status.EXECUTION_FAILED)
-# The size of the workspace that the functions ask for, in bytes.
+# The size of the workspace that the functions request, in bytes.
 _WORKSPACE = 64
 
 
@@ -141,7 +141,7 @@ def _workspace(address: int) -> list[Operand]:
 
 
 def _queue_and_wait(handle: int, name: str, compute: Callable[[], None], reads: list[Operand], buffer: int) -> None:
-    """Queue a computation whose result the host needs, and wait for it, as the library does."""
+    """Queue a computation whose result the host needs, and wait for it like the library."""
     stream = _handles.find(handle).stream
     queue(stream, name, compute, reads=reads, workspaces=_workspace(buffer) if buffer else [])
     complete_stream(find_stream(stream))
@@ -161,7 +161,7 @@ def sp_mv_preprocess(
     handle: int, op_a: int, alpha: int, mat_a: int, vec_x: int, beta: int, vec_y: int, compute_type: int, alg: int,
     external_buffer: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Do nothing, because preprocessing makes no product faster here (cusparseSpMV_preprocess)."""
+    """Do nothing, because preprocessing would not make products faster here (cusparseSpMV_preprocess)."""
     matrices.find(mat_a)
 
 
@@ -251,7 +251,7 @@ def sp_vv_buffer_size(handle: int, op_x: int, vec_x: int, vec_y: int, result: in
 
 @_call
 def sp_vv(handle: int, op_x: int, vec_x: int, vec_y: int, result: int, compute_type: int, external_buffer: int) -> None:
-    """Write the dot product of x and y to the host's memory (cusparseSpVV)."""
+    """Write the dot product of x and y to host memory (cusparseSpVV)."""
     _plain(op_x)
     source, other = sparse_vectors.find(vec_x), dense.find(vec_y)
 
@@ -263,7 +263,7 @@ def sp_vv(handle: int, op_x: int, vec_x: int, vec_y: int, result: int, compute_t
     _queue_and_wait(handle, "cusparseSpVV", multiply, [source.indices, source.values, other], external_buffer)
 
 
-# -- products and conversions whose result is sparse ---------------------------------------------
+# -- products and conversions with sparse results ------------------------------------------------
 
 
 def sp_gemm_work_estimation(
@@ -336,7 +336,7 @@ def _in_order(matrix: Any) -> Any:
 
 
 def _queue_store(handle: int, name: str, out: SparseMatrix, result: Any) -> None:
-    """Queue the copy of a result to its arrays, which the program has set by now."""
+    """Queue the copy of a result to its arrays, which the program must already have set."""
     if result is None or out.format != "csr":
         raise LibraryError(Status.NOT_SUPPORTED, f"{name} comes after the phase that finds the elements, as CSR")
     offsets, indices, values = out.arrays
@@ -353,7 +353,7 @@ def sddmm_buffer_size(
     handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
     alg: int, buffer_size: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Write the size of the buffer in bytes to the host's memory (cusparseSDDMM_bufferSize)."""
+    """Write the size of the buffer in bytes to host memory (cusparseSDDMM_bufferSize)."""
     to_host(buffer_size, np.uint64, _WORKSPACE)
 
 
@@ -361,7 +361,7 @@ def sddmm_preprocess(
     handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
     alg: int, external_buffer: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Do nothing, because preprocessing makes no product faster here (cusparseSDDMM_preprocess)."""
+    """Do nothing, because preprocessing would not make products faster here (cusparseSDDMM_preprocess)."""
     matrices.find(mat_c)
 
 
@@ -370,7 +370,7 @@ def sddmm(
     handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
     alg: int, external_buffer: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the computation of the elements of alpha a b + beta c that c stores (cusparseSDDMM)."""
+    """Queue c = alpha (a b) + beta c, computed only at the positions that c stores (cusparseSDDMM)."""
     _plain(op_a, op_b)
     found, dtype = _handles.find(handle), DTYPES[int(compute_type)]
     factor, rest = from_host(alpha, dtype), from_host(beta, dtype)
@@ -390,7 +390,7 @@ def sddmm(
           workspaces=_workspace(external_buffer))  # fmt: skip  # grouped by meaning
 
 
-# -- tridiagonal systems, by the letter of the dtype -----------------------------------------------
+# -- tridiagonal systems ---------------------------------------------------------------------------
 
 
 def _gtsv2strided_batch_buffer_size_ext(
@@ -406,7 +406,7 @@ def _gtsv2strided_batch(
     dtype: np.dtype[Any], handle: int, m: int, dl: int, d: int, du: int, x: int, batch_count: int, batch_stride: int,
     p_buffer: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue the solution of a batch of tridiagonal systems, into their right sides (cusparseXgtsv2StridedBatch)."""
+    """Queue the solution of tridiagonal systems; it overwrites the right-hand sides (cusparseXgtsv2StridedBatch)."""
     found = _handles.find(handle)
     _check_systems(m, batch_count, batch_stride)
     *diagonals, right = (

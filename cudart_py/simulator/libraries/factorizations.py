@@ -1,4 +1,4 @@
-"""Factorizations: code that cuSOLVER's functions in software share, for matrices in column-major order."""
+"""Code shared by the software versions of cuSOLVER's functions, for matrices in column-major order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .common.functions import LibraryError, Objects
 from .common.numbers import DTYPES, LETTERS
 from .common.operands import Operand, columns, vector
 
-# The size in bytes of each workspace that the functions ask for, on the device and on the host.
+# The size in bytes of each workspace that the functions request, on the device and on the host.
 WORKSPACE = 256
 
 
@@ -40,14 +40,14 @@ def matrix_at(address: int, rows: int, count: int, leading: int, code: int) -> O
 
 
 def lapack_function(name: str, matrix: Operand) -> Callable[..., Any]:
-    """Return a function of LAPACK by its name without the letter of the dtype."""
+    """Return a LAPACK function for a matrix; `name` is its name without the letter of the dtype."""
     letter = next(letter for letter, dtype in LETTERS.items() if dtype == matrix.dtype)
     found: Callable[..., Any] = getattr(lapack, letter + name)
     return found
 
 
 def triangle_of(matrix: Operand, *, lower: bool) -> list[Operand]:
-    """Return the columns of a triangle with its diagonal."""
+    """Return the columns of one triangle of a matrix, including the diagonal."""
     order, size = matrix.shape[0], matrix.dtype.itemsize
     return [
         vector(
@@ -69,7 +69,7 @@ def queue_factorization(
     writes: list[Operand],
     workspace: tuple[int, int] | None = None,
 ) -> None:
-    """Queue a computation that returns LAPACK's `info`, which is written to the address `info` on the device."""
+    """Queue a computation that returns LAPACK's `info`, which is written to the device address `info`."""
     found = handles.find(handle)
     verdict = vector(int(info), 1, np.int32)
     area = [] if workspace is None else [vector(int(workspace[0]), int(workspace[1]), np.uint8)]

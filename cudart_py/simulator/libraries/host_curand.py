@@ -1,6 +1,6 @@
 """cuRAND's host generators, called through ctypes.
 
-The library itself needs no driver for them, but `nvmath.bindings.curand` doesn't load without one.
+The library itself needs no driver for host generators, but `nvmath.bindings.curand` doesn't load without a driver.
 """
 
 from __future__ import annotations

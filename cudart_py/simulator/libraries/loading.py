@@ -1,4 +1,4 @@
-"""Loading: the modules that replace nvmath's bindings, found by the names of the bindings."""
+"""Loading: the modules that replace nvmath's bindings, looked up by the names of the bindings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 from ...errors import NotSupportedError
 
-# The modules of this package, by the names of nvmath's bindings.
+# The modules of this package, keyed by the names of nvmath's bindings.
 _MODULES = {
     "cublas": "cublas",
     "cublasLt": "cublaslt",
@@ -22,7 +22,7 @@ _MODULES = {
 
 
 def available() -> bool:
-    """Return whether all libraries can compute: SciPy and, for random numbers, cuRAND's library are installed."""
+    """Return whether all libraries can be used: SciPy and, for random numbers, cuRAND's library are installed."""
     try:
         load_nvidia_dynamic_lib("curand")
     except DynamicLibNotFoundError:

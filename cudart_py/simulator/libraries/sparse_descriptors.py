@@ -1,4 +1,4 @@
-"""Descriptors of cuSPARSE in software: vectors and matrices, dense and sparse, given by the addresses of arrays."""
+"""cuSPARSE descriptors in software: vectors and matrices, dense and sparse, given by the addresses of their arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INDEX_DTYPES: dict[int, np.dtype[Any]] = {
 
 @dataclass
 class SparseVector:
-    """A vector whose elements at `indices` are `values`."""
+    """A vector that has `values` at `indices` and is zero elsewhere."""
 
     indices: Operand
     values: Operand
@@ -46,13 +46,13 @@ class SparseMatrix:
         return self.offsets, self.indices, self.values
 
     def load(self) -> Any:
-        """Return the matrix as one of SciPy's in CSR format."""
+        """Return the matrix as a SciPy array in CSR format."""
         offsets, indices, values = (operand.elements for operand in self.arrays)
         if self.format == "csr":
             return sparse.csr_array((values, indices, offsets), shape=self.shape)
         if self.format == "coo":
             return sparse.csr_array((values, (offsets, indices)), shape=self.shape)
-        # Slices are contiguous, and each is in column-major order; padding has the index -1.
+        # Slices follow one another, and each is in column-major order; padding has the index -1.
         places = np.arange(len(values))
         slices = np.searchsorted(offsets, places, "right") - 1
         rows = slices * self.slice_size + (places - offsets[slices]) % self.slice_size
@@ -137,13 +137,13 @@ def create_sliced_ell(
 
 
 def sp_mat_get_size(sp_mat_descr: int) -> tuple[int, int, int]:
-    """Return the numbers of a matrix's rows, columns and stored elements (cusparseSpMatGetSize)."""
+    """Return the number of rows, of columns and of stored elements of a matrix (cusparseSpMatGetSize)."""
     matrix = matrices.find(sp_mat_descr)
     return *matrix.shape, matrix.count
 
 
 def csr_set_pointers(sp_mat_descr: int, csr_row_offsets: int, csr_col_ind: int, csr_values: int) -> None:
-    """Set the arrays of a matrix whose size is known by now (cusparseCsrSetPointers)."""
+    """Set the arrays of a matrix after its number of elements has been determined (cusparseCsrSetPointers)."""
     matrix = matrices.find(sp_mat_descr)
     matrix.offsets = vector(int(csr_row_offsets), matrix.shape[0] + 1, matrix.offsets.dtype)
     matrix.indices = vector(int(csr_col_ind), matrix.count, matrix.indices.dtype)
@@ -151,7 +151,7 @@ def csr_set_pointers(sp_mat_descr: int, csr_row_offsets: int, csr_col_ind: int, 
 
 
 def sp_gemm_create_descr() -> int:
-    """Return a descriptor for what the phases of a product share (cusparseSpGEMM_createDescr)."""
+    """Return a descriptor for the state that the phases of a product share (cusparseSpGEMM_createDescr)."""
     return products.add(SparseProduct())
 
 

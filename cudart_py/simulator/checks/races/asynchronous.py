@@ -24,7 +24,7 @@ _KEPT = 8
 
 
 class AsynchronousCopies:
-    """The groups of one chunk's copies; a thread's groups are numbered from 1.
+    """The groups of one chunk's copies. The groups of each thread are numbered from 1.
 
     Each set of `together` adjacent threads shares its groups: a wait by any one of the threads is enough.
     """

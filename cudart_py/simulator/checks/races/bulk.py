@@ -2,8 +2,8 @@
 
 A copy to shared memory is complete for a thread that has since waited at the barrier that counts the copy's bytes. It
 is also complete for another thread's access if such a wait happens before that access. A copy from shared memory may
-still read until its own thread has waited for its group. A copy sees the values of ordinary stores only if a proxy
-fence lies between them.
+still read until its own thread has waited for its group. A copy sees the values of ordinary stores only if there is a
+proxy fence between them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TOGETHER = {"wgmma": 128}
 
 
 class _Waits:
-    """The first wait of each lane at a barrier in memory (0 for none) since it began to count its current copies."""
+    """The first wait of each lane at a barrier in memory (0 for none) since the barrier began to count its copies."""
 
     def __init__(self, lanes: int, now: int) -> None:
         self.began = now
@@ -45,7 +45,7 @@ class _Waits:
 
 
 class BulkCopies:
-    """The bulk copies of one chunk, by the words of shared memory that they write and read."""
+    """The bulk copies of one chunk, recorded per word of shared memory that they write or read."""
 
     def __init__(self, chunk: Chunk) -> None:
         self._chunk = chunk
@@ -56,7 +56,8 @@ class BulkCopies:
         self._barriers = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
         self._waits: dict[int, _Waits] = {}
         self.fences = ProxyFences(chunk)
-        # The reads of bulk copies and of matrix instructions, which have separate groups, by the opcode's first name.
+        # The reads of bulk copies and of matrix instructions, which have separate groups, keyed by the opcode's first
+        # name.
         self._reads: dict[str, AsynchronousCopies] = {}
 
     def reads(self, name: str) -> AsynchronousCopies:
@@ -110,14 +111,14 @@ class BulkCopies:
         return None
 
     def _told(self, waits: _Waits, lane: int, ordered: Ordered) -> bool:
-        """Return whether another lane's wait happens before what a lane does now."""
+        """Return whether the wait of another lane happens before the current access of a lane."""
         others = np.flatnonzero(waits.first)
         return bool(ordered(others + self._first, waits.first[others], np.full(len(others), lane + self._first)).any())
 
     def unfenced(
         self, words: Footprint, history: History, order: HappensBefore, ordered: Ordered
     ) -> tuple[int, int] | None:
-        """Return the first word to be copied that was stored without a later proxy fence, and its record, or None."""
+        """Return the first word of a copy that was stored without a later proxy fence, and its record, or None."""
         records = by_words(history)[words.index]
         stored = np.flatnonzero((records != 0) & (self._arrived[words.index] == 0))
         if not len(stored):

@@ -1,7 +1,7 @@
-"""Concurrency: the launches, copies and fills that are not ordered with the one that runs now.
+"""Concurrency: the launches, copies and fills that are not ordered with the current one.
 
 The simulator runs one piece of work after another, but a GPU may run them at the same time. Streams, events, the legacy
-default stream and synchronisation by the host put work in order. Any other two pieces of work may overlap.
+default stream and synchronisation by the host order pieces of work. Any other two pieces of work may overlap.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Span:
         self.piece = piece
         self.begin = begin
         self.end = end
-        # Called with a record and a verb, it returns a text that says which thread or copy did that, and where.
+        # Called with a record and a verb, it returns a phrase that says which thread or copy did that, and where.
         self.name = name
 
     def left(self, records: Array) -> Array:
-        """Return a mask of the records that this work has left."""
+        """Return a mask of the records that are from this work."""
         return np.asarray((records >= self.begin << TIME) & (records < self.end << TIME))
 
     def records(self, history: History, kind: str, index: Any, present: Array) -> Array | None:
-        """Return this work's records of some pieces, 0 for a piece without one, or None if it has left none at all.
+        """Return this work's records of some pieces, 0 for a piece without a record, or None if there are no records.
 
         `present` has the latest records of the pieces.
         """
@@ -58,7 +58,7 @@ _spans: list[Span] = []
 
 
 def unordered() -> list[Span]:
-    """Return the pieces of work that have run and are not ordered before the one that runs now, oldest first."""
+    """Return the pieces of work that have run and are not ordered before the current one, oldest first."""
     running = runner.piece
     if running is None or not _spans:
         return []
@@ -91,8 +91,9 @@ def keep(begin: int, name: Callable[[int, str], str]) -> None:
 def set_aside(spans: list[Span], history: History, kind: str, index: Any, before: Array) -> None:
     """Keep the records of other work that a read, or an atomic access, is about to replace without racing with it.
 
-    Later work may race with any of them: being ordered after one read says nothing about another read. Plain writes
-    need no such care. Two writes that don't race are ordered, and whatever comes after the second comes after both.
+    Later work may race with any of these accesses: it may be ordered after one read and not after another. Plain writes
+    need not be kept. Two writes that don't race are ordered, and work that is ordered after the second is also ordered
+    after the first.
     """
     if not spans or not ((before >= spans[0].begin << TIME) & (before < spans[-1].end << TIME)).any():
         return
@@ -103,7 +104,7 @@ def set_aside(spans: list[Span], history: History, kind: str, index: Any, before
 
 
 def find_span(spans: list[Span], record: int) -> Span | None:
-    """Return the span that left a record, None if none did."""
+    """Return the span that a record is from, or None if it is from no span."""
     when = record >> TIME
     return next((span for span in spans if span.begin <= when < span.end), None)
 
@@ -131,14 +132,14 @@ def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool) -> None:
 
 
 def _parts(rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Split long rows, so that comparing them takes little memory."""
+    """Split long rows, because comparing them whole would take much memory."""
     for address, size in rows:
         for start in range(0, size, _LONGEST):
             yield address + start, min(_LONGEST, size - start)
 
 
 def _touch(address: int, size: int, spans: list[Span], now: int, writes: bool) -> str:
-    """Check and record one row; return a text that says what it races with, or "" if there is no race."""
+    """Check and record one row; return a phrase for the access that it races with, or "" if there is no race."""
     allocation = memory.live.find(address)
     if allocation is None or allocation.on_host:
         return ""

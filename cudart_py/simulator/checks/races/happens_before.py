@@ -1,7 +1,7 @@
 """The happens-before relation among the accesses of a launch's threads, established by barriers, fences and atomics.
 
-Time counts accesses. An access happens before another thread's access if a barrier of their thread block, or an
-instruction that synchronises their warp, lies between the two, or if it was released before the other thread acquired.
+Time counts accesses. An access happens before another thread's access if there is a barrier of their thread block, or
+an instruction that synchronises their warp, between the two, or if it was released before the other thread acquired.
 
 For barriers in memory, each warp has a vector clock: an arrival passes on everything that happens before it, and a wait
 receives what the arrivals of completed phases have passed on. The lanes of a warp share a clock.
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# Takes threads, the times of their accesses, and other threads; returns a mask of the accesses that happen before what
-# the other threads do now.
+# Called with threads, the times of their accesses, and other threads, it returns a mask of the accesses that happen
+# before the current accesses of the other threads.
 Ordered = Callable[[Array, Array, Array], Array]
 
-# The number of releases remembered per thread, warp or block; older ones count as acquired by all threads.
+# The number of releases that are kept per thread, warp or block; older ones count as acquired by all threads.
 _KEPT = 4
 _FOREVER = np.int64(1 << 62)
 
@@ -57,7 +57,7 @@ class _Reach:
         self._covers = np.zeros((_KEPT, count), np.int64)
 
     def release(self, lanes: Array, now: int) -> None:
-        """Record that lanes release what their fences cover, unless their owners' last releases covered as much."""
+        """Record that lanes release what their fences cover, unless the owners' last releases covered as much."""
         owners, until = self._owner[lanes], self.fenced[lanes]
         fresh = until > self._covers[0].take(owners)
         if not fresh.any():
@@ -76,12 +76,12 @@ class _Reach:
         columns = owners if self._column is None else self._column.take(owners)
         times, covers = self._times[:, columns], self._covers[:, columns]
         until: Array = np.where((times > 0) & (times <= acquired), covers, 0).max(axis=0)
-        # If even the oldest remembered release came later, there may have been an earlier one.
+        # If even the oldest kept release came later, there may have been an earlier one that was not kept.
         until[times[-1] > acquired] = _FOREVER
         return until
 
     def end(self) -> None:
-        """Keep only the releases, and merge equal columns: lanes that ran together mostly released together."""
+        """Keep only the releases, and merge equal columns, since lanes that ran together mostly released together."""
         self.fenced = np.empty(0, np.int64)
         kinds, column = np.unique(np.concatenate((self._times, self._covers)), axis=1, return_inverse=True)
         self._times, self._covers = kinds[:_KEPT], kinds[_KEPT:]
@@ -99,7 +99,7 @@ class _Scope:
         self.sync_times = _Reach(block_of_lane)
 
     def release(self, lanes: Array, now: int) -> None:
-        """Record that lanes release all that their fences cover."""
+        """Record that lanes release everything that their fences cover."""
         for reach in (self.own, self.warp, self.block, self.sync_times):
             reach.release(lanes, now)
 
@@ -109,7 +109,7 @@ class _Scope:
             reach.end()
 
     def released(self, lanes: Array, when: Array, acquired: Array) -> Array:
-        """Return which accesses of `lanes` at `when` the lanes, their warps or blocks had released by `acquired`."""
+        """Return a mask of the accesses of `lanes` at `when` that they, their warp or block released by `acquired`."""
         result: Array = self.own.covered(lanes, acquired) > when
         result |= self.warp.covered(lanes, acquired) > when
         result |= self.block.covered(lanes, acquired) > when
@@ -136,7 +136,7 @@ class HappensBefore:
         self._clocks: WarpClocks | None = None
         self._scopes: dict[str, _Scope] = {}
 
-    # --- what happens
+    # --- recording
 
     def barrier_done(self, group: Group, now: int) -> None:
         """Record that a group leaves a barrier of its whole block."""
@@ -183,14 +183,14 @@ class HappensBefore:
             )
 
     def release(self, group: Group, now: int, scope: str = "") -> None:
-        """Record an access that releases what the last fence covers; with a scope, the access is itself a fence."""
+        """Record an access that releases the coverage of the last fence; with a scope, the access is itself a fence."""
         if scope:
             self.fence(group, now, scope)
         for kept in self._scopes.values():
             kept.release(group.lane_numbers, now)
 
     def acquire(self, group: Group, now: int) -> None:
-        """Record an access that acquires what others have released."""
+        """Record an access that acquires the releases of other threads."""
         if self._acquired is None:
             self._acquired = np.zeros(len(self._lanes), np.int64)
         self._acquired[group.lane_numbers] = now
@@ -220,7 +220,7 @@ class HappensBefore:
         for kept in self._scopes.values():
             kept.end()
 
-    # --- what it means
+    # --- queries
 
     def acquired(self, lanes: Array) -> Array:
         """Return the time of each lane's last acquire, 0 for none."""
@@ -236,9 +236,9 @@ class HappensBefore:
         return None if self._clocks is None else self._clocks.of(lanes)
 
     def reached(self, lanes: Array, sync_times: Array, clocks: Array | None, others: Array, when: Array) -> Array:
-        """Return which accesses of `others` at `when` happen before what any of `lanes` did at some earlier time.
+        """Return a mask of the accesses of `others` at `when` that happen before what any of `lanes` did earlier.
 
-        `sync_times` and `clocks` are what the methods of these names returned at that time.
+        `sync_times` and `clocks` are the values that the methods of these names returned at that earlier time.
         """
         blocks, warps = self._block_of_lane[lanes], self._warp_of_lane[lanes]
         barrier, acquired = np.zeros((2, len(self.barrier)), np.int64)
@@ -256,7 +256,7 @@ class HappensBefore:
         return result
 
     def passed(self, lanes: Array, when: Array, other: Array) -> Array:
-        """Return which accesses of `lanes` at `when` are ordered by barriers before what the lanes `other` do now."""
+        """Return a mask of the accesses of `lanes` at `when` that barriers order before the current ones of `other`."""
         block = self._block_of_lane.take(lanes)
         same = block == self._block_of_lane.take(other)
         result: Array = same & (when < self.barrier.take(block))
@@ -268,7 +268,7 @@ class HappensBefore:
         return result
 
     def released(self, lanes: Array, when: Array, acquired: Array, scope: str) -> Array:
-        """Return which accesses of `lanes` at `when` were released before the times in `acquired`."""
+        """Return a mask of the accesses of `lanes` at `when` that were released before the times in `acquired`."""
         kept = self._scopes.get(scope)
         if kept is None:
             return np.zeros(len(lanes), np.bool_)

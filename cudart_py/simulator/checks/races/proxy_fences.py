@@ -1,7 +1,7 @@
 """Proxy fences (`fence.proxy.async`), which make ordinary stores visible to bulk copies.
 
-A fence lies between a store and a copy if the storing thread, or the copying thread, has executed it since the store. A
-third thread's fence counts too, if the store happens before the fence, and the fence before the copy.
+A fence counts for a store and a copy if the storing thread, or the copying thread, has executed it since the store. The
+fence of a third thread counts too, if the store happens before the fence and the fence happens before the copy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# The number of latest fences remembered per thread.
+# The number of latest fences that are kept per thread.
 _KEPT = 4
 
 

@@ -30,7 +30,7 @@ Race = tuple[str, int, int]
 
 
 class Past:
-    """The threads and source lines of a launch's records; it is all that is kept of the launch after its end."""
+    """The threads and source lines of a launch's records, the only part of the launch that is kept after its end."""
 
     __slots__ = ("_launch", "_sites", "began")
 
@@ -47,14 +47,14 @@ class Past:
         return now
 
     def name(self, record: int, verb: str) -> str:
-        """Return a text that names a record's thread and line."""
+        """Return a phrase that names a record's thread and line."""
         number = (record >> TIME) - self.began
         site = self._sites[number] if 0 <= number < len(self._sites) else None
         at = f" at {self._launch.entry.module.places.of(site)}" if site is not None else ""
         return f"{self._launch.thread(record & THREAD)} {verb}{at}"
 
     def name_from_outside(self, record: int, verb: str) -> str:
-        """Return a text that names a record's kernel, thread and line, for a finding in another stream."""
+        """Return a phrase that names a record's kernel, thread and line, for a finding in another stream."""
         return f"kernel {self._launch.entry.name} in another stream, {self.name(record, verb)}"
 
 
@@ -68,7 +68,8 @@ class Races:
     def __init__(self, spans: list[Span], launch: Launch, *, block_scope: bool) -> None:
         self.past = Past(launch)
         self.tick = self.past.tick
-        # In a cluster, other blocks access a block's shared memory, and the block's own barriers don't order them.
+        # In a cluster, other blocks may access a block's shared memory, and the block's own barriers don't order these
+        # accesses.
         self._alone = prod(launch.cluster) == 1
         self._begin = clock.now << TIME
         self._spans = spans
@@ -79,7 +80,7 @@ class Races:
         self._starts: list[int] = []
 
     def order(self, chunk: Chunk) -> HappensBefore:
-        """Return the happens-before relation of a chunk, which the first call makes."""
+        """Return the happens-before relation of a chunk; the first call creates it."""
         first = chunk.first * chunk.threads
         order = self._orders.get(first)
         if order is None:
@@ -94,13 +95,13 @@ class Races:
             order.end()
 
     def span_of(self, record: int) -> Span | None:
-        """Return the other launch or copy that left a record, None if it was this launch."""
+        """Return the other launch or copy that a record is from, or None if it is from this launch."""
         return find_span(self._spans, record)
 
     def load(
         self, footprint: Footprint, history: History, now: int, *, strength: int, exempt: bool, lasts: bool
     ) -> Race | None:
-        """Check a load and record it; `strength` is 0 for a plain one, else the flags of its record.
+        """Check a load and record it; `strength` is 0 for a plain load, or the flags of its record.
 
         A strong load races only with accesses of other blocks, and only if one of the two has block scope. An `exempt`
         load does not race with strong writes. A load that `lasts` beyond its instruction is not recorded here, because
@@ -125,7 +126,7 @@ class Races:
         return race
 
     def _keep_other_reader(self, footprint: Footprint, history: History, earlier: Array, records: Array) -> None:
-        """Set aside the last reads of other threads: of a piece's last two readers, one is not the next writer."""
+        """Set aside the last reads of other threads, since one of a piece's last two readers is not the next writer."""
         latest = int(earlier.max())
         if latest < self._begin or self._all_passed(footprint.group.chunk, latest, history):
             return
@@ -134,7 +135,7 @@ class Races:
             history.set_aside(self, "read", footprint.index, earlier * lost)
 
     def store(self, footprint: Footprint, history: History, now: int, *, strength: int) -> Race | None:
-        """Check a store or an atomic, and record it; `strength` is 0 for a plain one, else the flags of its record.
+        """Check a store or an atomic, and record it; `strength` is 0 for a plain access, or the flags of its record.
 
         Strong accesses don't race with each other, unless their threads are in different blocks and one of the accesses
         has block scope. A store of the value that is already there doesn't race with earlier accesses.
@@ -210,8 +211,8 @@ class Races:
     ) -> Race | None:
         """Return the race of the first piece whose earlier record is not ordered with this access, or None.
 
-        `kind` is that of the records, and `strength` that of the access. An `exempt` access doesn't race with strong
-        ones.
+        `kind` is the kind of the records, and `strength` the strength of the access. An `exempt` access doesn't race
+        with strong ones.
         """
         chunk = footprint.group.chunk
         loads = footprint.access.kind == "ld"
@@ -246,11 +247,11 @@ class Races:
     def _may_race(
         self, records: Array, kind: str, strength: int, apart: Array | bool, *, loads: bool, exempt: bool
     ) -> Array:
-        """Return which records race with an access if nothing orders them; `apart` says which are by other blocks."""
+        """Return a mask of the records that race with an unordered access; `apart` marks records by other blocks."""
         strong = records & STRONG != 0
         if exempt:
             return np.asarray(~strong)
-        # If one of the two has block scope, they aren't atomic with respect to each other.
+        # If one of the two accesses has block scope, they aren't atomic with respect to each other.
         scoped = apart & ((records & BLOCK_SCOPE != 0) | (strength == _BLOCK_ATOMIC))
         if kind == "read":
             return np.asarray(~strong | scoped)
@@ -259,7 +260,7 @@ class Races:
         return np.asarray(scoped if loads else ~strong | scoped)
 
     def ordered(self, chunk: Chunk, others: Array, when: Array, threads: Array) -> Array:
-        """Return which accesses of the threads `others` at `when` happen before what `threads` of a chunk do now."""
+        """Return a mask of the accesses of `others` at `when` that happen before the current ones of `threads`."""
         here = self.order(chunk)
         lanes = threads - here.first
         own = (others >= here.first) & (others < here.first + chunk.lanes)
@@ -275,7 +276,7 @@ class Races:
         return fine
 
     def _released(self, chunk: Chunk, others: Array, when: Array, lanes: Array) -> Array:
-        """Return which accesses were released by their threads, warps or blocks before these lanes last acquired."""
+        """Return a mask of the accesses that their threads, warps or blocks released before the lanes last acquired."""
         here = self.order(chunk)
         acquired = here.acquired(lanes)
         result = np.zeros(len(others), np.bool_)
@@ -296,12 +297,12 @@ class Races:
 
 
 def _of_other_blocks(chunk: Chunk, before: Array, mine: Array) -> Array:
-    """Return which records of this launch are by other blocks than those of the threads in `mine`."""
+    """Return a mask of the records of this launch whose blocks differ from the blocks of the threads in `mine`."""
     return np.asarray((before & THREAD) // chunk.threads != (mine & THREAD) // chunk.threads)
 
 
 def _unchanged(footprint: Footprint) -> Array | None:
-    """Return, for each piece, whether a store leaves its value unchanged, or None if that can't be determined."""
+    """Return a mask of the pieces whose values a store leaves unchanged, or None if that can't be determined."""
     access = footprint.access
     places = access.address.places
     if places.__class__ is not ndarray:

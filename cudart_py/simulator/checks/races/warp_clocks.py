@@ -1,8 +1,9 @@
 """Vector clocks of warps, which barriers in memory (``mbarrier``) pass on from arriving to waiting threads.
 
-A warp's clock has, for each warp of its block, the time up to which that warp's accesses happen before its own. A
-barrier has two clocks: one of all arrivals, and one of the arrivals up to the last completed phase, which a wait
-receives. Each of the two comes with the time up to which the arriving threads had acquired what other blocks released.
+The clock of a warp has, for each warp w of its block, the time up to which the accesses of w happen before the warp's
+own accesses. A barrier has two clocks: one of all arrivals, and one of the arrivals up to the last completed phase,
+which a wait receives. Each of the two comes with the time up to which the arriving threads had acquired the releases of
+other blocks.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class WarpClocks:
     def arrive(self, lanes: Array, barriers: Array, acquired: Array, now: int, arrivals: Array) -> None:
         """Record that lanes are about to make `arrivals` arrivals each at barriers, given by their offsets.
 
-        `acquired` is the time up to which the lanes have acquired what other blocks released. `now` is 0 for an arrival
-        that releases nothing.
+        `acquired` is the time up to which the lanes have acquired the releases of other blocks. `now` is 0 for an
+        arrival that releases nothing.
         """
         rows = self._rows_of(barriers)
         if now:
@@ -69,7 +70,10 @@ class WarpClocks:
         return clocks
 
     def passed(self, lanes: Array, when: Array, other: Array) -> NDArray[np.bool_]:
-        """Return which accesses of `lanes` at `when` happen before what lanes `other` of their blocks do now."""
+        """Return a mask of the accesses of `lanes` at `when` that happen before the current accesses of `other`.
+
+        The result is meaningful only for pairs of lanes in the same block.
+        """
         block, warp = self._warps_of(other)
         result: NDArray[np.bool_] = when < self._clocks[block, warp, lanes % self._threads // _LANES]
         return result

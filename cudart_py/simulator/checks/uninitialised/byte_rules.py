@@ -2,7 +2,7 @@
 
 A byte of a register is undefined if it comes from uninitialised memory, constant if an instruction filled it in (such
 as a zero above a loaded byte, or below a shifted value), and defined otherwise. The marks of a register are one integer
-per lane: bit k is set for an undefined byte k, and bit 8 + k for a constant one; 0 means that all bytes are defined.
+per lane: bit k is set if byte k is undefined, and bit 8 + k if byte k is constant; 0 means that all bytes are defined.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...ptx.compiling.control_flow import Code
 
 Array = NDArray[Any]
-# The marks of the registers that have some, by slot.
+# The marks of the registers that have marks, keyed by slot.
 Known = Mapping[int, Array]
 # A byte of a register: the register's slot, and the index of the byte.
 Byte = tuple[int, int]
@@ -39,8 +39,9 @@ _MOST = 8
 class Rule(NamedTuple):
     """The origin of the bytes of a written register: `sources` has the source bytes of each byte.
 
-    `how` says when a byte is undefined: if "any" of its sources is; if one of them is and the "rest" are undefined or
-    constant; or if "every" register among them has an undefined byte.
+    `how` says when a byte is undefined. With "any", it is undefined if any of its sources is undefined. With "rest",
+    one source must be undefined and the rest undefined or constant. With "every", every source register must have an
+    undefined byte.
     """
 
     slot: int
@@ -102,7 +103,7 @@ def loaded(code: Code, site: Instruction, slot: int) -> int:
 
 
 def bytes_of(marks: Array, first: int, size: int) -> Array:
-    """Return which of the `size` bytes from `first` on are undefined, with one row for each element of `marks`."""
+    """Return a mask of the undefined bytes among the `size` bytes from `first` on, one row per element of `marks`."""
     return np.asarray(marks[:, None] >> np.arange(first, first + size, dtype=np.uint16) & 1 != 0)
 
 
@@ -123,7 +124,7 @@ def widened(code: Code, site: Instruction, slot: int, first: int, bytes_: Array)
 
 
 def rules(code: Code, instruction: Instruction, form: Form) -> tuple[Rule | MatrixRule, ...]:
-    """Return the rules of the registers that an instruction writes, or none if it doesn't propagate marks."""
+    """Return the rules for the registers that an instruction writes, or none if it doesn't propagate marks."""
     reads, writes = code.touched(instruction)
     flow = form.row.flow
     if flow == "fresh" or not reads or any(width(code, slot) > _MOST for slot in (*reads, *writes)):
@@ -248,7 +249,7 @@ def _logic(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _prmt(code: Code, instruction: Instruction, form: Form) -> Rules:
-    """Return the rule of ``prmt``: each byte is one of two operands' eight, which an immediate selector determines."""
+    """Return the rule of ``prmt``: each byte is one of the eight bytes of two operands, chosen by the selector."""
     found, selector = _destination(code, instruction), _numbers(instruction.operands[3:])
     source = [byte for operand in instruction.operands[1:3] for byte in _bytes(code, operand, 4)]
     if found is None:

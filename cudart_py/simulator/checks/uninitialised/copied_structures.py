@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 
 class CopiedStructure(NamedTuple):
-    """The stores of a copy: the offset and the size of each, by the index of its instruction in the basic block."""
+    """The (offset, size) pairs of the stores of a copy, keyed by the index of the instruction in its basic block."""
 
     stores: dict[int, tuple[int, int]]
 
@@ -35,10 +35,10 @@ class CopiedStructure(NamedTuple):
         return max(self.stores)
 
     def padding(self, undefined: dict[int, Array], number: int) -> Array:
-        """Return, for each lane, whether the store with index `number` stores nothing but padding.
+        """Return a mask of the lanes in which the store with index `number` stores nothing but padding.
 
-        `undefined` has a mask of the undefined bytes of each store, with one row per lane. Stores that are not in it
-        store only defined bytes.
+        `undefined` has a mask of the undefined bytes of each store, with one row per lane. Stores that are missing in
+        it store only defined bytes.
         """
         start = min(offset for offset, _ in self.stores.values())
         end = max(offset + size for offset, size in self.stores.values())

@@ -34,9 +34,9 @@ Array = NDArray[Any]
 
 
 class _Step(NamedTuple):
-    """The effect of an instruction on marks: `stored` are the slots that it stores, `size` bytes each.
+    """The effect of an instruction on marks: `stored` has the slots that it stores, `size` bytes from each.
 
-    `copy` is the copy of a structure that the store is a part of, if any.
+    `copy` is the copy of a structure to which the store belongs, or None.
     """
 
     instruction: Instruction
@@ -59,9 +59,10 @@ class _Reached(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """The bytes of a store to global memory that hold no defined value, one row per lane.
+    """A mask of the bytes of a store to global memory without a defined value, with one row per lane.
 
-    These are undefined bytes, and constant bytes of the same registers. `some` says which lanes store undefined bytes.
+    These are undefined bytes, and constant bytes of the same registers. `some` marks the lanes that store undefined
+    bytes.
     """
 
     instruction: Instruction
@@ -71,7 +72,7 @@ class _Stored(NamedTuple):
 
 
 class Marks:
-    """The marks of one chunk's registers, by call depth, function and slot, and those of its memory."""
+    """The marks of one chunk's registers, keyed by call depth, function and slot, and the marks of its memory."""
 
     def __init__(self, lanes: int) -> None:
         self._lanes = lanes
@@ -84,9 +85,9 @@ class Marks:
         self._steps: dict[int, tuple[list[_Step], frozenset[int]]] = {}
 
     def read(self, site: Instruction, lanes: Array, origin: Origin, part: tuple[int, int] | None = None) -> None:
-        """Record that the load that is about to run reads uninitialised bytes in these lanes of the chunk.
+        """Record that a load that is about to run reads uninitialised bytes in these lanes of the chunk.
 
-        `part` is the index of the element that receives them, and its marks; None means all registers.
+        `part` is the index of the element that receives these bytes, and its marks; None means all registers.
         """
         self._pending.append((site, lanes, origin, part))
 
@@ -112,7 +113,7 @@ class Marks:
         pending, self._pending = self._pending, []
         touched, self._touched = self._touched, []
         reached: _Reached | None = None
-        # The values that the stores of copied structures store, by the index of the instruction.
+        # The values that the stores of copied structures store, keyed by the index of the instruction.
         copied: dict[int, _Stored] = {}
         for number, step in enumerate(steps):
             here = [one for one in touched if one.site is step.instruction]
@@ -157,7 +158,7 @@ class Marks:
         return None
 
     def _store(self, group: Group, lanes: Array, step: _Step, here: list[Touched]) -> _Stored | None:
-        """Propagate marks to shared and local memory; return the undefined bytes that are stored elsewhere, or None."""
+        """Propagate marks to shared and local memory; return the undefined bytes stored to global memory, or None."""
         moves = moves_registers(step.instruction)
         row = form_of(step.instruction).row
         for touched in here:
@@ -218,7 +219,7 @@ class Marks:
 
     def _mark(self, group: Group, slot: int, lanes: Array, marks: int | Array, origin: Origin) -> None:
         key = self._key(group, slot)
-        # A matrix load fills the halves of a register one after another, so the marks are combined.
+        # A matrix load fills the two halves of a register one after the other, so the marks are combined.
         self._marks.setdefault(key, np.zeros(self._lanes, np.uint16))[lanes] |= np.asarray(marks, np.uint16)
         self._origins[key] = origin
 
@@ -246,7 +247,7 @@ def _reached(stored: _Stored) -> _Reached | None:
 
 
 def _reached_by_copy(copy: CopiedStructure, copied: dict[int, _Stored]) -> _Reached | None:
-    """Return the first lane that stores a member of which no byte is defined and that is not padding, or None."""
+    """Return the first lane that stores a member without any defined byte that is not padding, or None."""
     members = {number: copied[number] for number in copy.stores if number in copied}
     for number, stored in members.items():
         whole = stored.some & stored.undefined.all(axis=1)
@@ -302,5 +303,5 @@ def _sinks(code: Code, instruction: Instruction, form: Form) -> tuple[tuple[int,
 
 
 def _is_choice(site: Instruction) -> bool:
-    """Return whether a branch only guards one move, and so amounts to a selection."""
+    """Return whether a branch guards a single move, and is thus equivalent to a selection."""
     return site.guard is not None and form_of(site).row.flow in ("copy", "select")

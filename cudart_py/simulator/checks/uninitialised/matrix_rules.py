@@ -22,9 +22,9 @@ Array = NDArray[Any]
 class MatrixRule(NamedTuple):
     """The origin of the elements in one register of a product or of a transposed matrix.
 
-    `number` is the index of the register among those of the result. `operands` has the slots of a, b and c, or of the
-    one matrix that is transposed; an operand that is not a register has the slot -1. `fragments` has the fragment of
-    the result, followed by those of the operands.
+    `number` is the index of the register among the registers of the result. `operands` has the slots of a, b and c, or
+    of the single matrix that is transposed; an operand that is not a register has the slot -1. `fragments` has the
+    fragment of the result, followed by the fragments of the operands.
     """
 
     slot: int
@@ -33,7 +33,7 @@ class MatrixRule(NamedTuple):
     operands: tuple[tuple[int, ...], ...]
 
     def marks(self, known: Mapping[int, Array]) -> Array:
-        """Return the marks of the register: an element is undefined if any element that it depends on is."""
+        """Return the marks of the register: an element is undefined if it depends on any undefined element."""
         lanes = len(next(iter(known.values())))
         matrices = [
             _undefined(known, slots, fragment, lanes)
@@ -61,14 +61,14 @@ def _element_bits(fragment: Fragment) -> list[tuple[int, int, int]]:
 
 
 def _undefined(known: Mapping[int, Array], slots: Sequence[int], fragment: Fragment, lanes: int) -> Array:
-    """Return which elements of the matrices are undefined."""
+    """Return a mask of the undefined elements of the matrices."""
     defined = np.zeros(lanes, np.uint16)
     columns = [known.get(slots[number], defined) & np.uint16(bits) != 0 for _, number, bits in _element_bits(fragment)]
     return arranged(np.stack(columns, axis=1), fragment)
 
 
 def matrix_rules(code: Code, instruction: Instruction, form: Form) -> tuple[MatrixRule, ...]:
-    """Return the rules of the registers of a product, or of a transposed matrix."""
+    """Return the rules for the registers of a product, or of a transposed matrix."""
     result, *operands = (_slots(code, operand) for operand in instruction.operands)
     fragments = fragments_of(form) if len(operands) == 3 else (HALVES, HALVES)
     return tuple(

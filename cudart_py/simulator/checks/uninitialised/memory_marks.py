@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..accesses import MemoryAccess
 
 Array = NDArray[Any]
-# Returns a text that says where a marked value came from.
+# Returns a phrase that says where a marked value came from.
 Origin = Callable[[], str]
 
 
@@ -31,8 +31,8 @@ class Touched(NamedTuple):
     """Bytes of shared or local memory that an instruction is about to load into registers, or to store from them.
 
     The lane at each of `positions` in the group touches `size` bytes, from the byte offset in `places` on. If a load
-    writes only one register, `register` is its index and the first byte that is written in it; None means all
-    registers.
+    writes only one register, `register` is a pair: the index of the register, and the index of the first byte written
+    in it. None means all registers.
     """
 
     site: Instruction
@@ -44,15 +44,15 @@ class Touched(NamedTuple):
 
     @classmethod
     def by(cls, access: MemoryAccess) -> Touched:
-        """Return what an access touches."""
+        """Return the bytes that an access touches."""
         positions = np.arange(access.group.n) if access.positions is None else access.positions
         places = np.broadcast_to(access.address.places + access.offset, positions.shape)
         return cls(access.site, access.address.space, positions, places, access.size, access.register)
 
     def elements(self, code: Code) -> list[tuple[int, int, int, int]]:
-        """Return, for each register, its slot, its first byte, the number of bytes, and their distance from the offset.
+        """Return a tuple per register: its slot, its first byte, the number of bytes, and their distance in memory.
 
-        A value that is not in a register has the slot -1.
+        The distance is from the byte offset in `places`. A value that is not in a register has the slot -1.
         """
         slots = slots_of(code, self.site.operands[0 if form_of(self.site).row.access == "ld" else 1])
         if self.register is not None:
@@ -63,7 +63,7 @@ class Touched(NamedTuple):
 
 
 def slots_of(code: Code, operand: Operand) -> list[int]:
-    """Return the slot of each element of an operand, -1 for one that is not in a register.
+    """Return the slot of each element of an operand, -1 for an element that is not in a register.
 
     A vector load may discard elements (`_`), and a vector store may have constants.
     """
@@ -72,13 +72,13 @@ def slots_of(code: Code, operand: Operand) -> list[int]:
 
 
 def moves_registers(site: Instruction) -> bool:
-    """Return whether an instruction loads registers from memory or stores them there, unchanged."""
+    """Return whether an instruction loads registers from memory, or stores registers to memory, unchanged."""
     row = form_of(site).row
     return row.access == "ld" or (row.access == "st" and not row.converges)
 
 
 class MemoryMarks:
-    """The marked bytes of a chunk's shared and local memory, by the name of the space.
+    """The marked bytes of a chunk's shared and local memory, keyed by the name of the space.
 
     Each byte has the number of the store that wrote an uninitialised value there, or 0 if the value is defined.
     """
@@ -93,7 +93,7 @@ class MemoryMarks:
         return bool(self._bytes)
 
     def store(self, touched: Touched, distance: int, undefined: Array, origin: Origin | None) -> None:
-        """Set the marks of the bytes that are stored; `undefined` has a row per lane and a column per byte."""
+        """Set the marks of the bytes that are stored; `undefined` has one row per lane and one column per byte."""
         marked = self._bytes.get(touched.space.name)
         number = 0
         if origin is not None and undefined.any():
@@ -112,7 +112,7 @@ class MemoryMarks:
             marked[_bytes_at(touched.places, touched.size)] = 0
 
     def load(self, touched: Touched, distance: int, size: int) -> tuple[Array, Origin] | None:
-        """Return which bytes of each lane are undefined, and the origin of one such value, or None if none is."""
+        """Return a mask of each lane's undefined bytes, and the origin of one such value; None if all are defined."""
         marked = self._bytes.get(touched.space.name)
         if marked is None:
             return None

@@ -1,1 +1,1 @@
-"""Code that the software versions of the libraries share: calls, operands and numbers."""
+"""Code shared by the software versions of the libraries: calls, operands and numbers."""

@@ -1,4 +1,4 @@
-"""Library calls: computations on device memory that wait in streams, as kernels do."""
+"""Library calls: computations on device memory that wait in streams like kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class LibraryCall(Operation):
     """A library call, as work in a stream or a node of a graph: its inputs, its outputs and its computation.
 
-    `workspaces` must be live when the call runs; their contents don't matter.
+    The memory of `workspaces` must be live when the call runs; its contents don't matter.
     """
 
     __slots__ = ("_compute", "_reads", "_workspaces", "_writes", "name")
@@ -59,7 +59,7 @@ class LibraryCall(Operation):
 
 
 def _filled(operands: Sequence[Operand]) -> tuple[Operand, ...]:
-    """Return the operands that have elements; the others may have any address."""
+    """Return the operands that have elements; empty operands may have any address."""
     return tuple(operand for operand in operands if operand.extent)
 
 
@@ -72,5 +72,5 @@ def queue(
     writes: Sequence[Operand] = (),
     workspaces: Sequence[Operand] = (),
 ) -> None:
-    """Submit a call to a stream, or add it to the graph into which the stream is captured."""
+    """Submit a call to a stream, or add it to the graph if the stream is being captured."""
     submit(find_stream(stream), LibraryCall(name, compute, reads, writes, workspaces))

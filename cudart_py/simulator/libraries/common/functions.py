@@ -1,4 +1,4 @@
-"""Functions: code that the functions of all libraries share, for objects with handles and errors with statuses."""
+"""Code shared by the functions of all libraries: objects with handles, and errors with statuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class LibraryError(Exception):
-    """A status other than success, worded as nvmath's bindings word it, and the reason, if known."""
+    """A status other than success, in the wording of nvmath's bindings, and the reason if it is known."""
 
     def __init__(self, status: Any, reason: str = "") -> None:
         super().__init__(f"{status.name} ({int(status)}){': ' + reason if reason else ''}")
@@ -25,7 +25,7 @@ class LibraryError(Exception):
 
 
 class Objects(Generic[Value]):
-    """A library's objects by handle; an unknown handle raises LibraryError with the status `missing`."""
+    """A library's objects, keyed by handle; an unknown handle raises LibraryError with the status `missing`."""
 
     def __init__(self, missing: Any) -> None:
         self._values: dict[int, Value] = {}
@@ -38,7 +38,7 @@ class Objects(Generic[Value]):
         return handle
 
     def find(self, handle: int) -> Value:
-        """Return the object of a handle."""
+        """Return the object that a handle refers to."""
         value = self._values.get(int(handle))
         if value is None:
             raise LibraryError(self._missing, f"no object has the handle {int(handle):#x}")
@@ -63,13 +63,13 @@ def entry(failed: Any) -> Callable[[Function], Function]:
             except StatusError as error:
                 raise LibraryError(failed, f"the driver answered {error.status.name}") from error
 
-        return call  # type: ignore[return-value]  # because functools.wraps keeps the parameters, which mypy can't see
+        return call  # type: ignore[return-value]  # functools.wraps keeps the parameters, but mypy can't see that
 
     return decorate
 
 
 def missing(bindings: ModuleType, not_supported: Any, name: str) -> Any:
-    """Return nvmath's own enum or dtype for a name without a software version, else a function that refuses."""
+    """Return nvmath's own enum or dtype for a name, or a function that raises LibraryError for a missing function."""
     value = getattr(bindings, name)
     if isinstance(value, type) or not callable(value):
         return value

@@ -1,4 +1,4 @@
-"""Numbers: the dtypes of the libraries' type codes, and their conversion to dtypes with which NumPy computes."""
+"""Numbers: the dtypes for the libraries' type codes, and conversions to dtypes in which NumPy can compute."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[Any]
 
-# Structures, because NumPy has no such numbers.
+# Structures, because NumPy has no such dtypes.
 BFLOAT16: np.dtype[Any] = np.dtype([("bfloat16", np.uint16)])
 COMPLEX_HALF: np.dtype[Any] = np.dtype([("real", np.float16), ("imag", np.float16)])
 
-# By cudaDataType.
+# Keyed by cudaDataType.
 DTYPES: dict[int, np.dtype[Any]] = {
     int(cudaDataType.CUDA_R_16F): np.dtype(np.float16),
     int(cudaDataType.CUDA_R_16BF): BFLOAT16,
@@ -25,7 +25,7 @@ DTYPES: dict[int, np.dtype[Any]] = {
     int(cudaDataType.CUDA_C_32F): np.dtype(np.complex64),
     int(cudaDataType.CUDA_C_64F): np.dtype(np.complex128),
 }
-# By the first letter of a function's name in BLAS and LAPACK.
+# Keyed by the first letter of a function's name in BLAS and LAPACK.
 LETTERS: dict[str, np.dtype[Any]] = {
     "s": np.dtype(np.float32),
     "d": np.dtype(np.float64),
@@ -35,7 +35,7 @@ LETTERS: dict[str, np.dtype[Any]] = {
 
 
 def widened(numbers: Numbers) -> Numbers:
-    """Return numbers in a dtype with which NumPy computes: half precision becomes single precision."""
+    """Return numbers in a dtype in which NumPy can compute: half precision becomes single precision."""
     if numbers.dtype == BFLOAT16:
         bits = np.ascontiguousarray(numbers).view(np.uint16).astype(np.uint32) << np.uint32(16)
         return bits.view(np.float32).reshape(numbers.shape)
@@ -49,7 +49,7 @@ def narrowed(numbers: Numbers, dtype: np.dtype[Any]) -> Numbers:
     if dtype == BFLOAT16:
         singles = np.ascontiguousarray(numbers, np.float32)
         bits = singles.view(np.uint32)
-        with np.errstate(over="ignore"):  # a NaN's bits may wrap around, and are replaced
+        with np.errstate(over="ignore"):  # the bits of a NaN may wrap around; they are replaced below
             rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)
         halves = np.where(np.isnan(singles), np.uint32(0x7FC0), rounded).astype(np.uint16)
         return halves.view(BFLOAT16).reshape(singles.shape)
@@ -62,7 +62,7 @@ def narrowed(numbers: Numbers, dtype: np.dtype[Any]) -> Numbers:
 
 
 def rounded_to_tf32(numbers: Numbers) -> Numbers:
-    """Return single-precision numbers rounded to TF32, of which tensor cores read 11 significant bits."""
+    """Return single-precision numbers rounded to TF32, which has 11 significant bits."""
     parts = np.ascontiguousarray(numbers)
     bits = parts.view(np.uint32)
     # Infinities and NaNs are not rounded.

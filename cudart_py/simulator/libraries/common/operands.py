@@ -1,4 +1,4 @@
-"""Operands: the device memory that a library call reads or writes, by address, shape, strides and dtype."""
+"""Operands: the device memory that a library call reads or writes, given by address, shape, strides and dtype."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...state.queue.operations import FaultError
 
 
 class Operand:
-    """Elements in device memory; strides are in bytes."""
+    """An array of elements in device memory; strides are in bytes."""
 
     __slots__ = ("address", "dtype", "shape", "strides")
 
@@ -30,7 +30,7 @@ class Operand:
 
     @property
     def extent(self) -> int:
-        """The bytes from the first element to the end of the last."""
+        """The size in bytes from the first element to the end of the last."""
         if not math.prod(self.shape):
             return 0
         steps = zip(self.shape, self.strides, strict=True)
@@ -58,7 +58,7 @@ class Operand:
         return ((int(start), size) for start in starts)
 
     def require(self, context: Context, what: str) -> None:
-        """Raise the fault of a kernel that accesses memory that is not allocated or that its device can't reach."""
+        """Raise the fault that a kernel would, if the memory is not allocated or the device can't access it."""
         allocation = memory.live.find(self.address)
         if allocation is None or self.address + self.extent > allocation.end or not context.reaches(allocation):
             place = memory.describe(self.address, context)
@@ -67,7 +67,7 @@ class Operand:
             )
 
     def check_read(self, what: str) -> None:
-        """Report a race with other work, and elements that nothing has written."""
+        """Report a race with other work, and elements that have never been written."""
         concurrency.touch(self.rows(), what, writes=False)
         allocation = memory.live.find(self.address)
         if mode() == "off" or allocation is None or allocation.on_host:
@@ -102,7 +102,7 @@ class Operand:
 
 
 def array(address: int, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None) -> Operand:
-    """Return an array in C order, or with strides in elements."""
+    """Return an operand in C order, or with the given strides in elements."""
     kind = np.dtype(dtype)
     if strides is None:
         strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
@@ -110,10 +110,10 @@ def array(address: int, shape: tuple[int, ...], dtype: Any, strides: tuple[int, 
 
 
 def vector(address: int, size: int, dtype: Any, step: int = 1) -> Operand:
-    """Return a vector whose elements begin `step` elements apart."""
+    """Return a vector with a stride of `step` elements."""
     return array(address, (size,), dtype, (step,))
 
 
 def columns(address: int, rows: int, count: int, leading: int, dtype: Any) -> Operand:
-    """Return a matrix in column-major order, with `leading` elements from one column to the next."""
+    """Return a column-major matrix; `leading` is the distance in elements from one column to the next."""
     return array(address, (rows, count), dtype, (1, leading))
