@@ -22,7 +22,7 @@ from .record import Counters, Measurement
 from .sampling import MeasureOptions, collect
 
 _DEFAULTS = MeasureOptions()
-# The measured work: a function without arguments, one that takes its stream, or several functions that take turns.
+# The measured work: a function without arguments, a function of its stream, or several functions that take turns.
 Works = Work | StreamWork | Sequence[Work]
 # The duration of a batch of calls for host time: long compared with the resolution of the clock.
 _HOST_BATCH_SECONDS = 200e-6

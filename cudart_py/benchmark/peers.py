@@ -13,7 +13,7 @@ from .record import Measurement, Peer
 from .sampling import MeasureOptions
 
 T = TypeVar("T")
-# An odd number, so that one round's ratio is the median. More would leave each round too few samples.
+# An odd number, so the median is the ratio of a single round. With more rounds, each would have too few samples.
 ROUNDS = 3
 
 

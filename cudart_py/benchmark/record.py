@@ -14,8 +14,8 @@ from ..pages.tables import facts
 # One mapping per launch: "kernel", "grid", "block" and the metrics by name.
 Counters = tuple[Mapping[str, Any], ...]
 
-# For a normal distribution: the interquartile range in standard deviations, and the ratio of the standard error of a
-# median to that of a mean.
+# For a normal distribution: the interquartile range in standard deviations, and the standard error of the median
+# divided by the standard error of the mean.
 _RANGE_PER_DEVIATION = 1.349
 _MEDIAN_PER_MEAN = math.sqrt(math.pi / 2)
 

@@ -133,7 +133,7 @@ class Kernel(Function):
         if stream is None:
             stream = legacy_default
         arguments.opened(self.name, "stream", stream, Stream, "a cudart_py Stream or None")
-        # The default streams are those of the kernel's own device, whatever is current.
+        # A default stream has no device here. It means the stream of the kernel's own device, not of the current one.
         if stream._device is not None and stream._device is not self._device:
             rule = f"be on device {self.device.ordinal}, where the kernel is loaded"
             raise arguments.unusable(self.name, "stream", rule, f"on device {stream.device.ordinal}")

@@ -38,7 +38,7 @@ _BLOCKS = (256, 512)
 _LOADS = (4, 8, 16)
 # Blocks per multiprocessor; 0 means one block per tile.
 _RESIDENT = (0, 4, 8)
-# Large compared with the caches, and large enough that the start and the end of a kernel take a small part of its time.
+# Much larger than the caches, and so large that the start and the end of a kernel are a small part of its time.
 _BUFFER_BYTES = 4 << 30
 _CHAINS, _STEPS = 8, 16
 _ARITHMETIC_BLOCK, _ARITHMETIC_BLOCKS_PER_SM, _ARITHMETIC_ROUNDS = 256, 8, 2048

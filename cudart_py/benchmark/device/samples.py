@@ -20,7 +20,7 @@ from .timing import DeviceTimer, Work
 # Work that is called with the stream in which it is measured.
 StreamWork = Callable[[Stream], object]
 
-# A hundred launches of an empty kernel are enough to tell fast streams from slow ones.
+# A hundred launches of an empty kernel are enough to distinguish fast streams from slow ones.
 _EMPTY_BATCH = 100
 _EMPTY_KERNEL = MeasureOptions(min_samples=3, min_seconds=0, max_seconds=0, warm_up_seconds=0)
 

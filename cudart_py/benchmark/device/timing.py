@@ -1,4 +1,4 @@
-"""One sample of device time: events around the work, behind a blocking kernel, with L2 in a known state."""
+"""One sample of device time: events around the work, after a blocking kernel, with L2 in a known state."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class DeviceTimer:
 
     @property
     def blocked(self) -> bool:
-        """Whether samples are taken behind the blocking kernel."""
+        """Whether the work of samples is queued after the blocking kernel."""
         return self._blocker is not None
 
     @property

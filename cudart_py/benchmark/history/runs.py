@@ -14,7 +14,7 @@ from typing import Any
 # The files that pytest-benchmark itself treats as stored runs, and the commit ids that it writes outside a repository.
 _RUNS = "[0-9][0-9][0-9][0-9]_*.json"
 _NO_COMMIT = ("unversioned", "unknown")
-# The name that --benchmark-autosave gives a run after its number: commit and date, which the run also records.
+# The part of a run's name that --benchmark-autosave puts after the number: commit and date, which the run also records.
 _AUTOSAVED = re.compile(r"_[^_]+_\d{8}_\d{6}(_uncommitted-changes)?$")
 
 

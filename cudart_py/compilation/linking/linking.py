@@ -28,7 +28,7 @@ _UNDEFINED = re.compile(r"Undefined reference to '([^']+)'")
 # final ERROR line.
 _SAID_BETTER = re.compile(r"^(?:error\s*:\s*Undefined reference to '[^']+'.*|ERROR \d+: .*)$\n?", re.MULTILINE)
 _RELOCATABLE = "compile_image(source, options=['-rdc=true'])"
-# Without optimisation, so that no function is inlined and disappears.
+# Without optimisation, because inlined functions would disappear from the listing.
 _LISTED = ("-lto", "-ptx", "-O0")
 _SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
 # A symbol that no program defines.

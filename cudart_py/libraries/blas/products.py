@@ -88,7 +88,7 @@ def _plan(
     compute: str | None = None,
     stream: Stream | None = None,
 ) -> Plan[DeviceArray]:
-    """Check a product and record it without queueing it. The host overhead of `plan()` is a third of that of `gemm`."""
+    """Check and record a product without queueing it. Calling the plan has a third of the host overhead of `gemm`."""
     call = "gemm.plan"
     where, device = views.device_of(call, stream)
     product, _ = _checked(call, device, a, b, out, alpha, beta, op_a, op_b, compute)

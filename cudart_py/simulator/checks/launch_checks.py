@@ -176,7 +176,7 @@ class LaunchChecks(Observer):
 
     @without_failing
     def barrier(self, group: Group, site: Instruction, event: str) -> None:
-        """Record which threads wait and what the barrier orders; report divergent barriers."""
+        """Record the waiting threads and the accesses that the barrier orders; report divergent barriers."""
         words = form_of(site).words
         whole = len(site.operands) == (3 if "red" in words else 1) or "cluster" in words
         now = self._races.tick(site)
@@ -213,7 +213,7 @@ class LaunchChecks(Observer):
     def access(
         self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
     ) -> None:
-        """Check an access, separately for each memory space if its lanes differ, then record what it orders."""
+        """Check an access, separately for each memory space if its lanes differ, then record the order it creates."""
         self._check(address, MemoryAccess(group, kind, address, offset, size, site, values))
         form = form_of(site)
         if form.strong and self._racing:

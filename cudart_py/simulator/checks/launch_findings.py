@@ -1,4 +1,4 @@
-"""The findings of one launch: what an access did and where, reported once per source line."""
+"""The findings of one launch, each with the access and its place, reported once per source line."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ class MemoryChecks:
             copies.overwrite(words)
 
     def _meets_bulk_copies(self, words: Footprint, history: History) -> None:
-        """Check that an access overlaps no bulk copy in flight, and that a bulk copy sees what stores have written."""
+        """Check that an access overlaps no bulk copy in flight, and that a bulk copy sees earlier stores."""
         site, group, findings = words.access.site, words.group, self._findings
         copies = records_of(group.chunk).bulk_of(group.chunk)
         now = self._races.tick(site)

@@ -236,7 +236,7 @@ class HappensBefore:
         return None if self._clocks is None else self._clocks.of(lanes)
 
     def reached(self, lanes: Array, sync_times: Array, clocks: Array | None, others: Array, when: Array) -> Array:
-        """Return a mask of the accesses of `others` at `when` that happen before what any of `lanes` did earlier.
+        """Return a mask of the accesses of `others` at `when` that happen before some earlier access of any of `lanes`.
 
         `sync_times` and `clocks` are the values that the methods of these names returned at that earlier time.
         """

@@ -74,7 +74,7 @@ class Races:
         self._begin = clock.now << TIME
         self._spans = spans
         self._block_scope = block_scope
-        # Records from this time on matter, including those of other work that may overlap the launch.
+        # Records from this time on matter, including the records of other work that may overlap the launch.
         self._horizon = spans[0].begin << TIME if spans else self._begin
         self._orders: dict[int, HappensBefore] = {}
         self._starts: list[int] = []
