@@ -1,4 +1,4 @@
-"""The entry point of the command `library-tour`: it runs the command, or says what has to be installed first."""
+"""Entry point of the command `library-tour`: run the command, or report what must be installed first."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ TOUR_MODULES = ("jinja2", "markdown_it", "pygments", "rich")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit status, which is 2 where Python is too old or the extra `tour` is missing."""
+    """Run the command; return its exit status, which is 2 if Python is too old or the extra `tour` is missing."""
     try:
-        import cudart_py  # noqa: F401  # it refuses an old Python
+        import cudart_py  # noqa: F401  # its import fails on an old Python
     except ImportError as error:
         if error.name != "cudart_py":
             raise

@@ -1,6 +1,6 @@
-"""Check answers to exercises, in a process of its own and on the simulator, which says what is wrong.
+"""Check answers to exercises on the simulator, in a separate process, and report what is wrong.
 
-An answer may read beyond an array or wait forever: that never runs on a GPU, and the error stays in its process.
+An answer may access memory out of bounds or never finish. It never runs on a GPU, and the error stays in its process.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ import cudart_py as cuda
 from . import counters, lesson
 from .stop import Check
 
-# The limit of one launch, and those of the whole answer, with imports and the compiler: in processor time, so that a
-# right answer passes on a busy machine, and by the clock, for an answer that waits without computing.
+# The limits of one launch and of the whole answer, including imports and compilation. The second is in processor time,
+# so that a right answer passes on a busy machine. The third is wall-clock time, for an answer that waits idly.
 KERNEL_SECONDS, SECONDS, CLOCK_SECONDS = 10, 60, 180
-# The facts for faults of kernels and for the simulator's reports, by words of these.
+# The facts for kernel faults and for the simulator's reports, keyed by a phrase of the message.
 FAULTS = {
     "limit of seconds": f"the kernel did not finish within {KERNEL_SECONDS} s",
     "deadlock": "the kernel never finishes",
@@ -40,24 +40,24 @@ FAULTS = {
     "race: ": "two threads access the same memory, at least one of them writes, and nothing orders the two",
     "uninitialised value": "the kernel uses memory that was never written",
 }
-# Enough for the exercises of stops for several devices.
+# Enough for the exercises that use several devices.
 DEVICES = 4
 
 
 def check_answers(exercise: str, files: Sequence[Path]) -> list[list[Check]]:
-    """Return what was tried of each answer to an exercise, and whether it holds.
+    """Return the checks of each answer to an exercise.
 
-    An answer is right if every fact holds. The files are tried one after the other. One that leaves the driver in an
-    error ends with that, and the files after it are not tried: an empty list each.
+    An answer is right if every check holds. One process checks the files one after another. An answer that leaves the
+    driver in an error state ends the process: the files after it are not checked, and their lists are empty.
     """
-    # Without the working directory on the path: an answer that lies there has a name like that of a module.
+    # -P keeps the working directory off the path, because an answer there may have the name of a module.
     command = [sys.executable, "-P", "-m", __name__, exercise, *map(str, files)]
-    # The package's own place first, in a checkout that is not installed too.
+    # The folder of the package comes first, so that a checkout works without being installed.
     root = Path(__file__).resolve().parent.parent
     path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SANITIZER": "warn"}
     environment |= {"PYTHONPATH": path, "CUDART_PY_SIMULATOR_DEVICES": str(DEVICES)}
-    # Seconds alone, since a reader cannot tell what a step is.
+    # Limit seconds but not steps, because a step means nothing to a reader.
     environment |= {"CUDART_PY_SIMULATOR_SECONDS": str(KERNEL_SECONDS), "CUDART_PY_SIMULATOR_STEPS": "0"}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
@@ -79,7 +79,7 @@ def check_answers(exercise: str, files: Sequence[Path]) -> list[list[Check]]:
 
 
 def tried(exercise: str, file: Path) -> list[Check]:
-    """Try an answer in this process; return what holds and what does not."""
+    """Check an answer in this process; return all checks, whether they hold or not."""
     found: list[Check] = []
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -94,25 +94,25 @@ def tried(exercise: str, file: Path) -> list[Check]:
             found.append(_lacking(str(error)) or _reported(str(error), "a CUDA call failed"))
         except cuda.CudaError as error:
             found.append(_reported(str(error), "a CUDA call failed"))
-        except Exception as error:  # whatever an answer does is the answer's
+        except Exception as error:  # any exception counts against the answer
             found.append(_raised(error, file))
     return found + [_reported(str(warning.message), "the simulator found a mistake") for warning in warned[:1]]
 
 
 def _reported(report: str, other: str) -> Check:
-    """Return a fault or a report of the simulator as a fact with the line of the source, or as the `other` fact."""
+    """Return a failed check for an error message: a known fault with its source line, or the `other` fact."""
     fact = next((fact for words, fact in FAULTS.items() if words in report), other)
     located = re.search(r"^kernel \w+ at .*", report, re.MULTILINE | re.DOTALL)
     if fact == other or located is None:
         return Check(fact, False, report)
-    # Without the folders, the thread and the instruction of PTX, of which the lesson says nothing.
+    # Leave out folders, the thread and the PTX instruction, because lessons do not explain them.
     detail = re.sub(r"/\S*/(?=[^/\s]+:\d)", "", located[0])
     detail = re.sub(r"; block \([^;]*, instruction '[^']*'", "", detail)
     return Check(fact, False, re.sub(r": the limit of seconds is reached[^\n]*", "", detail))
 
 
 def _lacking(report: str) -> Check | None:
-    """Return the fact for a kernel that the answer should have, or None if the report is about something else."""
+    """Return a failed check if the report is about a kernel that the answer lacks, else None."""
     found = re.match(r"no kernel is named '(\w+)'.* Kernels of this module: (.*)", report, re.DOTALL)
     if found is None:
         return None
@@ -121,7 +121,7 @@ def _lacking(report: str) -> Check | None:
 
 
 def _raised(error: Exception, file: Path) -> Check:
-    """Return what an answer, or its check, has raised: the answer's own line, and the call that has led to it."""
+    """Return a failed check for an exception of an answer or of its check, with the answer's line and function call."""
     if isinstance(error, KeyError) and error.args[0] in counters.COLUMNS:
         return Check("the kernel does not do what is counted", False, f"There is nothing to count: {error.args[0]}.")
     path = [
@@ -134,7 +134,7 @@ def _raised(error: Exception, file: Path) -> Check:
 
 
 def _call(frame: FrameType) -> str:
-    """Return the name of a function that runs and its arguments, arrays by their types and shapes."""
+    """Return the call that a frame executes, with arrays as dtype and shape, or "" for a module's top level."""
     code = frame.f_code
     if code.co_name == "<module>":
         return ""
@@ -150,7 +150,7 @@ def _brief(value: object) -> str:
 
 
 def _loaded(file: Path) -> cuda.Module | ModuleType:
-    """Return CUDA C++ as a compiled module, and Python as an imported one."""
+    """Return an answer as a module: CUDA C++ is compiled, and Python is imported."""
     if file.suffix == ".cu":
         return cuda.compile(file)
     spec = importlib.util.spec_from_file_location("answer", file)
@@ -162,9 +162,9 @@ def _loaded(file: Path) -> cuda.Module | ModuleType:
 
 
 def main() -> None:
-    """Try the answers that the command names; print what was tried of each as a line of JSON."""
+    """Check the answers named on the command line; print the checks of each as one line of JSON."""
     exercise, *files = sys.argv[1:]
-    # What the answers and their kernels print goes to standard error, so that it is not taken for results.
+    # Redirect what the answers and their kernels print to standard error, to keep it apart from the results.
     results = os.dup(1)
     os.dup2(2, 1)
     for file in files:
@@ -172,9 +172,9 @@ def main() -> None:
         os.write(results, json.dumps([asdict(check) for check in checks], default=bool).encode() + b"\n")
         try:
             cuda.Device(0).synchronize()
-        except cuda.CudaError:  # nothing runs after it
+        except cuda.CudaError:  # no further answer can run
             break
-    # What a fault leaves behind need not be put in order.
+    # Exit without cleaning up what a fault may have left behind.
     os._exit(0)
 
 

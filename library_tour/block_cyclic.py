@@ -1,4 +1,4 @@
-"""Matrices dealt out in blocks to a grid of workers, as ScaLAPACK and cuBLASMp do, and their way to other layouts."""
+"""Block-cyclic layouts of matrices on a grid of workers, as in ScaLAPACK and cuBLASMp, and their redistribution."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class BlockCyclic:
-    """The layout of a matrix of `shape` in blocks of `block` over `grid`: rows and columns of workers.
+    """The layout of a matrix of `shape` in blocks of shape `block` on `grid`, which has rows and columns of workers.
 
-    Blocks go to the rows and to the columns of the grid in turn. Workers are numbered along the rows of the grid.
+    Blocks are dealt round-robin to the rows and to the columns of the grid. Workers are numbered row by row.
     """
 
     shape: tuple[int, int]
@@ -36,7 +36,7 @@ class BlockCyclic:
         return divmod(worker, self.grid[1])
 
     def indices(self, worker: int) -> tuple[Indices, Indices]:
-        """Return the rows and the columns of the matrix that a worker has, in order."""
+        """Return the indices of the matrix rows and columns that a worker holds, in ascending order."""
         row, column = (
             np.flatnonzero(np.arange(size) // block % workers == position)
             for size, block, workers, position in zip(
@@ -46,7 +46,7 @@ class BlockCyclic:
         return row, column
 
     def part_shape(self, worker: int) -> tuple[int, int]:
-        """Return how many rows and columns a worker has."""
+        """Return how many rows and columns a worker holds."""
         rows, columns = self.indices(worker)
         return rows.size, columns.size
 
@@ -55,12 +55,12 @@ class BlockCyclic:
         return matrix[np.ix_(*self.indices(worker))]
 
 
-# Of A, B and C.
+# The layouts of A, B and C.
 Layouts = tuple[BlockCyclic, BlockCyclic, BlockCyclic]
 
 
 class Blocks:
-    """A worker's parts of A, B and C = A B, in the memory of its device, and the stream of its product."""
+    """A worker's parts of A, B and C = A B in device memory, and the stream in which it computes."""
 
     def __init__(self, device: cuda.Device, number: int, layouts: Layouts) -> None:
         self.device, self.number, self.layouts = device, number, layouts
@@ -70,7 +70,7 @@ class Blocks:
             device.synchronize()
 
     def take(self, a: Floats, b: Floats) -> None:
-        """Take this worker's blocks of the operands, and poison its blocks of the product."""
+        """Copy this worker's blocks of the operands to the device, and poison its blocks of the product."""
         with self.device:
             for layout, array, matrix in zip(self.layouts, (self.a, self.b), (a, b), strict=False):
                 array.copy_from(layout.part(matrix, self.number))
@@ -78,14 +78,14 @@ class Blocks:
             self.device.synchronize()
 
     def fill(self, block: Floats) -> None:
-        """Write the numbers of a block to A and B, again and again."""
+        """Fill A and B by repeating the elements of a block."""
         with self.device:
             for operand in (self.a, self.b):
                 operand.reshape(-1).copy_from(repeated(block, operand.size))
             self.device.synchronize()
 
     def result(self) -> Floats:
-        """Return this worker's blocks of the product, when all work of the device is done."""
+        """Wait for all work on the device, then return this worker's blocks of the product."""
         with self.device:
             self.device.synchronize()
             return self.c.to_host()
@@ -103,12 +103,12 @@ def near_square(workers: int) -> tuple[int, int]:
 
 
 def pieces(part: Array, worker: int, source: BlockCyclic, target: BlockCyclic) -> list[Array]:
-    """Return what a worker has to send to each worker, itself included, so that the layout becomes another one."""
+    """Return the pieces that a worker sends to each worker, itself included, to change the layout to `target`."""
     return [part[_shared(source, worker, target, other)] for other in range(math.prod(target.grid))]
 
 
 def joined(received: Sequence[Array], worker: int, source: BlockCyclic, target: BlockCyclic) -> Array:
-    """Return a worker's part in the new layout, from the pieces of all workers in their order."""
+    """Return a worker's part in the layout `target`, joined from the pieces of all workers in their order."""
     part = np.empty(target.part_shape(worker), received[0].dtype)
     for other, piece in enumerate(received):
         part[_shared(target, worker, source, other)] = piece
@@ -116,7 +116,7 @@ def joined(received: Sequence[Array], worker: int, source: BlockCyclic, target: 
 
 
 def _shared(own: BlockCyclic, worker: int, others: BlockCyclic, other: int) -> tuple[Indices, ...]:
-    """Return the rows and columns of a worker's part that another worker has in its part of another layout."""
+    """Return the rows and columns of a worker's part that belong to another worker's part of another layout."""
     return np.ix_(
         *(
             np.flatnonzero(np.isin(mine, theirs, assume_unique=True))

@@ -37,7 +37,7 @@ def caption(picture: Picture) -> str:
 
 
 def quantity(unit: str) -> str:
-    """Return what an axis shows: for a unit alone, the quantity that it measures."""
+    """Return the quantity that an axis shows, inferred if the label is only a unit."""
     if " " not in unit and unit.endswith("/s"):
         return f"the rate in {unit}"
     return f"the time in {unit}" if unit in _TIMES else unit
@@ -50,7 +50,7 @@ def _dashed(line: Limit | None) -> str:
 
 
 def _listed(names: Iterable[str], noun: str) -> str:
-    """Return names as words of a sentence, or how many there are."""
+    """Return names as a list within a sentence, or the number of names if there are many."""
     listed = list(names)
     if len(listed) > _MOST_NAMED:
         return f"{len(listed)} {noun}"

@@ -14,7 +14,7 @@ from .stop import Check
 
 
 def poison(array: cuda.DeviceArray | NDArray[Any]) -> None:
-    """Set every bit of an output, which makes NaNs and -1, so that what is not written is wrong."""
+    """Set every bit of an output, which yields NaN or -1, so that elements that are never written are wrong."""
     if isinstance(array, np.ndarray):
         array.view(np.uint8).fill(0xFF)
     else:
@@ -22,22 +22,22 @@ def poison(array: cuda.DeviceArray | NDArray[Any]) -> None:
 
 
 def poisoned(shape: int | tuple[int, ...], dtype: DTypeLike) -> cuda.DeviceArray:
-    """Return a new output that is wrong until it is written."""
+    """Return a new device array that is poisoned, so that it is wrong until it is written."""
     array = cuda.empty(shape, dtype)
     poison(array)
     return array
 
 
 def on_host(array: cuda.DeviceArray | NDArray[Any]) -> NDArray[Any]:
-    """Return an array's content as a NumPy array, itself if it is one."""
+    """Return an array's elements as a NumPy array; a NumPy array is returned as it is."""
     return array if isinstance(array, np.ndarray) else array.to_host()
 
 
 def compare(fact: str, got: NDArray[Any], expected: NDArray[Any], tolerance: float = 0.0) -> Check:
-    """Check that every element is within `tolerance` of the expected one; zero asks for equality."""
+    """Check that every element is within `tolerance` of the expected one; zero requires equality."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return Check(fact, False, f"{got.dtype}{got.shape} instead of {expected.dtype}{expected.shape}")
-    # Written so that a NaN is wrong.
+    # Negated so that a NaN counts as wrong.
     wrong = ~(np.abs(got - expected) <= tolerance) if tolerance else got != expected
     count = int(np.count_nonzero(wrong))
     if not count:
@@ -55,7 +55,7 @@ def compare(fact: str, got: NDArray[Any], expected: NDArray[Any], tolerance: flo
 
 
 def refusal(fact: str, kind: type[Exception], action: Callable[[], object]) -> Check:
-    """Check that `action` raises `kind`; the check's detail is the message it gives."""
+    """Check that `action` raises `kind`; the check's detail is the error message."""
     try:
         action()
     except kind as error:
@@ -64,7 +64,7 @@ def refusal(fact: str, kind: type[Exception], action: Callable[[], object]) -> C
 
 
 def on_return(call: Callable[[], object]) -> str:
-    """Return "done" if the work of the default stream has ended when `call` returns, else "queued"; wait for it."""
+    """Return "done" if the default stream's work has ended when `call` returns, else "queued"; then wait for it."""
     cuda.legacy_default.synchronize()
     call()
     done = cuda.legacy_default.done

@@ -24,7 +24,7 @@ from .usage import UsageError, wrong_usage_if
 GOOD, USAGE = 0, 2
 COMMANDS = ("list", "run", "show", "exercise", "glossary", "progress")
 WHOLE_PATH = "all"
-# Classes of our own alone: a KeyError or an OSError of a stop is no wrong usage, and keeps its traceback.
+# Only the tour's own classes: a KeyError or an OSError in a stop is not wrong usage, and keeps its traceback.
 USAGE_ERRORS = (
     UsageError,
     stops.UnknownStopError,
@@ -41,7 +41,7 @@ USAGE_ERRORS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
-    Return 0, 1 for a failed check, an error of a stop or an answer that is not right, 2 for wrong usage, or 130 after
+    Return 0 for success, 1 for a failed check, an error in a stop or a wrong answer, 2 for wrong usage, or 130 after
     Ctrl-C.
     """
     try:
@@ -74,7 +74,7 @@ def run_command(arguments: Sequence[str] | None) -> int:
         files = Files(options.json, options.plot, options.html, CARDS[options.card])
         files.check()
         if options.driver:
-            # Read at the first CUDA call, and nothing has made one yet.
+            # The variable is read at the first CUDA call, which is still to come.
             os.environ["CUDART_PY_DRIVER"] = options.driver
         if options.untimed:
             timing.turn_off()
@@ -92,13 +92,13 @@ def run_command(arguments: Sequence[str] | None) -> int:
 
 
 def chosen_device(number: int | None, together: Ranks | None) -> cuda.Device:
-    """Return the device of this number, or the first one, or this rank's; raise UsageError where there is none."""
+    """Return device `number`; without a number, this rank's device or device 0. Raise UsageError if there is none."""
     with wrong_usage_if(ValueError, cuda.errors.NoDeviceError):
         return together.own_device() if together and number is None else cuda.Device(number or 0)
 
 
 def meant(word: str) -> str:
-    """Return what to type instead of a stop's name, or one like it, where a command belongs; "" for anything else."""
+    """Return what to type instead if the word is a stop's name, or similar to one, and not a command; "" otherwise."""
     if word in COMMANDS or word.startswith("-"):
         return ""
     if word in stops.names():
@@ -110,7 +110,7 @@ def meant(word: str) -> str:
 
 
 def names_to_run(asked: Sequence[str]) -> Sequence[str]:
-    """Return the stops that are asked for, or all, or all that ranks can run together where mpiexec has started this.
+    """Return the requested stops; without a request all stops, or under mpiexec those that ranks can run together.
 
     Raises UnknownStopError for a name that no stop has, and UsageError for a stop that ranks cannot run.
     """
@@ -127,7 +127,7 @@ def names_to_run(asked: Sequence[str]) -> Sequence[str]:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the command line's grammar."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="library-tour", description="Tour CUDA, one topic per stop. Without a command, run every stop."
     )
@@ -209,7 +209,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def print_progress(route: str | None, *, reset: bool) -> None:
-    """Print what the reader has done so far, after choosing a route if one is given, or forget it.
+    """Print the reader's progress, after switching to `route` if one is given, or reset the progress.
 
     Raises UnknownRouteError, UnreadableProgressError or UsageError.
     """
@@ -229,7 +229,7 @@ def route_name(text: str) -> str:
 
 
 def positive(text: str) -> int:
-    """Parse a whole number of at least one."""
+    """Parse an integer that must be at least 1."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")

@@ -1,4 +1,4 @@
-"""Pictures of what a driver counted while the kernels of a stop were checked, and of what the calls of a stop do."""
+"""Charts of the counters recorded while a stop's kernels were checked, and of the work that the stop's calls do."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Columns that are drawn besides those of the stop's own table, until there are enough.
+# Columns that are drawn after those of the stop's own table, up to MOST_PANELS in total.
 PICTURED = ("sectors", "instructions", "active lanes", "conflicts", "load efficiency", "store efficiency")
 MOST_PANELS = 6
-# The values of a full bar, of the columns that have a greatest value.
+# The value of a full bar, for the columns that have a maximum.
 FULL = {"load efficiency": 1.0, "store efficiency": 1.0, "active lanes": 32.0}
 PANEL_WIDTH, BAR_HEIGHT, AROUND_PANEL = 2.2, 0.19, 0.45  # inches
 
 
 def counted_panels(result: Result) -> Iterator[Panels]:
-    """Yield what was counted of the rows of each table, and what their calls do, where the rows differ."""
+    """Yield the panels of each table: the counters, and the work of the calls, in which its rows differ."""
     for place, (table, rows) in enumerate({"": result.rows, **result.tables}.items(), 1):
         of_table = f": {table.rstrip(':')}" if table else ""
         for kind, source, panels in (
@@ -35,7 +35,7 @@ def counted_panels(result: Result) -> Iterator[Panels]:
 
 
 def _work(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
-    """Return what the rows' calls do, by its kinds."""
+    """Return the work of each row's calls, keyed by the kinds of work in which the rows differ."""
     works = dict(zip(row_labels(rows), (row.work for row in rows), strict=True))
     kinds = {
         kind: {label: work[kind] for label, work in works.items() if kind in work}
@@ -45,7 +45,7 @@ def _work(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
 
 
 def _panels(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
-    """Return the columns in which rows differ, with the rows' values, first those of the table."""
+    """Return the columns in which the rows differ, with each row's value; the table's own columns come first."""
     own = [column for row in rows for column in row.values if column in counters.COLUMNS]
     labels = row_labels(rows)
     panels: dict[str, dict[str, float]] = {}
@@ -61,7 +61,7 @@ def _panels(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
 
 
 def draw_panels(title: str, picture: Panels, width: float) -> Figure:
-    """Return a figure of panels, each of which has a bar for each label and the numbers after the bars."""
+    """Return a figure of panels, each with one bar per label and the numbers to the right of the bars."""
     panels = picture.panels
     labels = list(dict.fromkeys(label for values in panels.values() for label in values))
     across = max(1, min(len(panels), int(width / PANEL_WIDTH)))
@@ -87,7 +87,7 @@ def _panel(axes: Axes, column: str, values: Sequence[float | None]) -> None:
             axes.annotate(
                 text, (value, place), (3, 0), textcoords="offset points", fontsize=7, verticalalignment="center"
             )
-    # Room for the numbers after the bars, which say more than an axis.
+    # Leave space for the numbers after the bars, which say more than an axis.
     axes.set_xlim(0, 1.7 * (FULL.get(column, max(value or 0.0 for value in values)) or 1.0))
     axes.set_xticks([])
     axes.tick_params(axis="y", length=0, labelsize=8)

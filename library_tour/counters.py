@@ -1,4 +1,4 @@
-"""Counters of a driver that profiles, as columns of a stop's table: they say why a kernel is fast or slow."""
+"""A profiling driver's counters as columns of a stop's table: they explain why a kernel is fast or slow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ATOMICS = ("red", "atom")
 
 
 class Column(NamedTuple):
-    """The sum of some metrics, by Nsight Compute's names, over that of others: of none for a plain sum."""
+    """The ratio of two sums of Nsight Compute metrics, times `scale`, or the sum over `over` if `under` is empty."""
 
     over: Sequence[str]
     under: Sequence[str] = ()
@@ -51,7 +51,7 @@ COLUMNS: Mapping[str, Column] = {
     "sectors/local": Column(names(LOCAL_SECTORS, LOCAL), names(LOCAL_REQUESTS, LOCAL)),
     "atomics": Column(names(REQUESTS, ATOMICS)),
     "atomic sectors": Column(names(SECTORS, ATOMICS)),
-    # Of loads, stores and atomics, as in the row "Total" of Nsight Compute's table of shared memory.
+    # Loads, stores and atomics together, as in the row "Total" of Nsight Compute's shared-memory table.
     "conflicts": Column(names(CONFLICTS, SHARED)),
     "wavefronts": Column(names(WAVEFRONTS, SHARED)),
     "instructions": Column([WARPS]),
@@ -60,12 +60,12 @@ COLUMNS: Mapping[str, Column] = {
 
 
 def available() -> bool:
-    """Tell whether this driver counts what kernels do."""
+    """Check whether this driver counts what kernels do."""
     return "profile" in cuda.capabilities()
 
 
 def count(work: Callable[[], object], columns: Sequence[str]) -> dict[str, Value]:
-    """Run `work`; return the named columns of what its launches did, none where the driver does not count."""
+    """Run `work`; return the named columns for its launches, or none if the driver does not count."""
     if columns:
         return values(counted(work), columns)
     work()
@@ -73,9 +73,9 @@ def count(work: Callable[[], object], columns: Sequence[str]) -> dict[str, Value
 
 
 def counted(work: Callable[[], object]) -> dict[str, float]:
-    """Run `work`; return the sums of its launches' metrics, none where the driver does not count.
+    """Run `work`; return the sums of its launches' metrics, or none if the driver does not count.
 
-    A metric that some launch lacks is left out.
+    A metric that any launch lacks is left out.
     """
     if not available():
         work()
@@ -85,12 +85,12 @@ def counted(work: Callable[[], object]) -> dict[str, float]:
         cuda.current_device().synchronize()
     launches = [launch.metrics for launch in profiled.launches]
     common = set.intersection(*map(set, launches)) if launches else set()
-    # Quotients have no sums.
+    # Only plain sums can be added up, not ratios.
     return {name: sum(metrics[name] for metrics in launches) for name in sorted(common) if name.endswith(".sum")}
 
 
 def values(metrics: Mapping[str, float], columns: Sequence[str]) -> dict[str, Value]:
-    """Return columns of metrics, without those whose metrics are missing or that would divide by zero."""
+    """Return the columns that metrics yield; leave out those with missing metrics or a divisor of zero."""
     found = {column: _value(metrics, COLUMNS[column]) for column in columns}
     return {column: value for column, value in found.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""Matrix products by cuBLASMp through nvmath.distributed, on arrays and streams of ours: one GPU a rank."""
+"""Matrix products by cuBLASMp through nvmath.distributed, on cudart_py's arrays and streams, with one GPU per rank."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ INSTALL = (
 
 
 class CublasMpRefusalError(RuntimeError):
-    """cuBLASMp or nvmath has refused a product, in all ranks alike; the message is theirs."""
+    """cuBLASMp or nvmath has rejected a product, on all ranks alike; the message is the library's."""
 
 
 class CublasMp:
-    """The product of matrices that lie in some layouts, of which this process is a rank; all ranks make it together.
+    """The product of two distributed matrices; this process is one of the ranks that compute it together.
 
-    cuBLASMp takes matrices by columns, and ours lie by rows: it is asked for the transposed product of the transposed
-    operands, which are the same memory. Raises CublasMpRefusalError, including at the multiplication.
+    cuBLASMp expects column-major matrices, and these are row-major. It therefore computes the transposed product of the
+    transposed operands, which occupy the same memory. The constructor and `multiply` raise CublasMpRefusalError.
     """
 
     def __init__(self, ranks: Ranks, device: cuda.Device, layouts: Layouts) -> None:
@@ -50,13 +50,13 @@ class CublasMp:
                 raise
 
     def multiply(self) -> None:
-        """Queue the product in the stream of this rank's blocks; all ranks do."""
+        """Queue the product in the stream of this rank's blocks; all ranks must call this."""
         [own] = self.blocks
         with own.device, _refusals():
             self._matmul.execute(stream=own.compute.handle)
 
     def close(self) -> None:
-        """Release what cuBLASMp has for this product; all ranks do."""
+        """Release the resources that cuBLASMp holds for this product; all ranks must call this."""
         with self.blocks[0].device:
             self._matmul.free()
 
@@ -64,7 +64,8 @@ class CublasMp:
 def in_strips(size: int, workers: int) -> Layouts:
     """Return layouts of square matrices for which cuBLASMp gathers A while it multiplies.
 
-    A lies in strips of rows, B and C in strips of columns. cuBLASMp wants blocks of C as high as those of A.
+    A is split into strips of rows, B and C into strips of columns. cuBLASMp requires blocks of C with as many rows as
+    those of A.
     """
     width, shape, rows, columns = max(1, -(-size // workers)), (size, size), (workers, 1), (1, workers)
     return (
@@ -75,11 +76,11 @@ def in_strips(size: int, workers: int) -> Layouts:
 
 
 def missing(ranks: Ranks | None, device: cuda.Device) -> str:
-    """Return what cuBLASMp lacks here and how to get it, or an empty text; of ranks all have to call it."""
+    """Return what this machine lacks for cuBLASMp and how to install it, or ""; all ranks must call this."""
     own = _missing_here()
     if ranks is None:
         return INSTALL
-    # No rank may wait for one that lacks something.
+    # All ranks return the same answer, so that none waits for a rank that lacks something.
     return next(filter(None, ranks.comm.allgather(own)), "") or ranks.shared_device(device)
 
 
@@ -89,14 +90,14 @@ def _missing_here() -> str:
     try:
         importlib.import_module("nccl.core")
         importlib.import_module("nvmath.bindings.cublasMp").get_version()
-    except (ImportError, RuntimeError) as error:  # the latter, where a library is not found
+    except (ImportError, RuntimeError) as error:  # RuntimeError if a shared library is not found
         return f"{INSTALL} ({type(error).__name__}: {str(error).splitlines()[0]})"
     return ""
 
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Turn what nvmath raises into a refusal: its own errors, cuBLASMp's, and NCCL's have no base of their own."""
+    """Raise any error as CublasMpRefusalError, because those of nvmath, cuBLASMp and NCCL share no base class."""
     try:
         yield
     except Exception as error:

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import cudart_py as cuda
 
-# Waves of blocks in a fixed grid, each of as many as the device holds at once. With one wave alone, multiprocessors
-# wait at the end for the slowest of them.
+# Waves of blocks in a fixed grid; a wave is as many blocks as are resident at once. With only one wave,
+# multiprocessors would idle at the end until the slowest one finishes.
 WAVES = 16
 
 
 def find(stem: str, package: Path = Path(__file__).parent) -> Path:
     """Return the path of `kernels/<stem>.cu`.
 
-    A wheel carries the folder inside the package, a checkout beside it. Raises FileNotFoundError with
-    both places where neither has the file.
+    A wheel carries the folder inside the package, a checkout beside it. Raises FileNotFoundError that names both paths
+    if the file is in neither place.
     """
     places = [package / "kernels" / f"{stem}.cu", package.parent / "kernels" / f"{stem}.cu"]
     for place in places:
@@ -26,10 +26,10 @@ def find(stem: str, package: Path = Path(__file__).parent) -> Path:
 
 
 def load(stem: str, *, names: Sequence[str] = (), fast_math: bool = False, options: Sequence[str] = ()) -> cuda.Module:
-    """Compile `kernels/<stem>.cu` for the current device; `names` are template instances, `options` NVRTC's own."""
+    """Compile `kernels/<stem>.cu` for the current device; `names` are template instances, `options` go to NVRTC."""
     return cuda.compile(find(stem), names=names, fast_math=fast_math, options=options)
 
 
 def blocks_for(count: int, block: int) -> int:
-    """Return how many blocks of `block` threads cover `count` elements, the last one perhaps in part."""
+    """Return how many blocks of `block` threads cover `count` elements; the last block may be partly used."""
     return -(-count // block)

@@ -1,4 +1,4 @@
-"""Find pieces of a stop's code by their names: in its device code, in the headers of that, and in its program."""
+"""Find pieces of a stop's code by name: in its device code, in the headers that it includes, and in its program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BOUNDS = re.compile(r"\w.*\b__launch_bounds__\([^()]*\)$")
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Lines of a file, with the comments directly above them; `first` is the number of the first one."""
+    """Lines of a file, with the comments directly above them; `first` is the number of the first line."""
 
     file: Path
     first: int
@@ -33,8 +33,8 @@ def find(stop: str, name: str) -> Excerpt:
     A method of a Python class is named as in "Pieces.queue". "fit_row[x]" is the first statement in the Python function
     `fit_row` that assigns to `x`, and "fit_row[points:x]" extends from the one that assigns to `points` to the next one
     that assigns to `x`.
-    The arguments of a template's instance, as in "transpose_tile<1>", are not looked at. Raises LookupError with the
-    files that were searched where none has it.
+    The arguments of a template instance, as in "transpose_tile<1>", select an explicit specialisation if there is one,
+    and are ignored otherwise. Raises LookupError with the files that were searched if none has the definition.
     """
     plain = name.partition("<")[0]
     part = _PART.fullmatch(name)
@@ -60,11 +60,11 @@ def _files(stop: str) -> Iterator[Path]:
     """
     try:
         code = find_device_code(stop)
-    except FileNotFoundError:  # a stop of host code alone
+    except FileNotFoundError:  # the stop has only host code
         pass
     else:
         sources = [code]
-        for source in sources:  # which grows
+        for source in sources:  # the list grows in the loop
             yield source
             included = re.findall(r'^#include "([^"]+)"', source.read_text(encoding="utf-8"), re.MULTILINE)
             sources += [code.parent / header for header in included if code.parent / header not in sources]
@@ -144,7 +144,7 @@ def _assigned(node: ast.stmt) -> set[str]:
 def _in_cuda(lines: Sequence[str], name: str) -> tuple[int, int] | None:
     """Return the first and last line of a definition, which begins and ends without indentation."""
     word = re.escape(name.partition("<")[0])
-    # A function's name has its parameters behind it, a structure's its base or its body, a constant's its value.
+    # A function's name is followed by its parameters, a structure's by its base or body, a constant's by its value.
     begins = re.compile(
         rf"^(?!//)\w.*\b{word}\s*\(|^(?:struct|class)\s+(?:alignas\(\d+\)\s+)?{word}\b"
         rf"|^\w[^(]*\b{word}\b\s*(?:=|\[|;)"
@@ -156,7 +156,7 @@ def _in_cuda(lines: Sequence[str], name: str) -> tuple[int, int] | None:
         for at, line in enumerate(lines)
         if begins.search(line) or (at and _BOUNDS.match(lines[at - 1]) and indented.match(line))
     ]
-    # A specialisation of a template has its arguments in its definition.
+    # An explicit specialisation of a template has the template arguments in its definition.
     special = [at for at in found if re.search(rf"\b{re.escape(name)}", lines[at])] if "<" in name else []
     for at in special or found:
         last = at

@@ -1,4 +1,4 @@
-"""Parts that all figures share: the title, the numbers on an axis, the names of a table's rows, and the files."""
+"""Helpers shared by all figures: titles, axis numbers, row labels and files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("svg", "png")
 WIDTH = 7.0  # inches
-TITLE_LETTERS = 12.5  # that an inch holds
+TITLE_LETTERS = 12.5  # characters per inch
 _SEEN = 0.02
 
 
@@ -28,7 +28,7 @@ def save(drawn: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Pa
 
 
 def figure(title: str, subtitle: str, width: float, height: float) -> Figure:
-    """Return an empty figure of so many inches under a title and a line that says what is drawn."""
+    """Return an empty figure of `width` by `height` inches with a title and a subtitle."""
     # Without pyplot: no window system, nothing global to close.
     from matplotlib.figure import Figure
 
@@ -39,18 +39,18 @@ def figure(title: str, subtitle: str, width: float, height: float) -> Figure:
 
 
 def ticks(axis: Axis) -> None:
-    """Write an axis' numbers with thousands set apart."""
+    """Format an axis's numbers with thousands separators."""
     axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
 
 
 def differ(values: Iterable[float]) -> bool:
-    """Tell whether bars of these lengths show a difference: of two percent of the longest one at least."""
+    """Check whether bars of these lengths differ visibly: by more than two percent of the longest one."""
     lengths = list(values)
     return len(lengths) > 1 and max(lengths) - min(lengths) > _SEEN * max(map(abs, lengths))
 
 
 def row_labels(rows: Sequence[Row]) -> list[str]:
-    """Return the rows' names, with the size of the work where a row has less than others."""
+    """Return the rows' names, with the number of cells for a row that has fewer cells than others."""
     cells = [row.values.get("cells") for row in rows]
     most = max((size for size in cells if isinstance(size, int)), default=0)
     return [

@@ -1,4 +1,4 @@
-"""The glossary, and the links to it from the texts of a page: each term is linked where the page first uses it."""
+"""The glossary, and the links to it from the texts of a page, which link each term at its first use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER_SENSES: Mapping[str, Sequence[str]] = {
     "sparse": ["grid"],
 }
 
-# The first letters of names in CUDA C++, in lower case, and the terms that explain them.
+# Prefixes of names in CUDA C++, in lower case, and the terms that explain the names.
 NAMES = {
     "__all_sync": "vote",
     "__any_sync": "vote",
@@ -56,29 +56,29 @@ class Term:
 
     @property
     def forms(self) -> list[str]:
-        """The words for it, in lower case."""
+        """The words for the term, in lower case."""
         return self.heading.lower().split(", ")
 
     @property
     def anchor(self) -> str:
-        """The name of its heading in a link."""
+        """The fragment of a link to the term's heading."""
         return anchor(self.heading)
 
 
 def anchor(heading: str) -> str:
-    """Return the name of a heading in a link, by the rule of Python-Markdown."""
+    """Return the fragment of a link to a heading, by the rule of Python-Markdown."""
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading.lower())).strip("-")
 
 
 def find(package: Path = Path(__file__).parent) -> Path:
-    """Return the page of the glossary: a wheel carries it inside the package, a checkout in its documentation."""
+    """Return the path of the glossary: a wheel carries it inside the package, a checkout in its documentation."""
     inside = package / "glossary.md"
     return inside if inside.is_file() else package.parent / "docs" / "glossary.md"
 
 
 @functools.cache
 def terms() -> Mapping[str, Term]:
-    """Return the terms by their forms."""
+    """Return the terms, keyed by each of their forms."""
     text = find().read_text(encoding="utf-8")
     sections = re.findall(r"^### ([^\n]+)\n\n(.+?)\s*(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
     return {form: term for term in (Term(*section) for section in sections) for form in term.forms}
@@ -95,7 +95,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def used(texts: Sequence[str], stop: str) -> Sequence[Term]:
-    """Return the terms that a stop's texts in Markdown use, in the order of their first use."""
+    """Return the terms that a stop's Markdown texts use, in order of first use."""
     links = Links("", stop)
     for text in texts:
         links.link(text)
@@ -125,18 +125,18 @@ def explained(word: str) -> Term:
 
 
 class Links:
-    """Links from the texts of a stop's page to the glossary, whose page is at `address` from there.
+    """Links from the texts of a stop's page to the glossary; `address` is the glossary's address relative to the page.
 
-    Folded texts, such as hints, have none: a reader who leaves them folded would not find the first use of a term.
+    Collapsed texts, such as hints, are not linked: a reader who leaves them collapsed would miss a term's first use.
     """
 
     def __init__(self, address: str, stop: str) -> None:
-        self.linked: list[Term] = []  # in the order of their first use
+        self.linked: list[Term] = []  # in order of first use
         self._address = address
         self._unlinked = OTHER_SENSES.get(stop, ())
 
     def link(self, text: str) -> str:
-        """Return a text in Markdown in which each term is a link that no text before it, and no word before, has."""
+        """Return a Markdown text with a link at the first use of each term that earlier texts have not linked."""
         return _pattern().sub(self._replace, text)
 
     def _replace(self, match: re.Match[str]) -> str:

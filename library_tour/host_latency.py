@@ -1,4 +1,4 @@
-"""The latency of the host's memory, by a chain of places that each name the next."""
+"""The latency of host memory, measured by following a chain of indices (pointer chasing)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from . import timing
 from .stop import Row
 
-# So many bytes are in the host's first-level cache, in others of its caches, and in none of them.
+# Sizes in bytes: one that fits in the host's L1 cache, and larger ones, the last of which exceeds all its caches.
 FIRST_LEVEL, OTHERS = 16 << 10, (256 << 10, 16 << 20, 512 << 20)
 LINE, STEPS = 64, 2**16
-# A step i -> i * A + C passes through 2^k places before it comes back.
+# The step i -> i * A + C modulo 2^k visits all 2^k places before it repeats.
 A, C = 1664525, 1013904223
 
 
 def host_latencies() -> list[Row]:
-    """Return how many nanoseconds a step takes longer than in the first-level cache; no rows without times.
+    """Return how many nanoseconds longer a step takes than in the L1 cache; no rows if nothing is timed.
 
-    The steps are Python's. Their own time is taken off with that of the first-level cache.
+    The loop runs in Python. Its overhead is subtracted together with the time of the L1 cache.
     """
     if not timing.available():
         return []
@@ -29,7 +29,7 @@ def host_latencies() -> list[Row]:
 
 
 def host_step(nbytes: int) -> float:
-    """Return the nanoseconds of a step through so many bytes, a power of two, with Python's own time."""
+    """Return the nanoseconds per step through `nbytes` bytes, a power of two, including Python's overhead."""
     places, words = nbytes // LINE, LINE // 8
     links = np.zeros(places * words, np.int64)
     links[::words] = (np.arange(places) * A + C) % places * words
@@ -44,5 +44,5 @@ def host_step(nbytes: int) -> float:
 
 
 def in_words(nbytes: int) -> str:
-    """Return a number of bytes as a text."""
+    """Return a size in bytes as KiB or MiB."""
     return f"{nbytes >> 20:,} MiB" if nbytes >= 1 << 20 else f"{nbytes >> 10:,} KiB"

@@ -1,4 +1,4 @@
-"""Large inputs in little time: a block of numbers again and again, whose sums and counts NumPy knows from one block."""
+"""Large inputs, generated quickly by repeating one block, from which NumPy computes the expected sums and counts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-# Numbers in a block: many more than any kernel takes at once.
+# Elements in a block: many more than any kernel processes at once.
 INPUT_BLOCK = 2**22
 
 Array = NDArray[Any]
 
 
 def repeated(block: Array, size: int) -> cuda.DeviceArray:
-    """Return `size` numbers on the device, the block's again and again."""
+    """Return a device array of `size` elements that repeats the block."""
     array = cuda.empty(size, block.dtype)
     done = min(block.size, size)
     array[:done].copy_from(block[:done])
@@ -28,16 +28,16 @@ def repeated(block: Array, size: int) -> cuda.DeviceArray:
 
 
 def repeat(block: Array, out: Array) -> None:
-    """Fill an array of the host with the block's numbers again and again."""
+    """Fill a host array by repeating the block."""
     for start in range(0, out.size, block.size):
         part = out[start : start + block.size]
         part[:] = block[: part.size]
 
 
 def over_all(figure: Callable[[Array], Any], block: Array, size: int) -> Any:
-    """Return a figure that adds up, such as a sum or counts, of the first `size` rows of the block repeated.
+    """Return an additive figure, such as a sum or counts, over the first `size` rows of the repeated block.
 
-    A row of a block of one dimension is a number, as `repeated` returns them.
+    A row of a one-dimensional block is one element, as in `repeated`.
     """
     times, rest = divmod(size, len(block))
     return times * figure(block) + figure(block[:rest])

@@ -4,8 +4,8 @@ A lesson is the object LESSON of `library_tour/lessons/<stop>.py`. The code that
 `library_tour/exercises/<stop>.cu`, or `.py` for an exercise in host code, and its solution is the file of the same name
 in `library_tour/solutions/`.
 
-Some stops have further exercises, in FURTHER of `library_tour/further/<stop>.py`. One of them is named
-`<stop>/<its own name>`, and its files `<stop>_<its own name>`.
+Some stops have further exercises, in FURTHER of `library_tour/further/<stop>.py`. A further exercise is named
+`<stop>/<its own name>`, and its files are named `<stop>_<its own name>`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .stop import Check, Value
 
 SUFFIXES = (".cu", ".py")
 
-# The headings of a lesson's parts, in their order.
+# The headings of a lesson's parts, in order.
 LEARN = "By the end of this lesson you will be able to"
 IDEA = "The idea"
 STEPS = "The code, step by step"
@@ -46,8 +46,8 @@ class Step:
     and constants of `kernels/<stop>.cu`, of a header that it includes, or of the stop's Python program. An instance of
     a template has its arguments, as in "transpose_tile<1>", and a method of a Python class has the class, as in
     "Pieces.queue". "fit_row[points:x]" shows only the part of a Python function from the assignment to `points` to the
-    one to `x`. Lines that differ from the code of the step before are highlighted, or from that of the step which
-    `compared_with` names. `text` is Markdown.
+    one to `x`. Lines that differ from the code of the previous step, or of the step that `compared_with` names, are
+    highlighted. `text` is Markdown.
     """
 
     name: str
@@ -58,13 +58,13 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """A task, and the checks that tell whether an answer is right.
+    """A task, and the checks that decide whether an answer is right.
 
     `task`, `hints` and `answer`, which explains the solution, are Markdown. There are one to three hints, and each
     gives away more than the one before it. `check` is called with the compiled module of an answer in CUDA C++, or with
-    the imported module of one in Python, always on the simulator. It yields the facts that it has tried. An
-    exception of the answer is a fact that does not hold, and so is a warning of the driver. `name` is that of a further
-    exercise: "easy" or "hard".
+    the imported module of one in Python, always on the simulator. It yields the checks that it makes. An exception in
+    the answer counts as a failed check, and so does a warning from the driver. `name` is "easy" or "hard" for a further
+    exercise.
     """
 
     name: str = ""
@@ -81,8 +81,8 @@ class Lesson:
     `why` opens the lesson: one or two paragraphs that say why the reader should care, with a number from the H200.
     `learn` completes the sentence "By the end of this lesson you will be able to", one item per skill. `idea` explains
     what the hardware does and gives the rule of thumb, before any code. `look_at` says what the tables and pictures
-    show, a sentence or two each. `course` says where the figures of the lectures are from, which the tour follows, and
-    on which card they were measured. `further` are exercises beside the lesson's own.
+    show, a sentence or two each. `course` says where the figures of the lectures that the tour follows come from, and
+    on which card they were measured. `further` holds exercises besides the lesson's own.
     """
 
     why: str
@@ -96,9 +96,9 @@ class Lesson:
 
 
 def at_most(fact: str, actual: Value, most: float) -> Check:
-    """Check that a count or an error is not more than `most`."""
+    """Check that a count or an error is at most `most`."""
     value = float(actual)
-    # Two decimals for averages of counts, and three digits for the errors of numbers.
+    # Two decimals for averages of counts, and three significant digits for numerical errors.
     text = f"{round(value, 2):,.10g}" if value == 0 or 1 <= abs(value) < 1e9 else f"{value:.3g}"
     return Check(fact, value <= most, f"The actual value is {text}.")
 
@@ -109,7 +109,7 @@ def number_of(number: int, noun: str) -> str:
 
 
 def has_lesson(stop: str) -> bool:
-    """Tell whether a stop has a lesson."""
+    """Check whether a stop has a lesson."""
     return _has_module("lessons", stop)
 
 
@@ -129,7 +129,7 @@ def load(stop: str) -> Lesson:
 
 
 def exercises(stop: str) -> dict[str, Exercise]:
-    """Return the exercises of a stop by their names, the lesson's own first; raise as `load` does."""
+    """Return a stop's exercises keyed by name, the lesson's own first; raise what `load` raises."""
     of = load(stop)
     return {stop: of.exercise} | {f"{stop}/{further.name}": further for further in of.further}
 
@@ -158,7 +158,7 @@ def solution(name: str) -> Path:
 
 
 def language_of(file: Path) -> str:
-    """Return the language of a file of code, by the name that Pygments and MkDocs have for it: python or cuda."""
+    """Return the language of a code file as Pygments and MkDocs name it: python or cuda."""
     return "python" if file.suffix == ".py" else "cuda"
 
 

@@ -68,7 +68,7 @@ def issue_limit(device: cuda.Device, count: int, unit: str) -> Limit:
 
 
 def latency_limit(device: cuda.Device, operations: int, shuffles: int, amount: float, unit: str) -> Limit:
-    """Return the rate of repeating work of `amount` if this many instructions wait for one another each time."""
+    """Return the rate of repeated work of `amount` if each repetition is a chain of so many dependent instructions."""
     name = f"latency of {shuffles} shuffles, {operations} operations"
     if not timing.available():
         return Limit(name, unit)

@@ -1,4 +1,4 @@
-"""The command `list`: the stops by chapters, or those of a route, for readers and as JSON."""
+"""The command `list`: the stops by chapter, or the stops of a route, as text or as JSON."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .stop import Row, Value
 
 
 def live_rows(pci_bus_id: str) -> tuple[list[Row], list[str]]:
-    """Return rows of the live figures of the device at a PCI address, and a sentence for what is missing."""
+    """Return rows of live readings of the device at a PCI address, and notes on what is not available."""
     try:
         bindings, handle = _find(pci_bus_id)
     except NotSupportedError as error:
@@ -33,13 +33,13 @@ def live_rows(pci_bus_id: str) -> tuple[list[Row], list[str]]:
     for name, (ask, unit) in figures.items():
         try:
             rows.append(Row(name, {"value": ask(), "unit": unit}))
-        except bindings.NvmlError as error:  # a part of a device, or a virtual one, has no such sensor
+        except bindings.NvmlError as error:  # a MIG instance or a virtual GPU may lack the sensor
             rows.append(Row(name, {"value": "not available", "unit": str(error)}))
     return rows, []
 
 
 def power_limit(pci_bus_id: str) -> float | None:
-    """Return the watts that the device at a PCI address may take, None where NVML does not tell."""
+    """Return the power limit in watts of the device at a PCI address, or None if NVML does not report it."""
     try:
         bindings, handle = _find(pci_bus_id)
     except NotSupportedError:
@@ -54,7 +54,7 @@ def _find(pci_bus_id: str) -> tuple[Any, Any]:
     bindings = nvml()
     try:
         return bindings, bindings.device_get_handle_by_pci_bus_id_v2(pci_bus_id)
-    except bindings.NvmlError as error:  # a part of a device, or a virtual one, may be unknown to NVML
+    except bindings.NvmlError as error:  # NVML may not know a MIG instance or a virtual GPU
         raise NotSupportedError(str(error)) from error
 
 

@@ -1,7 +1,7 @@
 """A reader's progress, kept in a file: the stops run and shown, the exercises passed, and the route that is followed.
 
 The file is `progress.json` in the user's data folder (on Linux `~/.local/share/cudart_py`), or the one that the
-environment variable CUDART_PY_PROGRESS names. A file that cannot be read or written keeps nothing from running.
+environment variable CUDART_PY_PROGRESS names. Stops run even if the file cannot be read or written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class UnreadableProgressError(Exception):
 
 @dataclass
 class Progress:
-    """A reader's progress: the names of stops and exercises, in the order in which they were done first.
+    """A reader's progress: the names of stops and exercises, in the order in which they were first done.
 
     `route` is the name of the route that the reader follows, "" for the whole path.
     """
@@ -71,7 +71,7 @@ def read() -> Progress:
 
 
 def add(*, run: Sequence[str] = (), shown: Sequence[str] = (), passed: Sequence[str] = ()) -> None:
-    """Add stops and exercises to the progress; say so in one line where that cannot be done."""
+    """Add stops and exercises to the progress; write one line to standard error if that fails."""
     try:
         progress = read()
         for kept, names in ((progress.run, run), (progress.shown, shown), (progress.passed, passed)):
@@ -84,15 +84,15 @@ def add(*, run: Sequence[str] = (), shown: Sequence[str] = (), passed: Sequence[
 
 
 def followed() -> str:
-    """Return the name of the route that the reader follows, "" for the whole path or where that cannot be read."""
+    """Return the name of the route that the reader follows, "" for the whole path or if the file cannot be read."""
     try:
         return read().route
-    except UnreadableProgressError:  # `add` says so
+    except UnreadableProgressError:  # `add` reports it
         return ""
 
 
 def follow(route: str) -> None:
-    """Keep the route that the reader follows from now on, "" for the whole path.
+    """Save the route that the reader follows from now on, "" for the whole path.
 
     Raises UnknownRouteError for a name that no route has, UnreadableProgressError, and UsageError for a file that
     cannot be written.
@@ -112,7 +112,7 @@ def reset() -> None:
 
 
 def summary() -> Iterator[RenderableType]:
-    """Yield the progress on the route that is followed, or else by chapters, and the stop that comes next.
+    """Yield the progress on the followed route, or else per chapter, and the stop that comes next.
 
     Raises UnreadableProgressError.
     """
@@ -139,7 +139,7 @@ def summary() -> Iterator[RenderableType]:
 
 
 def _seen(progress: Progress) -> set[str]:
-    """Return the stops that were shown, or of which an exercise was passed; one that was only run was not read."""
+    """Return the stops that were shown or have a passed exercise; a stop that was only run does not count."""
     return {*progress.shown, *(exercise.partition("/")[0] for exercise in progress.passed)}
 
 
@@ -151,7 +151,7 @@ def _count(progress: Progress, names: Sequence[str]) -> str:
 
 
 def _state(progress: Progress, name: str) -> str:
-    """Return what the reader has done at a stop, and the exercises that are left there, by their names."""
+    """Return what the reader has done at a stop, and the names of its open exercises."""
     done = ", ".join(_done(progress, name))
     if not done:
         return "–"
@@ -169,7 +169,7 @@ def _done(progress: Progress, name: str) -> Iterator[str]:
 
 
 def _write(progress: Progress) -> None:
-    """Replace the file at once, so that nobody finds a part of it."""
+    """Replace the file atomically, so that no other process reads a partly written one."""
     place = file()
     place.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")

@@ -43,7 +43,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Route:
-    """A shorter path for some readers: its stops are in the order of the whole path, each after those that it needs."""
+    """A shorter path for some readers: its stops are in the order of the whole path, each after its prerequisites."""
 
     title: str
     reader: str
@@ -51,13 +51,13 @@ class Route:
 
     @property
     def minutes(self) -> int:
-        """The minutes of all its stops."""
+        """The total minutes of its stops."""
         return sum(position(name).place.minutes for name in self.names)
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where a stop is on the path: its chapter, counted from 1, and its neighbours, "" for none."""
+    """A stop's position on the path: its chapter, numbered from 1, and its neighbours, "" for none."""
 
     place: Place
     chapter: Chapter
@@ -207,7 +207,7 @@ ROUTES = {
     ),
 }  # fmt: skip  # one stop per line would be too long to read
 
-# What a reader does after the last stop of a route, as docs/course/index.md says.
+# Advice after the last stop of a route, as in docs/course/index.md.
 AFTER_A_ROUTE = (
     "Next, count the same events for your own kernels with cuda.profile(): the guide's page on profiling without a GPU "
     "shows how."
@@ -240,7 +240,7 @@ def neighbours(name: str, route: str = "") -> tuple[str, str]:
 
 
 def is_on(name: str, route: str) -> bool:
-    """Tell whether a stop is on a route, or on the whole path if there is no route."""
+    """Check whether a stop is on a route, or on the whole path if there is no route."""
     return name in (ROUTES[route].names if route else names())
 
 
@@ -252,7 +252,7 @@ def route(name: str) -> Route:
 
 
 def hours(minutes: int) -> str:
-    """Return a time for a reader: minutes, or hours to the nearest half."""
+    """Return a duration as text: minutes, or hours to the nearest half."""
     if minutes < 60:
         return f"{minutes} minutes"
     halves = round(minutes / 30)

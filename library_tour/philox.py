@@ -1,4 +1,4 @@
-"""The random numbers of the kernels that simulate paths (`kernels/option_path.cuh`), as NumPy computes them."""
+"""The random numbers of the path-simulation kernels (`kernels/option_path.cuh`), computed with NumPy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = NDArray[Any]
 
 
 def philox(counter: Array, key: int) -> Array:
-    """Return Philox 4x32-10 of 32-bit counters, shape (4, ...), and a 64-bit key."""
+    """Return the output of Philox 4x32-10 for 32-bit counters, shape (4, ...), and a 64-bit key."""
     c0, c1, c2, c3 = counter.astype(np.uint64)
     low = np.uint64(0xFFFFFFFF)
     key_0, key_1 = key & 0xFFFFFFFF, key >> 32
@@ -24,7 +24,7 @@ def philox(counter: Array, key: int) -> Array:
 
 
 def normals(paths: int, steps: int, seed: int) -> Array:
-    """Return each path's normal numbers, shape (paths, steps), from the same bits as the kernels'."""
+    """Return each path's normally distributed numbers, shape (paths, steps), from the same bits as the kernels'."""
     path, step = np.meshgrid(np.arange(paths), np.arange(0, steps, 4), indexing="ij")
     zero = np.zeros_like(path)
     units = 1 + (philox(np.stack([path, step, zero, zero]), seed) & 0x7FFFFF) / 2**23

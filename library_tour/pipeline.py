@@ -20,10 +20,10 @@ class Operation(NamedTuple):
 
 
 def issued(order: str, streams: int, pieces: int) -> Iterator[Operation]:
-    """Return the operations in the order in which they are queued; the pieces take turns in the streams.
+    """Return the operations in the order in which they are queued; pieces go to the streams round-robin.
 
-    Depth-first queues all stages of a piece before the next piece. Breadth-first queues a stage of one piece
-    for each stream before the next stage.
+    Depth-first queues all stages of a piece before the next piece. Breadth-first queues one stage for one piece per
+    stream before the next stage.
     """
     if order == DEPTH:
         yield from (Operation(stage, piece, piece % streams) for piece in range(pieces) for stage in STAGES)
@@ -34,11 +34,11 @@ def issued(order: str, streams: int, pieces: int) -> Iterator[Operation]:
 
 
 def modelled(operations: Iterable[Operation], copy_engines: int) -> Spans:
-    """Return when each stage is at work if every operation takes one unit of time, by a model of the hardware.
+    """Return the busy spans of each stage in a model of the hardware where every operation takes one unit of time.
 
-    Kernels have one queue. Copies have one queue for both directions, or two, one for each, as there are one or two
-    engines. A queue takes its operations in the order in which they were queued: one that must wait for its stream
-    holds up all behind it.
+    Kernels have one queue. Copies have one queue with a single copy engine, and one queue per direction with two. A
+    queue starts its operations in the order in which they were queued: an operation that must wait for its stream
+    blocks all operations after it.
     """
     free: dict[str, float] = {}
     reached: dict[int, float] = {}
@@ -52,7 +52,7 @@ def modelled(operations: Iterable[Operation], copy_engines: int) -> Spans:
 
 
 def spans(marks: Iterable[tuple[Operation, float, float]]) -> Spans:
-    """Return the spans of each stage; each begins no earlier than the stage's last one has ended."""
+    """Return the spans of each stage; a span begins no earlier than the stage's previous one ends."""
     found: Spans = {stage: [] for stage in STAGES}
     for operation, start, end in sorted(marks, key=lambda mark: mark[2]):
         lane = found[operation.stage]

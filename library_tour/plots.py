@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-LEGEND_LETTERS = 15  # that an inch holds
+LEGEND_LETTERS = 15  # characters per inch
 BAR_HEIGHT, AROUND_BARS = 0.25, 1.3  # inches
-FILM_MS = 150  # a frame
-LIMIT: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2, "zorder": 1}  # under what is drawn
-SHADES = ("C0", "C9")  # of spans that follow each other at once
+FILM_MS = 150  # per frame
+LIMIT: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2, "zorder": 1}  # below the data
+SHADES = ("C0", "C9")  # alternate, so that adjacent spans can be told apart
 MARKERS = "os^Dv<>pP*"
-MOST_MARKED = 40  # points of a line
-# Of lines in points: each one beneath another is wider by a step, and all steps together are not more than the most.
+MOST_MARKED = 40  # points; a line with more has no markers
+# Line widths in points: each line is one step wider than the one drawn over it; all steps together are at most
+# MOST_STEPS.
 NARROWEST, STEP, MOST_STEPS = 1.4, 1.4, 3.2
 
 
@@ -38,7 +39,7 @@ class MissingPlotExtraError(RuntimeError):
 
 
 def require() -> None:
-    """Raise MissingPlotExtraError, naming the remedy, where pictures cannot be drawn."""
+    """Raise MissingPlotExtraError, which names the remedy, if matplotlib is missing."""
     if importlib.util.find_spec("matplotlib") is None:
         raise MissingPlotExtraError("plots need matplotlib: install the extra `plot`, pip install 'cudart-py[plot]'")
 
@@ -54,10 +55,10 @@ def draw(
 ) -> dict[Path, str]:
     """Draw a stop's rates and pictures into `folder`; return the files and their captions, none without a picture.
 
-    The rates are those of the rows that have a fraction of the stop's limit, with the limit as a line. Where a driver
-    counts instead of timing, the counters are drawn, and what the calls do. Bars that are all as long are not drawn.
-    `width` is that of each picture in inches, and `formats` are its files' suffixes; films have a width and a format of
-    their own. Without a `title`, which a page has already, the pictures have no heading.
+    Rates are drawn for the rows that have a fraction of the stop's limit, with the limit as a line. If the driver
+    counts instead of timing, the counters and the work of the calls are drawn. Bars of equal length are not drawn.
+    `width` is each picture's width in inches, and `formats` are the suffixes of its files; films have a width and a
+    format of their own. Without a `title`, as on a page that shows it already, the pictures have no heading.
     """
     heading = f"{name}: {title}" if title else ""
     files: dict[Path, str] = {}
@@ -78,7 +79,7 @@ def draw(
 
 
 def _pictures(name: str, result: Result) -> Iterator[tuple[str, Picture]]:
-    """Yield the pictures and their files' stems: first the rates, last what was counted."""
+    """Yield the pictures with their files' stems: the rates first, the counters last."""
     limit = result.limit
     if limit is not None and limit.rate is not None:
         rated = [row for row in result.rows if limit.unit in row.values and "of limit" in row.values]
@@ -92,9 +93,9 @@ def _pictures(name: str, result: Result) -> Iterator[tuple[str, Picture]]:
 
 
 def _with_values(picture: Picture) -> Picture | None:
-    """Return a picture without the lines and bars that have no values, None where it has no others to tell apart.
+    """Return a picture without lines and bars that have no values, or None if nothing is left to show.
 
-    A variant whose result is wrong is not timed, and has none.
+    A variant whose result is wrong is not timed, and so has no values.
     """
     match picture:
         case Curve():
@@ -123,7 +124,7 @@ def _axes(title: str, subtitle: str, width: float, height: float) -> tuple[Figur
 
 
 def _legend(drawn: Figure, labels: Mapping[str, object], width: float) -> None:
-    """Tell below the axes, where it hides nothing, what is what; one thing alone is told by the title."""
+    """Draw a legend below the axes, where it hides nothing; a single label needs none, since the title names it."""
     if len(labels) < 2:
         return
     columns = int(LEGEND_LETTERS * width / (max(map(len, labels)) + 7))
@@ -131,7 +132,7 @@ def _legend(drawn: Figure, labels: Mapping[str, object], width: float) -> None:
 
 
 def _dashed(line: Limit | None) -> str:
-    """Return what the dashed line is."""
+    """Return a phrase that explains the dashed line, or "" without one."""
     if line is None or line.rate is None:
         return ""
     return f"dashed: {line.name}, {number(line.rate)} {line.unit}"
@@ -157,7 +158,7 @@ def _bars(title: str, picture: Bars, width: float) -> Figure:
                 verticalalignment="center",
             )
     axes.set_yticks(range(len(picture.bars)), list(picture.bars))
-    axes.set_ylim(len(picture.bars) - 0.5, -0.5)  # the table's order, from above
+    axes.set_ylim(len(picture.bars) - 0.5, -0.5)  # in the table's order, from the top
     if picture.line is not None and picture.line.rate is not None:
         axes.axvline(picture.line.rate, **(LIMIT | {"zorder": 3}))
     axes.margins(x=0.03)
@@ -172,7 +173,7 @@ def _curve(title: str, curve: Curve, width: float) -> Figure:
     drawn, axes = _axes(title, "; ".join(filter(None, (alone, _dashed(curve.line)))), width, 4.2)
     for rank, (label, points) in enumerate(curve.lines.items()):
         x, y = zip(*points, strict=True)
-        # Lines that coincide are seen, since each is narrower than the ones beneath it.
+        # Lines that coincide remain visible, because each is narrower than the ones beneath it.
         above = len(curve.lines) - 1 - rank
         line = NARROWEST + above * min(STEP, MOST_STEPS / max(len(curve.lines) - 1, 1))
         marker = MARKERS[rank % len(MARKERS)] if len(points) <= MOST_MARKED else ""
@@ -188,14 +189,14 @@ def _curve(title: str, curve: Curve, width: float) -> Figure:
 
 
 def _scale(axes: Axes, curve: Curve) -> None:
-    """Choose both axes' scales and numbers."""
+    """Choose the scales and the tick labels of both axes."""
     places = [x for points in curve.lines.values() for x, _ in points]
     if "x" in curve.logarithmic:
         powers = sorted({int(math.log2(x)) for x in places if _is_power_of_two(x)})
         if 2 * len(powers) > len(set(places)) or (_is_power_of_two(min(places)) and _is_power_of_two(max(places))):
             axes.set_xscale("log", base=2)
             shown = powers[:: -(-len(powers) // 12)]
-            # Small numbers are read more easily than powers.
+            # Small numbers are easier to read than powers.
             names = [f"{2**power:,}" if powers[-1] <= 13 else f"$2^{{{power}}}$" for power in shown]
             axes.set_xticks([2.0**power for power in shown], names)
             axes.set_xticks([], minor=True)
@@ -218,7 +219,7 @@ def _is_power_of_two(x: float) -> bool:
 
 
 def _decimal(axis: Axis, values: list[float]) -> None:
-    """Choose the numbers of a logarithmic axis: some between the powers of ten where there are few powers."""
+    """Choose the tick labels of a logarithmic axis: below three decades, also multiples of 2 and 5."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     positive = [value for value in values if value > 0]
@@ -235,7 +236,7 @@ def _timeline(title: str, timeline: Timeline, width: float) -> Figure:
     for place, spans in enumerate(timeline.lanes.values()):
         axes.broken_barh([(begin, end - begin) for begin, end in spans], (place - 0.4, 0.8), facecolors=SHADES)
         for begin, end in spans:
-            axes.plot([begin, end], [place, place], alpha=0)  # bars do not stretch the axes by themselves
+            axes.plot([begin, end], [place, place], alpha=0)  # bars alone do not extend the axes
     axes.set_yticks(range(len(timeline.lanes)), list(timeline.lanes))
     axes.invert_yaxis()
     axes.set_xlim(left=0)
@@ -247,7 +248,7 @@ def _timeline(title: str, timeline: Timeline, width: float) -> Figure:
 
 
 def _film(title: str, film: Film, path: Path) -> Path:
-    """Write frames as an animated GIF, in one range of colours that a scale beside them explains."""
+    """Write frames as an animated GIF, with one colour range for all frames and a colour bar beside them."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 

@@ -1,4 +1,4 @@
-"""Catch what kernels print, which a GPU's driver writes to C's standard output and others to Python's."""
+"""Capture what kernels print: a GPU's driver writes it to C's standard output, other drivers to Python's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import cudart_py as cuda
 
 
 class _Caught(io.StringIO):
-    """Capture Python's standard output, except rich's, whose progress goes on in the terminal."""
+    """Capture of Python's standard output, except rich's, whose progress bar stays in the terminal."""
 
     def __init__(self, terminal: TextIO) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ def printed(work: Callable[[], object]) -> list[str]:
 
 
 def _flush() -> None:
-    """Write out what the C library and Python still hold for the standard output."""
+    """Flush the buffers of the C library and of Python for standard output."""
     ctypes.CDLL(None).fflush(None)
     if sys.__stdout__ is not None:
         sys.__stdout__.flush()

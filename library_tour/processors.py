@@ -17,9 +17,9 @@ def processors() -> int:
 
 
 def in_threads(function: Callable[..., Any], *arrays: NDArray[Any]) -> list[Any]:
-    """Call a function with parts of the arrays, in as many threads as there are processors; return what it returns.
+    """Call a function on parts of the arrays, in as many threads as there are processors; return the results in order.
 
-    The first axis of each array is divided into four parts a processor. NumPy lets other threads run while it computes.
+    The first axis of each array is split into four parts per processor. NumPy releases the GIL while it computes.
     """
     parts = [np.array_split(array, 4 * processors()) for array in arrays]
     with ThreadPoolExecutor(processors()) as pool:

@@ -46,7 +46,7 @@ def recorded_seconds(names: Sequence[str]) -> dict[str, float]:
 class Pace:
     """The part of a tour that is done and the time left, from the recorded seconds and the speed of this machine.
 
-    `expected` has the recorded seconds of each stop. If any are missing, nothing is known.
+    `expected` holds the recorded seconds of each stop. If any are missing, nothing is known.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class Pace:
         self._done = self._taken = 0.0  # recorded seconds of the stops that are done, and what they took here
 
     def begin(self, name: str) -> None:
-        """Take the time: a stop begins."""
+        """Record the time at which a stop begins."""
         self._begun = (name, self._clock())
 
     def end(self) -> None:
-        """Take the time: the stop has ended."""
+        """Record the time at which the stop ends."""
         if self._known and self._begun:
             name, since = self._begun
             self._done += self._expected[name]
@@ -116,7 +116,7 @@ class _Left(ProgressColumn):
 
 
 class Steps:
-    """The calls with which a tour tells its bar what it is doing."""
+    """The callbacks with which a tour updates its progress bar."""
 
     def __init__(self, progress: Progress, pace: Pace, count: int, *, says_work: bool) -> None:
         self._progress, self._pace, self._says_work = progress, pace, says_work
@@ -142,13 +142,13 @@ class Steps:
 
 @contextmanager
 def bar(console: Console, names: Sequence[str], expected: Mapping[str, float]) -> Iterator[Steps]:
-    """Show a bar on a terminal while the block runs and reports when stops begin and end; show none if it is quiet."""
+    """Show a progress bar while the block runs, if the console is a terminal and not quiet; yield its callbacks."""
     pace = Pace(names, expected)
     columns: list[ProgressColumn] = [TextColumn("{task.description}", markup=False)]
     if console.width >= ROOM_FOR_BAR:
         columns.append(_Bar(pace))
     columns += [TextColumn("{task.completed}/{task.total}"), _Left(pace)]
-    # A bar redirects what is printed to its console, so that a quiet one would lose it.
+    # A bar redirects printed text to its console, and a quiet console would discard it.
     shown = console.is_terminal and not console.quiet
     progress = Progress(*columns, console=console, transient=True, disable=not shown, refresh_per_second=5)
     steps = Steps(progress, pace, len(names), says_work=console.width >= ROOM_FOR_WORK)

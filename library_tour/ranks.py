@@ -1,4 +1,4 @@
-"""The ranks of an MPI program, which `mpiexec -n 4 library-tour run halo` starts: processes that end together."""
+"""The ranks of an MPI program, such as `mpiexec -n 4 library-tour run halo` starts: processes that end together."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-# What MPICH's mpiexec, Open MPI's and PMIx, as of Slurm, tell a process that they start.
+# Environment variables that MPICH's mpiexec, Open MPI's mpiexec and PMIx (as in Slurm) set in the processes they start.
 STARTED = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
-# Seconds in which mpiexec reads what a rank has written.
+# Seconds that mpiexec is given to read what a rank has written.
 FORWARDED = 1.0
 
 
@@ -28,7 +28,7 @@ class MissingMpiError(ImportError):
 
 
 class Place(NamedTuple):
-    """Where a rank works. `device` is the same for two ranks that share a device, and for no others."""
+    """The host and the device of a rank. `device` is equal for ranks that share a device, and only for those."""
 
     rank: int
     host: str
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 def started_by_mpi() -> bool:
-    """Tell whether mpiexec, or what does its work, has started this process."""
+    """Check whether mpiexec or an equivalent launcher has started this process."""
     return any(name in os.environ for name in STARTED)
 
 
@@ -45,13 +45,13 @@ def started_by_mpi() -> bool:
 def world() -> Ranks | None:
     """Return the ranks that were started together, or None in a process that was started alone.
 
-    Raises MissingMpiError where several were started, and mpi4py or its MPI library is missing.
+    Raises MissingMpiError if mpiexec has started this process, and mpi4py or its MPI library is missing.
     """
     if not started_by_mpi():
         return None
     try:
-        from mpi4py import MPI  # it begins to communicate when it is imported
-    except (ImportError, RuntimeError) as error:  # mpi4py raises the latter for want of an MPI library
+        from mpi4py import MPI  # the import initialises MPI
+    except (ImportError, RuntimeError) as error:  # RuntimeError if mpi4py finds no MPI library
         raise MissingMpiError(
             "mpiexec has started this process, which needs mpi4py and an MPI library to reach the others: install the "
             f"extra 'mpi' (pip install 'cudart-py[mpi]'), or mpi4py beside the machine's own MPI ({error})"
@@ -62,13 +62,13 @@ def world() -> Ranks | None:
 
 @dataclass(frozen=True)
 class Ranks:
-    """All ranks of an MPI communicator of mpi4py, seen from one of them."""
+    """All ranks of an mpi4py communicator, seen from one of them."""
 
     comm: Any
 
     @property
     def rank(self) -> int:
-        """The number of this process, from 0 on."""
+        """The rank of this process, counted from 0."""
         return int(self.comm.rank)
 
     @property
@@ -77,7 +77,7 @@ class Ranks:
         return int(self.comm.size)
 
     def own_device(self) -> cuda.Device:
-        """Return the device of this rank: the ranks of a host take its devices in turn."""
+        """Return this rank's device; a host's devices are assigned to its ranks round-robin."""
         from mpi4py import MPI  # installed, since there are ranks
 
         host = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
@@ -87,30 +87,30 @@ class Ranks:
         return every[number % len(every)]
 
     def takes_device_memory(self) -> bool:
-        """Tell whether MPI says that it takes addresses of device memory (its memory kinds, since MPI 4.1)."""
+        """Check whether MPI reports that it accepts device pointers (its memory kinds, since MPI 4.1)."""
         kinds: str = self.comm.Get_info().get("mpi_memory_alloc_kinds") or ""
         return "cuda" in kinds and "interop" in cuda.capabilities()
 
     def all_sums(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return the sums of all ranks' arrays, element by element, in host memory."""
-        from mpi4py import MPI  # as above
+        """Return the element-wise sum of all ranks' arrays, in host memory."""
+        from mpi4py import MPI  # installed, since there are ranks
 
         sums = numbers.copy()
         self.comm.Allreduce(MPI.IN_PLACE, sums)
         return sums
 
     def most(self, number: float) -> float:
-        """Return the largest of all ranks' numbers, in all of them."""
+        """Return the largest of all ranks' numbers, on every rank; all ranks must call this."""
         return float(max(self.comm.allgather(float(number))))
 
     def warn_of_same_devices(self, device: cuda.Device) -> None:
-        """Warn in rank 0 where several ranks work on one device; all ranks call it."""
+        """Warn on rank 0 if several ranks share a device; all ranks must call this."""
         places = self.comm.gather(place(self.rank, device))
         for line in same_devices(places or []):
             warnings.warn(line, stacklevel=2)
 
     def shared_device(self, device: cuda.Device) -> str:
-        """Return a sentence that names ranks which work on one device, or an empty text; all ranks call it."""
+        """Return a sentence that names ranks that share a device, or ""; all ranks must call this."""
         return next(iter(same_devices(self.comm.allgather(place(self.rank, device)))), "")
 
     @contextmanager
@@ -127,20 +127,20 @@ class Ranks:
         sys.stdout.flush()
         sys.stderr.write(f"rank {self.rank} of {self.count} on {socket.gethostname()} ends all ranks: {reason}\n")
         sys.stderr.flush()
-        # The abort ends mpiexec too, which loses what it has not read from its ranks by then.
+        # The abort ends mpiexec too, which loses any output of its ranks that it has not read by then.
         time.sleep(FORWARDED)
         self.comm.Abort(1)
 
 
 def place(rank: int, device: cuda.Device) -> Place:
-    """Return where a rank works."""
-    # A driver that runs kernels in the process has devices of its own in each.
+    """Return the host and the device of a rank."""
+    # A driver that runs kernels in the process has separate devices in each process.
     process = f" of process {os.getpid()}" if "in_process" in cuda.capabilities() else ""
     return Place(rank, socket.gethostname(), f"{device.properties.uuid}{process}", f"device {device.ordinal}")
 
 
 def same_devices(places: Sequence[Place]) -> list[str]:
-    """Return a sentence for each device that several ranks work on, which names them and the device."""
+    """Return one sentence for each device that several ranks share; it names the device and the ranks."""
     found: dict[tuple[str, str], list[Place]] = {}
     for each in places:
         found.setdefault((each.host, each.device), []).append(each)

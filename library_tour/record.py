@@ -1,4 +1,4 @@
-"""A run as JSON: what was found, and on what."""
+"""A run as JSON: its results and its environment."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ import cudart_py as cuda
 from .runner import Outcome
 from .stop import Bars, Curve, Film, Limit, Panels, Picture, Points, Row, Timeline, Value
 
-# Raised by one when a reader of older records could not read a newer one.
+# Incremented when a reader of older records could not read newer ones.
 SCHEMA = 1
-# For a copy of a checkout, whose git knows nothing or something else: the commit it was made from.
+# Names the commit from which a copy of a checkout was made, where git finds no commit or another one.
 COMMIT_VARIABLE = "LIBRARY_TOUR_COMMIT"
 DISTRIBUTIONS = ("cudart-py", "cuda-bindings", "nvidia-cuda-nvrtc", "numpy", "nvmath-python")
 
 
 def environment(device: cuda.Device) -> dict[str, Any]:
-    """Name what a run depends on: versions, driver, device, date, and the commit in a git checkout."""
+    """Return what a run depends on: versions, driver, device, date, and the commit in a git checkout."""
     major, minor = cuda.driver_version()
     free, total = device.memory_info
     return {
@@ -53,13 +53,13 @@ def _versions() -> dict[str, str]:
     for name in DISTRIBUTIONS:
         try:
             found[name] = version(name)
-        except PackageNotFoundError:  # the distribution is optional, or a toolkit's NVRTC serves
+        except PackageNotFoundError:  # the distribution is optional, or NVRTC comes from a toolkit
             continue
     return found
 
 
 def commit(folder: Path = Path(__file__).parent.parent) -> str | None:
-    """Return the commit of the checkout that this package runs from, with "-dirty" where it was changed.
+    """Return the commit of the checkout that this package runs from, with "-dirty" if it has changes.
 
     The variable LIBRARY_TOUR_COMMIT takes precedence.
     """
@@ -76,7 +76,7 @@ def commit(folder: Path = Path(__file__).parent.parent) -> str | None:
 
 
 def record(environment: Mapping[str, Any], outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return a whole run as what JSON can hold; the environment is asked for before, while the device still answers."""
+    """Return a whole run as JSON values; the caller reads `environment` before the run, while the device responds."""
     return {"schema": SCHEMA, **environment, "stops": [_stop(outcome) for outcome in outcomes]}
 
 
@@ -115,7 +115,7 @@ def _rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _picture(picture: Picture) -> dict[str, Any]:
-    """Return what a picture shows, but for a film its length alone, which is many numbers."""
+    """Return the data of a picture; of a film only the number of frames, because the frames are large."""
     found: dict[str, Any] = {"kind": type(picture).__name__.lower(), "name": picture.name}
     match picture:
         case Curve():
@@ -143,7 +143,7 @@ def _finite(value: Value) -> Value | None:
 
 
 def text(run: dict[str, Any]) -> str:
-    """Return a run's JSON, readable and with a final newline; a NaN in it is a ValueError."""
+    """Return a run as indented JSON with a final newline; raise ValueError for a NaN."""
     return json.dumps(run, indent=2, allow_nan=False, default=_plain) + "\n"
 
 
@@ -153,7 +153,7 @@ def write(path: Path, run: dict[str, Any]) -> None:
 
 
 def _plain(value: object) -> Any:
-    """Return a NumPy scalar as Python's own number or truth, which is all that JSON knows."""
+    """Return a NumPy scalar as a Python number or bool, the only ones that JSON supports; raise TypeError otherwise."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"a record cannot hold a {type(value).__name__}: {value!r}")

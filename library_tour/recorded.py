@@ -1,4 +1,4 @@
-"""The run that was recorded on an H200, which the package carries so that every machine's figures have some beside."""
+"""The run that was recorded on an H200, which ships with the package for comparison with any machine's figures."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ PICTURES: dict[str, type[Bars | Curve | Panels | Timeline]] = {
 
 @functools.cache
 def run() -> dict[str, Any]:
-    """Return the recorded run, as `record.record` made it but for what `shortened` leaves out."""
+    """Return the recorded run in the form of `record.record`, without what `shortened` leaves out."""
     found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     return found
 
 
 def machine() -> str:
-    """Return which card the run was recorded on, and when, as a name for it."""
+    """Return a name for the recorded run: the card, the CUDA version and the date."""
     recorded = run()
     return f"{recorded['device']['name']}, CUDA {recorded['driver']['cuda']}, {recorded['date'][:10]}"
 
 
 def stop(name: str) -> dict[str, Any] | None:
-    """Return what was recorded of a stop, None if it was not."""
+    """Return the record of a stop, or None if there is none."""
     return next((stop for stop in run()["stops"] if stop["name"] == name), None)
 
 
 def result(recorded: Mapping[str, Any]) -> Result:
-    """Return what a record of a stop was made of, as far as it is recorded, without its checks."""
+    """Return a stop's result from its record, without checks and films."""
     return Result(
         rows=_rows(recorded["rows"]),
         limit=_limit(recorded["limit"]),
@@ -71,7 +71,7 @@ def _picture(recorded: Mapping[str, Any]) -> Picture:
 
 
 def _numbers(value: Any) -> Any:
-    """Return what was recorded with a NaN in the place of each None, which stands for one."""
+    """Return a recorded value with each None replaced by the NaN that it stands for."""
     match value:
         case None:
             return math.nan
@@ -83,7 +83,7 @@ def _numbers(value: Any) -> Any:
 
 
 def shortened(recorded: dict[str, Any]) -> dict[str, Any]:
-    """Return a run without what pages do not show, and with numbers of a few digits."""
+    """Return a run with only the passed stops and what pages show, its numbers rounded to `DIGITS` digits."""
     stops = [
         {key: _kept(value) for key, value in stop.items() if key not in ("checks", "message")}
         for stop in recorded["stops"]
@@ -93,7 +93,7 @@ def shortened(recorded: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept(value: Any) -> Any:
-    """Return a value of a record with `DIGITS` digits of each number, and without what a check found."""
+    """Return a value of a record with numbers rounded to `DIGITS` digits, and without the results of checks."""
     match value:
         case float():
             return float(f"{value:.{DIGITS}g}")

@@ -27,7 +27,7 @@ GAP = 2
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return where a report goes: standard output, or standard error.
+    """Return the console that a report goes to: standard output or standard error.
 
     MPI ranks write plain text unless FORCE_COLOR asks for colours: Open MPI gives each rank a pseudo-terminal, so a
     rank cannot tell whether its text ends up in a terminal or in a file.
@@ -86,7 +86,7 @@ def figures(done: Outcome, *, printed: Result | None = None) -> RenderableType:
 
 
 def _same(rows: Sequence[Row], others: Sequence[Row]) -> bool:
-    """Tell whether two tables have the same text, apart from checks and from rows that have only a name."""
+    """Check whether two tables have the same text, apart from checks and from rows that have only a name."""
 
     def texts(of: Sequence[Row]) -> list[tuple[str, dict[str, str]]]:
         return [
@@ -116,7 +116,7 @@ def _parts(done: Outcome) -> Iterator[RenderableType]:
 
 
 def has_counters(result: Result) -> bool:
-    """Tell whether a result has counters, and names the size that they belong to."""
+    """Check whether a result has counters and names the size at which they were counted."""
     return bool(result.counted) and any(COLUMNS.keys() & row.values.keys() for row in result.all_rows)
 
 
@@ -216,7 +216,7 @@ def _joined(columns: Sequence[_Column], width: int) -> Table:
 
 
 def tried(check: Check) -> Text:
-    """Return the line of a checked fact: whether it is true, and what was found instead."""
+    """Return a check as a line: whether its fact is true, and if not, what was found instead."""
     if check.holds:
         return Text.assemble(("right: ", STYLES["passed"]), check.fact)
     return Text(f"FAILED: {check.fact}. {check.detail}".rstrip(), STYLES["failed"])
@@ -246,7 +246,7 @@ def text_of(column: str, value: Value) -> str:
 
 
 def in_per_cent(column: str) -> bool:
-    """Tell whether a column has fractions that are shown in per cent."""
+    """Check whether a column has fractions that are shown in per cent."""
     return column.startswith("of ") or column.endswith((" efficiency", " hit rate"))
 
 

@@ -1,4 +1,4 @@
-"""The roofline: what a card allows kernels by the operations that they do for each byte, from counters alone."""
+"""The roofline: the rate that a card allows kernels at their operations per byte, from counters alone."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .stop import Row
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_NAMED = 45  # kernels with a line each; of more, a stop has one line
+MOST_NAMED = 45  # kernels with one line each; if there are more, each stop has one line
 OPERATIONS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 
 
 class Card(NamedTuple):
-    """The limits of a card: memory in GB/s, arithmetic in TFLOP/s, and the source of the figures."""
+    """The limits of a card: memory bandwidth in GB/s, arithmetic in TFLOP/s, and the source of the figures."""
 
     name: str
     bandwidth: float
@@ -30,9 +30,10 @@ class Card(NamedTuple):
     source: str
 
 
-# NVIDIA's figures, except for the H200, which the tour has measured. The T4's data sheet says 300 GB/s, its product
-# brief 320, which is what its clock and its bus give. The documents of the last two name no rate of double precision:
-# the programming guide gives 2 results per clock and multiprocessor, and 64 (T4) or 128 (RTX 4090) of single precision.
+# NVIDIA's figures, except for the H200's, which the tour measured. The T4's data sheet says 300 GB/s and its product
+# brief 320 GB/s, which agrees with its memory clock and bus width. The documents of the last two cards do not state a
+# double-precision rate. The programming guide lists 2 double-precision results per clock and multiprocessor, compared
+# with 64 (T4) or 128 (RTX 4090) in single precision.
 CARDS = {
     "h200": Card("NVIDIA H200", 4278, 65.2, 33.4, "measured: a copy, and multiply-adds"),
     "h100": Card("NVIDIA H100 SXM", 3350, 67, 34, "data sheet"),
@@ -44,7 +45,7 @@ CARDS = {
 
 
 class Kernel(NamedTuple):
-    """A row's kernels on the roofline: operations per byte, and whether most of them are in double precision."""
+    """A row's kernels on the roofline: operations per byte, and whether most operations are double precision."""
 
     stop: str
     row: str
@@ -52,15 +53,15 @@ class Kernel(NamedTuple):
     double: bool
 
     def most(self, card: Card) -> float:
-        """Return the TFLOP/s that the card allows."""
+        """Return the TFLOP/s that the card allows at this intensity."""
         return min(1e-3 * card.bandwidth * self.intensity, card.fp64 if self.double else card.fp32)
 
 
 def kernels_of(stop: str, rows: Sequence[Row]) -> list[Kernel]:
-    """Return the rows that have operations of floating point and move bytes.
+    """Return the rows that execute floating-point operations and move bytes.
 
-    Bytes are those of the sectors that warps touch, 32 each, as if no cache served any. Additions and products count
-    as one operation, and multiply-adds as two.
+    Each sector that a warp touches counts as 32 bytes, as if no cache served any. An addition or a multiplication
+    counts as one operation, and a fused multiply-add as two.
     """
     found = []
     for row in rows:
@@ -78,7 +79,7 @@ def _operations(metrics: Mapping[str, float], letter: str) -> float:
 def draw_roofline(kernels: Sequence[Kernel], folder: Path, card: Card, width: float = WIDTH) -> list[Path]:
     """Draw kernels by their operations per byte under the roof of a card; return the files, none without kernels.
 
-    Of many kernels those of a stop share a line.
+    If there are many kernels, those of the same stop share a line.
     """
     return save(_roofline(kernels, card, width), folder / "roofline") if kernels else []
 

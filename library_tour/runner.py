@@ -1,4 +1,4 @@
-"""Run one stop and say how it ended, whatever it does."""
+"""Run one stop and report how it ended, even if it raised."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Outcome:
 def size_for(stop: Stop, requested: int | None) -> int | None:
     """Return the size to run a stop with: the requested one, or its default on this driver.
 
-    Raises ValueError for one that is too small for the stop to show its idea.
+    Raises ValueError for a size that is too small for the stop to show its idea.
     """
     if stop.SIZE is None:
         return None
@@ -57,7 +57,7 @@ def size_for(stop: Stop, requested: int | None) -> int | None:
 
 
 def run_stop(name: str, device: cuda.Device, requested: int | None = None) -> Outcome:
-    """Run a stop on a device. Nothing that it raises leaves this function but KeyboardInterrupt and other exits."""
+    """Run a stop on a device and catch every exception except KeyboardInterrupt, SystemExit and the like."""
     start = time.perf_counter()
     title, size, counts, result, message, trace = "", None, "", Result(rows=()), "", ""
     try:
@@ -70,7 +70,7 @@ def run_stop(name: str, device: cuda.Device, requested: int | None = None) -> Ou
         state = "passed" if all(check.holds for check in result.all_checks) else "failed"
     except cuda.errors.NotSupportedError as error:
         state, message = "unsupported", f"This driver cannot run the stop: {error}"
-    except Exception as error:  # the other stops go on
+    except Exception as error:  # the other stops still run
         state, message, trace = "error", f"{type(error).__name__}: {error}", traceback.format_exc()
         if isinstance(error, MemoryError):
             message += "\nA smaller --size needs less memory."

@@ -11,20 +11,20 @@ import cudart_py as cuda
 from .ranks import Ranks
 from .stop import Row
 
-# Workers of a process that has one device only.
+# Number of workers in a process that has only one device.
 WORKERS = 4
 NEEDS = (
     "This process has one device. For several devices, use a machine with several GPUs, "
     "`CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or several processes: `mpiexec -n 4 library-tour run {}`."
 )
-# What a time of several devices is the mean of: runs that together take so long, but no more than so many.
+# A time on several devices is the mean of as many runs as take SECONDS together, but at most MOST_RUNS.
 SECONDS, MOST_RUNS = 0.2, 1000
 
 
 def places_from(device: cuda.Device, together: Ranks | None) -> list[cuda.Device]:
     """Return the device of each worker of this process, beginning with the given one.
 
-    A rank is one worker on a device of its own. Else each device has one, or the only device has all of them.
+    An MPI rank is one worker on its own device. Otherwise each device has one worker, or a single device has all.
     """
     if together:
         return [device]
@@ -33,7 +33,7 @@ def places_from(device: cuda.Device, together: Ranks | None) -> list[cuda.Device
 
 
 def on_one_device(places: Sequence[cuda.Device], together: Ranks | None, stop: str, workers: str) -> list[str]:
-    """Return the note of a stop that its workers are all on one device of this process; no note where they are not."""
+    """Return a note if all workers of a stop are on one device of this process, else an empty list."""
     if together or len(set(places)) > 1:
         return []
     return [f"All {len(places)} {workers} are on one device. {NEEDS.format(stop)}"]
@@ -41,7 +41,7 @@ def on_one_device(places: Sequence[cuda.Device], together: Ranks | None, stop: s
 
 @contextmanager
 def peer_access(devices: Sequence[cuda.Device]) -> Iterator[bool]:
-    """Let the devices access each other's memory in the block, where they can; tell whether all do."""
+    """Enable peer access between the devices in the block, where possible; yield whether all pairs have it."""
     pairs = [(one, other) for one in devices for other in devices if one is not other]
     possible = [(one, other) for one, other in pairs if one.can_access_peer(other)]
     with ExitStack() as stack:
@@ -49,7 +49,7 @@ def peer_access(devices: Sequence[cuda.Device]) -> Iterator[bool]:
             if not one.peer_enabled(other):
                 one.enable_peer(other)
                 stack.callback(one.disable_peer, other)
-        stack.callback(wait_for, devices)  # the first to be called
+        stack.callback(wait_for, devices)  # called first when the block ends
         yield len(possible) == len(pairs)
 
 
@@ -60,9 +60,9 @@ def wait_for(devices: Sequence[cuda.Device]) -> None:
 
 
 def right_everywhere(rows: Sequence[Row], ranks: Ranks | None) -> set[str]:
-    """Return the names of the rows without a check that failed, in this process or in any rank; all ranks call it.
+    """Return the names of the rows whose check did not fail on any rank; all ranks must call this.
 
-    The ranks that time a variant together have to agree on it, although only some of them may have its check.
+    Ranks time a variant together, so they must agree on whether to time it, although only some may have its check.
     """
     wrong = {row.name for row in rows if row.check and not row.check.holds}
     if ranks:
@@ -71,7 +71,7 @@ def right_everywhere(rows: Sequence[Row], ranks: Ranks | None) -> set[str]:
 
 
 def mean_ms(work: Callable[[], object], devices: Sequence[cuda.Device], ranks: Ranks | None = None) -> float:
-    """Return the host's time of `work` on several devices, when it is queued again and again: the slowest rank's."""
+    """Return the mean host time in ms of `work`, queued repeatedly on several devices; of ranks, the slowest one's."""
 
     def seconds(runs: int) -> float:
         wait_for(devices)
@@ -84,6 +84,6 @@ def mean_ms(work: Callable[[], object], devices: Sequence[cuda.Device], ranks: R
         taken = time.perf_counter() - start
         return ranks.most(taken) if ranks else taken
 
-    seconds(1)  # what only the first run takes
+    seconds(1)  # warm up: the first run has extra costs
     runs = min(MOST_RUNS, max(1, int(SECONDS / seconds(1))))
     return 1e3 * seconds(runs) / runs

@@ -1,4 +1,4 @@
-"""The commands `show`, `exercise` and `glossary`: a lesson, the check of an answer to its exercise, CUDA's terms."""
+"""The commands `show`, `exercise` and `glossary`: print a lesson, check an answer to an exercise, explain a term."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LANGUAGES = {".cu": "CUDA C++", ".py": "Python"}
 
 
 def show(name: str, device: cuda.Device, size: int | None, together: Ranks | None, *, draw: bool = False) -> int:
-    """Print a stop's lesson with what the stop finds on a device, and on an H200; return the command's status.
+    """Print a stop's lesson with its results on a device and those from an H200; return the command's status.
 
-    With `draw`, the steps have their diagrams. Among MPI ranks, the first one prints, and the others print only what is
-    wrong. A rank that cannot run the stop ends all ranks.
+    With `draw`, the diagrams of the steps are printed too. Among MPI ranks, the first one prints, and the others print
+    only what is wrong. A rank that cannot run the stop ends all ranks.
     """
     if together:
         together.warn_of_same_devices(device)
@@ -196,7 +196,7 @@ def _terms(name: str, of: Lesson) -> Sequence[glossary.Term]:
 
 
 def _further(stop: str, of: Lesson, but: str = "") -> Iterator[Text]:
-    """Yield the calls that begin the further exercises of a stop, except for one of them."""
+    """Yield the commands that begin the further exercises of a stop, except for the exercise `but`."""
     for each in of.further:
         if (name := f"{stop}/{each.name}") != but:
             yield Text(f"{each.name.capitalize()} exercise: library-tour exercise {name}")
@@ -211,7 +211,7 @@ def _neighbours(name: str) -> Iterator[Text]:
 
 
 def _following(name: str) -> Text:
-    """Return where to go from a stop; from one that is not on the followed route, back to the route's next stop."""
+    """Return a line that names the next stop, or the way back if the stop is not on the followed route."""
     route = logbook.followed()
     previous, following = path.neighbours(name, route)
     if not path.is_on(name, route):

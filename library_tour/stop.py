@@ -1,4 +1,4 @@
-"""Stops and their results: rows, checks and pictures, without a notion of how they are shown."""
+"""Stops and their results: rows, checks and pictures, independent of how they are shown."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Points = Sequence[tuple[float, float]]
 class Size:
     """The sizes of a stop, and the thing that `--size` counts.
 
-    `full` is for a driver whose times are worth taking, `small` for one that only checks; `least` is
-    the smallest with which the stop can show its idea.
+    `full` is for a driver whose times are meaningful, `small` for one that only checks results. `least` is the smallest
+    size at which the stop can show its idea.
     """
 
     counts: str
@@ -30,9 +30,9 @@ class Size:
 
 @dataclass(frozen=True)
 class Check:
-    """One fact that was tried: `detail` says what came instead where it does not hold.
+    """A fact that was checked; `detail` says what was found instead if it does not hold.
 
-    `word` is what a table says where it does.
+    `word` is what a table says if it holds.
     """
 
     fact: str
@@ -46,9 +46,9 @@ class Row:
     """One line of a stop's table.
 
     `values` are keyed by column and unit ("ms", "GB/s"); a column that a row does not have stays empty.
-    `note` is a sentence below the table, for what a column cannot say. `metrics` are what a driver that profiles has
-    counted, by Nsight Compute's names, for pictures. `work` is what the row's calls do by their arguments, such as the
-    bytes that they move, for pictures where nothing is timed.
+    `note` is a sentence below the table, for what a column cannot say. `metrics` holds a profiling driver's counters,
+    keyed by Nsight Compute's names, for pictures. `work` holds what the row's calls do according to their arguments,
+    such as the bytes that they move, for pictures when nothing is timed.
     """
 
     name: str
@@ -61,20 +61,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Limit:
-    """The limit of a stop's speed, and its rate here: `rate` in `unit`, None where not measured."""
+    """The limit of a stop's speed; `rate` is the limit on this device in `unit`, None if it was not measured."""
 
     name: str
     unit: str = "GB/s"
     rate: float | None = None
 
     def heading(self, text: str) -> str:
-        """Return a table's heading, which names this limit where the rows have fractions of it."""
+        """Return a table's heading, which names this limit if it has a rate that rows can be fractions of."""
         return f"{text} (limit: {self.name})" if self.rate else text
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Lines of (x, y) points over common axes; `logarithmic` names the axes that are, `line` is a limit of y.
+    """Lines of (x, y) points on common axes; `logarithmic` names the logarithmic axes, `line` is a limit of y.
 
     A point of NaNs leaves a gap in its line.
     """
@@ -89,7 +89,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Bars:
-    """Values of several cases beside one another, for each of several names; `line` is where a bar would be full."""
+    """Bars for several names, one bar per case beside one another; `line` is the limit that they could reach."""
 
     name: str
     unit: str
@@ -99,20 +99,19 @@ class Bars:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Spans of work: for each lane of the picture, begin and end of each span, in milliseconds or `unit`."""
+    """Spans of work: for each lane of the picture, the begin and end of each span in `unit`."""
 
     name: str
     lanes: Mapping[str, Points]
     unit: str = "ms"
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no one truth
+@dataclass(frozen=True, eq=False)  # a comparison of arrays has no single truth value
 class Film:
-    """Pictures one after the other, each a plane of numbers in a common range.
+    """A sequence of frames, each a 2D array, with one range of values for all of them.
 
-    `captions` say what each frame shows, such as its time. `scale` says what the numbers are; where only some of them
-    mean something, `levels` names these instead. `labels` are words on the frames, with the column and row of their
-    middle.
+    `captions` say what each frame shows, such as its time. `scale` says what the values are; if only some values have
+    a meaning, `levels` names these instead. `labels` are words on the frames, with the column and row of their centres.
     """
 
     name: str
@@ -137,10 +136,10 @@ Picture = Curve | Bars | Timeline | Film | Panels
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a stop: `rows` in the table's order, facts beside them, `notes` in full sentences.
+    """The result of a stop: `rows` in the table's order, further `checks`, `notes` in full sentences.
 
-    `tables` are further tables below the first, by their headings, for rows with columns of their own. `counted` is the
-    size that the counters belong to, such as "4,096 elements", where the stop counts less work than it is given.
+    `tables` are further tables below the first, keyed by heading, for rows with columns of their own. `counted` is the
+    size at which counters were recorded, such as "4,096 elements", if it is smaller than the stop's size.
     """
 
     rows: Sequence[Row]
@@ -163,7 +162,7 @@ class Result:
 
 
 class Stop(Protocol):
-    """The names that the tour needs in a stop's module."""
+    """The attributes that the tour requires of a stop's module."""
 
     TITLE: str  # one line: what is shown
     SIZE: Size | None  # what --size means; None where nothing depends on it

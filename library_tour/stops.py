@@ -9,7 +9,7 @@ from typing import cast
 from . import path
 from .stop import Stop
 
-# The stops that also the ranks of an MPI program run, together.
+# The stops that the ranks of an MPI program can run together.
 SEVERAL_DEVICES = path.SEVERAL_DEVICES.names
 
 # Each is a module of library_tour/libraries.
@@ -20,7 +20,7 @@ COURSE = tuple(name for name in path.names() if name not in LIBRARIES)
 
 
 class UnknownStopError(LookupError):
-    """A name that no stop has; the message offers near ones."""
+    """A name that no stop has; the message suggests similar names."""
 
 
 def names() -> tuple[str, ...]:
@@ -29,7 +29,7 @@ def names() -> tuple[str, ...]:
 
 
 def module_name(name: str) -> str:
-    """Return the full module name of a stop; raise UnknownStopError for a name that none has."""
+    """Return the full module name of a stop; raise UnknownStopError for a name that no stop has."""
     if name not in names():
         near = difflib.get_close_matches(name, names(), n=3, cutoff=0.6)
         near += [stop for stop in names() if name and name in stop and stop not in near]
@@ -39,5 +39,5 @@ def module_name(name: str) -> str:
 
 
 def load(name: str) -> Stop:
-    """Import a stop's module; raise UnknownStopError for a name that none has."""
+    """Import a stop's module; raise UnknownStopError for a name that no stop has."""
     return cast(Stop, importlib.import_module(module_name(name)))

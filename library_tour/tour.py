@@ -29,7 +29,7 @@ STANDARD_OUTPUT = Path("-")
 class Files:
     """Outputs besides the report: a JSON file or standard output, a folder of pictures, a folder of pages.
 
-    `card` is the card of the roofline among the pictures.
+    `card` is the card whose roofline is drawn among the pictures.
     """
 
     json: Path | None = None
@@ -39,7 +39,7 @@ class Files:
     drawn: list[Path] = field(default_factory=list)
 
     def check(self) -> None:
-        """Refuse outputs that could not be written later, before anything runs; create the folders.
+        """Reject outputs that cannot be written before anything runs, and create the folders.
 
         Raises UsageError for outputs that cannot be written, and MissingPlotExtraError if pictures are requested and
         matplotlib is missing.
@@ -58,7 +58,7 @@ class Files:
         return report.console(stderr=self.json == STANDARD_OUTPUT)
 
     def keep(self, environment: dict[str, Any], outcomes: Sequence[Outcome]) -> None:
-        """Write what is known after a stop, so that an interrupted tour leaves it behind."""
+        """Write the results so far after each stop, so that an interrupted tour keeps them."""
         done = outcomes[-1]
         if self.json and self.json != STANDARD_OUTPUT:
             record.write(self.json, record.record(environment, outcomes))

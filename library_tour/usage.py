@@ -14,7 +14,7 @@ class UsageError(Exception):
 def wrong_usage_if(*errors: type[Exception]) -> Iterator[None]:
     """Raise UsageError, with the same message, if the block raises one of these errors.
 
-    The block is a single call that takes what the user typed. The same error elsewhere is still a bug of ours.
+    The block should be a single call that takes what the user typed. The same error elsewhere is a bug in the tour.
     """
     try:
         yield

@@ -19,12 +19,12 @@ from .stop import Check, Limit, Points, Row, Value
 class Variant:
     """One way to get a result.
 
-    `launch` computes `output`, on the device or the host, which must come within `tolerance` of
-    `expected`. The output is poisoned before; where it is an input too, `prepare` writes it instead.
-    `before` makes the state that a launch starts from, each time, outside of the time that is taken.
-    `timed` is what is timed, `launch` where it is not given, and does `amount` of what the limit counts:
-    bytes for GB/s, steps for Gsteps/s. `columns` are further columns of the variant's row. `work` is what `launch`
-    does by its arguments, such as the bytes that it moves, for pictures where nothing is timed.
+    `launch` computes `output`, on the device or the host, which must be within `tolerance` of `expected`. The output is
+    poisoned beforehand; if it is an input too, `prepare` writes it instead. `before` restores the state that each
+    launch starts from, and is not timed. `timed` is the work that is timed, by default `launch`. It does `amount` of
+    what the limit counts: bytes for GB/s, steps for Gsteps/s. `columns` are further columns of the variant's row.
+    `work` holds what `launch` does according to its arguments, such as the bytes that it moves, for pictures when
+    nothing is timed.
     """
 
     name: str
@@ -45,9 +45,9 @@ def measure(
 ) -> list[Row]:
     """Check all variants, then time those that are right; one row each, in the given order.
 
-    `explained_by` names the counters (`counters.COLUMNS`) that say why one is faster than the other; a
-    driver that counts shows them. `quick` is for a curve, whose many points need not be as exact and are
-    counted only where counters are named.
+    `explained_by` names the counters (`counters.COLUMNS`) that explain why one variant is faster than another. They are
+    shown if the driver counts. `quick` is for a curve, whose many points need less precision and are counted only if
+    counters are named.
     """
     checked = [_check(variant, explained_by, quick) for variant in variants]
     return [_time(variant, row, limit, quick) for variant, row in zip(variants, checked, strict=True)]
@@ -86,19 +86,19 @@ def _time(variant: Variant, row: Row, limit: Limit | None, quick: bool) -> Row:
 
 
 def points(places: Iterable[float], rows: Iterable[Row], column: str) -> Points:
-    """Return a curve's points: each place with its row's `column`.
+    """Return a curve's points: each place with the value of its row in `column`.
 
-    A row without the column, such as that of a wrong variant, which is not timed, has no point.
+    A row without the column has no point. Rows of wrong variants lack it, because these are not timed.
     """
     found = zip(places, rows, strict=True)
     return [(place, float(row.values[column])) for place, row in found if column in row.values]
 
 
 def side_by_side(cases: Mapping[str, Sequence[Row]], column: str) -> list[Row]:
-    """Merge the same variants' rows of several cases: one column a case, which holds each row's `column`.
+    """Merge the rows of the same variants in several cases: one column per case, with the values of `column`.
 
-    A row's check holds if it does in every case; its note is the first case's that has one, and its metrics are those
-    of all cases together.
+    A row's check holds if it holds in every case. Its note is the first one of any case, and its metrics are the sums
+    over all cases.
     """
     merged = []
     for rows in zip(*cases.values(), strict=True):
@@ -113,7 +113,7 @@ def side_by_side(cases: Mapping[str, Sequence[Row]], column: str) -> list[Row]:
 
 
 def of_slowest(row: Row, limit: Limit) -> Row:
-    """Add to a row of `side_by_side`, whose values are rates, the fraction of the limit that its slowest case has."""
+    """Return a row of rates from `side_by_side` with the fraction of the limit that its slowest case reaches."""
     rates = [float(value) for value in row.values.values()]
     if not rates or not limit.rate:
         return row

@@ -1,6 +1,6 @@
-"""Run programs that are wrong on purpose, in a process of their own and on the simulator, which says what is wrong.
+"""Run programs that are wrong on purpose on the simulator, in a separate process, and report what is wrong.
 
-A kernel that reads beyond an array, or waits forever, never runs on a GPU, and its error stays in its process.
+A kernel that accesses memory out of bounds or waits forever never runs on a GPU, and its error stays in its process.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ SECONDS = 60
 
 
 def shown_wrong(name: str, program: Callable[[], str], *, devices: int = 1) -> Row:
-    """Return a row whose check holds if the program is found to be wrong, with what was found below the table.
+    """Return a row whose check holds if the program is found to be wrong; the report is the row's note.
 
-    `program` is a module's function. It launches what is wrong, and raises what the driver reports, or
-    returns in one sentence what is wrong with the result; an empty one says that nothing is. The driver has
-    so many `devices`.
+    `program` is a function of a module. It runs the wrong code, and either raises the driver's error or returns a
+    sentence on what is wrong with the result, "" if nothing is. The driver has `devices` devices.
     """
     command = [sys.executable, "-m", __name__, program.__module__, program.__name__]
-    # The package's own place first, in a checkout that is not installed too.
+    # The folder of the package comes first, so that a checkout works without being installed.
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SANITIZER": "warn"}
@@ -40,20 +39,20 @@ def shown_wrong(name: str, program: Callable[[], str], *, devices: int = 1) -> R
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
     except subprocess.TimeoutExpired:
         return Row(name, check=Check(f"{name} ends", False, f"It was stopped after {SECONDS} seconds."))
-    report = done.stdout.strip().replace(root + os.sep, "")  # a reader's folders are elsewhere
+    report = done.stdout.strip().replace(root + os.sep, "")  # this folder means nothing to a reader
     if done.returncode:
         return Row(name, check=Check(f"{name} runs", False, done.stderr.strip()))
     return Row(name, check=Check(f"{name} is found to be wrong", bool(report), word="caught"), note=report)
 
 
 def all_shown_wrong(programs: Mapping[str, Callable[[], str]], *, devices: int = 1) -> list[Row]:
-    """Return the rows of `shown_wrong` for several programs by their names, as many at a time as there are CPUs."""
+    """Return the rows of `shown_wrong` for several named programs, running as many at a time as there are CPUs."""
     with ThreadPoolExecutor(processors()) as pool:
         return list(pool.map(partial(shown_wrong, devices=devices), programs, programs.values()))
 
 
 def main() -> None:
-    """Run the program that the command names; print what is wrong with it and the driver's first warning."""
+    """Run the program named on the command line; print what is wrong with it and the driver's first warning."""
     module, name = sys.argv[1:]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -63,7 +62,7 @@ def main() -> None:
             report = str(error)
     sys.stdout.write("\n".join(filter(None, [report, *(str(warning.message) for warning in warned[:1])])))
     sys.stdout.flush()
-    # What a fault leaves behind need not be put in order.
+    # Exit without cleaning up what a fault may have left behind.
     os._exit(0)
 
 

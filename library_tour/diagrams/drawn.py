@@ -1,4 +1,4 @@
-"""The diagrams of a stop, drawn on the simulator: here where it serves this process, otherwise in a process of its own.
+"""The diagrams of a stop, drawn on the simulator: in this process if it runs on the simulator, else in a new process.
 
 python -m library_tour.diagrams.drawn STOP     print them as JSON
 """
@@ -21,7 +21,7 @@ SECONDS = 120
 
 @dataclasses.dataclass(frozen=True)
 class StepDiagram:
-    """A diagram that belongs to a step of a lesson, by the step's name.
+    """A diagram that belongs to a step of a lesson; `step` is the step's name.
 
     `says` is a sentence on what to see in it. `text` is the diagram for a terminal, `svg` is the drawing, and
     `described` is what it shows, for those who cannot see it. `kernel` names the kernel that it was drawn from, and
@@ -42,7 +42,7 @@ class StepDiagram:
 
 
 def diagrams_of(stop: str) -> Sequence[StepDiagram]:
-    """Return the diagrams of a stop's steps, in the order of the steps; none for a stop without."""
+    """Return the diagrams of a stop's steps in order; none for a stop that has no diagrams."""
     from . import table  # it imports all stops that have diagrams
 
     if stop not in table.DIAGRAMS:
@@ -63,7 +63,7 @@ def _elsewhere(stop: str) -> Sequence[StepDiagram]:
 
 
 def main() -> None:
-    """Print the diagrams of the stop that the command names."""
+    """Print the diagrams of the stop that is named on the command line."""
     with cuda.Device(0):
         found = diagrams_of(sys.argv[1])
     sys.stdout.write(json.dumps([dataclasses.asdict(diagram) for diagram in found]))

@@ -1,4 +1,4 @@
-"""A stencil's halo: the cells that a block reads besides those that it computes, from its warps' addresses."""
+"""A stencil's halo: the cells that a block reads but does not compute, found from its warps' addresses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Cells = NDArray[np.bool_]
 def footprint(
     launch: Callable[[], object], warps: Iterable[int], source: cuda.DeviceArray, target: cuda.DeviceArray
 ) -> tuple[Cells, Cells]:
-    """Return which elements of a source some warps of a launch load, and which of a target they store."""
+    """Return which elements of `source` the given warps of a launch load, and which elements of `target` they store."""
     loaded, stored = (np.zeros(array.size, np.bool_) for array in (source, target))
     for warp in warps:
         with cuda.profile(record_warp=warp) as profile:
@@ -35,7 +35,7 @@ def footprint(
 
 
 def halo_diagram(loaded: Cells, stored: Cells, title: str, who: str) -> Diagram:
-    """Return the cells that `who`, such as a block, reads, those that it computes in another colour."""
+    """Return a diagram of the cells that `who`, such as a block, reads; the computed ones have a different colour."""
     rows, columns = (np.flatnonzero(loaded.any(axis=axis)) for axis in (1, 0))
     window = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
     loaded, stored = loaded[window], stored[window]

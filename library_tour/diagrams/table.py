@@ -1,7 +1,7 @@
 """The diagrams of all stops: which launches they are drawn from, and which steps they belong to.
 
 Each function runs a stop's kernels on a few elements and yields the diagrams of its steps. The functions choose an
-access by its operation and its space, so that a kernel may move in its file.
+access by its operation and its memory space, so that a kernel may move within its file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FEW = 4096
 
 
 def record(launch: Callable[[], object], warp: int = 0) -> LaunchProfile:
-    """Run a launch, and return its profile with the record of a warp."""
+    """Run a launch; return its profile with the record of one warp."""
     with cuda.profile(record_warp=warp) as profile:
         launch()
     return profile.launches[0]
@@ -139,7 +139,7 @@ def transpose() -> Iterator[StepDiagram]:
 
 
 def bank_conflicts() -> Iterator[StepDiagram]:
-    """Draw the reads with the strides of the stop."""
+    """Draw the shared-memory loads with the strides of the stop."""
     kernel = load("bank_conflicts")["read_stride"]
     for step, stride, says in (
         ("stride 1", 1, "Each lane reads from a bank of its own."),
@@ -153,7 +153,7 @@ def bank_conflicts() -> Iterator[StepDiagram]:
 
 
 def divergence() -> Iterator[StepDiagram]:
-    """Draw which lanes are active in the functions and on the two sides of a branch."""
+    """Draw which lanes are active in each function and on both sides of a branch."""
     instances = ["choose<ByLane>", "choose<ByWarp>", "sides<Even>", "select<Even>"]
     module = load("divergence", names=instances)
     for step, kernel, says in (
@@ -239,7 +239,7 @@ def histogram() -> Iterator[StepDiagram]:
 
 
 def matmul() -> Iterator[StepDiagram]:
-    """Draw the loads of a and of b."""
+    """Draw the loads of the matrices a and b."""
     module = load("matmul", names=["matmul_tile<16>"])
     a, b, c = (_floats() for _ in range(3))
     launch = record(module["matmul_elements"][(4, 4), (16, 16)].bind(a, b, c, 64, 64, 64))
@@ -414,7 +414,7 @@ def streams() -> Iterator[StepDiagram]:
 
 
 def _timelines(stop: str, steps: Mapping[str, tuple[str, str, str]]) -> Iterator[StepDiagram]:
-    """Yield recorded timelines of a stop: by their names, the steps, what they say and their titles."""
+    """Yield recorded timelines of a stop; `steps` maps a timeline's name to its step, its sentence and its title."""
     known = recorded.stop(stop)
     for picture in recorded.result(known).pictures if known else ():
         if isinstance(picture, Timeline) and picture.name in steps:

@@ -1,4 +1,4 @@
-"""A tile in shared memory with its padding, and the words of it that one access of a warp touches."""
+"""A tile in shared memory with its padding, and the words that one access by a warp touches."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _BANKS, _WORD, _ROW = 32, 4, 12
 
 
 def tile_diagram(launch: LaunchProfile, rows: int, width: int, used: int, title: str) -> Diagram:
-    """Return the tile of 4-byte words that a launch's warp loads from first.
+    """Return a diagram of the tile of 4-byte words that the recorded warp of a launch loads from first.
 
     A row is `width` words long, of which the first `used` hold elements and the others are padding.
     """
     assert launch.warp is not None
     in_shared = [access for access in launch.warp.accesses if access.space == "shared"]
-    # The warp stores the tile's first row, so that its lowest address is where the tile begins.
+    # The warp stores the tile's first row, so its lowest address is where the tile begins.
     start = min(int(access.addresses[access.active].min()) for access in in_shared)
     load = next(access for access in in_shared if access.operation == "load")
     words = [int(address - start) // _WORD for address in load.addresses[load.active]]

@@ -7,12 +7,12 @@ from cudart_py.pages.diagram import COLORS, GROUND, INK, RULE, WIDTH, Diagram, b
 from ..stop import Points, Timeline
 
 _LANE, _LEFT, _COLUMNS, _MOST_TICKS = 22, 140, 52, 8
-# A lane of one of several runs has the run's name before its own.
+# If there are several runs, a lane's name begins with the run's name and this separator.
 _SEPARATOR = ": "
 
 
 def timeline_diagram(timeline: Timeline, title: str) -> Diagram:
-    """Return the spans of a timeline's lanes, those of one stage in one colour."""
+    """Return a diagram of a timeline's spans, with one colour per stage."""
     ends = _ends(timeline)
     end = max(ends.values())
     if len(ends) == 1:

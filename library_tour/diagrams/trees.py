@@ -23,7 +23,7 @@ def shuffled(launch: LaunchProfile) -> list[NDArray[np.int64]]:
 
 
 def shared(launch: LaunchProfile) -> list[NDArray[np.int64]]:
-    """Return the same of a tree in shared memory, in which a lane loads a partner's word and its own in each step."""
+    """Return the same for a tree in shared memory, where a lane loads its own and a partner's word in each step."""
     assert launch.warp is not None
     loads = [
         access
@@ -38,7 +38,7 @@ def shared(launch: LaunchProfile) -> list[NDArray[np.int64]]:
 
 
 def tree_diagram(steps: Sequence[NDArray[np.int64]], title: str, between: str) -> Diagram:
-    """Return the tree of a sum in lane 0; `between` names what carries the values, such as a shuffle."""
+    """Return a diagram of a tree that sums into lane 0; `between` names what moves the values, such as a shuffle."""
     needed = _needed(steps)
     caption = (
         f"{counted(len(steps), between)} add up {counted(len(needed[0]), 'value')}. In each step, half as many lanes "

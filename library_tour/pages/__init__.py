@@ -1,1 +1,1 @@
-"""Pages of the tour: those of a run in HTML, and those of the documentation's site in Markdown."""
+"""The tour's pages: HTML pages of a run, and Markdown pages of the documentation site."""

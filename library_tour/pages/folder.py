@@ -1,4 +1,4 @@
-"""The pages of a run, a file each in one folder: that of every stop, an index and the glossary."""
+"""The pages of a run, in one folder: a page per stop, an index and the glossary."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from .pictures import InPage
 from .rendering import render
 from .stop_page import Place, stop_page
 
-# All pages are beside one another.
+# All pages are in the same folder.
 INDEX, GLOSSARY = "index.html", "glossary.html"
 STYLE = Path(__file__).with_name("style.css")
 
 
 def machine(environment: Mapping[str, Any]) -> str:
-    """Return what a run's figures are of, as a heading."""
+    """Return a heading that names the machine of a run's figures."""
     return f"This machine: {environment['device']['name']}"
 
 
 def write_stop(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[str, Any]) -> Path:
     """Write the page of the stop that has run last; return its path.
 
-    Pages of stops that have run before are written anew if the last one is their neighbour, to which they then link.
+    The pages of its neighbours are rewritten if these have run already, so that they link to it.
     """
     last, names = outcomes[-1], [done.name for done in outcomes]
     position = path.position(last.name)
     place = Place("html", INDEX, GLOSSARY, lambda name: f"{name}.html" if name in names else "", InPage())
     for done in outcomes:
         if done.name in (last.name, position.previous, position.next):
-            # An error may have lost the device that the diagrams' kernels would run on.
+            # After an error, the device may no longer be able to run the diagrams' kernels.
             diagrams = () if done.state == "error" else diagrams_of(done.name)
             body = stop_page(done, machine(environment), diagrams, place)
             _write(folder / f"{done.name}.html", f"{done.name}: {done.title}", body)
@@ -45,7 +45,7 @@ def write_stop(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[s
 
 
 def write_index(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[str, Any]) -> Path:
-    """Write the page that leads to those of the stops, and the glossary; return the path of the former.
+    """Write the index, which links to the stops' pages, and the glossary; return the path of the index.
 
     Pages that earlier runs have left in the folder are listed too.
     """
@@ -67,7 +67,7 @@ def write_index(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[
 
 
 def _chapters(folder: Path, outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
-    """Yield the chapters of which stops have pages, with these; a stop of an earlier run has no outcome."""
+    """Yield the chapters with the stops that have pages; a stop from an earlier run has no outcome."""
     ran = {done.name: done for done in outcomes}
     for number, chapter in enumerate(path.CHAPTERS, 1):
         rows = [

@@ -1,7 +1,7 @@
-"""The gallery of kernels on the documentation's site: a page per stop, and one on which all kernels are compared.
+"""The gallery of kernels on the documentation site: a page per stop, and a page that compares all kernels.
 
-A kernel has its counters from the stop's run on the simulator, its source with the counters of each line, and the
-diagrams that the lesson has of it.
+Each kernel is shown with its counters from the stop's run on the simulator, its source with per-line counters, and its
+diagrams from the lesson.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .rendering import render
 from .simulated import KernelRun, StopRun
 
 COLUMNS = choose(("instructions", "sectors", "efficiency", "conflicts", "lanes"), ())
-# Of the columns that rank kernels: whether the largest value comes first, and what the list says.
+# The columns that rank kernels: whether the largest value comes first, and the heading of the list.
 RANKED = {
     "load efficiency": (False, "Loads that use the smallest share of the bytes that they move"),
     "store efficiency": (False, "Stores that use the smallest share of the bytes that they move"),
@@ -35,7 +35,7 @@ KERNEL = re.compile(r"__global__\s+(?:void\s+)?(?:__launch_bounds__\([^()]*\)\s*
 
 @dataclass(frozen=True)
 class _Cell:
-    """A counter of a kernel: its text, its number, and from 0 to 1 how near it is to the best one, None for a sum."""
+    """A counter of a kernel: its text, its value, and its fraction of the best value, None if there is no best one."""
 
     text: str
     value: float | None
@@ -46,7 +46,7 @@ class _Cell:
 class _Instance:
     """A kernel, or an instance of a template, with its cells in the order of the columns and its annotated sources.
 
-    `elsewhere` is the share of its work, from 0 to 1, that is in the headers of others.
+    `elsewhere` is the share of its work, from 0 to 1, that is done in third-party headers.
     """
 
     name: str
@@ -59,7 +59,7 @@ class _Instance:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A kernel with the instances that were launched; one that was not has its `code` alone, from line `first` on."""
+    """A kernel with its launched instances; a kernel that was never launched has only its `code`, from line `first`."""
 
     name: str
     instances: Sequence[_Instance]
@@ -94,7 +94,7 @@ def _title(runs: Sequence[StopRun], stop: str) -> str:
 
 
 def _kernels(run: StopRun, folder: Path) -> Iterator[_Kernel]:
-    """Yield the kernels of a stop: those of its device code in the order of the file, then others, such as CUB's."""
+    """Yield the kernels of a stop: those of its device code in file order, then others, such as CUB's."""
     stop = run.outcome.name
     launched: dict[str, list[KernelRun]] = {}
     for kernel in run.kernels:
@@ -126,7 +126,7 @@ def _order(kernel: KernelRun) -> list[str | int]:
 def _code(stop: str) -> list[str]:
     try:
         return device_code.find(stop).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:  # a stop of host code alone
+    except FileNotFoundError:  # the stop has only host code
         return []
 
 
@@ -144,7 +144,7 @@ def _instance(kernel: KernelRun, id: str) -> _Instance:
 
 
 def _is_ours(source: Source) -> bool:
-    """Tell whether a source is device code of the tour, or was given as text, and is not a header of others."""
+    """Check whether a source is the tour's own device code, from a file or a string, and not a third-party header."""
     return bool(source.texts) and "/include/" not in source.name
 
 
@@ -155,9 +155,9 @@ def _cell(column: Column, metrics: Mapping[str, float]) -> _Cell:
 
 
 def definition(texts: Sequence[str], number: int) -> range:
-    """Return the numbers of the lines of the definition that a line is in, with the comment directly above it."""
+    """Return the line numbers of the definition that contains a line, with the comment directly above it."""
     first = last = number
-    # It begins without indentation, and may have empty lines, braces and directives in it.
+    # A definition begins without indentation, and may contain empty lines, braces and directives.
     while first > 1 and not re.match(r"[^\s#{}]", texts[first - 1]):
         first -= 1
     while first > 1 and re.match(r"[^#}]", texts[first - 2]):
@@ -168,7 +168,7 @@ def definition(texts: Sequence[str], number: int) -> range:
 
 
 def _ranked(kernels: Mapping[str, Sequence[_Kernel]]) -> Iterator[tuple[str, list[tuple[str, _Instance, str]]]]:
-    """Yield lists of kernels, the most remarkable ones first: a sentence, and stops, kernels and their figures."""
+    """Yield lists of kernels, the most extreme ones first: a heading, and each kernel's stop, instance and figure."""
     names = [heading(column) for column in COLUMNS]
     for column, (descending, says) in RANKED.items():
         at = names.index(column)

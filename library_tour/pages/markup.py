@@ -1,4 +1,4 @@
-"""Text in the formats of pages: Markdown as HTML, plain text as Markdown, code with colours, the lines of a note."""
+"""Text converted for pages: Markdown as HTML, plain text as Markdown, highlighted code, the lines of a note."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-# The line of a program in the text of an error, such as "   27 | *where = value;".
+# A source line in an error message, such as "   27 | *where = value;".
 _CODE_LINE = re.compile(r"\s*\d+ \| ")
 
 
 @functools.cache
 def _parser() -> MarkdownIt:
-    # Text in Markdown is the package's own, and has no HTML.
+    # All Markdown is the package's own, and contains no HTML.
     return MarkdownIt("commonmark", {"html": False})
 
 
@@ -28,12 +28,12 @@ def html(markdown: str) -> Markup:
 
 
 def inline_html(markdown: str) -> Markup:
-    """Return Markdown of one paragraph as HTML without the paragraph."""
+    """Return one paragraph of Markdown as HTML without the paragraph element."""
     return Markup(_parser().renderInline(markdown))
 
 
 def plain(text: str) -> str:
-    """Return plain text as Markdown that may stand in a line of its own, in a link or in a cell of a table."""
+    """Return plain text as one line of Markdown that is safe in a link and in a table cell."""
     escaped = re.sub(r"([\\`*_{}\[\]#])", r"\\\1", " ".join(text.split()))
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
 

@@ -1,4 +1,4 @@
-"""Notebooks as pages of the documentation's site, with what their cells show."""
+"""Notebooks as pages of the documentation site, with the outputs of their cells."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from .rendering import render
 
-# Of the forms of a result, the one that a page shows.
+# The MIME types of an output; a page shows the first one that is present.
 FORMS = ("text/html", "image/svg+xml", "text/plain")
-# The colours of a terminal.
+# Terminal colour codes.
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def notebook_page(notebook: Mapping[str, Any], file: str) -> str:
-    """Return the page of a notebook with its results, as Jupyter's format has them; `file` lies beside the page."""
+    """Return the page of a notebook in Jupyter's format, with its outputs; `file` is the notebook beside the page."""
     cells = [
         {"kind": cell["cell_type"], "source": _text(cell["source"]), "results": list(_results(cell.get("outputs", ())))}
         for cell in notebook["cells"]
@@ -24,7 +24,7 @@ def notebook_page(notebook: Mapping[str, Any], file: str) -> str:
 
 
 def _results(outputs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield what a cell shows: the form of each output and its text."""
+    """Yield the MIME type and the text of each output of a cell."""
     for output in outputs:
         if output["output_type"] == "stream":
             yield "text/plain", _text(output["text"])
@@ -36,5 +36,5 @@ def _results(outputs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def _text(source: str | Sequence[str]) -> str:
-    """Return a text, which a notebook may have as its lines."""
+    """Return a text, which a notebook may store as a list of lines."""
     return source if isinstance(source, str) else "".join(source)

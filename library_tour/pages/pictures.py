@@ -1,4 +1,4 @@
-"""Pictures of a stop as files for the site, or in the page itself, so that a page of a run needs no other file."""
+"""Pictures of a stop: files for the documentation site, or embedded in a run's page, which then needs no other file."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..diagrams.drawn import StepDiagram
 from ..stop import Result
 
 MISSING = "Pictures need matplotlib, the extra `plot`: pip install 'cudart-py[plot]'."
-# Of each picture, the format that a page shows.
+# The formats that a page shows, with their MIME types.
 TYPES = {".svg": "image/svg+xml", ".gif": "image/gif"}
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture of a page: where its file is, or its drawing as SVG, and what it shows.
+    """A picture of a page: the address of its file or its SVG code, and a description of what it shows.
 
-    `kind` is "diagram" for one that is read at its own size, or "chart". `says` is a diagram's sentence, and `machine`
-    the one that a chart's figures are of.
+    `kind` is "diagram" for a picture that is shown at its own size, or "chart". `says` is a diagram's sentence, and
+    `machine` names the machine that a chart's figures are from.
     """
 
     kind: str
@@ -34,7 +34,7 @@ class Shown:
 
 
 def available() -> bool:
-    """Tell whether charts can be drawn."""
+    """Check whether charts can be drawn."""
     try:
         plots.require()
     except plots.MissingPlotExtraError:
@@ -43,10 +43,10 @@ def available() -> bool:
 
 
 class InPage:
-    """Pictures that are in the page itself."""
+    """Pictures that are embedded in the page itself."""
 
     def charts(self, name: str, results: Mapping[str, Result]) -> Iterator[Shown]:
-        """Yield the charts of a stop's results, which have the names of their machines."""
+        """Yield the charts of a stop's results, which are keyed by machine name."""
         with tempfile.TemporaryDirectory() as folder:
             for machine, result in results.items():
                 for file, caption in plots.draw(name, "", result, Path(folder), formats=("svg",)).items():
@@ -59,14 +59,14 @@ class InPage:
 
 
 class Beside:
-    """Pictures as files in a folder, whose address from a page is `address`."""
+    """Pictures as files in a folder; `address` is the folder's address relative to a page."""
 
     def __init__(self, folder: Path, address: str) -> None:
         self._folder, self._address = folder, address
         folder.mkdir(parents=True, exist_ok=True)
 
     def charts(self, name: str, results: Mapping[str, Result]) -> Iterator[Shown]:
-        """Yield the charts of a stop's results, which have the names of their machines."""
+        """Yield the charts of a stop's results, which are keyed by machine name."""
         for at, (machine, result) in enumerate(results.items(), 1):
             for file, caption in plots.draw(f"{name}-{at}", "", result, self._folder, formats=("svg",)).items():
                 yield Shown("chart", caption, f"{self._address}/{file.name}", machine=machine)

@@ -1,8 +1,8 @@
-"""Pages from templates: HTML for the pages of a run, Markdown for those of the documentation's site.
+"""Render pages from templates: HTML for the pages of a run, Markdown for the documentation site.
 
-A template has the parts of one kind of page in their order. It calls the macros of its format for headings, text, code
-and pictures: those of `templates/html.jinja` or of `templates/markdown.jinja`, which have the same names. Tables of
-figures are HTML in both formats.
+A template contains the parts of one kind of page in order. It calls its format's macros for headings, text, code and
+pictures; they have the same names in `templates/html.jinja` and `templates/markdown.jinja`. Tables of figures are HTML
+in both formats.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Format = Literal["html", "markdown"]
 
 
 def render(template: str, format: Format, **facts: Any) -> str:
-    """Return the page that a template makes of facts."""
+    """Return the page that a template renders from its variables."""
     return _environment(format).get_template(f"{template}.jinja").render(facts)
 
 

@@ -1,4 +1,4 @@
-"""Runs of the stops on the simulator, with what their kernels do on each line: for the documentation's site."""
+"""Runs of the stops on the simulator with per-line counters of their kernels, for the documentation site."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEVICES = 2
 
 @dataclass(frozen=True)
 class KernelRun:
-    """A kernel's launches in the run of a stop: how many, the sums of their metrics, and those of each source line."""
+    """A kernel's launches in a stop's run: their number, the sums of their metrics, and the sums per source line."""
 
     name: str
     launches: int
@@ -42,19 +42,19 @@ class StopRun:
 
 
 def run_all(names: Sequence[str]) -> Iterator[StopRun]:
-    """Run stops at their small sizes, each in a process of its own, and yield the runs in this order."""
+    """Run stops at their small sizes, each in its own process, and yield the runs in the order of `names`."""
     context = multiprocessing.get_context("spawn")  # a forked child could not use CUDA
     with ProcessPoolExecutor(os.cpu_count(), context, _choose_simulator, max_tasks_per_child=1) as processes:
         yield from processes.map(run, names)
 
 
 def _choose_simulator() -> None:
-    # Both are read at the first call of CUDA, and nothing has made one yet.
+    # Both variables are read at the first CUDA call, which is still to come.
     os.environ |= {"CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_DEVICES": str(DEVICES)}
 
 
 def run(name: str) -> StopRun:
-    """Run a stop on the driver of this process, which must count."""
+    """Run a stop on the driver of this process, which must support profiling."""
     device = cuda.Device(0)
     size = stops.load(name).SIZE
     # A stop prints nothing by itself, but kernels may.

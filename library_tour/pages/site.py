@@ -1,4 +1,4 @@
-"""The course's pages of the documentation's site, in Markdown: a page per stop, the chapters, and the gallery."""
+"""The course on the documentation site, in Markdown: a page per stop, the chapters, and the gallery."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from .rendering import render
 from .simulated import StopRun
 from .stop_page import Place, stop_page
 
-# Folders beside the page of the course.
+# Folders beside the course's page.
 STOPS, KERNELS, PICTURES = "stops", "kernels", "pictures"
-# In the place of this comment, the page of the course gets its chapters.
+# The comment that the chapters replace in the course's page.
 PATH = "<!-- the path -->"
 
 
 def write(folder: Path, runs: Sequence[StopRun]) -> None:
     """Write the pages of the stops that have run, and the gallery of their kernels, into the folder of the course.
 
-    Its own page, `index.md`, which is there, gets the chapters and routes. Without matplotlib there are no charts.
+    The chapters and routes are inserted into the course's page, the existing `index.md`. Without matplotlib there are
+    no charts.
     """
     first = folder / "index.md"
     first.write_text(with_chapters(first.read_text(encoding="utf-8")), encoding="utf-8")
     shown = gallery.write(folder / KERNELS, runs)
     (folder / STOPS).mkdir(parents=True, exist_ok=True)
-    # On all cores, since the charts take long.
+    # Use all cores, because drawing the charts is slow.
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as processes:
         texts = processes.map(functools.partial(page_of, folder=folder / STOPS, shown=shown), runs)
         for run, text in zip(runs, texts, strict=True):
@@ -39,7 +40,7 @@ def write(folder: Path, runs: Sequence[StopRun]) -> None:
 
 
 def page_of(run: StopRun, folder: Path, shown: Collection[str] = ()) -> str:
-    """Return the page of a stop, and write its pictures; `shown` are the stops whose kernels are in the gallery."""
+    """Return the page of a stop, and write its pictures; `shown` names the stops whose kernels are in the gallery."""
     name = run.outcome.name
     kernels = f"../{KERNELS}/{name}.md" if name in shown else ""
     pictures = Beside(folder / PICTURES, PICTURES)
@@ -48,7 +49,7 @@ def page_of(run: StopRun, folder: Path, shown: Collection[str] = ()) -> str:
 
 
 def with_chapters(text: str) -> str:
-    """Return the page of the course with its chapters and routes, where its text has the comment PATH."""
+    """Return the text of the course's page with the chapters and routes in place of the comment PATH."""
     titles = {name: stops.load(name).TITLE for name in path.names()}
     chapters = render(
         "course",

@@ -22,10 +22,11 @@ from .tables import Table, beside
 
 @dataclass(frozen=True)
 class Place:
-    """Where the page of a stop is: the addresses from there.
+    """The addresses of other pages relative to a stop's page, its format and its pictures.
 
-    `index` is that of the page with all stops and `glossary` that of the glossary. `address` returns that of another
-    stop's page, and `kernels` is that of the page with the stop's kernels; both are "" where there is none.
+    `index` is the address of the page with all stops, and `glossary` the address of the glossary. `address` returns the
+    address of another stop's page, and `kernels` is the address of the page with the stop's kernels; each is "" if
+    there is no such page.
     """
 
     format: Format
@@ -72,7 +73,7 @@ class _Exercise:
 
 @dataclass(frozen=True)
 class _Page:
-    """The facts of a page; `pictures` is None where none can be drawn, and each note has the name of its row or ""."""
+    """The contents of a page; `pictures` is None if none can be drawn, and each note has the name of its row or ""."""
 
     name: str
     title: str
@@ -157,7 +158,7 @@ def _machine(name: str, size: int | None, counts: str, result: Result) -> str:
 
 
 def _tables(results: Mapping[str, Result]) -> Iterator[tuple[str, Table]]:
-    """Yield the tables of several machines' results by their headings, the first one without any."""
+    """Yield the tables of several machines' results with their headings; the first table's heading is empty."""
     headings = dict.fromkeys(heading for result in results.values() for heading in result.tables)
     for heading in ("", *headings):
         rows: dict[str, Sequence[Row]] = {

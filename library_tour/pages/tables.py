@@ -1,4 +1,4 @@
-"""A stop's rows as a table: those of this machine, beside those that were recorded."""
+"""A stop's rows as a table: the results of this machine beside the recorded ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHECK = "check"
 
 
 class Column(NamedTuple):
-    """A column: its name, and the CSS class of its cells, which are figures, parts of a whole or words."""
+    """A column: its name, and the CSS class of its cells: "figure", "part" for parts of a whole, or "words"."""
 
     name: str
     kind: str
@@ -26,7 +26,7 @@ class Group(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A cell: its CSS class, its text, and from 0 to 1 how much of a whole it is, None where it is not part of one."""
+    """A cell: its CSS class, its text, and its fraction of a whole from 0 to 1, None if it is not part of a whole."""
 
     kind: str
     text: str = ""
@@ -50,7 +50,7 @@ class Table(NamedTuple):
 def beside(machines: Mapping[str, Sequence[Row]]) -> Table:
     """Return a table with the rows of several machines: each row's name, then the columns of each machine.
 
-    Rows of the same name stand in one line, in the order of the first machine that has them.
+    Rows with the same name share a line; lines are in the order of the first machine that has them.
     """
     groups = _groups(machines)
     found = {machine: {row.name: row for row in rows} for machine, rows in machines.items()}
@@ -63,7 +63,7 @@ def beside(machines: Mapping[str, Sequence[Row]]) -> Table:
 
 
 def _groups(machines: Mapping[str, Sequence[Row]]) -> list[Group]:
-    """Return the columns of each machine that has any, the course's figures with the first one alone."""
+    """Return the columns of each machine that has any; only the first machine shows the course's figures."""
     groups: list[Group] = []
     for machine, rows in machines.items():
         names = list(dict.fromkeys(column for row in rows for column in row.values))
