@@ -42,7 +42,7 @@ class UnknownExerciseError(LookupError):
 class Step:
     """One step from slow to fast, or from simple to complete: code that is shown, and what it changes.
 
-    `name` is the row's name in the stop's table, where the step is a row. `shows` names the code: functions, structures
+    `name` is the row's name in the stop's table, if the step is a row. `shows` names the code: functions, structures
     and constants of `kernels/<stop>.cu`, of a header that it includes, or of the stop's Python program. An instance of
     a template has its arguments, as in "transpose_tile<1>", and a method of a Python class has the class, as in
     "Pieces.queue". "fit_row[points:x]" shows only the part of a Python function from the assignment to `points` to the

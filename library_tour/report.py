@@ -20,9 +20,9 @@ from .stop import Check, Result, Row, Value
 STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "unsupported": "yellow"}
 # The columns with fractions of the limit: in the course's stops, and in the libraries' narrower tables.
 LIMITED = {"of limit", "limit %"}
-# A full bar stands for the whole limit.
+# Characters of a full bar, which represents the whole limit.
 BAR = 7
-# Characters between two columns: those of the box, and the padding.
+# Characters between two columns: the box and the padding.
 GAP = 2
 
 

@@ -68,7 +68,7 @@ class Limit:
     rate: float | None = None
 
     def heading(self, text: str) -> str:
-        """Return a table's heading, which names this limit if it has a rate that rows can be fractions of."""
+        """Return a table's heading, which names this limit if its rate is known."""
         return f"{text} (limit: {self.name})" if self.rate else text
 
 
@@ -165,7 +165,7 @@ class Stop(Protocol):
     """The attributes that the tour requires of a stop's module."""
 
     TITLE: str  # one line: what is shown
-    SIZE: Size | None  # what --size means; None where nothing depends on it
+    SIZE: Size | None  # what --size means; None if nothing depends on it
 
     def run(self, device: cuda.Device, size: int) -> Result:
-        """Check every variant, then time it where the driver can; `device` is current."""
+        """Check every variant, then time it if the driver can; `device` is current."""

@@ -15,7 +15,7 @@ SEVERAL_DEVICES = path.SEVERAL_DEVICES.names
 # Each is a module of library_tour/libraries.
 LIBRARIES = path.LIBRARIES.names
 
-# Each is a module of library_tour/course; its device code, where it has any, is kernels/<name>.cu.
+# Each is a module of library_tour/course; its device code, if it has any, is kernels/<name>.cu.
 COURSE = tuple(name for name in path.names() if name not in LIBRARIES)
 
 

@@ -54,7 +54,7 @@ class Files:
 
     @property
     def console(self) -> Console:
-        """Where the report goes: not where the JSON goes."""
+        """The console for the report: standard error if the JSON goes to standard output."""
         return report.console(stderr=self.json == STANDARD_OUTPUT)
 
     def keep(self, environment: dict[str, Any], outcomes: Sequence[Outcome]) -> None:

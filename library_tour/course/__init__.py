@@ -1,1 +1,1 @@
-"""The stops: one in each file, beside its device code of the same stem in kernels/."""
+"""The stops of the course, one per module; a stop's device code has the same stem in kernels/."""

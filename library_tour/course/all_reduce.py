@@ -123,7 +123,7 @@ class Team:
                 self.modules[worker]["add_into"][grid, BLOCK, 0, self.streams[worker]](source, target, groups)
 
     def meet(self) -> None:
-        """Make the stream of each worker wait for what all others have queued so far."""
+        """Make the stream of each worker wait for the work that all others have queued so far."""
         events = [stream.record() for stream in self.streams]
         for stream in self.streams:
             for event in events:
@@ -143,7 +143,7 @@ def through_one(team: Team) -> None:
 
 
 def ring(team: Team) -> None:
-    """Queue the steps of two rounds: in the first each worker adds what arrives, in the second it keeps it."""
+    """Queue the steps of two rounds: in the first each worker adds the part that arrives, in the second it keeps it."""
     count = team.count
     for step in range(count - 1):
         team.meet()
@@ -206,7 +206,7 @@ def by_mpi(together: Ranks, team: Team) -> Work:
 
 def by_mpi_on_device(together: Ranks, team: Team) -> Work:
     """Return a function that lets MPI add the arrays in device memory."""
-    from mpi4py import MPI  # as above
+    from mpi4py import MPI  # installed, because there are ranks
 
     def work() -> None:
         team.streams[0].synchronize()
@@ -217,10 +217,11 @@ def by_mpi_on_device(together: Ranks, team: Team) -> Work:
 
 @contextmanager
 def joined_nccl(team: Team) -> Iterator[Way | None]:
-    """Yield the way by NCCL, or None where it is not usable, and destroy its communicators at the end of the block.
+    """Yield the way by NCCL, or None if it is not usable, and destroy its communicators at the end of the block.
 
-    No graph may be left by then, because a communicator waits for the end of all graphs that have captured its work.
-    After an exception, whose traceback keeps graphs, it would wait forever; they end with the process then.
+    No graph may exist by then, because a communicator waits for the end of all graphs that have captured its work.
+    After an exception, whose traceback keeps graphs alive, it would wait forever. The communicators then end with the
+    process.
     """
     nccl = usable_nccl(team)
     if nccl is None:

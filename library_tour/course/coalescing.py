@@ -196,7 +196,7 @@ def walking(module: cuda.Module, data: Words, x: cuda.DeviceArray, size: int) ->
 
 
 def curve(measured: dict[str, list[Row]], limit: Limit) -> Curve:
-    """Return a curve of the rate against the elements per thread; of the sectors where nothing is timed."""
+    """Return a curve of the rate against the elements per thread, or of the sectors if nothing is timed."""
     column = limit.unit if timing.available() else "sectors/load"
     lines = {name: points(CURVE, rows, column) for name, rows in measured.items()}
     return Curve("each", "elements per thread", column, lines, logarithmic="x", line=limit)

@@ -182,7 +182,7 @@ def moved(target: Array, source: Array) -> dict[str, float]:
 
 
 def returned(name: str, target: Array, source: Array) -> Row:
-    """Return whether a copy is done or only queued when its call returns, without and with a stream."""
+    """Return a row that says whether a copy is done or only queued when its call returns, without and with a stream."""
     alone = on_return(partial(cuda.memcpy, target, source))
     in_stream = on_return(partial(cuda.memcpy, target, source, stream=cuda.legacy_default))
     kind = f"{side(source)}To{side(target)}"
@@ -191,7 +191,7 @@ def returned(name: str, target: Array, source: Array) -> Row:
 
 
 def side(array: Array) -> str:
-    """Return the side on which an array's memory lies, as in the names of cudaMemcpyKind."""
+    """Return the side on which an array's memory is, as in the names of cudaMemcpyKind."""
     return "Device" if cuda.pointer_attributes(array).kind == "device" else "Host"
 
 

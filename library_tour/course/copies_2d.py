@@ -130,7 +130,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def returned(name: str, copy: Callable[..., object]) -> Row:
-    """Return whether a copy is done or only queued when its call returns, without and with a stream."""
+    """Return a row that says whether a copy is done or only queued when its call returns, without and with a stream."""
     alone, in_stream = on_return(copy), on_return(partial(copy, stream=cuda.legacy_default))
     check = Check(f"{name}: done on return without a stream", alone == "done" or name == "device to device")
     return Row(name, {"memcpy2d": alone, "in a stream": in_stream}, check)

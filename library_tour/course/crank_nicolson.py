@@ -313,8 +313,8 @@ def errors_of(module: cuda.Module, systems: Systems) -> Array:
 def look_at_errors(module: cuda.Module, steps: int) -> tuple[list[Curve], list[Check], list[str]]:
     """Return curves of the errors with exact boundary values and with those of the lectures, checks and notes.
 
-    The convergence is for the largest volatility, with as many steps as cells. Where times are taken, single
-    precision takes all steps.
+    The convergence is for the largest volatility, with as many steps as cells. If times are measured, the
+    single-precision solutions take all steps.
     """
     all_cells = SHOWN_CELLS if timing.available() else FEWER_CELLS
     many = steps if timing.available() else 0

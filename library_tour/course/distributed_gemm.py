@@ -58,7 +58,7 @@ SIZE = Size("rows and columns of the matrices", full=16384, small=200, least=1)
 CHECKED = 200
 # Sizes in the plot, up to the size of the run.
 CURVE_SIZES = (2048, 4096, 8192, 16384)
-# Panels per worker, and how many a worker has room for: while one is multiplied, the next one is sent.
+# Panels per worker, and how many a worker has buffers for: while one is multiplied, the next one is sent.
 PANELS, SLOTS = 4, 2
 ALONE = "one device"  # the row that the others are compared with
 NOTES = (
@@ -110,7 +110,7 @@ class Plan:
 
 
 class Worker(Blocks):
-    """The blocks of one worker in the grid, and room for two panels of A and of B."""
+    """The blocks of one worker in the grid, and buffers for two panels of A and of B."""
 
     def __init__(self, device: cuda.Device, number: int, plan: Plan) -> None:
         super().__init__(device, number, plan.layouts)
@@ -132,7 +132,7 @@ class Worker(Blocks):
         return self.b[chosen] if operand else self.a[:, chosen]
 
     def arriving(self, operand: int, number: int) -> cuda.DeviceArray:
-        """Return the room for the part of A (0) or B (1) of a panel."""
+        """Return the buffer for the part of A (0) or B (1) of a panel."""
         panel = self.plan.panels[number]
         width, (rows, columns) = panel.stop - panel.start, self.c.shape
         shape = (width, columns) if operand else (rows, width)
@@ -223,7 +223,7 @@ class RankGrid:
                 self.worker.add_product(number)
 
     def _send(self, operand: int, number: int) -> None:
-        """Let MPI send a panel's part of A or B along the line of the rank that has it, and queue its copy to the room.
+        """Let MPI send a panel's part of A or B along its owner's row or column, and queue the copy to the device.
 
         MPI reads and writes host memory, so the copies to and from it must have finished.
         """

@@ -205,7 +205,7 @@ def error_of(action: Callable[[], object]) -> Exception | None:
 
 
 def told(error: Exception | None, call: str, raw: tuple[Any, ...]) -> str:
-    """Return an exception's text, the status of the named raw call, and the exception that cuda.check makes of it."""
+    """Return an exception's text, the status of the named raw call, and the exception that cuda.check raises for it."""
     raised = error_of(lambda: cuda.check(raw))
     made = f"cuda.check raises {type(raised).__name__}" if raised else "cuda.check raises nothing"
     lines = [f"{type(error).__name__}: {error}", f"{call} returns {raw[0].name}; {made}."]

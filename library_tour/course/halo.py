@@ -223,7 +223,7 @@ class RankStrip:
             request.Wait()
 
     def collect(self, plate: Floats) -> Floats | None:
-        """Return the plate after the steps in rank 0, and None in the others."""
+        """Return the plate after the steps on rank 0, and None on the others."""
         parts = self.ranks.comm.gather(self.strips[0].inner())
         return np.concatenate([plate[:1], *parts, plate[-1:]]) if parts else None
 
@@ -288,7 +288,7 @@ def one_strip(device: cuda.Device, plate: Floats) -> tuple[Row, Floats]:
 
 
 def checked(name: str, cut: Cut, kernels: Sequence[str], plate: Floats, one: Floats) -> Row:
-    """Return the row of several strips, with a check where this process has the whole plate."""
+    """Return the row of several strips, with a check if this process has the whole plate."""
     counted = stepped(cut, kernels, plate)
     after = cut.collect(plate)
     sent = 2 * (cut.count - 1) * 4 * cut.columns
@@ -314,8 +314,8 @@ def timed(
 ) -> tuple[list[Row], list[Picture]]:
     """Add the times of large plates to the rows that are right.
 
-    Where the overlapped strips are right, also add the time of their exchange and a row for a plate with more rows,
-    and draw a few of their steps.
+    If the overlapped strips are right, also add the time of their exchange and a row for a plate with more rows, and
+    draw a few of their steps.
     """
     columns = size // 4 * 4
     nbytes = 2 * 4 * size * columns

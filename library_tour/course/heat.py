@@ -71,7 +71,7 @@ CHECKED = 1000
 ROWS = "heat_rows<2>"
 ENDS_BLOCK = 256
 EXPLAINED_BY = ("loads", "load efficiency", "instructions")
-# Where nothing is timed, FRAME_STEPS steps lie between two frames.
+# If nothing is timed, there are FRAME_STEPS steps between two frames.
 FRAMES, FRAME_STEPS, FILM_CELLS = 24, 8, 256
 CARPETS = 4  # sizes of hot squares, each a third of the previous one
 
@@ -79,7 +79,7 @@ Floats = NDArray[np.float32]
 
 
 class Way(NamedTuple):
-    """A kernel, the threads and cells of a block in x and y, its grid where that is fixed, and its largest plates."""
+    """A kernel, the threads and cells of a block in x and y, its grid if it is fixed, and its largest plates."""
 
     kernel: str
     block: tuple[int, int]

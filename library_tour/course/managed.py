@@ -103,7 +103,7 @@ Spans = list[tuple[cuda.Event, cuda.Event]]
 
 
 def reference(x: Words, steps: int) -> Words:
-    """Return the elements after so many steps, which together are one multiplication and one addition."""
+    """Return the elements after `steps` steps, combined into one multiplication and one addition."""
     factor, summand = 1, 0
     for _ in range(steps):
         factor, summand = FACTOR * factor % 2**32, (FACTOR * summand + SUMMAND) % 2**32
@@ -211,7 +211,7 @@ class Pieces:
         return prefetches, kernels
 
     def timeline(self, before: Callable[[], object]) -> Timeline:
-        """Return the timeline of one such round."""
+        """Call `before`, and return the timeline of one `advance` after it."""
         before()
         cuda.current_device().synchronize()
         spans = dict(zip(("prefetch", "long kernel"), self.advance(), strict=True))

@@ -48,7 +48,7 @@ BLOCK = 1024
 INSTRUCTIONS = 19
 CHECKED = 2**12
 SEEDS, CURVE_SEEDS = 100, 8
-SEED_PATHS = 2**10  # per seed, where nothing is timed
+SEED_PATHS = 2**10  # per seed, if nothing is timed
 
 OPTION = np.dtype([("start", "f4"), ("strike", "f4"), ("drift", "f4"), ("scale", "f4"), ("steps", "i4")])
 Array = NDArray[Any]
@@ -77,7 +77,7 @@ class Price(NamedTuple):
     half_width: float
 
     def covers(self, value: float) -> bool:
-        """Tell whether a value lies in the interval."""
+        """Check whether a value lies in the interval."""
         return bool(abs(self.value - value) <= self.half_width)
 
 

@@ -56,7 +56,7 @@ Array = NDArray[Any]
 
 
 class Way(NamedTuple):
-    """A kernel, and how many threads a start value gets; 0 stands for several waves of blocks."""
+    """A kernel, and the number of threads per start value; 0 means several waves of blocks."""
 
     kernel: str
     threads: int

@@ -163,7 +163,7 @@ def make_variants(
 ) -> tuple[list[Variant], list[Variant]]:
     """Return the variants that sum `x`, and those of two passes with other operations.
 
-    Where atomics add to a total, setting it to zero is part of the timed work.
+    If atomics add to a total, setting it to zero is part of the timed work.
     """
     module = load("reduction", names=INSTANCES)
     total = cuda.empty(1, np.float32)

@@ -320,7 +320,7 @@ def hasty(kernel: str, length: int) -> str:
 
 
 def block_for_grid() -> str:
-    """Wait for the threads of one block where a step needs the results of all blocks."""
+    """Wait for the threads of one block, although a step needs the results of all blocks."""
     return all_steps(STEPS_NAMES[1], cooperative=True)
 
 

@@ -1,1 +1,1 @@
-"""Further exercises: an easy and a hard one of each stop that matters most, and an easy one of `precision`."""
+"""Further exercises: an easy and a hard one for each of the most important stops, and an easy one for `precision`."""

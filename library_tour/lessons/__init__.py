@@ -1,1 +1,1 @@
-"""The lessons, one module a stop: what one learns, the steps of the code, and an exercise."""
+"""The lessons, one module per stop: what the reader learns, the steps of the code, and an exercise."""

@@ -69,7 +69,7 @@ class Ring:
             load("halo")[f"heat_{kind}"][(1, now.shape[0]), (32, 2), 0, stream].bind(now, then, *now.shape, RATE)()
 
     def all_before(self, later: str, earlier: str, distance: int) -> bool:
-        """Tell whether work in each step comes after other work, in the step `distance` earlier."""
+        """Check whether work in each step comes after other work, in the step `distance` earlier."""
         steps = range(distance, STEPS)
         return all(f"{earlier} {step - distance}" in self.came_after.get(f"{later} {step}", ()) for step in steps)
 

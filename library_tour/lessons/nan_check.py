@@ -33,7 +33,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 
 def told(answer: cuda.Module, fact: str, bits: NDArray[np.uint16]) -> Check:
-    """Compare the answer's verdicts with NumPy's."""
+    """Compare the answer's results with NumPy's."""
     found = poisoned(bits.size, np.int32)
     answer["half_nan"][blocks_for(bits.size, BLOCK), BLOCK](cuda.to_device(bits), found, bits.size)
     return compare(fact, found.to_host(), np.isnan(bits.view(np.float16)).astype(np.int32))

@@ -35,8 +35,8 @@ def check_waits(
 ) -> Iterator[Check]:
     """Capture work; check that every stream waits for `streams[0]` at the start, and `streams[0]` for it at the end.
 
-    The work should have so many `operations`, and `unit` is a word for its parts. Raises CaptureError for work that
-    cannot be captured for another reason.
+    The work should consist of `operations` operations, and `unit` is the word for its parts. Raises CaptureError for
+    work that cannot be captured for another reason.
     """
     first, *others = streams
     joined: list[int] = []
@@ -73,7 +73,7 @@ def check_waits(
 def _captured(stream: cuda.Stream) -> bool:
     try:
         return stream.is_capturing
-    except cuda.errors.CaptureError:  # by a capture that was invalidated
+    except cuda.errors.CaptureError:  # the capture was invalidated
         return True
 
 

@@ -17,10 +17,10 @@ BLOCK = 256
 
 
 class CapturedIteration:
-    """The method in a stream of its own. An iteration is captured once and launched as often as needed.
+    """Conjugate gradients in their own stream. An iteration is captured once and launched as often as needed.
 
-    `module` has the kernels of `kernels/sparse.cu`. All scalars stay on the device, and the host waits for
-    the solution alone. The history has room for `most` iterations; later ones are not recorded.
+    `module` contains the kernels of `kernels/sparse.cu`. All scalars stay on the device, and the host waits only for
+    the solution. The history records the first `most` iterations.
     """
 
     def __init__(self, module: cuda.Module, a: SparseMatrix, b: NDArray[np.float64], most: int) -> None:
@@ -64,7 +64,7 @@ class CapturedIteration:
         self._executable.launch(self.stream)
 
     def solution(self) -> NDArray[Any]:
-        """Return the solution after the iterations so far, and wait for it."""
+        """Wait for the iterations queued so far, and return the solution."""
         return self.x.to_host(stream=self.stream)
 
     def residuals(self, count: int) -> NDArray[Any]:

@@ -84,7 +84,7 @@ Array = NDArray[Any]
 
 
 def exact(x: Array) -> Array:
-    """Return the elements in the longest precision of NumPy, which SciPy can transform too."""
+    """Return the elements in NumPy's longest precision, in which SciPy can also transform."""
     return x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble)
 
 
@@ -253,7 +253,7 @@ def length_rows() -> list[Row]:
 
 
 def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
-    """Transform with nvmath.fft, which runs on the CPU where there is no GPU: in one call, and planned."""
+    """Transform with nvmath.fft, which runs on the CPU if there is no GPU: in one call, and planned."""
     from scipy import fft as reference
 
     execution = "cuda" if runs_on_gpu() else "cpu"

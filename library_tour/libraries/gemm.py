@@ -82,7 +82,7 @@ Array = NDArray[Any]
 
 
 def turned(x: Array, op: str) -> Array:
-    """Return x, its transpose, or its conjugate transpose, as `op` says."""
+    """Return x, its transpose, or its conjugate transpose, for an `op` of "N", "T" or "C"."""
     return x if op == "N" else x.T if op == "T" else x.conj().T
 
 
@@ -202,7 +202,7 @@ def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
 
 
 def matmul_row(name: str, n: int, size: int, limit: Limit) -> Row:
-    """Multiply with nvmath.linalg.matmul, which runs on the CPU where there is no GPU."""
+    """Multiply with nvmath.linalg.matmul, which runs on the CPU if there is no GPU."""
     dtype = PRECISIONS[name].dtype
     a, b = numbers((n, n), dtype), numbers((n, n), dtype)
 

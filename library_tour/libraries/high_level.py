@@ -30,8 +30,8 @@ def nvmath_row(
 ) -> Row:
     """Return the row of a call whose operands are on the host, or the row that says why it does not run here.
 
-    Where a GPU takes times, and a package is installed whose arrays nvmath takes (`lender`), `make_work` returns the
-    timed call, which is the same with operands on the device.
+    If a GPU is timed, and a package is installed whose arrays nvmath accepts (`lender`), `make_work` returns the call
+    that is timed: the same call with operands on the device.
     """
     on_gpu = runs_on_gpu()
     if gpu_only and not on_gpu:
@@ -46,14 +46,15 @@ def nvmath_row(
 
 
 def runs_on_gpu() -> bool:
-    """Return whether nvmath can compute on the device, which has to be a GPU."""
+    """Check whether nvmath can compute on the device, which must be a GPU."""
     return "interop" in cuda.capabilities()
 
 
 def lender() -> ModuleType | None:
-    """Return the package that lends its array type to our memory for nvmath, which takes NumPy's, CuPy's and PyTorch's.
+    """Return the package, CuPy or PyTorch, whose arrays pass this package's device memory to nvmath.
 
-    None where neither of the latter is installed, and on a driver whose memory they cannot use.
+    nvmath accepts arrays of NumPy, CuPy and PyTorch. Return None if neither CuPy nor PyTorch is installed, or if they
+    cannot use this driver's memory.
     """
     if not runs_on_gpu():
         return None
@@ -66,7 +67,7 @@ def lender() -> ModuleType | None:
 
 
 def lent(array: cuda.DeviceArray) -> Any:
-    """Return an array as one of the package that `lender` names, over the same memory."""
+    """Return an array of the package that `lender` returns, on the same memory."""
     package = lender()
     assert package is not None
     return package.from_dlpack(array)

@@ -1,4 +1,4 @@
-"""Judge a result by its error in a norm, against the rounding that its arithmetic allows, as a row of a stop."""
+"""Judge results, as rows of a stop: the error in a norm is compared with the rounding error that is allowed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class HasBytes(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements."""
+        """The size of all elements in bytes."""
 
 
 def judged(
@@ -37,16 +37,16 @@ def judged(
     does: Mapping[str, float] | None = None,
     metrics: Mapping[str, float] | None = None,
 ) -> Row:
-    """Return a row: the library that computed, the relative error and its bound, and the time where a GPU takes it.
+    """Return a row: the library that computed, the relative error and its bound, and the time if a GPU is timed.
 
     `work` queues the operation on the default stream and does `amount` of what the limit counts: bytes for GB/s,
-    operations for TFLOP/s. `host` adds the time that a call takes of the host. `does` is what the call that was
-    checked does, by `work_of`, and `metrics` are what was counted of its kernels.
+    operations for TFLOP/s. `host` adds the host time of a call. `does` is the work of the checked call, from
+    `work_of`, and `metrics` holds the counters of its kernels.
     """
     check = Check(f"{name}: error within {bound:.1e}", bool(error <= bound), f"{error:.2e}")
     values: dict[str, Value] = {"by": by, "error": error}
     if not timing.available():
-        values["bound"] = bound  # where there are times, they need its place in the table; the check has it anyway
+        values["bound"] = bound  # only without times, which take its place in the table; the check states it anyway
     elif work is not None and check.holds:
         values.update(rates(timing.median_ms(work), amount, limit))
         if host:
@@ -55,10 +55,10 @@ def judged(
 
 
 def work_of(operations: float, *operands: HasBytes) -> dict[str, float]:
-    """Return what a call does by its arguments, for pictures; nothing where times are drawn.
+    """Return the work of a call, computed from its arguments, for pictures; nothing if times are drawn.
 
-    These are the operations of its arithmetic, none where they are not known, the bytes of its operands and results,
-    each of which is read or written once at least, and the operations for each of these bytes.
+    The work is the bytes of its operands and results, each of which is read or written at least once. If the number of
+    arithmetic operations is known (not 0), the operations and the operations per byte are included.
     """
     if timing.available():
         return {}
@@ -77,7 +77,7 @@ def rates(ms: float, amount: float, limit: Limit | None) -> dict[str, Value]:
 
 
 def relative_error(got: NDArray[Any], exact: NDArray[Any], scale: float | None = None) -> float:
-    """Return the 2-norm (of matrices the Frobenius norm) of the difference, over that of the result or over `scale`."""
+    """Return the 2-norm (Frobenius norm for matrices) of the difference, divided by that of `exact` or by `scale`."""
     size = float(np.linalg.norm(exact.ravel())) if scale is None else scale
     found = float(np.linalg.norm((got - exact).ravel()))
     return found / size if size else found
@@ -91,7 +91,7 @@ def skipped_row(name: str, reason: str) -> Row:
 def missing_row(name: str, extra: str, error: Exception) -> Row:
     """Return the row of an operation whose library is missing, with the extra that installs the library."""
     text = str(error) or type(error).__name__
-    # The rest of the text, which lists the folders where the loader has looked, fills pages.
+    # Leave out the rest of the text, which lists every folder that the loader has searched.
     library = re.search(r"\blib([A-Za-z]+)[\w.-]*\.so", text)
     reason = f"{library[1]} is not installed" if library else re.split(r"[.,:;]?\s*\n|[.,:;] |\.$", text)[0]
     return skipped_row(name, f'{reason}; the `{extra}` extra installs it: pip install "cudart-py[{extra}]"')

@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 class Precision(NamedTuple):
-    """A dtype and how its products are computed; operations of a multiplication and addition."""
+    """A dtype and how its products are computed; `operations` is the number of operations per multiply-add."""
 
     dtype: Any
     unit: str
@@ -35,7 +35,7 @@ PRECISIONS = {
     "bfloat16": Precision(bfloat16, "halves"),
     "TF32": Precision(np.float32, "tf32", "tf32"),
 }
-# Multiply-adds of a multiprocessor's tensor cores in a clock, by compute capability; fp32 has none.
+# Multiply-adds per clock of a multiprocessor's tensor cores, by compute capability; they do not support fp32.
 TENSOR_LANES = {
     (8, 0): {"fp64": 64, "tf32": 512, "halves": 1024},
     (9, 0): {"fp64": 128, "tf32": 1024, "halves": 2048},
@@ -43,10 +43,10 @@ TENSOR_LANES = {
 
 
 def numbers(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return normal numbers of a dtype."""
+    """Return normally distributed elements of a dtype."""
     random = np.random.default_rng()
     kind = np.dtype(dtype)
-    if kind.itemsize <= 4:  # single precision is made faster
+    if kind.itemsize <= 4:  # single precision is generated faster
         values: Array = random.standard_normal(shape, np.float32)
         return to_bfloat16(values) if kind == bfloat16 else values.astype(kind)
     values = random.standard_normal(shape)
@@ -56,20 +56,20 @@ def numbers(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def on_device(shape: tuple[int, ...], dtype: Any) -> cuda.DeviceArray:
-    """Return normal numbers on the device, a block of them again and again."""
+    """Return normally distributed elements on the device, which repeat one block."""
     count = math.prod(shape)
     return repeated(numbers((min(count, INPUT_BLOCK),), dtype), count).reshape(*shape)
 
 
 def exact(x: Array) -> Array:
-    """Return numbers in the longest precision that NumPy has."""
+    """Return the elements in NumPy's longest precision."""
     if x.dtype == bfloat16:
         x = from_bfloat16(x)
     return x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble)
 
 
 def unit_roundoff(dtype: Any, compute: str | None = None) -> float:
-    """Return the largest relative error of rounding to a dtype; with compute="tf32" that of its 11-bit inputs."""
+    """Return the largest relative error of rounding to a dtype, or with compute="tf32" to 11 significant bits."""
     if compute == "tf32":
         return 2.0**-11
     kind = np.dtype(dtype)
@@ -80,7 +80,7 @@ def bound_of(dtype: Any, inner: int, compute: str | None = None) -> float:
     """Return the bound of a product's error, relative to the product of the norms.
 
     Each of `inner` additions rounds once, in single precision for halves; inputs of TF32 and results of halves
-    round once more. Complex numbers are four products and two sums.
+    round once more. A complex product takes four real products and two sums.
     """
     kind = np.dtype(dtype)
     inside = 2.0**-53 if kind in (np.float64, np.complex128) else 2.0**-24
@@ -88,7 +88,7 @@ def bound_of(dtype: Any, inner: int, compute: str | None = None) -> float:
 
 
 def peak_of(device: cuda.Device, unit: str) -> float | None:
-    """Return the TFLOP/s of a unit: of tensor cores at the highest clock, else as measured; None if unknown."""
+    """Return a unit's peak in TFLOP/s: of tensor cores at the maximum clock, else as measured; None if unknown."""
     lanes = TENSOR_LANES.get(device.compute_capability, {}).get(unit)
     if lanes:
         return 2e-9 * lanes * device.sm_count * device.properties.clock_rate

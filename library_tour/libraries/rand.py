@@ -89,7 +89,7 @@ class DeviceGenerator(NamedTuple):
 
     @property
     def bits(self) -> str:
-        """The kernel that draws the numbers of the host API."""
+        """The kernel that draws the same numbers as the host API."""
         return f"bits<{self.state}, {self.streams}>"
 
     @property
@@ -261,7 +261,7 @@ def device_row(module: cuda.Module, kind: str, sequence: Array, size: int, limit
 def in_kernel(module: cuda.Module, kind: str, places: NDArray[np.int32]) -> tuple[Array, dict[str, float]]:
     """Return numbers at given places of a sequence, drawn by the device functions, and the counters of the launch.
 
-    Those of Philox are groups of four.
+    For Philox, each place is a group of four numbers.
     """
     generator, count = DEVICE[kind], places.size
     grid, block = blocks_for(count, 128), 128
@@ -287,7 +287,7 @@ def uniform_kernel(module: cuda.Module, kind: str) -> cuda.Kernel:
 
 
 def kernel_work(module: cuda.Module, kind: str, out: cuda.DeviceArray, block: int) -> Callable[[], object]:
-    """Return a launch of that kernel with as many threads as the device holds, but no more than there are elements."""
+    """Return a launch of `uniform_kernel` with as many threads as the device holds, but no more than elements."""
     grid = max(1, min(THREADS_PER_SM * out.device.sm_count // block, blocks_for(out.size, block)))
     launch = uniform_kernel(module, kind)[grid, block]
     return launch.bind(four(out), 0, out.size // GROUP) if kind == "philox" else launch.bind(out, 0, out.size)
@@ -402,7 +402,7 @@ def call_curve(module: cuda.Module | None, size: int, limit: Limit) -> Curve:
 
 
 def block_curve(module: cuda.Module, size: int, limit: Limit) -> Curve:
-    """Measure the rate of the device functions against the threads per block, and that of the library's own kernels."""
+    """Measure the rate of the device functions against the threads per block, and the rate of the library's kernels."""
     out = cuda.empty(size, np.float32)
     lines: dict[str, list[tuple[float, float]]] = {}
     for kind in DEVICE:

@@ -84,7 +84,7 @@ CHECKED = 128
 # The bound of LAPACK's own tests for a residual over norm x n x eps.
 SATISFIED = 30.0
 HILBERT = 12
-# A singular value decomposition takes seconds where the others take milliseconds.
+# A singular value decomposition takes seconds, and the others take milliseconds.
 SVD_SIZE = 1024
 DEGREES = (3, 15)
 
@@ -259,7 +259,7 @@ def residuals(system: System, found: Solved) -> dict[str, float]:
 
 
 def operations(title: str, n: int) -> float:
-    """Return the operations of a factorization of a real matrix; 0 where they depend on its elements."""
+    """Return the number of operations to factor a real matrix; 0 if it depends on the matrix elements."""
     return {"LU": 2 / 3, "Cholesky": 1 / 3, "triangular": 1.0, "QR": 4 - 4 / 3}.get(title, 0.0) * float(n) ** 3
 
 

@@ -72,7 +72,7 @@ def laplacian(n: int, dtype: Any = np.float64) -> Any:
 
 
 def random_sparse(shape: tuple[int, int], density: float) -> Any:
-    """Return a matrix in which a share `density` of the elements are normal numbers and the others are zeros."""
+    """Return a matrix in which a fraction `density` of the elements is normally distributed and the rest is zero."""
     from scipy import sparse
 
     random = np.random.default_rng()
@@ -150,7 +150,7 @@ def product_rows(n: int) -> list[Row]:
 
     square = libraries.spgemm(a, a)
     squared = square.to_host()
-    # Each element is multiplied by all elements of the row that its column names.
+    # Each element is multiplied by all elements of the row whose index is its column.
     meetings = int(np.diff(host.indptr)[host.indices].sum())
     does = work_of(2 * meetings, a, a, square)
     rows.append(judged("SpGEMM, its square", by, error_of(squared.toarray(), host, host), bound_of(5), does=does))
@@ -309,7 +309,7 @@ def crossing_curve() -> tuple[Curve, str]:
 
 
 def random_dense(shape: tuple[int, int]) -> Array:
-    """Return normal numbers of single precision."""
+    """Return normally distributed elements in single precision."""
     return np.random.default_rng().standard_normal(shape, np.float32)
 
 

@@ -1,1 +1,1 @@
-"""The solutions of the exercises: one file a stop, of the same name as the file that it starts from."""
+"""The solutions of the exercises; each file has the same name as the starting code of its exercise."""
