@@ -19,7 +19,7 @@ def fill(array, stream):
 
 
 def assert_nothing_is_captured(device, stream=None):
-    """Do everything that a capture under way forbids, and capture once more."""
+    """Do everything that is forbidden during a capture, and capture once more."""
     assert not captures_module.captures
     with cuda.Stream() as blocking:
         x = cuda.zeros(4, np.float32)

@@ -35,7 +35,7 @@ PAIRS = {
     "cuGraphDestroy": ("cuStreamEndCapture",),
     "cuGraphExecDestroy": ("cuGraphInstantiate",),
 }
-# Calls that release or restore something. They never fail here, since nothing could be guaranteed if they did.
+# Calls that release or restore something. They never fail here, because nothing could be guaranteed if they did.
 ENDINGS = {*PAIRS, "cuCtxPopCurrent", "cuCtxSetCurrent", "cuThreadExchangeStreamCaptureMode"}
 CODE = """
 __device__ float kept[100000];
@@ -118,7 +118,7 @@ FRAMES = pytest.mark.unsanitized(
 )
 LAUNCHING = ("launch", "graph", "executable graph")
 KINDS = [pytest.param(kind, marks=FRAMES) if kind in LAUNCHING else kind for kind in MAKERS]
-# Objects that a real driver or the simulator is slow to make.
+# Objects that a real driver or the simulator is slow to create.
 FEWER = dict.fromkeys(("pinned", "registered", "managed", "pool", "array of a pool", "CUDA array", "surface"), 1000)
 FEWER |= dict.fromkeys(("graph", "executable graph", "module", "symbol", "launch"), 500) | {"staged copy": 20}
 
@@ -131,12 +131,12 @@ def unbalanced(driver_calls, monkeypatch):
 
     def differences():
         gc.collect()
-        cuda.Device(0).synchronize()  # closed pools are destroyed after it
+        cuda.Device(0).synchronize()  # after this, closed pools are destroyed
         made = {end: sum(driver_calls[make] for make in makes) for end, makes in PAIRS.items()}
         return {end: number - driver_calls[end] for end, number in made.items() if number != driver_calls[end]}
 
     gc.collect()
-    gc.freeze()  # so that collections look only at what this test makes
+    gc.freeze()  # so that collections examine only the objects that this test creates
     yield differences
     gc.unfreeze()
 
@@ -317,7 +317,7 @@ def test_a_stream_whose_destruction_reports_an_error_is_closed_all_the_same(devi
 
 
 def test_an_array_freed_by_another_thread_than_its_per_thread_stream_waits_for_that(device, driver_calls):
-    """In the other thread the handle means that thread's own stream, which does not order the work."""
+    """In the other thread, the handle refers to that thread's own stream, which does not order the work."""
     array = cuda.zeros(1000, stream=cuda.per_thread_default)
     before = driver_calls["cuCtxSynchronize"]
     with ThreadPoolExecutor(1) as threads:

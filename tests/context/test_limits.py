@@ -1,4 +1,4 @@
-"""Limits of a device: when each may be set, and the error where it may not."""
+"""Limits of a device: when each may be set, and the error if it may not."""
 
 PROGRAM = r"""
 import cudart_py as cuda

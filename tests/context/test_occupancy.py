@@ -1,4 +1,4 @@
-"""Occupancy calculated without a driver, compared with the driver's."""
+"""Occupancy calculated without a driver, compared with the driver's values."""
 
 import dataclasses
 import json

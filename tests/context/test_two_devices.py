@@ -1,4 +1,4 @@
-"""Runs the tests that need two devices, which are skipped where there is one, on two simulated devices."""
+"""Run the tests that need two devices, which are skipped on a machine with only one, on two simulated devices."""
 
 import os
 import re

@@ -108,7 +108,7 @@ def source(kernels: Sequence[Kernel]) -> str:
 
 
 def make(seed: int, number: int, size: int = 0) -> Kernel:
-    """Return a kernel of a seed's sequence, by its number; `size` scales its functions, and 0 draws a size."""
+    """Return kernel `number` of a seed's sequence; `size` scales its functions, and 0 draws a random size."""
     return _Maker(Draw(seed, number), number, size).kernel()
 
 

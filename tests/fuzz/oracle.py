@@ -104,7 +104,7 @@ class Runs:
     ) -> Iterator[str]:
         """Run a kernel on each engine in each mode; yield differences from C++ and between the engines' counters.
 
-        An empty name stands for the driver's own choice of an engine. A fault ends the context, and so the runs.
+        An empty name lets the driver choose an engine. A fault ends the context and therefore all further runs.
         """
         expected, counters = self._expected[kernel.number], {}
         for engine in engines:

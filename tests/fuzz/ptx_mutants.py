@@ -28,7 +28,7 @@ from tests.simulator.ptx.machine import ptx_of
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Larger texts take longer without finding more.
 LARGEST = 60_000
-# The most kernels of a mutant that are launched, and the threads per block.
+# The maximum number of kernels launched per mutant, and the threads per block.
 MOST_LAUNCHES = 4
 THREADS = 64
 BUFFER = 1 << 16
@@ -117,7 +117,7 @@ def _begin() -> None:
 
 
 def outcome(text: str) -> tuple[str, str]:
-    """Load a text and launch its kernels in a new context; return the outcome and the report."""
+    """Load PTX and launch its kernels in a new context; return the outcome and the report."""
     from cudart_py.simulator import driver
 
     driver.take_report()

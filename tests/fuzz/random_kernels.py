@@ -82,7 +82,7 @@ def part(first: int, end: int, seed: int, out: Path) -> str:
     if not done.exists():
         command = [sys.executable, "-m", "tests.fuzz.random_kernels", "--worker", f"--first={first}"]
         command += [f"--count={end - first}", f"--seed={seed}", f"--out={out}"]
-        # Caching would be useless, since no other kernel has the same machine code.
+        # Caching would be useless, because no other kernel has the same machine code.
         environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_CACHE_SIZE": "0"}
         try:
             ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .expressions import SCALARS, WIDE, Draw, Expressions, Place, Scope
 
-# The most iterations of a statement, as the product of the loops around it.
+# The maximum number of times that a statement runs: the product of the iterations of the loops around it.
 _MOST_ITERATIONS = 24
 
 
@@ -40,7 +40,7 @@ def render(nodes: Sequence[Node], indent: str = "") -> str:
 class Struct:
     """A structure; its members, including those of nested structures, are places relative to it.
 
-    ``make_NAME`` makes one from values of the types `makes`.
+    ``make_NAME`` constructs one from values of the types in `makes`.
     """
 
     name: str
@@ -186,7 +186,7 @@ class Statements:
         if draw.chance(0.5):
             return [then]
         otherwise = Node("else {", self.block(Scope(scope), 1 + draw.below(2), depth, iterations, result))
-        # One node, to be left out as a whole, since nothing may stand between the `if` and its `else`.
+        # One node, to be left out as a whole, because nothing may come between the `if` and its `else`.
         return [Node("{", [then, otherwise])]
 
     def _loop(self, scope: Scope, depth: int, iterations: int, result: str) -> list[Node]:

@@ -25,7 +25,7 @@ def test_no_public_call_is_left_out():
 
 
 def test_every_argument_of_every_public_call_has_a_good_value_with_which_it_succeeds(python):
-    """In a new process, since a kernel of another test that calls printf would have fixed a limit that is set here."""
+    """Run in a new process, because a kernel of another test that calls printf would fix a limit that is set here."""
     program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.fuzz.arguments import cases; cases.call_all()"
     done = python(program, check=False)
     assert done.returncode == 0, done.stderr
@@ -33,7 +33,7 @@ def test_every_argument_of_every_public_call_has_a_good_value_with_which_it_succ
 
 @pytest.mark.parametrize(("seed", "calls"), RUNS)
 def test_a_bad_argument_is_named_and_changes_nothing(seed, calls):
-    """Runs the command, which detects crashes and hangs of its child processes, and prints the seed."""
+    """Run the command, which detects crashes and hangs of its child processes and prints the seed."""
     command = [sys.executable, "-m", "tests.fuzz.arguments", "--seed", str(seed), "--calls", str(calls)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900, cwd=ROOT)
     assert done.returncode == 0, done.stdout

@@ -1,4 +1,4 @@
-"""The small fixed set of random kernels exposes faults in single instructions, such as a typing error would cause.
+"""The small fixed set of random kernels exposes faults in single instructions, such as a typo would cause.
 
 The faults are planted in the kernels' PTX, which the NumPy engine runs, and in the native engine's machine code.
 """
@@ -74,7 +74,7 @@ def fixed_set() -> list[tuple[Kernel, oracle.Words, str]]:
 
 
 def shows(kernel: Kernel, right: oracle.Words, ptx: str, engine: str = "numpy") -> bool:
-    """Return whether PTX on an engine gives other results than C++, faults, or doesn't end."""
+    """Check whether PTX on an engine yields results that differ from C++, faults, or doesn't end."""
     damaged = Kernels(Module(ptx))
     damaged.engine = engine
     words, out = damaged.put(oracle.inputs(SEED, kernel)), damaged.put(oracle.before(kernel))

@@ -1,4 +1,4 @@
-"""Random device functions give the bits of host C++ on each engine: plain, checked, and with counters.
+"""Random device functions yield the same bits as host C++ on each engine: plain, checked, and with counters.
 
 `python -m tests.fuzz.random_kernels` runs any number of them; here a few run as a test.
 """
@@ -34,7 +34,7 @@ Differences = Callable[..., list[str]]
 # Every second kernel is enough to notice what a change is likely to break.
 @pytest.fixture(scope="module", params=[0, pytest.param(1, marks=pytest.mark.exhaustive)], ids=["even", "odd"])
 def differences(request: pytest.FixtureRequest) -> Differences:
-    """Compile the kernels of all modes once, for host and driver; return a function that runs those of one mode."""
+    """Compile the kernels of all modes once, for host and driver; return a function that runs one mode's kernels."""
     of_mode = {mode: kernels_of(mode)[request.param :: 2] for mode in OF_MODE}
     with cuda.Device(0):
         runs = oracle.Runs([kernel for kernels in of_mode.values() for kernel in kernels], SEED)

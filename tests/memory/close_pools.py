@@ -103,7 +103,7 @@ def left_alive(streams: Streams, at: int) -> None:
 
 
 def reset(streams: Streams, at: int) -> None:
-    """Reset the device with frees in flight, where the driver supports it."""
+    """Reset the device with frees in flight, if the driver supports it."""
     array_first(streams, at)
     if "reset" in cuda.capabilities():
         cuda.reset()
@@ -122,7 +122,7 @@ def make_streams() -> Streams:
 
 
 def run(order: str, pools: int) -> None:
-    """Close pools in an order and check that copies still work."""
+    """Close pools in the given order, and check that copies still work."""
     streams, close = make_streams(), ORDERS[order]
     host = np.arange(SIZE, dtype=np.int32)
     for at in range(pools):

@@ -127,7 +127,7 @@ def test_any_window_equals_numpys_assignment(copy, data, from_where, to_where):
         np.testing.assert_array_equal(dst if to_where in "hp" else dst.to_host(), expected)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy's, for assigning strides
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy warns that strides are assigned
 def test_pinned_memory_whose_strides_were_changed_is_copied_as_it_is(device):
     host = cuda.pinned_empty((4, 4), np.float32)
     host[:] = np.arange(16).reshape(4, 4)

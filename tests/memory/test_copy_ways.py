@@ -77,7 +77,7 @@ def test_the_highest_pitch_is_the_devices(device):
 @pytest.mark.parametrize(
     ("limit", "to", "source", "expected"),
     [
-        # Rows are one copy if their pitch is within the limit.
+        # All rows are copied in one call if their pitch is within the limit.
         (48, ((5, 12), np.s_[:, :10]), ((5, 10), ...), {"cuMemcpy2DAsync": 1}),
         (48, ((5, 10), ...), ((5, 12), np.s_[:, :10]), {"cuMemcpy2DAsync": 1}),
         (47, ((5, 12), np.s_[:, :10]), ((5, 10), ...), {"cuMemcpyDtoDAsync": 5}),
@@ -196,7 +196,7 @@ def test_empty_arrays_are_copied_without_a_call(stream, asked, make):
 
 
 def test_a_stream_is_a_keyword(stream):
-    """A positional stream would be third, where C's `memcpy(dst, src, nbytes)` has the size."""
+    """A positional stream would be the third argument, which is the size in C's `memcpy(dst, src, nbytes)`."""
     x, host = cuda.zeros(4), np.zeros(4)
     with pytest.raises(TypeError, match="positional argument"):
         cuda.memcpy(x, host, stream)

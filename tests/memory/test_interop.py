@@ -1,4 +1,4 @@
-"""Arrays and streams of other GPU libraries here, and ours there."""
+"""Arrays and streams of other GPU libraries in this package, and this package's in other libraries."""
 
 import gc
 import weakref
@@ -58,7 +58,7 @@ def test_arrays_and_streams_say_what_they_are(device, shared):
     }
     assert array.__dlpack_device__() == (2, device.ordinal)
     assert stream.__cuda_stream__() == (0, stream.handle)
-    stream.close()  # the interface waits for its work, so none is named
+    stream.close()  # the interface waits for the stream's work, so it names no stream
     assert array.__cuda_array_interface__["stream"] is None
     array.close()
     with pytest.raises(ValueError, match="closed"):
@@ -177,7 +177,7 @@ class Protocol:
 
 
 class ForeignStream(SimpleNamespace):
-    """A stream of another library, which has its handle in an attribute."""
+    """A stream of another library, which holds its handle in an attribute."""
 
 
 def of_cupy(handle):

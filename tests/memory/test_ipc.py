@@ -1,4 +1,4 @@
-"""Memory and events shared between processes: the checks, and the driver calls in their order.
+"""Memory and events shared between processes: the checks, and the driver calls in order.
 
 Functions that record their calls replace the driver's, and this process plays both parts.
 """
@@ -50,7 +50,7 @@ def number_in(handle):
 
 @pytest.fixture
 def calls(monkeypatch, device):
-    """Simulate a driver with IPC, whose handles contain the address and open to the same; return the list of calls."""
+    """Simulate a driver with IPC, whose handles contain an address and open to it; return the list of calls."""
     noted = []
     success = enums.CUresult.CUDA_SUCCESS
     others = {

@@ -165,6 +165,6 @@ def main():
 
 
 def test_the_pages_example_runs(lines):
-    """The page is docs/processes.md."""
+    """The example is the first one in docs/processes.md."""
     page = (Path(__file__).parents[2] / "docs" / "processes.md").read_text(encoding="utf-8")
     assert lines(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]) == ["[0. 2. 4. 6.]"]

@@ -147,7 +147,7 @@ def test_an_array_that_is_allocated_while_the_pool_changes_keeps_its_own_pool(de
 
     def change_and_allocate(*arguments):
         change(*arguments)
-        arrays.append(cuda.empty(8, stream=stream))  # another thread may do so before the setter goes on
+        arrays.append(cuda.empty(8, stream=stream))  # another thread may do so before the setter continues
 
     monkeypatch.setattr(api, "cuDeviceSetMemPool", change_and_allocate)
     pools = cuda.MemoryPool(), cuda.MemoryPool()

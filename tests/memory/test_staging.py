@@ -135,7 +135,7 @@ def test_after_an_error_no_thread_touches_the_callers_memory_and_the_next_copy_w
     np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
 
 
-# Fewer and more pieces than there are threads (2), pieces in their hands (3 to fill, 2 to empty), and slots (4).
+# Fewer and more pieces than there are threads (2), pieces being processed (3 filled, 2 emptied), and slots (4).
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 30])
 def test_slots_are_used_again_only_when_they_are_done_with(device, rng, small, slow, monkeypatch, count):
     monkeypatch.setattr(staging, "THRESHOLD", 1)

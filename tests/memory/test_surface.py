@@ -115,7 +115,7 @@ def test_outside_it_is_the_nearest_element_or_zeros_and_nowhere(device, kernels)
     [("28, 0", "IllegalAddressError"), ("-4, 0", "IllegalAddressError"), ("2, 1", "MisalignedAddressError")],
 )
 def test_a_write_outside_ends_the_launch_unless_the_kernel_says_otherwise(python, place, error):
-    """Runs in its own process, which loses its context; x is in bytes, and must be a multiple of the element size."""
+    """Run in a separate process, which loses its context; x is in bytes, and must be a multiple of the element size."""
     program = f"""
 import numpy as np, cudart_py as cuda
 kernels = cuda.compile({KERNELS!r})

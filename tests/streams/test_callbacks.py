@@ -1,4 +1,4 @@
-"""Host functions in streams, and streams and events in asyncio: what `await` waits for and cleans up."""
+"""Host functions in streams, and streams and events in asyncio: the work that `await` waits for, and its cleanup."""
 
 import asyncio
 import contextlib
@@ -72,7 +72,7 @@ def test_a_signal_in_a_callback_interrupts_the_program(device, request):
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert signal.getsignal(signal.SIGINT) is handler
-    with contextlib.suppress(cuda.CudaError):  # the simulator reports the work that it has abandoned
+    with contextlib.suppress(cuda.CudaError):  # the simulator reports the work that it abandoned
         device.synchronize()
     seen = []
     stream.launch_host_function(lambda: seen.append(1))

@@ -38,7 +38,7 @@ def test_a_graph_that_no_stream_made_says_how_one_does():
 
 @pytest.fixture
 def captured(add, stream, arrays):
-    """A graph of y += 2 * x."""
+    """Return a graph of y += 2 * x."""
     with stream.capture() as graph:
         add(stream, 2.0, *arrays)
     return graph

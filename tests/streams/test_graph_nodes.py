@@ -30,7 +30,7 @@ def x(stream):
 
 @pytest.fixture
 def step(kernels, stream, x):
-    """A graph of x = 2 * (x + 1)."""
+    """Return a graph of x = 2 * (x + 1)."""
     with stream.capture() as graph:
         kernels["add"][1, N, 0, stream](x, 1.0)
         kernels["scale"][1, N, 0, stream](x, 2.0)

@@ -131,7 +131,7 @@ def test_what_is_no_stream_is_said_so(device, use):
 
 @pytest.mark.parametrize("handle", [1, 2])
 def test_a_borrowed_default_stream_stays_with_its_device(device, handle):
-    """To the driver, the handle of a default stream means that of the current device."""
+    """To the driver, the handle of a default stream refers to the default stream of the current device."""
     others = cuda.devices()[1:]
     if not others:
         pytest.skip("there is one device")
@@ -180,7 +180,7 @@ def test_an_event_has_a_time_where_it_was_recorded_for_one(device):
         unrecorded.record()
 
 
-# Waits for milliseconds on a GPU. It is little work for the simulator, whose clock leaps ahead in such loops.
+# Waits for milliseconds on a GPU. It is little work for the simulator, whose clock jumps ahead in such loops.
 WAIT = 'extern "C" __global__ void wait() { for (long long begin = clock64(); clock64() - begin < 10000000;); }'
 
 

@@ -24,7 +24,7 @@ KINDS = ("crash", "hang", "inscrutable", "accepted", "changed", "leaked", "lost"
 
 
 def run_batch(seed: int | None, begin: int, end: int) -> list[Finding]:
-    """Make calls from `begin` to `end` in a new process; after one that kills it, continue in another."""
+    """Make calls from `begin` to `end` in a new process; if a call kills it, continue in another process."""
     command = [sys.executable, "-m", "tests.fuzz.arguments", "--child", str(seed), str(begin), str(end)]
     try:
         ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SECONDS)

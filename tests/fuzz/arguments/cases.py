@@ -1,6 +1,6 @@
 """The argument fuzzer: every public call with one or two bad arguments, and the outcomes that are allowed.
 
-A call with a bad argument may succeed where the argument's annotation or `ACCEPTED` says so. Otherwise it raises a
+A call with a bad argument may succeed if the argument's annotation or `ACCEPTED` says so. Otherwise it raises a
 TypeError or a ValueError, whose text begins with the call and names the argument, or an error that `MAY_RAISE` lists.
 After a call that raises, arrays keep their contents. In any case nothing leaks, and the next kernel runs. Values that
 could be addresses are never passed to parameters that are dereferenced (`ADDRESSES`).
@@ -91,9 +91,9 @@ def invoke(target: Target, thing: Sequence[Any], arguments: Mapping[str, Any]) -
 
 
 def call_once(target: Target, world: World, chosen: Mapping[str, str], random_: random.Random) -> Iterator[Finding]:
-    """Make a call with the bad values that are chosen for some places, and yield the findings.
+    """Make a call with the bad values in `chosen`, keyed by place, and yield the findings.
 
-    Each other argument that has a default is left out with a probability of one half.
+    Every other argument that has a default is left out with a probability of one half.
     """
     said = f"{target.name}({', '.join(f'{slot}={label}' for slot, label in chosen.items())})"
     try:
@@ -180,7 +180,7 @@ def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object]) 
     # They are compiled before memory is counted.
     measure(lambda: world.kernel[1, 1](1.0, None, None, 0), options=QUICK)
     measure(lambda stream: world.kernel[1, 1, 0, stream](1.0, None, None, 0), streams=2, options=QUICK)
-    with contextlib.suppress(*MISSING):  # a machine without the libraries keeps no kernel of theirs
+    with contextlib.suppress(*MISSING):  # without the libraries there is no such kernel
         libraries.qr(cuda.zeros((3, 2), "float32"))
     before = _alive(world)
     for number in range(begin, end):

@@ -117,7 +117,7 @@ MAY_RAISE: Mapping[type[BaseException], tuple[str, ...]] = {
     # In order: the node of another graph, a closed array, and NumPy, whose arrays subtract from any object.
     ValueError: ("ExecutableGraph.set_enabled.enabled", "from_dlpack.x", "start"),
 }
-# Errors that a call raises even with good arguments where a library, a device or a tool is missing.
+# Errors that a call raises even with good arguments if a library, a device or a tool is missing.
 MISSING = (cuda.errors.NotSupportedError, cuda.errors.LinkError, cuda.errors.PeerAccessError)
 # Errors may name a launch by the kernel's name or signature instead of the method.
 LAUNCH = r"touch_nothing|argument \d+ of touch_nothing|void touch_nothing"

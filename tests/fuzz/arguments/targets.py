@@ -18,7 +18,7 @@ from .good_values import OBJECTS
 _WITH_MODULE = ("empty", "handle")
 _SUBMODULES = (cuda.errors, cuda.graphs, cuda.images, cuda.ipc, cuda.profiling, cuda.textures)
 MODULES: tuple[ModuleType, ...] = (cuda, *_SUBMODULES, cudart_py.benchmark, libraries)
-# Records that calls return, and objects that other objects make. Users never call these classes.
+# Records that calls return, and objects that other objects create. Users never call these classes.
 RETURNED = {
     "ArrayHandle", "CacheInfo", "Ceilings", "CompiledImage", "Condition", "DeviceArray", "DeviceProperties", "Diagram",
     "EventHandle", "GraphNode", "Kernel", "KernelAttributes", "Launch", "LaunchProfile", "LineProfile",

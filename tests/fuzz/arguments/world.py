@@ -21,7 +21,7 @@ extern "C" __global__ void read(float *out) { out[0] = numbers[0]; }
 
 
 class World:
-    """Makes valid objects, new ones for each call; their contents must not change in a call that raises."""
+    """A factory of valid objects, new ones for each call; a call that raises must not change their contents."""
 
     def __init__(self) -> None:
         self.device = cuda.Device(0)

@@ -41,11 +41,11 @@ class Build:
 class Program(NamedTuple):
     """A program: its suite, the files with its device code, and its host function.
 
-    The host function's docstring gives the feature that the program tests and, after a colon, what the program does.
+    The host function's docstring names the feature that the program tests and, after a colon, what the program does.
 
     The host function allocates memory, launches kernels, and raises AssertionError if a result differs from the
-    reference. The program has a known mistake in the kernels in `own`, so a warning of the simulator that names one of
-    them is right; `why` describes the mistake.
+    reference. `own` lists the kernels in which the program has a known mistake, so a simulator warning that names one
+    of them is right; `why` describes the mistake.
     """
 
     name: str

@@ -116,7 +116,7 @@ def _head(text: str) -> str:
 
 
 def _ends_with_brace(text: str) -> bool:
-    """Return whether a declaration ends with its closing brace, as functions do; others end with a semicolon."""
+    """Check whether a declaration ends with its closing brace, as functions do; others end with a semicolon."""
     head = _head(text)
     return "(" in head.partition("=")[0] or "operator" in head
 

@@ -82,7 +82,7 @@ def test_nothing_is_left_of_a_launch(context, no_collection, monkeypatch, kernel
 
 @pytest.mark.parametrize("kernel", ["tiles", "ordered"])
 def test_the_peak_of_memory_does_not_grow_with_the_blocks(context, no_collection, monkeypatch, kernel):
-    """The memory does not grow with the NumPy engine and without checks.
+    """This holds for the NumPy engine without checks.
 
     With checks, machine code keeps a copy of the memory that the launch changes, which may grow with the blocks.
     """

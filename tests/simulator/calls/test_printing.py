@@ -1,4 +1,4 @@
-"""The output of kernels, and the warning when a program ends without having waited for its kernels."""
+"""The output of kernels, and the warning if a program ends without having waited for its kernels."""
 
 import ctypes
 import io

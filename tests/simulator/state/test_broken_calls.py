@@ -1,4 +1,4 @@
-"""A call that an exception ends, such as RecursionError, leaves the driver's tables as before it or as after it."""
+"""A call that is ended by an exception, such as RecursionError, leaves the driver's tables as before or after it."""
 
 import inspect
 import signal
@@ -88,12 +88,12 @@ def test_at_any_depth_of_the_stack(call: Callable[[], Any]) -> None:
     assert refused
 
 
-# The functions of the memory tables that need memory, from Python or from the operating system.
+# The functions of the memory tables that allocate memory, from Python or from the operating system.
 NEEDY = {"__init__", "open", "_open_pages", "add", "record", "call_site"}
 
 
 def test_where_there_is_no_memory_left(call: Callable[[], Any]) -> None:
-    """Each function that needs memory raises a MemoryError, one after another."""
+    """Each function that allocates memory raises a MemoryError, one after another."""
     left = 0
 
     def plant(frame: FrameType, event: str, argument: Any) -> None:

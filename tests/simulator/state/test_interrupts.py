@@ -266,7 +266,7 @@ def test_what_a_handler_raises_is_not_lost_in_a_finalizer(handled, at_allocation
 
 @pytest.mark.needs("in_process")
 def test_handlers_wait_although_one_of_them_calls_the_driver_on_the_way_into_a_call(handled):
-    """The handlers run at a line of `enter`, at each line in turn; when `enter` returns, all handlers are deferred."""
+    """The handlers run at a line of `enter`, a different line each time; once `enter` returns, all are deferred."""
     signals = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM]
     for which in signals:
         handled(which, lambda: driver.cuCtxSynchronize())

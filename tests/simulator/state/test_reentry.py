@@ -26,7 +26,7 @@ pytestmark = pytest.mark.needs("in_process")
 
 @pytest.fixture
 def in_the_middle(no_garbage, monkeypatch):
-    """Return a function that makes the garbage collector call another in the next launch, and lists the result."""
+    """Return a function that lets the garbage collector call another one in the next launch, and lists the result."""
     threshold, hooks = gc.get_threshold(), []
     run = launches.ptx.run
 
@@ -131,7 +131,7 @@ def test_calls_in_the_middle_of_a_launch_are_refused_and_change_nothing(module, 
 def test_what_is_dropped_in_the_middle_of_a_launch_is_given_back_after_it(module, engine, in_the_middle, way):
     x, device, own = cuda.zeros(LANES, np.uint32), cuda.Device(0), cuda.MemoryPool()
     for _ in range(2):  # the first round leaves memory in the pool
-        gc.collect(1)  # including objects from the first round, which might be freed at any time
+        gc.collect(1)  # also frees objects of the first round, which might otherwise be freed at any time
         device.synchronize()
         before = live()
         things: list[Any] = [cuda.zeros(1000), cuda.Stream(), cuda.Event(), cuda.MemoryPool(), cuda.compile(SOURCE)]
@@ -240,7 +240,7 @@ extern "C" __global__ void add_one(const float* x, float* out) { *out = *x + 1; 
     ],
 )
 def test_an_error_that_ends_no_context_and_a_finding(device, name, mode, caught):
-    """The error is that `tex2D` cannot read a one-dimensional texture."""
+    """The error occurs because `tex2D` cannot read a one-dimensional texture."""
     texture, out = cuda.textures.Texture(cuda.zeros(8, np.float32)), cuda.empty(1, np.float32)
     with cuda.sanitizer(mode):
         given = texture if name == "fetch" else cuda.empty(1, np.float32)
