@@ -1,4 +1,4 @@
-"""The named barriers of blocks, at which lanes wait for the other lanes of their block, and those of clusters."""
+"""Named barriers, at which lanes wait for the other lanes of their block, and cluster barriers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# The number of the cluster's barrier here; the numbers of a block's barriers are smaller.
+# This module gives the cluster barrier a number that is larger than that of any named barrier.
 _CLUSTER = 1 << 16
 ndarray = np.ndarray
 
 
 class _Parked:
-    """A waiting group: its barrier's number, the threads that the barrier expects, and the input of a reduction."""
+    """A group that waits at barrier `number` until `expected` threads have arrived, or the whole block if it is None.
+
+    `value` contains the destination and the predicate of a reduction; both are None if the barrier reduces nothing.
+    """
 
     __slots__ = ("expected", "group", "instruction", "number", "value")
 
@@ -38,12 +41,12 @@ class _Parked:
 
 
 class Barriers:
-    """The groups that wait at the barriers of a chunk.
+    """The barriers of a chunk, and the groups that wait at them.
 
     Lanes that have exited count as arrived, except at barriers with an explicit number of threads.
 
-    The methods take the chunk as an argument. A reference from here would keep the chunk's memory alive after the last
-    reference to the chunk is gone.
+    The methods take the chunk as an argument. A reference from here back to the chunk would form a cycle, which would
+    keep the chunk's memory alive after the last other reference is gone.
     """
 
     def __init__(self) -> None:
@@ -51,7 +54,7 @@ class Barriers:
         self._arrived: dict[int, Array] = {}
 
     def arrive(self, group: Group, block: Block) -> Group | None:
-        """Let a group arrive at a barrier; return the group if it needn't wait."""
+        """Record a group's arrival at a barrier; return the group if it needn't wait, else None."""
         chunk = group.chunk
         instruction = block.terminator.instruction
         assert instruction is not None
@@ -64,7 +67,8 @@ class Barriers:
             if not chunk.state.launch.clusters_are_rows:
                 what = "a barrier of a cluster whose blocks aren't neighbours"
                 raise UnsupportedError(chunk.state.located(what, instruction, group, 0))
-            # Arrivals aren't counted: a thread waits until the others wait too, and all that arrive do.
+            # Arrivals at a cluster barrier aren't counted: a thread waits until all others wait too. Each thread that
+            # arrives also waits, so the result is the same.
             if "arrive" in words:
                 return group
             operands: list[Operand] = [Immediate(_CLUSTER)]
@@ -101,7 +105,7 @@ class Barriers:
     def _arrive_apart(
         self, group: Group, instruction: Instruction, numbers: Any, counts: Any, value: tuple[Any, Any]
     ) -> None:
-        """Let the lanes of a group arrive at the barriers that each of them names."""
+        """Record the arrivals of a group whose lanes name different barriers or thread counts."""
         numbers = np.broadcast_to(numbers, group.n)
         expected = np.broadcast_to(-1 if counts is None else counts, group.n)
         destination, predicate = value
@@ -116,7 +120,7 @@ class Barriers:
             self.parked.append(_Parked(part, instruction, number, None if count < 0 else count, (destination, kept)))
 
     def release(self, chunk: Chunk, epoch: int) -> bool:
-        """Release the lanes at complete barriers, aged to at least `epoch`; return whether there were any."""
+        """Release the lanes at complete barriers, raising their epoch to `epoch`; return whether any were released."""
         if not self.parked:
             return False
         released = False
@@ -213,7 +217,7 @@ def _first(value: Any) -> int:
 
 
 def _reduce(chunk: Chunk, parts: list[tuple[Group, Instruction, Any, Any]]) -> None:
-    """Combine the predicates of each block's lanes and hand every lane the result."""
+    """Reduce the predicates of each block's lanes, and write the result to each lane's destination register."""
     counts = np.zeros(chunk.blocks, np.int64)
     lanes = np.zeros(chunk.blocks, np.int64)
     for group, _, _, predicate in parts:

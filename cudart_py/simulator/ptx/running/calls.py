@@ -1,4 +1,4 @@
-"""Enter and leave device functions: pass parameters in pieces, keep the caller's registers, follow pointers."""
+"""Call device functions: pass parameters in pieces, save the caller's registers, follow function pointers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ndarray = np.ndarray
 Pieces = dict[tuple[int, int], Any]
 
-# The bytes of a stack frame besides its local variables.
+# The size in bytes of a stack frame without its local variables.
 _FRAME_BYTES = 16
 
 
@@ -29,7 +29,7 @@ def _value(group: Group, slot: int) -> Any:
 
 
 def call(chunk: Chunk, group: Group, block: Block) -> Group | None:
-    """Enter a function; split the group where lanes call different functions through a pointer."""
+    """Enter a function; split the group if its lanes call different functions through a pointer."""
     instruction = block.terminator.instruction
     assert instruction is not None
     call_ = instruction.operands[0]
@@ -43,7 +43,8 @@ def call(chunk: Chunk, group: Group, block: Block) -> Group | None:
     names = [_name_at(chunk, group, instruction, int(value)) for value in values]
     if len(values) == 1:
         return _enter(chunk, group, block, instruction, names[0])
-    # The parts must keep the registers that the call passes, which aren't live at the start of any block.
+    # The parts also need the registers that hold the call's arguments. `split` keeps only the registers that are live
+    # in the block after the call.
     site = group.code.call_sites[id(instruction)]
     passed = [slot for pieces in site.arguments for slot in pieces.values()]
     kept = {slot: _value(group, slot) for slot in passed}
@@ -76,7 +77,7 @@ def _enter(chunk: Chunk, group: Group, block: Block, instruction: Instruction, n
     returned = {slot for pieces in site.results for slot in pieces.values()}
     live = tuple(slot for slot in caller.blocks[resume].live_slots if slot not in returned)
     passed = [{key: _value(group, slot) for key, slot in pieces.items()} for pieces in site.arguments]
-    # The callee has its own registers, so selections that were made for the caller go back to their lazy form.
+    # The callee has its own registers, so the caller's registers that have been resolved become lazy again.
     for slot, (lazy, array) in group.cache.items():
         if group.registers[slot] is array:
             group.registers[slot] = lazy
@@ -98,7 +99,7 @@ def _enter(chunk: Chunk, group: Group, block: Block, instruction: Instruction, n
 
 
 def leave(group: Group) -> Group:
-    """Return to the caller with the pieces of the results."""
+    """Return to the caller, and pass it the pieces of the results."""
     code = group.code
     frame = group.frames[-1]
     module = group.chunk.state.launch.entry.module
@@ -118,7 +119,7 @@ def leave(group: Group) -> Group:
 
 
 def _assemble(pieces: Pieces, key: tuple[int, int], code: Code, slot: int) -> Any:
-    """Return a piece of a parameter, assembled from bytes if it was stored in other pieces."""
+    """Return a piece of a parameter, assembled from the pieces that overlap it if it was stored differently."""
     if key in pieces:
         return pieces[key]
     offset, size = key

@@ -1,4 +1,4 @@
-"""The clock of a device, which advances with every executed instruction, and faster while lanes wait for it.
+"""A device's clock: it advances with every executed instruction, and faster while lanes wait for it.
 
 Each launch starts at the time at which the previous one ended. The time depends only on what kernels execute.
 """
@@ -18,7 +18,7 @@ _LONGEST_NAP = 1_000_000
 # Each read in a wait advances the clock by a 16th of the wait so far, so a wait of 10**9 cycles takes a few hundred
 # reads.
 _LEAP = 16
-# The most cycles that one read may add, so that a wait that never ends doesn't overflow the clock.
+# The maximum number of cycles that one read may add. It prevents a wait that never ends from overflowing the clock.
 _LONGEST_LEAP = 1 << 36
 # A read that comes at least this many cycles after the loop's previous read begins a new wait.
 _NEAR = 10_000
@@ -26,14 +26,14 @@ _KILOHERTZ = 1_980_000
 
 
 class Clock:
-    """The cycle counter of a device, whose clock frequency is given in kilohertz."""
+    """The cycle counter of a device with the given clock frequency in kilohertz."""
 
     def __init__(self, kilohertz: int = _KILOHERTZ) -> None:
         self._kilohertz = kilohertz
         self._passed = 0
 
     def cycles(self, steps: int) -> int:
-        """Return the time in cycles at which a launch has executed `steps` instructions."""
+        """Return the time in cycles after a launch has executed `steps` instructions."""
         return self._passed + _CYCLES * steps
 
     def look(self, group: Group, name: str, steps: int, loop: int) -> int:
@@ -54,7 +54,7 @@ class Clock:
         return value >> 32 & 0xFFFFFFFF if name.endswith("_hi") else value & 0xFFFFFFFF
 
     def nap(self, nanoseconds: int) -> None:
-        """Advance by the nanoseconds that a thread sleeps, at most a millisecond."""
+        """Advance the clock by the time that a thread sleeps, in nanoseconds, but by at most one millisecond."""
         self._passed += min(nanoseconds, _LONGEST_NAP) * self._kilohertz // 1_000_000
 
     def end(self, steps: int) -> None:

@@ -1,6 +1,6 @@
-"""Multiply the matrices of warpgroups (four warps), which lie in shared memory or in registers (``wgmma``).
+"""Multiply the matrices of warpgroups (four warps), from shared memory or from registers (``wgmma``).
 
-Each warp computes its quarter of the rows. The product is available at once, so the instructions that wait for it do
+Each warp computes its quarter of the rows. The product is computed immediately, so the instructions that wait for it do
 nothing.
 """
 
@@ -46,11 +46,11 @@ class GroupMatrices:
         satfinite: bool = False,
         observer: Observer | None = None,
     ) -> list[Array]:
-        """Return the registers of ``left * right``, plus `total` where `adds` is set.
+        """Return the registers of ``left * right``, plus `total` in warps whose `adds` is set.
 
-        A matrix is a list of registers or an array of descriptors. In shared memory, the rows of the left matrix and
-        the columns of the right one are contiguous (K-major). `turned` says for each matrix whether it is the other
-        way round. `negated` changes the sign of the product.
+        `left` is a list of registers or an array of descriptors, and `right` is an array of descriptors. In shared
+        memory, the rows of the left matrix and the columns of the right matrix are contiguous (K-major). `turned` says
+        for each matrix whether it is stored the other way round (M-major or N-major). `negated` negates the product.
         """
         check_warps(group, site)
         sums, rows, columns = fragments
@@ -58,7 +58,7 @@ class GroupMatrices:
         if isinstance(left, list):
             a = matrices(left, rows)
         else:
-            # All four warps have the same descriptor; each takes its own rows.
+            # All four warps have the same descriptor; each selects its own rows.
             warps = group.lane_numbers[first] % group.chunk.threads // _LANES % _WARPS
             whole = Fragment(rows.kind, rows.rows * _WARPS, rows.columns, 0)
             a = _read(group, first, left[first], whole, turned[0], site, observer)
@@ -81,7 +81,7 @@ def _read(
     site: Instruction,
     observer: Observer | None,
 ) -> Array:
-    """Return the matrix of each warp as numbers, read from shared memory by the lanes at positions `first`."""
+    """Return each warp's matrix as numbers, read from shared memory by the lanes at positions `first`."""
     name = np.dtype(ELEMENTS[matrix.kind])
     each = UNIT // name.itemsize
     length, lines = (matrix.rows, matrix.columns) if turned else (matrix.columns, matrix.rows)

@@ -1,8 +1,8 @@
-"""Groups of lanes that are at the same place in the program, with their registers, and how they split and merge.
+"""Groups of lanes at the same point of the program: their registers, and how the groups split and merge.
 
-A register of a group is a NumPy scalar when all lanes hold the same value, an array over the group's lanes, or
-Lazy: a deferred selection from an array over an earlier, larger group. Lazy values make short divergent regions
-cheap: a register that no side of a branch touches is never copied, and is whole again where the sides reconverge.
+A register of a group is a NumPy scalar when all lanes hold the same value, an array over the group's lanes, or Lazy: a
+deferred selection from an array over an earlier, larger group. Lazy values make short divergent regions cheap: a
+register that neither side of a branch touches is never copied, and is the whole array again after the sides reconverge.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class Frame:
 class Group:
     """`n` lanes of a chunk, in ascending order, that are about to execute block `pc` of `code`.
 
-    `lanes` is None when the group has all lanes of its chunk. `prefix` is the path of return addresses.
+    `lanes` is None if the group contains all lanes of its chunk. `prefix` contains the return addresses of the calls
+    that the lanes are in, outermost first.
     """
 
     __slots__ = (
@@ -89,7 +90,7 @@ class Group:
         self.forced = False
         # Lanes elsewhere in the program that execute their next instruction together with these; see `warps.Meeting`.
         self.meeting: Any = None
-        # How these lanes are laid out in rows of one warp each; computed at the first use.
+        # The layout of these lanes in rows of one warp each, computed on first use.
         self.rows: Any = None
         # An observer's records about these lanes.
         self.notes: Any = None
@@ -100,12 +101,12 @@ class Group:
 
     @property
     def path(self) -> tuple[int, ...]:
-        """Return the return addresses and the program counter, comparable between groups."""
+        """Return the return addresses and the program counter, as a key that orders groups."""
         return (*self.prefix, self.code.base + self.pc)
 
     @property
     def calls(self) -> list[Instruction]:
-        """Return the call instructions of the lanes' call stack, the innermost first."""
+        """Return the call instructions of the lanes' call stack, innermost first."""
         found = []
         for frame, place in zip(self.frames, self.prefix, strict=True):
             call = frame.code.blocks[place - frame.code.base].terminator.instruction
@@ -140,15 +141,16 @@ class Group:
         return value
 
     def clock(self, name: str, behind: int, loop: int) -> int:
-        """Read a clock register at an instruction with `behind` more after it in its block; see `Clock.look`."""
+        """Read a clock register at an instruction that `behind` others follow in its block; see `Clock.look`."""
         state = self.chunk.state
         if loop < 0 and state.only_waits and self.code.blocks[self.pc].waits:
-            # No block has this index. One index serves all such loops, since the lanes do nothing else between them.
+            # No block has this index. All such loops share it, because the lanes do nothing else between one loop and
+            # the next.
             loop = len(self.code.blocks)
         return state.clock.look(self, name, state.steps_done - behind, loop)
 
     def nap(self, nanoseconds: Any) -> None:
-        """Let the lanes sleep together, for as long as the one that sleeps longest."""
+        """Let all lanes sleep for the longest of the times that they request."""
         self.chunk.state.clock.nap(int(np.max(nanoseconds)))
 
     @property
@@ -191,7 +193,7 @@ def _lazy(group: Group, value: Any, slot: int, cached: bool, seen: dict[int, Laz
 
 
 def split(group: Group, picks: Sequence[Indices], targets: Sequence[int]) -> list[Group]:
-    """Split a group by positions; child i goes to block `targets[i]` and keeps the registers that are live there."""
+    """Split a group by positions; child i continues at block `targets[i]` with the registers that are live there."""
     seen: dict[int, Lazy] = {}
     children = []
     for pick, target in zip(picks, targets, strict=True):
@@ -303,7 +305,7 @@ def _join_one(groups: Sequence[Group], values: list[Any], places: Sequence[Indic
     if first.__class__ is Lazy:
         array = first.array
         if len(known) == len(values) and all(v.__class__ is Lazy and v.array is array for v in known):
-            # Disjoint selections that together have as many elements as the array are the whole array.
+            # The selections are disjoint, so if they have as many elements as the array, they are the whole array.
             return array if len(array) == total else first
         dtype = array.dtype
     else:

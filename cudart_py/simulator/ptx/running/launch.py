@@ -1,4 +1,4 @@
-"""Launch a kernel: lay out its state, run its blocks in chunks, and say where a fault happened."""
+"""Run a kernel launch: set up its state, run its blocks in chunks, and locate its faults."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ _MOST_SHARED = 1 << 26
 _MOST_LOCAL = 1 << 28
 _MOST_CHUNKS = 8
 _PRINTF_BYTES = 7 << 20
-# The steps between two checks of the limits: a few milliseconds of most kernels.
+# The number of steps between two checks of the limits. Most kernels execute them in a few milliseconds.
 _STEPS_BETWEEN_LOOKS = 1000
-# Threads that have only waited for this many steps are checked for a deadlock. That takes seconds, so a loop that polls
-# a barrier a limited number of times can end before.
+# If all threads have only waited for this many steps, they are checked for a deadlock. So many steps take seconds, so a
+# loop that polls a barrier a limited number of times can end before the check.
 _STEPS_OF_WAITING = 1 << 19
-# After an eighth of those steps, the clocks that threads read in such waits run faster, so that a wait with a timeout
-# reaches it long before it is reported as a deadlock.
+# After an eighth of those steps, the clocks that threads read in such waits run faster. A wait with a timeout therefore
+# times out long before it is reported as a deadlock.
 _PATIENT_PART = 8
 
 
 class MemoryLike(Protocol):
     """The global memory of the device that runs a launch.
 
-    `bytes` views the whole reserved region, which starts at address `base`; only the ranges of `extents` may be
-    accessed. `allocate` serves a kernel's malloc and returns 0 when the device's heap is exhausted. `release` serves
-    its free and returns whether the address came from `allocate`.
+    `bytes` is a view of the whole reserved region, which starts at address `base`. Only the ranges that `extents`
+    returns may be accessed. `allocate` serves a kernel's malloc, and returns 0 if the device's heap is exhausted.
+    `release` serves a kernel's free, and returns whether the address came from `allocate`.
     """
 
     base: int
@@ -63,19 +63,19 @@ class MemoryLike(Protocol):
         """Return the sorted starts and ends of the ranges that kernels may access."""
 
     def describe(self, address: int) -> str:
-        """Return a description of where an address lies, for a message."""
+        """Describe the location of an address, for a message."""
 
     def shadow(self, start: int) -> Any:
-        """Return the shadow memory that an observer keeps of the allocation that starts at an address."""
+        """Return the shadow memory that an observer keeps for the allocation that starts at an address."""
 
     def texture(self, handle: int) -> Any:
-        """Return the Texture of a handle, or raise KeyError."""
+        """Return the Texture that a handle refers to, or raise KeyError."""
 
     def surface(self, handle: int) -> Any:
-        """Return the Surface of a handle, or raise KeyError."""
+        """Return the Surface that a handle refers to, or raise KeyError."""
 
     def set_condition(self, handle: int, value: int) -> None:
-        """Set the value of a graph's condition, or raise KeyError."""
+        """Set the value of a graph's condition, or raise KeyError for an unknown handle."""
 
     def allocate(self, size: int) -> int:
         """Serve a kernel's malloc."""
@@ -86,7 +86,7 @@ class MemoryLike(Protocol):
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: the kernel, its shape in blocks and threads, and the packed parameters."""
+    """One launch: the kernel, the shapes of its grid, blocks and clusters, and the packed parameters."""
 
     entry: Entry
     grid: tuple[int, int, int]
@@ -98,12 +98,12 @@ class Launch:
 
     @property
     def clusters_are_rows(self) -> bool:
-        """Return whether the blocks of each cluster have consecutive indices, so that one chunk can hold them."""
+        """Return whether the blocks of each cluster have consecutive indices, as the blocks of a chunk must."""
         (x, y, z), (width, height, _) = self.cluster, self.grid
         return y * z == 1 or (x == width and (z == 1 or y == height))
 
     def thread(self, number: int) -> str:
-        """Return the coordinates of a thread and its block as text; `number` counts all threads of the launch."""
+        """Return the coordinates of a thread and its block as text; `number` is the thread's index in the launch."""
         block, thread = divmod(number, prod(self.block))
         return f"block {_triple(block, self.grid)}, thread {_triple(thread, self.block)}"
 
@@ -119,25 +119,25 @@ class Launch:
         )
 
     def trapped(self, site: Instruction, group: Group) -> Fault:
-        """Return the fault of a trap, with the remedy if cooperative groups caused it."""
+        """Return the fault for an executed trap, with the remedy if cooperative groups caused it."""
         report = self.located("trap executed", site, group, 0)
         if not self.cooperative and "cooperative_groups.h:" in report.partition(": trap executed")[0]:
             report += "\n    grid.sync() needs a cooperative launch: kernel.launch(grid, block, ..., cooperative=True)"
         return Fault("CUDA_ERROR_LAUNCH_FAILED", report)
 
     def shared_place(self, address: int) -> str:
-        """Return an address in shared memory as text, with its offset in the variable that lies there."""
+        """Return an address in shared memory as text, with its offset into the variable there."""
         place = address - RESERVED_SHARED
         before = [(offset, name) for name, offset in self.entry.shared_offsets.items() if offset <= place]
         if not before:
             return f"{address:#x}"
         offset, name = max(before)
-        # A suffix after @ keeps the variables of different functions apart.
+        # A suffix after @ distinguishes the variables of different functions.
         return f"{address:#x} ({place - offset} bytes into {name.partition('@')[0]})"
 
 
 class _Parameters(dict[tuple[int, str], Any]):
-    """The decoded parameters by offset and NumPy type, each decoded once."""
+    """The launch's parameters, keyed by offset and NumPy type; each is decoded on first use."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         super().__init__()
@@ -171,9 +171,9 @@ class LaunchState:
         self.properties = properties
         self.observer = observer
         self.steps_left = self.steps_at_start = steps if steps is not None else 1 << 62
-        # `look` is due when fewer steps than this are left.
+        # `look` must be called when fewer steps than this are left.
         self.next_look = self.steps_left
-        # The steps that were left when a thread last did something other than wait at an mbarrier.
+        # The number of steps that were left when a thread last did something other than wait at an mbarrier.
         self.progress = self.steps_left
         self.waits = BarrierWaits()
         self.deadline = time.monotonic() + seconds if seconds is not None else math.inf
@@ -215,7 +215,10 @@ class LaunchState:
         return self.progress - self.steps_left > _STEPS_OF_WAITING // _PATIENT_PART
 
     def look(self) -> str | None:
-        """Return the limit that the launch has reached, or None; raise Fault at a deadlock, and set `next_look`."""
+        """Return a message about the limit that the launch has reached, or None; set `next_look`.
+
+        Raises Fault at a deadlock.
+        """
         self.poll()
         if self.steps_left < 0:
             return TOO_MANY_STEPS
@@ -240,7 +243,7 @@ class LaunchState:
         return self.launch.located(what, site, group, position)
 
     def trapped(self, site: Instruction, group: Group) -> Fault:
-        """Return the fault of a trap, as `Launch.trapped`."""
+        """Return the fault for an executed trap; see `Launch.trapped`."""
         return self.launch.trapped(site, group)
 
 
@@ -297,12 +300,12 @@ def run(
     poll: Callable[[], None] = lambda: None,
     native: MachineCode | None = None,
 ) -> None:
-    """Execute a launch to its end.
+    """Execute a launch to completion.
 
-    `native` may run it in machine code. `clock` is the device's, and continues from launch to launch; without it, the
-    launch's time begins at 0. `steps` limits the instructions that groups of lanes execute, and `seconds` the time that
-    the simulator takes. `poll` is called from time to time, and an exception that it raises ends the launch.
-    Raises Fault for an error of the kernel and UnsupportedError for an instruction outside the subset.
+    `native` may run the launch in machine code. `clock` is the device's clock, which continues from launch to launch;
+    without it, the launch's time begins at 0. `steps` limits the number of instructions that groups of lanes execute,
+    and `seconds` limits the simulator's run time. `poll` is called from time to time, and an exception that it raises
+    ends the launch. Raises Fault for an error of the kernel and UnsupportedError for an instruction outside the subset.
     """
     if launch.entry.module is not module:
         raise ValueError(f"the entry {launch.entry.name} belongs to another module")
@@ -325,7 +328,7 @@ def run(
 
 
 def _blocks_per_chunk(state: LaunchState) -> int:
-    """Return how many blocks run together: all those of a cooperative launch, otherwise whole clusters."""
+    """Return the number of blocks per chunk: the whole grid of a cooperative launch, otherwise whole clusters."""
     if state.launch.cooperative:
         return state.blocks
     cluster = prod(state.launch.cluster)
@@ -337,7 +340,7 @@ def _blocks_per_chunk(state: LaunchState) -> int:
 
 
 def _run_chunks(state: LaunchState) -> None:
-    """Run chunks in order; while one spins for blocks that haven't started, start the next chunk beside it."""
+    """Run chunks in order; if a chunk waits for blocks that haven't started, also start the next chunk."""
     each = _blocks_per_chunk(state)
     following = 0
     active: list[Chunk] = []

@@ -36,9 +36,9 @@ class Matrices:
     def load(
         self, group: Group, space: str, base: Array, fragment: Fragment, distance: tuple[bool, Any], site: Instruction
     ) -> list[Array]:
-        """Return the registers of a fragment of ``wmma``.
+        """Load a fragment of ``wmma`` from memory, and return its registers.
 
-        `distance` has whether the matrix is stored by columns instead of rows, and their stride in elements.
+        `distance` says whether the matrix is stored by columns instead of rows, and contains their stride in elements.
         """
         check_warps(group, site)
         dtype = unit_of(fragment, distance[0])
@@ -59,7 +59,7 @@ class Matrices:
         registers: list[Array],
         site: Instruction,
     ) -> None:
-        """Store the elements of a fragment of ``wmma``; `distance` is as in `load`."""
+        """Store a fragment of ``wmma`` to memory; `distance` is as in `load`."""
         check_warps(group, site)
         dtype = unit_of(fragment, distance[0])
         found = _addresses(group, space, base, fragment, distance)
@@ -72,7 +72,7 @@ class Matrices:
     def load_rows(
         self, group: Group, space: str, base: Array, count: int, transposed: bool, site: Instruction
     ) -> list[Array]:
-        """Return the registers of `count` matrices of 8 x 8 halves (``ldmatrix``); `base` has the rows' addresses."""
+        """Load `count` matrices of 8 x 8 halves into registers (``ldmatrix``); `base` contains the rows' addresses."""
         rows = _rows(group, space, base, count, site)
         if group.chunk.state.observer is not None:
             _observe(group, "ld", _pieces_of_rows(rows, count, transposed, None), _counted(rows, count), site)
@@ -84,20 +84,20 @@ class Matrices:
     def store_rows(
         self, group: Group, space: str, base: Array, registers: list[Array], transposed: bool, site: Instruction
     ) -> None:
-        """Store matrices of 8 x 8 halves, one per register (``stmatrix``); `base` has the rows' addresses."""
+        """Store matrices of 8 x 8 halves, one per register (``stmatrix``); `base` contains the rows' addresses."""
         count = len(registers)
         rows = _rows(group, space, base, count, site)
         if group.chunk.state.observer is not None:
             _observe(group, "st", _pieces_of_rows(rows, count, transposed, registers), _counted(rows, count), site)
         upright = turned(registers) if transposed else registers
         table = np.concatenate([register.reshape(-1, _ROWS, _WORDS) for register in upright], axis=1)
-        # The lanes whose addresses are ignored store the rows of other lanes once more.
+        # Lanes whose addresses are ignored store the rows of other lanes again.
         words = np.tile(table, (1, _LANES // (_ROWS * count), 1)).reshape(-1, _WORDS)
         values = tuple(np.ascontiguousarray(words.T))
         group.chunk.memory.store_vector(rows, 0, "u4", 2, values, site)
 
     def transpose(self, group: Group, register: Array, site: Instruction) -> Array:
-        """Return the register of a transposed matrix of 8 x 8 halves (``movmatrix``)."""
+        """Transpose a matrix of 8 x 8 halves, which is in one register per lane (``movmatrix``)."""
         check_warps(group, site)
         return turned([register])[0]
 
@@ -109,7 +109,7 @@ class Matrices:
         site: Instruction,
         **modifiers: Any,
     ) -> list[Array]:
-        """Return the registers of ``a * b + c``; `fragments` are those of d, a, b and c."""
+        """Return the registers of ``a * b + c``; `fragments` describe d, a, b and c."""
         check_warps(group, site)
         return multiply(fragments, operands, **modifiers)
 
@@ -168,9 +168,9 @@ def _pieces_of_units(
 
 
 def _rows(group: Group, space: str, base: Array, count: int, site: Instruction) -> Address:
-    """Return the address of a row for each lane: the lanes after the last row repeat those before them.
+    """Return the address of one row per lane; lanes after the last row repeat the rows of the lanes before them.
 
-    The addresses that those lanes supply are ignored, and may be anything.
+    The addresses that the repeating lanes supply are ignored, and needn't be valid.
     """
     check_warps(group, site)
     lane = np.arange(group.n) % _LANES
@@ -196,7 +196,7 @@ def _counted(rows: Address, count: int) -> MatrixRows:
 def _pieces_of_rows(
     rows: Address, count: int, transposed: bool, registers: Sequence[Array] | None
 ) -> list[MatrixPiece]:
-    """Return the parts of rows that lanes read or write: one word per register, or two halves of a column."""
+    """Return the parts of rows that lanes access: one word per register, or two halves of a column if transposed."""
     every = np.arange(rows.group.n)
     lane = every % _LANES
     first, group, place = every - lane, lane // _WORDS, lane % _WORDS

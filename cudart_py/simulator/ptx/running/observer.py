@@ -29,12 +29,12 @@ class BlockCount(NamedTuple):
 
 
 class AccessCount(NamedTuple):
-    """The counters that machine code keeps of an instruction's accesses to one space, summed over the warps.
+    """The counts that machine code takes of an instruction's accesses to one space, summed over the warps.
 
     `kind` is as in `Observer.access`, and `times` counts the warps that made the access. `first` and `second` depend on
     the space. For global memory they count the sectors and the distinct addresses of each warp, for shared memory the
-    wavefronts and the bank conflicts among them. For local memory, `first` counts the sectors. For constant memory,
-    `second` counts the distinct addresses.
+    wavefronts and the bank conflicts. For local memory, `first` counts the sectors. For constant memory, `second`
+    counts the distinct addresses.
     """
 
     code: Code
@@ -48,10 +48,10 @@ class AccessCount(NamedTuple):
 
 
 class PieceRecords(NamedTuple):
-    """The records of the writes and reads of each piece of an allocation, 64 bits each.
+    """The records of the writes and reads of each piece of an allocation; each record has 64 bits.
 
-    Each line of 32 pieces has one more record, which replaces those of its pieces unless it is 0. `unwritten` says
-    that some pieces may never have been written; their records are 0.
+    Each line of 32 pieces also has a record of its own, which replaces the records of its pieces unless it is 0.
+    `unwritten` is True if some pieces may never have been written; the records of such pieces are 0.
     """
 
     writes: NDArray[np.uint64]
@@ -64,8 +64,9 @@ class PieceRecords(NamedTuple):
 class MatrixPiece(NamedTuple):
     """The part of a matrix in memory that each lane reads or writes: `size` bytes at its address.
 
-    They belong to the instruction's register `number`, starting at its byte `first`. `values` holds what a store is
-    about to write there, and is empty for a load. The address is an `Address` or a `Mixed`.
+    These bytes belong to the instruction's register `number`, starting at byte `first` of the register. `values`
+    contains the value that a store is about to write there, and is empty for a load. The address is an `Address` or a
+    `Mixed`.
     """
 
     address: Any
@@ -76,7 +77,7 @@ class MatrixPiece(NamedTuple):
 
 
 class MatrixRows(NamedTuple):
-    """The addresses of 16-byte rows, and the positions of the lanes that supply them; None stands for all lanes."""
+    """The addresses of 16-byte rows, and the positions of the lanes that supply them; None means all lanes."""
 
     address: Address
     positions: NDArray[np.intp] | None
@@ -133,7 +134,8 @@ class Observer:
     ) -> None:
         """Observe an access (`kind` is ld, st, atom, red or mbarrier) to `size` bytes at ``address + offset``.
 
-        `values` has the values that a store is about to write, element by element, and is empty for all other kinds.
+        `values` contains the values that a store is about to write, element by element, and is empty for all other
+        kinds.
         """
 
     def matrix(
@@ -141,14 +143,14 @@ class Observer:
     ) -> None:
         """Observe whole warps that are about to load or store matrices (`kind` is ld or st).
 
-        `pieces` are the parts that lanes read or write. `rows` are the row addresses that they supply; ``wmma`` has
-        none.
+        `pieces` are the parts that lanes read or write. `rows` contains the row addresses that lanes supply, and is
+        None for ``wmma``.
         """
 
     def texture(self, group: Group, positions: Any, places: Any, site: Instruction) -> None:
-        """Observe lanes at some positions of a group that are about to fetch texels.
+        """Observe the lanes at `positions` of a group, which are about to fetch texels.
 
-        `places` has one row per lane: the offsets of its texels in global memory, or -1 where the border is read.
+        `places` contains one row per lane: the offsets of its texels in global memory, or -1 where the border is read.
         """
 
     def fence(self, group: Group, site: Instruction) -> None:
@@ -157,18 +159,22 @@ class Observer:
     def bulk(self, group: Group, kind: str, units: Mixed, barriers: Any, site: Instruction) -> None:
         """Observe what the asynchronous proxy is about to read (`kind` is ld) or write (st) for lanes of a group.
 
-        `units` has the address of each unit of 16 bytes, in one part in which lane positions repeat. `barriers` has,
-        for each unit, the offset of the barrier that counts its bytes; it is None if no barrier counts them.
+        `units` contains the address of each unit of 16 bytes, in a single part in which lane positions may repeat.
+        `barriers` contains, for each unit, the offset of the mbarrier that counts its bytes. It is None if no mbarrier
+        counts them.
         """
 
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
         """Observe the commit of a group of asynchronous copies or a wait (`event` is commit, wait or wait_all).
 
-        A wait is for all groups of copies except the latest `allowed`.
+        A wait covers all groups of copies except the latest `allowed` groups.
         """
 
     def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
-        """Observe a group that is about to shuffle (`mode` is up, down, bfly or idx), with the operands b and c."""
+        """Observe a group that is about to shuffle (`mode` is up, down, bfly or idx).
+
+        `lane` and `control` are the operands b and c of ``shfl``.
+        """
 
     def branch(self, group: Group, site: Instruction | None, taken: Any) -> None:
         """Observe a conditional branch; `taken` is a scalar, or an array over the group's lanes."""
@@ -183,7 +189,7 @@ class Observer:
         """Observe a chunk whose lanes have all exited."""
 
     def counted(self, blocks: Iterable[BlockCount], accesses: Iterable[AccessCount]) -> None:
-        """Receive the counts of machine code for a launch, or for some of its blocks."""
+        """Receive the counts that machine code took for a launch, or for some of its blocks."""
 
     def finish(self, state: Any) -> None:
-        """End a launch, all of whose blocks have run."""
+        """End a launch after all its blocks have run."""

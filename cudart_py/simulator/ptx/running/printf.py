@@ -1,4 +1,4 @@
-"""Format the output of a kernel: C's format strings, applied to the argument buffer that ``vprintf`` receives.
+"""Format a kernel's output: apply C's format strings to the argument buffer that ``vprintf`` receives.
 
 The buffer holds the promoted arguments one after another, each aligned to its own size, as in a C structure:
 4 bytes for ``int`` and shorter types, 8 for ``long``, ``long long``, ``double`` and pointers.
@@ -25,7 +25,7 @@ class _Argument:
     """One value in the buffer."""
 
     offset: int
-    code: str  # of the struct module
+    code: str  # a format character of the struct module
 
     def read(self, buffer: bytes) -> int | float:
         value: int | float = struct.unpack_from("<" + self.code, buffer, self.offset)[0]
@@ -72,7 +72,7 @@ class Buffer:
 class Format:
     """A parsed format string.
 
-    `size` is the number of bytes of its arguments in the buffer, and `count` their number.
+    `size` is the size in bytes of its arguments in the buffer, and `count` is the number of arguments.
     """
 
     def __init__(self, text: str) -> None:
@@ -81,7 +81,7 @@ class Format:
         self._pieces = list(self._parse(text))
 
     def render(self, buffer: bytes, string: Callable[[int], str]) -> str:
-        """Return the text for one thread's arguments; ``string`` reads the text at an address for ``%s``."""
+        """Format one thread's arguments; ``string`` reads the string at an address, for ``%s``."""
         return "".join(piece if isinstance(piece, str) else _convert(piece, buffer, string) for piece in self._pieces)
 
     def _parse(self, text: str) -> Iterator[str | _Directive]:
@@ -194,7 +194,7 @@ def _real(value: float, flags: str, precision: int | None, conversion: str) -> t
 def _hexadecimal(size: float, precision: int | None, point: bool) -> tuple[str, str]:
     """Return ``0x`` and the digits of C's ``%a``."""
     exponent = math.frexp(size)[1]
-    # One bit precedes the point; for subnormal numbers it is 0, and the exponent is the least one.
+    # One bit precedes the point; for subnormal numbers it is 0, and the exponent is the smallest one.
     exponent = max(exponent - 1, -1022) if size else 0
     whole = int(math.ldexp(size, 52 - exponent)) if exponent > -1022 else int(size * 2.0**1000 * 2.0**74)
     places = 13

@@ -1,8 +1,8 @@
-"""Run a chunk of thread blocks: always the lanes with the lowest program counter, all of them at once.
+"""Run a chunk of thread blocks, always advancing all lanes with the lowest program counter together.
 
 Lanes with the same path (return addresses and program counter) form a group. A group runs until other lanes have a
-lower path, it splits, or it must wait. Branching backwards ages a group, and younger groups run first, so lanes that
-spin let the others pass whatever their program counters are.
+lower path, it splits, or it must wait. Branching backwards ages a group: it increases the group's epoch. Younger groups
+run first, so spinning lanes let all others pass, whatever their program counters are.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Array = NDArray[Any]
 ndarray = np.ndarray
 Path = tuple[int, ...]
 
-# The backward branches that a group may take before others get their turn: few in loops that poll memory, many in other
-# loops that read it. A loop that reads no memory can't depend on what other lanes do.
+# The number of backward branches that a group may take before other groups get a turn: few in loops that poll memory,
+# many in other loops that read memory. A loop that reads no memory can't depend on what other lanes do.
 _SPIN_TURNS = 16
 _LOOP_TURNS = 4096
 _STALLED_EPOCHS = 4
@@ -98,7 +98,7 @@ class Chunk:
         self.notes = None
 
     def print_out(self) -> None:
-        """Pass on the chunk's output, block after block."""
+        """Add the chunk's output to the launch's buffer, in block order."""
         for _, text, size in sorted(self.printed, key=lambda item: item[0]):
             self.state.printed.add(text, size)
         self.printed = []
@@ -164,7 +164,10 @@ class Chunk:
             self._advance(self._pop(), alone)
 
     def _revive(self, alone: bool) -> bool:
-        """Return whether a group can continue, perhaps without lanes that it waited for; raise Fault at a deadlock."""
+        """Make waiting groups ready, if need be without the missing lanes; return whether any group can continue.
+
+        Raises Fault at a deadlock.
+        """
         if self.barriers.release(self, 0) or self._ready:
             return True
         if self._held:
@@ -174,7 +177,7 @@ class Chunk:
                 for group in met:
                     self._advance(group, alone)
                 return True
-            # Their partners will never come, so the lanes that are there go on without them.
+            # The missing lanes will never arrive, so the waiting lanes continue without them.
             for group in self._held.values():
                 group.forced = True
                 self.push(group)
@@ -241,7 +244,7 @@ class Chunk:
                 return
             group = next_group
             if group.epoch != epoch:
-                # The group has aged: other groups get their turn, and perhaps another chunk.
+                # The group has aged, so other groups get a turn, and perhaps another chunk too.
                 self.push(group)
                 return
             if self._ready:
@@ -251,7 +254,7 @@ class Chunk:
                     return
 
     def _leave(self, group: Group, block: Block, result: Any, alone: bool) -> Group | None:
-        """Execute the terminator of a block; return the group if it continues undivided."""
+        """Execute the terminator of a block; return the group if it continues without splitting."""
         terminator = block.terminator
         kind = terminator.kind
         if kind == "next":
@@ -306,7 +309,7 @@ class Chunk:
         return None
 
     def _go(self, group: Group, source: int, target: int, alone: bool) -> Group:
-        """Move a group to a block; branching backwards in a loop that may wait for other lanes ages it."""
+        """Move a group to a block; branching backwards in a loop that may wait for other lanes ages the group."""
         group.pc = target
         if target <= source and (not alone or self._others) and group.code.loop_waits(target, source):
             group.spins += 1

@@ -20,7 +20,7 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 
 
 class Geometry:
-    """The coordinates shared by all chunks with the same block shape and number of blocks; they are never modified."""
+    """Thread coordinates, shared by all chunks with the same block shape and number of blocks and never modified."""
 
     def __init__(self, count: int, block: tuple[int, int, int]) -> None:
         self._block = block
@@ -47,7 +47,7 @@ class Geometry:
         return self._keep(("thread", 0), lambda: self.lane_numbers % self._threads)
 
     def tid(self, axis: int) -> Any:
-        """Return each lane's coordinate in its block."""
+        """Return each lane's thread coordinate along an axis of its block."""
         return self._keep(("tid", axis), lambda: _coordinate(self.thread(), self._block, axis))
 
     def lane(self) -> Any:
@@ -61,12 +61,12 @@ class Geometry:
 
 @lru_cache(maxsize=16)
 def geometry(count: int, block: tuple[int, int, int]) -> Geometry:
-    """Return the geometry of chunks of `count` blocks of a shape."""
+    """Return the geometry of chunks with `count` blocks of shape `block`."""
     return Geometry(count, block)
 
 
 def special_value(chunk: Chunk, name: str) -> Any:
-    """Return a special register: an array over the chunk's lanes, or a scalar if the lanes of every chunk share it."""
+    """Return a special register's value: an array over the chunk's lanes, or a scalar if all lanes share it."""
     state = chunk.state
     launch = state.launch
     base, _, axis = name[1:].partition(".")

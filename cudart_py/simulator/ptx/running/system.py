@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .groups import Group
     from .launch import LaunchState
 
-# The bytes that an output takes in the device's buffer besides its arguments: a header and the address of the format.
+# The size in bytes of an output in the device's buffer without its arguments: a header and the address of the format.
 _RECORD = 16
 
 Array = NDArray[Any]
@@ -33,7 +33,7 @@ class System:
         self._state = state
 
     def _text(self, group: Group, address: int, site: Instruction) -> str:
-        """Read the zero-terminated text at a generic address."""
+        """Read the null-terminated string at a generic address."""
         memory = self._state.memory_access
         data = bytearray()
         while True:
@@ -46,7 +46,7 @@ class System:
     def assertfail(
         self, group: Group, message: Any, file: Any, line: Any, function: Any, size: Any, *, site: Instruction
     ) -> None:
-        """Print what C's assert prints for each lane, and end the launch."""
+        """Print a message about the failed assertion for each lane, and raise Fault to end the launch."""
         state = self._state
 
         def first(value: Any) -> int:
@@ -81,12 +81,13 @@ class System:
         return out
 
     def _bytes(self, group: Group, addresses: Array, places: Array, size: int, site: Instruction) -> Array:
-        """Return a row of `size` bytes for each lane in `places`, read from its buffer."""
+        """Return one row per lane in `places`: the first `size` bytes of its buffer, rounded up to whole words."""
         words = -(-size // 4)
         if not words:
             return np.zeros((len(places), 0), np.uint8)
         memory = self._state.memory_access
-        # The other lanes read the buffer of the first chosen lane, because their own may hold anything.
+        # The other lanes read the buffer of the first chosen lane, because their own buffers contain the arguments of
+        # other formats.
         chosen = addresses.copy()
         chosen[:] = addresses[places[0]]
         chosen[places] = addresses[places]
@@ -95,7 +96,7 @@ class System:
         return np.stack([column[places] for column in columns], axis=1).view(np.uint8)
 
     def malloc(self, group: Group, size: Any, *, site: Instruction) -> Array:
-        """Allocate on the device's heap, lane by lane; return 0 for a size of 0 and where the heap is exhausted."""
+        """Allocate on the device's heap, lane by lane; return 0 for a size of 0 and when the heap is exhausted."""
         memory = self._state.memory
         sizes = np.broadcast_to(size, group.n)
         out = np.zeros(group.n, np.uint64)
@@ -127,10 +128,10 @@ class System:
     def texture(
         self, group: Group, handle: Any, geometry: str, coordinates: tuple[Array, ...], dtype: str, site: Instruction
     ) -> list[Array]:
-        """Sample a texture object for each lane; lanes may hold different ones.
+        """Sample a texture object for each lane; lanes may use different objects.
 
-        `geometry` is the instruction's (see `GEOMETRIES`). In a layered texture, the index of the layer comes before
-        the coordinates.
+        `geometry` is the geometry that the instruction expects (see `GEOMETRIES`). In a layered texture, the index of
+        the layer comes before the coordinates.
         """
         handles = np.broadcast_to(handle, group.n)
         out = [np.empty(group.n, dtype) for _ in range(4)]
@@ -151,7 +152,7 @@ class System:
     def surface_load(
         self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
     ) -> list[Array]:
-        """Read `count` consecutive elements from a surface object for each lane; lanes may hold different ones."""
+        """Read `count` consecutive elements from a surface object for each lane; lanes may use different objects."""
         out = [np.zeros(group.n, dtype) for _ in range(count)]
         for data, places, elements, outside in self._surfaces(group, handle, coordinates, dtype, count, site):
             for element, column in enumerate(out):
@@ -169,7 +170,7 @@ class System:
         values: tuple[Any, ...],
         site: Instruction,
     ) -> None:
-        """Write consecutive elements to a surface object for each lane; of lanes at one place, the last one wins."""
+        """Write consecutive elements to a surface object for each lane; the last of several lanes at one place wins."""
         columns = [np.broadcast_to(value, group.n) for value in values]
         for data, places, elements, outside in self._surfaces(group, handle, coordinates, dtype, len(values), site):
             written = ~outside if form_of(site).boundary == "zero" else slice(None)
@@ -179,9 +180,10 @@ class System:
     def _surfaces(
         self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
     ) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """Yield the memory of each surface object that lanes hold, as elements, and the positions of these lanes.
+        """Yield one tuple per surface object that lanes use.
 
-        After them come the index of each lane's first element, and whether its access lies outside the surface.
+        It contains the surface's memory as elements, the positions of these lanes, the index of each lane's first
+        element, and whether each lane's access is outside the surface.
         """
         memory, width = self._state.memory, np.dtype(dtype).itemsize
         form = form_of(site)
@@ -235,7 +237,7 @@ class System:
 
 
 def _named(place: list[Array], lane: int, geometry: str) -> str:
-    """Return a lane's named coordinates, as a message shows them."""
+    """Format a lane's named coordinates for a message."""
     names = ("layer", "x", "y") if geometry[0] == "a" else ("x", "y", "z")
     return ", ".join(f"{name} = {axis[lane]}" for name, axis in zip(names, place, strict=False))
 

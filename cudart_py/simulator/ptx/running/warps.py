@@ -1,8 +1,8 @@
-"""Bring the lanes of warps together: wait for the lanes that an instruction names, and pass rows of 32 to `warp`.
+"""Converge the lanes of warps: wait for the lanes in an instruction's member mask, and pass rows of 32 lanes to `warp`.
 
 Compilers duplicate an instruction with a member mask on both sides of a branch. Lanes of a warp that wait at different
-instructions with the same qualifiers and the same mask execute them together ("meet"), as the PTX manual says of each
-such instruction.
+instructions with the same qualifiers and the same mask execute these together ("meet"), as the PTX manual specifies for
+each such instruction.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def warp_table(group: Group) -> tuple[Array, Array, int]:
 
 
 def incomplete(group: Group, block: Block) -> list[Array] | None:
-    """Return the positions of lanes whose warp is complete and of those that must wait; None if none must."""
+    """Return the positions of lanes whose warp is complete and of lanes that must wait; None if no lane must wait."""
     missing = _missing(group, _mask(group, block))
     if not missing.any():
         return None
-    # If one lane lacks a partner, all lanes of its warp wait.
+    # If one lane must wait for another, all lanes of its warp wait.
     warps, _, count = warp_table(group)
     waits = np.zeros(count, np.bool_)
     waits[warps[missing != 0]] = True
@@ -50,7 +50,7 @@ def incomplete(group: Group, block: Block) -> list[Array] | None:
 
 
 def _missing(group: Group, masks: Any) -> Array:
-    """Return the lanes, as bits, of each lane's member mask that are not in the group and have not exited."""
+    """Return, for each lane, the bits of its member mask whose lanes are not in the group and have not exited."""
     warps, places, count = warp_table(group)
     present = np.zeros((count, 32), np.bool_)
     present[warps, places] = True
@@ -70,7 +70,7 @@ def _missing(group: Group, masks: Any) -> Array:
 class Meeting(NamedTuple):
     """The lanes that meet at different instructions, in ascending order, with the value and the mask of each.
 
-    `values` is None where the instruction takes none.
+    `values` is None if the instruction takes no value.
     """
 
     everyone: Group
@@ -79,7 +79,7 @@ class Meeting(NamedTuple):
 
 
 def meet(groups: Iterable[Group]) -> tuple[list[Group], list[Group]]:
-    """Return the parts of waiting groups whose lanes meet, with their `Group.meeting`, and those that still wait."""
+    """Split waiting groups into parts whose lanes meet, with `Group.meeting` set, and parts that must still wait."""
     by_qualifiers: dict[str, list[Group]] = {}
     waiting: list[Group] = []
     for group in groups:
@@ -141,7 +141,7 @@ def _block_of(group: Group) -> Block:
 
 
 def _brought(group: Group) -> Any:
-    """Return the value that each lane offers to the others, or one for all; None if the instruction takes none."""
+    """Return the value that each lane contributes, or one for all lanes; None if the instruction takes no value."""
     instruction = _block_of(group).instructions[0]
     if len(instruction.operands) < 3:
         return None
@@ -207,7 +207,7 @@ class _Rows:
         return rows
 
     def brought(self, values: Array) -> Array:
-        """Return the values that lanes offer as rows, including those of lanes that wait elsewhere."""
+        """Return the contributed values as rows, including the values of lanes that wait elsewhere."""
         if self._meeting is None:
             return self.out(values)
         assert self._meeting.values is not None
@@ -216,7 +216,7 @@ class _Rows:
         return rows
 
     def members(self, masks: Any) -> Any:
-        """Return the member masks as rows, or one for all lanes."""
+        """Return the member masks as rows, or one mask for all lanes."""
         if not isinstance(masks, np.ndarray):
             return masks
         if self._meeting is None:
@@ -243,7 +243,7 @@ class Warps:
         return rows
 
     def partial(self, group: Group) -> int:
-        """Return the position of the first lane whose warp is not complete, or -1 if all warps are."""
+        """Return the position of the first lane whose warp is not complete, or -1 if all warps are complete."""
         rows = self._rows(group)
         if rows.active is None:
             return -1
@@ -258,7 +258,7 @@ class Warps:
         return rows.back(result), rows.back(within)
 
     def absent(self, group: Group, mode: str, lane: Any, control: Any) -> tuple[Array, Array] | None:
-        """Return the positions that would read from inactive lanes, and those lanes; None if there are none."""
+        """Return the positions of lanes that would read from inactive lanes, and the latter; None if there are none."""
         rows = self._rows(group)
         if rows.active is None:
             return None

@@ -1,4 +1,4 @@
-"""The places in memory that a register addresses, summarised once for all accesses that are relative to it."""
+"""The places in memory that a register's addresses refer to, summarised once for all accesses relative to it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Array = NDArray[Any]
 class Address:
     """Byte offsets in one space for the lanes of a group.
 
-    `places` is an int64 array, or an int when all lanes share it; it counts from the start of the space's bytes.
-    `low` and `high` bound the addresses as the kernel sees them, and `bits` is the bitwise or of all of them. A place
-    is larger than its address by the lane's base in the space, because each block has its own shared memory and each
-    lane its own local memory.
+    `places` contains offsets from the start of the space's bytes: an int64 array, or an int if all lanes share the
+    offset. `low` and `high` bound the addresses as the kernel sees them, and `bits` is the bitwise OR of these
+    addresses. A place exceeds its address by the lane's base in the space, because each block has its own shared memory
+    and each lane its own local memory.
     """
 
     __slots__ = ("_indices", "_runs", "base", "bits", "group", "high", "low", "notes", "places", "space")
@@ -32,7 +32,7 @@ class Address:
         self.low = low
         self.high = high
         self.bits = bits
-        # The lanes' bases, where they aren't the group's own in this space.
+        # The lanes' bases if they differ from the group's own bases in this space, else None.
         self.base: Any = None
         # An observer's records about these places.
         self.notes: dict[Any, Any] = {}
@@ -47,11 +47,11 @@ class Address:
         return index
 
     def select(self, positions: Array) -> Address:
-        """Return the Address of some of the lanes."""
+        """Return the Address of the lanes at `positions`."""
         places = self.places
         if places.__class__ is not np.ndarray:
             return self
-        # The bounds of all lanes may be too wide for a part, so they are computed from its own places.
+        # The bounds of all lanes may be too wide for a part, so the part's bounds are computed from its own places.
         chosen = places.take(positions)
         shift = self.low - int(places.min())
         low, high = int(chosen.min()) + shift, int(chosen.max()) + shift
@@ -68,7 +68,7 @@ class Address:
         return Mixed(self.group, [(positions, self.select(positions))] if len(positions) else [])
 
     def moved(self, positions: Array, distance: Array) -> Address:
-        """Return the Address that lies `distance` bytes after the place of the lane at each of `positions`."""
+        """Return the Address of the places `distance` bytes after the places of the lanes at `positions`."""
         high = self.high + int(distance.max())
         part = Address(self.space, self.group, self.places.take(positions) + distance, self.low, high, self.bits)
         if self.base is not None:

@@ -1,7 +1,7 @@
-"""The waits at barriers in memory (``mbarrier``), and the report of those that can never end.
+"""Waits at barriers in memory (``mbarrier``), and the report of a deadlock if they can never end.
 
-Threads poll such a barrier, so a deadlock looks like work. It is detected by what the other threads do: if all threads
-of a launch have done nothing but poll for a long time, none of them can complete a phase any more.
+Threads poll such a barrier, so a deadlocked thread looks busy. The deadlock is detected by looking at all threads: if
+all threads of a launch have done nothing but poll for a long time, none of them can still complete a phase.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..groups import Group
 
 Array = NDArray[Any]
-# The most barriers that a report names; more would not help to find the first mistake.
+# The maximum number of barriers that a report names. More of them would not help to find the first mistake.
 _NAMED = 4
 
 
@@ -46,7 +46,7 @@ class BarrierWaits:
         self._waits: dict[tuple[int, int, int], _Wait] = {}
 
     def keep(self, group: Group, site: Instruction, numbers: Array, phases: Array, parity: bool) -> None:
-        """Keep a wait in place of the group's previous one at this instruction."""
+        """Record a wait, replacing the group's previous wait at this instruction."""
         key = id(site), group.chunk.first, int(group.lane_numbers[0])
         self._waits[key] = _Wait(group, site, numbers, phases, parity)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .spaces import Space
 
 Array = NDArray[Any]
-# An address as an instruction gives it: that of a register, and an offset from it.
+# An address operand of an instruction: the address in a register, and an offset from it.
 Named = tuple[Address, int]
 
 _MOST_RANKS = 16
@@ -35,8 +35,8 @@ _MOST_RANKS = 16
 class _Places(NamedTuple):
     """The places in one space at which copies begin.
 
-    `places` has the place of each copy, and `base` the difference between the place and the address that the kernel
-    sees. `address` is the Address that the places were computed from.
+    `places` contains the place of each copy, and `base` the difference between this place and the address that the
+    kernel sees. `address` is the Address that the places were computed from.
     """
 
     address: Address
@@ -55,7 +55,7 @@ class _Places(NamedTuple):
         return copies, self._at(copies, UNIT * (np.arange(len(copies)) - before))
 
     def ends(self, sizes: Array) -> tuple[Array, Address]:
-        """Return what `pieces` does, but only for the first and the last unit of each copy."""
+        """Return the same as `pieces`, but only for the first and the last unit of each copy."""
         copies = np.repeat(np.flatnonzero(sizes), 2)
         last = np.where(np.arange(len(copies)) % 2, sizes[copies] - UNIT, 0)
         return copies, self._at(copies, last)
@@ -89,8 +89,9 @@ class BulkCopies:
         """Make one copy of `size` bytes per lane; all copies are checked before the first byte moves.
 
         `barrier` counts the bytes. `ranks` has one bit for each block of the cluster that receives the bytes; each
-        uses the destination and the barrier at the given offsets in its own shared memory. `operation` is an operation
-        of `atomics` and its type: with it, the source's elements update the destination's instead of replacing them.
+        block uses the destination and the barrier at the given offsets in its own shared memory. `operation` is an
+        operation of `atomics` and its type: with it, the source's elements are combined with the destination's elements
+        instead of replacing them.
         """
         sizes = np.broadcast_to(np.asarray(size, np.int64), group.n)
         wrong = np.flatnonzero(sizes % UNIT)
@@ -156,7 +157,7 @@ def _receivers(group: Group, ranks: Any, site: Instruction) -> tuple[Array, Arra
 
 
 def _reduce(space: Space, start: int, operands: Array, operation: str, ptx_type: str) -> None:
-    """Update the elements from a place on with those in the operands' bytes."""
+    """Combine the elements that start at `start` with the elements in the operands' bytes."""
     dtype = dtype_of(ptx_type)
     elements = space.bytes[start : start + len(operands)].view(dtype)
     # Additions in global memory flush subnormal numbers.

@@ -1,7 +1,7 @@
 """Address the shared memory of the other blocks of a cluster (distributed shared memory).
 
-An address in another block's shared memory has the offset in its low 24 bits, and above them that block's rank plus 1.
-An address in the block's own shared memory may have 0 there.
+An address in another block's shared memory contains the offset in its low 24 bits, and that block's rank plus 1 above
+them. In an address in the block's own shared memory, the upper bits may be 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OFFSET = (1 << RANK_SHIFT) - 1
 
 
 def map_address(address: Any, rank: Any) -> Any:
-    """Return the address in the block of a rank that corresponds to one in shared memory (``mapa``)."""
+    """Map an address in shared memory to the corresponding address in the block with the given rank (``mapa``)."""
     kind = address.dtype.type
     above = (np.asarray(rank).astype(kind) + kind(1)) << kind(RANK_SHIFT)
     # The window of a generic address is kept; the rank of an address that was mapped before is dropped.

@@ -55,8 +55,9 @@ class _Views(dict[str, Array]):
 class Space:
     """The bytes of one kind of memory, with a view for each element type.
 
-    `size` is the end of the part that one block, lane or launch has of it; None stands for global memory, which has
-    allocations instead. The part's variables begin at `first` and end at `variables_end`, which is `size` by default.
+    `size` is the end of the part that belongs to one block, lane or launch. It is None for global memory, which
+    consists of allocations instead. The part's variables begin at `first` and end at `variables_end`, which is `size`
+    by default.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Space:
 
 
 def shared_space(state: LaunchState, data: NDArray[np.uint8]) -> Space:
-    """Return the space of the shared memory of a launch's blocks."""
+    """Return the Space for the shared memory of a launch's blocks."""
     return Space("shared", data, state.shared_limit, RESERVED_SHARED, state.shared_end)
 
 
@@ -86,7 +87,7 @@ def _in_window(values: Any) -> Any:
 
 
 def _summary(values: Any) -> tuple[Any, int, int, int]:
-    """Return values as int64, and their minimum, maximum and bitwise or."""
+    """Return values as int64, and their minimum, maximum and bitwise OR."""
     if values.__class__ is ndarray:
         signed = values.view(np.int64) if values.itemsize == 8 else values.astype(np.int64)
         return signed, int(signed.min()), int(signed.max()), int(np.bitwise_or.reduce(signed))
@@ -97,10 +98,10 @@ def _summary(values: Any) -> tuple[Any, int, int, int]:
 
 
 class Resolver:
-    """The resolution of addresses to places in their spaces, and the checks, for the groups of one launch.
+    """The resolver of the addresses that one launch's groups access, which also checks the accesses.
 
-    It has no reference to the launch, which refers to it: a launch's memory must be freed with the last reference to
-    the launch.
+    It doesn't refer back to the launch. The reference cycle would keep the launch's memory alive after the last other
+    reference to the launch is gone.
     """
 
     def __init__(self, state: LaunchState) -> None:
@@ -115,25 +116,25 @@ class Resolver:
         self._workspace = Space("workspace", np.zeros(4096, np.uint8), 4096)
 
     def forget(self) -> None:
-        """Look the allocations up again at the next access, because a kernel has allocated or freed some."""
+        """Look up the allocations again at the next access, because a kernel has allocated or freed memory."""
         self._extents.clear()
 
     # --- addresses
 
     def global_(self, group: Group, values: Any) -> Address:
-        """Place global or constant addresses."""
+        """Resolve global or constant addresses."""
         places, low, high, bits = _summary(values)
         return Address(self._global, group, places - self.base, low, high, bits)
 
     def shared(self, group: Group, values: Any) -> Address:
-        """Place addresses in the shared memory of each lane's block."""
+        """Resolve addresses in the shared memory of each lane's block."""
         if self._cluster > 1:
             return self._in_cluster(group, _in_window(values), None)
         places, low, high, bits = _summary(_in_window(values))
         return Address(group.chunk.shared, group, places + group.shared_base, low, high, bits)
 
     def _in_cluster(self, group: Group, values: Any, positions: Array | None) -> Address:
-        """Place addresses in the shared memory of the block that each names, which may be any block of the cluster."""
+        """Resolve addresses in the shared memory of any block of the cluster, by the rank in each address."""
         places, low, high, bits = _summary(values)
         chunk = group.chunk
         base = group.shared_base if positions is None else group.shared_base.take(positions)
@@ -149,17 +150,17 @@ class Resolver:
         return found
 
     def local(self, group: Group, values: Any) -> Address:
-        """Place addresses in each lane's local memory."""
+        """Resolve addresses in each lane's local memory."""
         places, low, high, bits = _summary(values)
         return Address(group.chunk.local, group, places + group.local_base, low, high, bits)
 
     def param(self, group: Group, values: Any) -> Address:
-        """Place addresses in the launch's parameters."""
+        """Resolve addresses in the launch's parameters."""
         places, low, high, bits = _summary(values)
         return Address(self._params, group, places, low, high, bits)
 
     def generic(self, group: Group, values: Any) -> Address | Mixed:
-        """Place generic addresses by their window, in parts if the lanes use several windows."""
+        """Resolve generic addresses by their window, in one part per window if the lanes use several."""
         if values.__class__ is not ndarray:
             values = np.full(group.n, values)
         places, low, high, bits = _summary(values)
@@ -218,7 +219,7 @@ class Resolver:
         return Address(space, group, places + (base - window), low - window, high - window, bits & (window - 1))
 
     def place(self, group: Group, space: str, values: Any) -> Address | Mixed:
-        """Place addresses of the named space: global, shared, local, param or generic."""
+        """Resolve addresses in the named space: global, shared, local, param or generic."""
         placed: dict[str, Callable[[Group, Any], Address | Mixed]] = {
             "global": self.global_, "shared": self.shared, "local": self.local, "param": self.param,
             "generic": self.generic,
@@ -226,7 +227,7 @@ class Resolver:
         return placed[space](group, values)
 
     def map_address(self, address: Any, rank: Any) -> Any:
-        """Return the address in the block of a rank that corresponds to one in shared memory."""
+        """Map an address in shared memory to the corresponding address in the block with the given rank."""
         return map_address(address, rank) if self._cluster > 1 else address
 
     def rank_of(self, group: Group, address: Any) -> Any:
@@ -297,7 +298,8 @@ class Resolver:
         else:
             base = 0
         if base.__class__ is ndarray and len(base) != len(address.places):
-            # In a part of a mixed access, the lanes' bases are unknown, but all are multiples of the arena's stride.
+            # In a part of a mixed access, the lanes' bases are unknown, but all bases are multiples of the arena's
+            # stride.
             chunk = address.group.chunk
             stride = chunk.shared_stride if address.space.name == "shared" else chunk.local_stride
             return np.asarray(address.places % stride)
@@ -315,7 +317,7 @@ class Resolver:
     def _check_places(
         self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None
     ) -> None:
-        """Raise Fault if any lane is out of bounds; CUDA's own headers in shared memory are not."""
+        """Raise Fault if any lane is out of bounds; the shared memory that CUDA's own headers use is not."""
         if any(self._outside(address.space, seen, size) for seen in self._seen(address) + offset):
             self._fail_outside(address, offset, size, site, positions)
 
@@ -324,7 +326,7 @@ class Resolver:
     ) -> None:
         seen = self._seen(address) + offset
         position = next(place for place, value in enumerate(seen) if self._outside(address.space, value, size))
-        # An H200 returns another status for the rank of a block that the cluster doesn't have.
+        # An H200 returns a different status if the cluster has no block of this rank.
         absent = address.space.name == "shared" and self._absent_rank(int(seen[position])) is not None
         status = "CUDA_ERROR_LAUNCH_FAILED" if absent else "CUDA_ERROR_ILLEGAL_ADDRESS"
         self._fail(status, "is out of bounds", address, position, int(seen[position]), size, site, positions)

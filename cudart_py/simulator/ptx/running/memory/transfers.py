@@ -24,10 +24,10 @@ class Memory(Resolver):
     """The data transfers of the groups of one launch."""
 
     def view(self, address: Address, offset: int, name: str, shift: int) -> tuple[Array, Any]:
-        """Return the view and the indices that reach `offset` bytes after each place."""
+        """Return a view, and the indices in it of the elements `offset` bytes after each place."""
         view = address.space.views[name]
-        # A view that starts at the offset can't be indexed by an address before its space, which the offset brings
-        # back into it.
+        # An address may lie before the start of its space if the offset brings it back into the space. Its index in a
+        # view that starts at the offset would be negative.
         if offset < 0 or address.low < 0 or offset & ((1 << shift) - 1):
             return view, (address.places + offset) >> shift
         return (view[offset >> shift :] if offset else view), address.index(shift)
@@ -139,7 +139,7 @@ class Memory(Resolver):
         site: Instruction,
         wanted: bool = True,
     ) -> Array:
-        """Do one atomic operation per lane in lane order; return the previous values, which are valid if `wanted`."""
+        """Perform one atomic operation per lane, in lane order; return the previous values, valid only if `wanted`."""
         dtype = dtype_of(ptx_type)
         size = ELEMENTS[dtype].itemsize
         group = address.group
@@ -184,7 +184,7 @@ class Memory(Resolver):
         read: Any,
         site: Instruction,
     ) -> None:
-        """Copy `size` bytes per lane; after the first `read` of them, zeros are stored instead."""
+        """Copy the first `read` bytes per lane, or all if it is None, and store zeros up to `size` bytes."""
         words = size // 4
         if read is None or np.all(read == size):
             values = self.load_vector(source, from_offset, "u4", 2, words, site)
@@ -217,7 +217,7 @@ class Memory(Resolver):
         site: Instruction,
         parity: bool = False,
     ) -> Any:
-        """Do one operation per lane on mbarriers; see `operations.mbarriers`."""
+        """Perform one mbarrier operation per lane; see `operations.mbarriers`."""
         if isinstance(address, Mixed):
             raise UnsupportedError(
                 address.group.chunk.state.located("a barrier through mixed addresses", site, address.group, 0)
@@ -244,12 +244,12 @@ class Memory(Resolver):
 
 
 def parts_of(address: Address | Mixed) -> list[tuple[Array | None, Address]]:
-    """Return an access's parts with their positions; None stands for all lanes."""
+    """Return an access's parts with their positions; None means all lanes."""
     return [*address.parts] if isinstance(address, Mixed) else [(None, address)]
 
 
 def _swap_wide(operation: str, view: Array, index: Array, values: list[Array]) -> Array:
-    """Exchange or compare-and-swap 128-bit patterns, lane after lane."""
+    """Exchange or compare-and-swap 128-bit patterns, lane by lane."""
     found = np.empty(len(index), view.dtype)
     for lane, place in enumerate(index):
         found[lane] = view[place]

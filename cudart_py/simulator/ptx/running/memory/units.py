@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 def address_of_units(space: Space, group: Group, places: Array, base: Array) -> Address:
-    """Return the Address of units; `base` is the difference of each place and the address that the kernel sees."""
+    """Return the Address of units; `base` is the difference between each place and the address that the kernel sees."""
     seen = places - base
     low, high = (int(seen.min()), int(seen.max())) if len(seen) else (0, 0)
     found = Address(space, group, places, low, high, int(np.bitwise_or.reduce(seen)))
