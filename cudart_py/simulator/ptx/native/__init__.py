@@ -1,5 +1,5 @@
 """The native engine: compile a kernel through LLVM into a function that runs one warp.
 
-`writing` writes the kernel for LLVM, with `lowering` for its instructions and `library` for the functions that all
-kernels call. `machine` compiles it, and `launching` runs its launches.
+`writing` generates the kernel's LLVM IR, `lowering` the IR of its instructions, and `library` the functions that all
+kernels call. `machine` compiles the IR, and `launching` runs the kernel's launches.
 """

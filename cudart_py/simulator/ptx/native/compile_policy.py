@@ -20,7 +20,7 @@ _REGISTER = re.compile(r"%\w+")
 
 # LLVM's time per PTX instruction, in seconds: for a plain launch, and for one whose accesses are checked or counted.
 _COMPILE_SECONDS, _WATCHED_COMPILE_SECONDS = 0.8e-3, 1.6e-3
-# Thread instructions that NumPy executes per second in a wide launch: in a plain one, and in one that is watched.
+# The number of thread instructions that NumPy executes per second in a wide launch: without and with an observer.
 _NUMPY_RATE, _WATCHED_NUMPY_RATE = 4e8, 1e8
 _FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
 # The time per instruction, in seconds, to generate the NumPy engine's functions at the kernel's first launch.
@@ -43,9 +43,9 @@ class CompilePolicy(Enum):
 
 
 class Estimate:
-    """The facts about a kernel that need no compiling: its size, and whether its results depend on the order of lanes.
+    """Facts about a kernel that need no compiling: its size, and whether its results depend on the order of lanes.
 
-    Machine code has one copy of a function per path of calls that leads to it. `copied` is the number of instructions
+    Machine code contains one copy of a function per call path that leads to it. `copied` is the number of instructions
     in all these copies.
     """
 
@@ -55,7 +55,8 @@ class Estimate:
         self.instructions = max(1, sum(len(body.instructions) for body in bodies))
         self.copied = max(1, _copied(program.entry.module, program.entry.body))
         self.ordered = any(map(_depends_on_order, bodies))
-        # How many quarters of the time to compile its launches had taken with NumPy when their time was last stored.
+        # The time that the kernel's launches had taken with NumPy when it was last stored, in quarters of the time to
+        # compile the kernel.
         self.noted = 0
 
 
@@ -77,7 +78,7 @@ def _copied(module: Module, function: Function) -> int:
             continue
         waiting.pop()
         inside = sum(counts.get(callee.name, 0) for callee in _callees(module, current))
-        # Two calls in each function of a chain double the number with every function.
+        # If each function of a chain calls the next one twice, the number doubles with every function.
         counts[current.name] = min(len(current.instructions) + inside, _MOST_COPIED)
     return counts[function.name]
 
@@ -92,8 +93,8 @@ def _callees(module: Module, function: Function) -> list[Function]:
 def _depends_on_order(body: Function) -> bool:
     """Return whether a function's results may depend on the order in which lanes access shared data.
 
-    Atomic sums of integers, minima and maxima are the same in any order, provided that no lane uses the value from
-    before its own operation. An instruction that observes the progress of other lanes always depends on the order.
+    Atomic sums of integers, minima and maxima are the same in any order, provided that no lane uses the previous value
+    that its operation returns. An instruction that observes the progress of other lanes always depends on the order.
     """
     named = Counter(name for one in body.instructions for name in _REGISTER.findall(one.text))
     for one in body.instructions:
@@ -112,8 +113,8 @@ def _depends_on_order(body: Function) -> bool:
 def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy:
     """Return the effort that a launch is worth, given its size and the time its kernel has taken with NumPy so far.
 
-    `store` has the time from earlier processes. For a kernel whose results depend on the order of lanes, only the size
-    counts: equal launches must give equal results, and the two engines run lanes in different orders.
+    `store` contains the time from earlier processes. For a kernel whose results depend on the order of lanes, only the
+    size counts: equal launches must have equal results, and the two engines run lanes in different orders.
     """
     program = state.program
     if program.estimate is None:

@@ -7,10 +7,9 @@ import re
 import llvmlite.binding as llvm
 
 # The instruction is AVX-512's `vpternlogd` or `vpternlogq` with one operand in memory and merge masking. LLVM up to 22
-# selects it for `mask ? (x & c) | (y & ~c) : x`, with constant bits c. Where it has to reorder the operands, it
-# permutes the immediate operand (the truth table) in the wrong direction
-# (https://github.com/llvm/llvm-project/issues/157929, fixed in LLVM 23). A wrong instruction can't be told from a right
-# one, so all of them are suspect.
+# selects it for `mask ? (x & c) | (y & ~c) : x`, with constant bits c. When it has to reorder the operands, it permutes
+# the immediate operand (the truth table) in the wrong direction (https://github.com/llvm/llvm-project/issues/157929,
+# fixed in LLVM 23). A wrong instruction can't be distinguished from a correct one, so all of them are suspect.
 #
 # Its bytes, in hexadecimal: 62; a byte whose low three bits select opcode map 3; a byte whose low two bits select
 # prefix 1; a byte with a mask register other than k0, and merging; the opcode 25; and an operand that isn't a register.
@@ -26,17 +25,17 @@ _MERGING_TERNARY = re.compile(b"".join(b"[" + re.escape(bytes(choice)) + b"]" fo
 
 
 def may_be_wrong(code: bytes) -> bool:
-    """Return whether an object file for x86-64 has an instruction that LLVM may have given a wrong truth table.
+    """Return whether an x86-64 object file contains an instruction to which LLVM may have given a wrong truth table.
 
-    None of these instructions is missed. There may be false positives where the bytes of two adjacent instructions look
-    like one. Data sections are not searched, because random bytes would match once in a few megabytes.
+    No such instruction is missed. False positives are possible if bytes of two adjacent instructions look like one.
+    Data sections are not searched, because random bytes would match once in a few megabytes.
     """
     sections = llvm.ObjectFileRef.from_data(code).sections()
     return any(_MERGING_TERNARY.search(section.data()) for section in sections if section.is_text())
 
 
 # LLVM up to 22 turns a product of i64 or i128 whose factors fit in 16 bits, shifted right and truncated to i16, into
-# `pmulhw` and a further shift. `pmulhw` has the upper half of the 32-bit product only, so the result is wrong for a
+# `pmulhw` and a further shift. `pmulhw` returns only the upper half of the 32-bit product, so the result is wrong for a
 # negative product, and for shifts by 32 or more (https://github.com/llvm/llvm-project/issues/218844). LLVM recognises
 # only a shift by a constant, so `with_hidden_shifts` loads the count from memory that might change.
 _NAME = r'%(?:"[^"]+"|[-\w.$]+)'
@@ -50,7 +49,7 @@ _SHIFT = re.compile(
 
 
 def with_hidden_shifts(text: str) -> str:
-    """Return LLVM IR with the counts hidden of those shifts that LLVM may miscompile.
+    """Return LLVM IR in which the counts of shifts that LLVM may miscompile are hidden from LLVM.
 
     These are the shifts of a product by more than 16 bits. Whether LLVM miscompiles one depends on the ranges of the
     factors and on whether the result is truncated, which LLVM may find out only in its last passes. A product with a

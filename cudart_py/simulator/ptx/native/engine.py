@@ -30,7 +30,7 @@ def run_native(
 
     `store` keeps machine code between processes. Up to `threads` host threads run a kernel that has no atomics, makes
     no calls to Python and never spins; each thread except the caller's runs within a context that `in_thread` returns.
-    If `compiles` is false, only kernels run whose machine code already exists.
+    If `compiles` is false, the kernel runs only if its machine code already exists.
     """
     watch = state.observer.watch if state.observer is not None else frozenset()
     if watch is None or not watch <= _WATCHED or math.prod(state.launch.cluster) > 1:

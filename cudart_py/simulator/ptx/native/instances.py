@@ -1,7 +1,8 @@
 """Lay out a kernel and the functions that it calls as one list of basic blocks.
 
-Calls are inlined: each call is followed by its own copy of the function's blocks, with its own registers. So the list
-is in the order of the paths of return addresses by which the NumPy engine's scheduler chooses the lowest block.
+Calls are inlined: each call is followed by its own copy of the function's blocks, with its own registers. The list is
+therefore in the order of the NumPy engine's paths (return addresses and program counter), by which its scheduler
+chooses the lowest block.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from .vectors import I1, I32, Builder, vector
 
 Value = Any
 
-# LLVM takes about 10 milliseconds per block and 1 per instruction, and can't be interrupted meanwhile.
+# LLVM takes about 10 milliseconds per block and 1 per instruction, and can't be interrupted while it compiles.
 _MOST_BLOCKS = 1_000
 _MOST_INSTRUCTIONS = 10_000
-# Each level of calls is a level of Python's recursion while the code is laid out.
+# Laying out the code recurses once in Python per level of calls.
 _MOST_NESTED_CALLS = 100
 _FRAME_BYTES = 16
 _SIZES = {"pred": 4, "f32": 128, "f64": 256, "b8": 32, "b16": 64, "b32": 128, "b64": 256, "b128": 512}
 
 
 class Instance:
-    """One copy of a function's code, with the offsets of its registers in a warp's state and of its stack frame.
+    """One copy of a function's code, the offsets of its registers in a warp's state, and the offset of its stack frame.
 
-    `calls` are the calls that lead to it, the innermost first.
+    `calls` are the call instructions that lead to it, innermost first.
     """
 
     def __init__(self, code: Code, stack: int, caller: Instance | None, call: Block | None) -> None:
@@ -42,14 +43,13 @@ class Instance:
         self.caller = caller
         self.call = call
         self.registers: dict[int, int] = {}
-        # The number in the list of each block of the code, and the callee's instance for each block that ends in a
-        # call.
+        # Each block's index in the list of basic blocks, and the callee's instance for each block that ends in a call.
         self.numbers: list[int] = []
         self.callees: dict[int, Instance] = {}
 
     @property
     def calls(self) -> list[Instruction]:
-        """Return the call instructions that lead to this copy, the innermost first."""
+        """Return the call instructions that lead to this copy, innermost first."""
         found = []
         instance = self
         while instance.caller is not None:
@@ -77,7 +77,7 @@ class Instance:
 
 @dataclass
 class Place:
-    """A basic block in the list. `live` are the registers that are live on entry, including those of the callers."""
+    """A basic block in the list. `live` are the registers that are live on entry, including the callers' registers."""
 
     instance: Instance
     block: Block
@@ -98,7 +98,7 @@ class Layout:
 
     @property
     def ready_words(self) -> int:
-        """Return how many 64-bit words hold the bitmap of the blocks that have lanes ready to run."""
+        """Return the number of 64-bit words in the bitmap of the blocks that have lanes ready to run."""
         return -(-len(self.places) // 64)
 
 
@@ -113,7 +113,7 @@ def lay_out(program: Program, local_size: int) -> Layout:
     layout.registers_at = -(-(layout.ready_at + 8 * layout.ready_words) // 64) * 64
     end = layout.registers_at
     for instance in layout.instances:
-        # The largest registers first, which wastes the least space on alignment.
+        # Placing the largest registers first wastes the least space on alignment.
         sizes = [_SIZES[kind] for kind in instance.code.types]
         for slot in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
             size = sizes[slot]

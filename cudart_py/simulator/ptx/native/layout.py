@@ -12,8 +12,8 @@ from __future__ import annotations
 from enum import IntEnum
 
 LANES = 32
-# The exchange buffer passes values to Python functions and back: the number of its slots, of which the last is for the
-# result, and the size of each in bytes.
+# The exchange buffer passes values to Python functions and back. It has this many slots, the last of which is for the
+# result, and each slot has this size in bytes.
 SLOTS = 8
 SLOT_BYTES = 8 * LANES
 
@@ -45,12 +45,12 @@ class Context(IntEnum):
     WORKSPACE = 16
     PARAMETER_SIZE = 17
     WORKSPACE_SIZE = 18
-    # The states of the warps of one block, the number of warps, and the mask of the lanes that each has.
+    # The states of the warps of one block, the number of warps, and the mask of each warp's lanes.
     STATES = 20
     WARPS = 21
     MEMBERS = 22
     # The current block, the end of the range of blocks to run, the warp to run next, and whether the block (or the
-    # warp, where each warp runs alone) has yet to begin.
+    # warp, if each warp runs alone) has yet to begin.
     BLOCK = 23
     LAST_BLOCK = 24
     WARP = 25
@@ -60,17 +60,17 @@ class Context(IntEnum):
     BLOCK_X = 29
     BLOCK_Y = 30
     BLOCK_Z = 31
-    # How many more instructions may be executed before machine code returns to Python.
+    # The number of instructions that may still be executed before machine code returns to Python.
     BUDGET = 32
     SMS = 33
     # The function that answers machine code's calls to Python, and the `HostCall` that it must answer.
     PYTHON = 19
     HOST_CALL = 34
-    # How many more rounds of yielding warps the current block may have before machine code returns to Python, and
-    # whether a warp has yielded in this round.
+    # The number of rounds with yielding warps that the current block may still run before machine code returns to
+    # Python, and whether a warp has yielded in this round.
     PATIENCE = 35
     YIELDS = 36
-    # How long lanes have slept, in nanoseconds.
+    # The time that lanes have slept, in nanoseconds.
     SLEPT = 37
     FAULT = 40
     FAULT_SITE = 41
@@ -83,7 +83,7 @@ class Context(IntEnum):
     BLOCK_COUNTS = 46
     ACCESS_COUNTS = 47
     # The state of the checks: for each site, for each allocation, and for the current block; flags of the granules of
-    # memory that are saved, and the address of the first granule; the time now and at the launch's beginning, shifted
+    # memory that are saved, and the address of the first granule; the current time and the launch's start time, shifted
     # as in records; the records of shared memory; and, per warp, the mask of the lanes that have written each word of
     # local memory.
     CHECK_SITES = 48
@@ -100,8 +100,8 @@ class Context(IntEnum):
     # The record of each word's last asynchronous copy, and the rows of `CopyRow` for each warp.
     COPY_WORDS = 59
     COPY_ROWS = 60
-    # The addresses of a strong access; flags, by the hash of an address, of where something may have been released; and
-    # the record that `HostCall.ORDERED` asks about, with the answer.
+    # The addresses of a strong access; flags, indexed by the hash of an address, that say where something may have been
+    # released; and the record that `HostCall.ORDERED` asks about, with the answer.
     STRONG_ADDRESSES = 61
     RELEASED = 62
     RECORD = 63
@@ -118,7 +118,7 @@ class Head(IntEnum):
     PARKED = 1
     # Set to release the lanes that are parked at barriers.
     RELEASE = 2
-    # One more than the number of the basic block whose lanes go on without the missing members of their mask.
+    # One more than the number of the basic block whose lanes continue without the missing members of their mask.
     FORCED = 3
     FRESH = 4
     HELD = 5
@@ -128,11 +128,11 @@ class Head(IntEnum):
 
 
 class Count(IntEnum):
-    """The words of an access's counts: the number of times that a warp executed it, and two sums over these times.
+    """The words of an access's counts: the number of times that a warp executed it, and two sums over these executions.
 
-    After them comes a copy of the last execution, because most executions are like the one before: the mask of lanes,
-    the offset of the first lane's address in its sector or bank, both summands, and from `DISTANCES` on the distance of
-    each lane's address from the first lane's.
+    A description of the last execution follows, because most executions are like the one before: the mask of lanes, the
+    offset of the first lane's address in its sector or bank, both summands, and, from `DISTANCES` on, the distance of
+    each lane's address from the first lane's address.
     """
 
     TIMES = 0
@@ -153,7 +153,7 @@ class Status(IntEnum):
     # The budget is used up; the next call resumes the launch.
     PAUSED = 1
     FAULT = 2
-    # No lane of the block can continue without help: Python looks at its barriers.
+    # No lane of the block can continue until Python has examined the block's barriers.
     STUCK = 3
     # Lanes wait for other lanes, perhaps of other warps or blocks.
     YIELDED = 4
@@ -176,8 +176,8 @@ class Fault(IntEnum):
 class SiteCheck(IntEnum):
     """The words of the checks' state for a site: the allocation that it used last, and that allocation's records.
 
-    `MODE` says whether the site's loads from this allocation are recorded, `RECORDS` whether its loads from every
-    allocation are.
+    `MODE` says whether the site's loads from this allocation are recorded, and `RECORDS` whether its loads from all
+    allocations are recorded.
     """
 
     LOW = 0
@@ -195,8 +195,8 @@ class SiteCheck(IntEnum):
 class ExtentCheck(IntEnum):
     """The words of the checks' state for an allocation.
 
-    `FLOOR` is 1 if reads of unwritten memory are looked for. `LOADED` is one more than the number of a site that has
-    loaded from the allocation without a record, and `STORED` says whether the launch has stored to it.
+    `FLOOR` is 1 if the checks look for reads of unwritten memory. `LOADED` is one more than the number of a site that
+    has loaded from the allocation without a record, and `STORED` says whether the launch has stored to it.
     """
 
     READY = 0
@@ -213,12 +213,12 @@ class ExtentCheck(IntEnum):
 class BlockCheck(IntEnum):
     """The words of the checks' state for a block: times, shifted as in records, and barriers.
 
-    `BEGIN` is the time at which the block began, `BARRIER` that of its last barrier. `WRITTEN` and `READ` are the value
-    that `BARRIER` had when shared memory was last written, and last read without a record. `FULL` says whether all of
-    shared memory has been written; `LOOKS` and `LOOKED` say how often, and after which barrier last, that was checked.
-    `WAITS` is one more than the index of the barrier at which lanes wait. `PASSED` is the first word of a bitmap of the
-    barriers that lanes have gone past since the last one. From `WARPS` on, there is one word per warp: the time at
-    which its lanes last synchronised.
+    `BEGIN` is the time at which the block began, and `BARRIER` the time of its last barrier. `WRITTEN` and `READ` are
+    the value that `BARRIER` had when shared memory was last written, and last read without a record. `FULL` says
+    whether all of shared memory has been written; `LOOKS` is the number of times that this was checked, and `LOOKED`
+    the time of the barrier before the last check. `WAITS` is one more than the index of the barrier at which lanes
+    wait. `PASSED` is the first word of a bitmap of the barriers that lanes have gone past since the block's last
+    barrier. From `WARPS` on, there is one word per warp: the time at which its lanes last synchronised.
 
     Asynchronous copies have a clock of their own, `COPY_TIME`. The addresses written by copies that may not be complete
     for all threads lie between `COPY_LOW` and `COPY_HIGH`.
@@ -254,8 +254,8 @@ class CopyRow(IntEnum):
     """The rows of the checks' state for a warp's asynchronous copies, each with one time per lane.
 
     `ISSUED` is the time of the lane's last copy. `COMPLETE`, `FOR_WARP` and `FOR_ALL` are the times up to which the
-    lane's copies are complete for the lane itself, for its warp and for all threads of the block. From `ENDED` on come
-    the times at which the lane's latest groups of copies ended, the newest first.
+    lane's copies are complete for the lane itself, for its warp and for all threads of the block. The rows from `ENDED`
+    on contain the times at which the lane's latest groups of copies ended, newest first.
     """
 
     ISSUED = 0
@@ -277,9 +277,10 @@ class Doubt(IntEnum):
 
 
 class HostCall(IntEnum):
-    """The requests that machine code makes to Python; a number goes with each."""
+    """The requests that machine code makes to Python; each is accompanied by a number."""
 
-    # Call a system function. The number has the call's site in its lower half and the mask of lanes in its upper half.
+    # Call a system function. The number contains the call's site in its lower half and the mask of lanes in its upper
+    # half.
     SYSTEM = 1
     # For the checks: save a granule of memory, or prepare the records of an allocation. The number is its index.
     SAVE = 2

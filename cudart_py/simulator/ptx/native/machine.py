@@ -42,20 +42,21 @@ class CodeCache(Protocol):
     """
 
     def make_key(self, parts: Iterable[str | bytes]) -> str:
-        """Return the name of an entry."""
+        """Return the key of the entry that is identified by `parts`."""
 
     def load(self, key: str, restore: Callable[[Any, list[bytes]], Any]) -> Any:
-        """Return an entry."""
+        """Return the restored entry of a key, or None."""
 
     def store(self, key: str, description: Any, images: Sequence[bytes]) -> None:
-        """Keep an entry."""
+        """Store an entry."""
 
 
 class Kernel:
     """A kernel in machine code: `run` takes the address of a launch's context and returns a `Status`.
 
-    `alone` says that each warp runs to its end before the next one starts, so one warp state serves them all. `spins`
-    says that lanes may wait for lanes of other blocks. `watch` names the events that the code records for an observer.
+    `alone` says that each warp runs to its end before the next one starts, so all warps use the same warp state.
+    `spins` says that lanes may wait for lanes of other blocks. `watch` names the events that the code records for an
+    observer.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ def compile_for(chosen: Processor) -> Iterator[None]:
 
 
 def _target(optimisation: int | None = None) -> Any:
-    """Return a target machine with an optimisation level, by default that of the processor."""
+    """Return a target machine with an optimisation level, by default `Processor.optimisation`."""
     chosen = processor()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
@@ -222,7 +223,7 @@ def _called(module: ir.Module) -> list[str]:
 
 
 def _key(store: CodeCache | None, *parts: str) -> str:
-    """Return the cache key of machine code for this processor, LLVM and version of the compiler."""
+    """Return the cache key of machine code for this processor, this LLVM and this version of the compiler."""
     if store is None:
         return ""
     version = f"{llvmlite.__version__} {llvm.llvm_version_info} {platform.machine()}"

@@ -1,4 +1,4 @@
-"""Number the things that machine code refers to: sites of accesses, the module's variables, and special registers."""
+"""Assign numbers to what machine code refers to: sites of accesses, the module's variables, and special registers."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def vector(element: ir.Type, count: int = LANES) -> ir.VectorType:
 
 
 def lane_type(ptx_type: str) -> ir.Type:
-    """Return the LLVM type of one lane's value of a PTX type; half precision is held as the integer with its bits."""
+    """Return the LLVM type of one lane's value of a PTX type; a half is the integer with its bits."""
     if ptx_type == "pred":
         return I1
     return {"f32": F32, "f64": F64}.get(ptx_type) or _INTEGERS[type_size(ptx_type)]
@@ -39,7 +39,7 @@ def integer_like(element: ir.Type) -> ir.Type:
 
 
 def follows_from_constants(value: Value) -> bool:
-    """Return whether a value follows from constants alone, so that LLVM may know its possible values as it compiles."""
+    """Return whether a value is computed from constants alone, which means that LLVM may know its possible values."""
     if isinstance(value, ir.Constant):
         return True
     if isinstance(value, ir.SelectInstr):
@@ -58,7 +58,7 @@ def _number(value: Value) -> int | None:
 def _matters(value: Value) -> bool:
     """Return whether LLVM may fold arithmetic with a single-precision constant: ±0, ±1 or a subnormal number.
 
-    A value that is not one constant for all lanes counts as such, too.
+    A value that is not the same constant in all lanes counts as such, too.
     """
     number = _number(value)
     return number is None or number & 0x7FFFFFFF == 0x3F800000 or not number & 0x7F800000
@@ -86,9 +86,9 @@ class _Same(ir.Constant):  # type: ignore[misc]  # because llvmlite has no types
 class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no types
     """LLVM's builder with the operations that PTX instructions are made of.
 
-    A number given instead of a value is the same for all lanes. `flushes` says that the processor flushes subnormal
-    operands and results of single precision to zero. LLVM doesn't know that: it simplifies ``x * 1`` to x and folds
-    constants, and neither flushes. So `operands` hides constants from it.
+    A number that is passed instead of a value is the same for all lanes. `flushes` says that the processor flushes
+    subnormal operands and results of single precision to zero. LLVM doesn't know that: it simplifies ``x * 1`` to x and
+    folds constants, and neither flushes. So `operands` hides constants from it.
     """
 
     flushes = False
@@ -176,23 +176,23 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.trunc(self.lshr(product, self.like(product, x.type.element.width)), x.type)
 
     def quotient(self, x: Value, y: Value, signed: bool) -> Value:
-        """Return quotients rounded toward zero; a division by zero, which would trap, gives the dividend."""
+        """Return quotients rounded toward zero; a division by zero, which would trap, returns the dividend."""
         bad = self.compare("==", y, 0)
         width = x.type.element.width
         if width == 64 and signed:
-            # The least integer divided by -1 overflows to itself; the processor would trap.
+            # The smallest integer divided by -1 overflows to itself; the processor would trap.
             overflow = self.and_(self.compare("==", x, 1 << 63), self.compare("==", y, (1 << 64) - 1))
             bad = self.or_(bad, overflow)
         divisor = self.select(bad, self.like(y, 1), y)
         if width == 64:
             return (self.sdiv if signed else self.udiv)(x, divisor)
-        # For at most 32 bits, the truncated quotient in double precision is exactly that of the integers.
+        # For at most 32 bits, the truncated quotient in double precision equals the integer quotient.
         to, back = (self.sitofp, self.fptosi) if signed else (self.uitofp, self.fptoui)
         quotient = self.fdiv(to(x, vector(F64)), to(divisor, vector(F64)))
         return self.trunc(back(quotient, vector(I64)), x.type)
 
     def _inside(self, x: Value, by: Value) -> tuple[Value, Value]:
-        """Return shift amounts clamped to the width less 1, beyond which LLVM defines no result, and that maximum."""
+        """Return shift amounts clamped to the width minus 1, beyond which LLVM defines no result, and that maximum."""
         most = self.like(by, x.type.element.width - 1)
         return self.least(by, most, False), most
 
@@ -213,7 +213,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.ashr(x, self._inside(x, by)[0]) if signed else self._shifted(self.lshr, x, by)
 
     def choose(self, truth: Value, x: Value, y: Value) -> Value:
-        """Choose by a predicate, without flushing."""
+        """Select `x` where a predicate is true, else `y`, without flushing."""
         if (
             self.flushes
             and not isinstance(truth, ir.ICMPInstr)
@@ -274,11 +274,11 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.intrinsic(rounding, x)
 
     def float_least(self, x: Value, y: Value) -> Value:
-        """Return the lesser floats."""
+        """Return the smaller of two floats in each lane."""
         return self.select(self.floats("olt", x, y), x, y)
 
     def float_greatest(self, x: Value, y: Value) -> Value:
-        """Return the greater floats."""
+        """Return the larger of two floats in each lane."""
         return self.select(self.floats("ogt", x, y), x, y)
 
     def saturate(self, x: Value) -> Value:
@@ -296,7 +296,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return (self.sitofp if signed else self.uitofp)(x, kind)
 
     def canonical(self, x: Value) -> Value:
-        """Return single-precision numbers with every NaN replaced by the hardware's only one."""
+        """Return single-precision numbers with every NaN replaced by the only NaN that the hardware generates."""
         return self.select(self.floats("uno", x, x), self.const(F32, NAN_F32), x)
 
     def quiet(self, x: Value, *operands: Value) -> Value:
@@ -335,7 +335,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
     # --- hiding values from LLVM while the processor flushes
 
     def operands(self, *values: Value) -> list[Value]:
-        """Return operands with constants hidden where LLVM could fold the operation, which the processor must do."""
+        """Return operands; hide constants with which LLVM could fold an operation that the processor must perform."""
         if not self.flushes:
             return list(values)
         known = [follows_from_constants(value) for value in values]
@@ -350,7 +350,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.as_type(self.xor(self.as_integer(value), self.splat(self._variable(0, I32))), value.type.element)
 
     def _variable(self, number: int, kind: ir.Type) -> Value:
-        """Return a number loaded from a global variable that never changes, which LLVM doesn't know."""
+        """Return a number loaded from a global variable that never changes, although LLVM doesn't know this."""
         bits = integer_like(kind)
         name = f"number.{number:0{bits.width // 4}x}"
         variable = self.module.globals.get(name)
@@ -367,7 +367,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
     # --- calls
 
     def declared(self, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
-        """Return a function of the module; declare it at its first use."""
+        """Return a function of the module; declare it on first use."""
         known = self.module.globals.get(name)
         return known or ir.Function(self.module, ir.FunctionType(result, arguments), name)
 
@@ -385,11 +385,11 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.call(self.declared(full, kind.element, [kind]), [value])
 
     def trailing_zeros(self, word: Value) -> Value:
-        """Return the number of trailing zero bits of a word; its width for zero."""
+        """Return the number of trailing zero bits of a word, or the word's width if it is zero."""
         return self.call(self.declared(f"llvm.cttz.i{word.type.width}", word.type, [word.type, I1]), [word, I1(0)])
 
     def leading_zeros(self, word: Value) -> Value:
-        """Return the number of leading zero bits of a word; its width for zero."""
+        """Return the number of leading zero bits of a word, or the word's width if it is zero."""
         return self.call(self.declared(f"llvm.ctlz.i{word.type.width}", word.type, [word.type, I1]), [word, I1(0)])
 
     def ones(self, word: Value) -> Value:
@@ -441,9 +441,9 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return (self.fcmp_ordered if relation[0] == "o" else self.fcmp_unordered)(sign, a, b)
 
     def least(self, a: Value, b: Value, signed: bool) -> Value:
-        """Return the lesser of integers."""
+        """Return the smaller of two integers in each lane."""
         return self.select(self.compare("<", a, b, signed), a, b)
 
     def greatest(self, a: Value, b: Value, signed: bool) -> Value:
-        """Return the greater of integers."""
+        """Return the larger of two integers in each lane."""
         return self.select(self.compare(">", a, b, signed), a, b)

@@ -1,1 +1,1 @@
-"""Run launches in machine code: their memory, how their blocks take turns, their calls to Python, and their end."""
+"""Run launches in machine code: prepare their memory, schedule their blocks, answer their calls, and report faults."""

@@ -1,4 +1,4 @@
-"""Release lanes that machine code leaves waiting: at barriers it can't release, and for members that never arrive."""
+"""Release lanes that machine code leaves waiting: at some barriers, and if members of a mask never arrive."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Barrier:
-    """A barrier in the code: its number, the number of threads it expects, and the operands of a reduction.
+    """A barrier in the code: its number, the number of threads that it expects, and the operands of a reduction.
 
-    `resume` is the number of the basic block after it. If `expected` is None, it expects all threads of the block.
+    `resume` is the number of the basic block after the barrier. If `expected` is None, the barrier expects all threads
+    of the block.
     """
 
     instruction: Instruction
@@ -39,7 +40,7 @@ class Barrier:
 
     @property
     def plain(self) -> bool:
-        """Return whether machine code can release it."""
+        """Return whether machine code can release the barrier."""
         return self.expected is None and not self.operation
 
 
@@ -66,14 +67,14 @@ def release(launch: NativeLaunch) -> None:
     released = [_release(launch, barriers, number) for number in sorted({barrier.number for barrier in barriers})]
     checked = launch.speculation is not None
     if checked and not any(released):
-        # Members of a mask never arrive, or there is a deadlock: either must be reported.
+        # Either members of a mask never arrive, or there is a deadlock. Both must be reported.
         raise SpeculationFailed
     if any(released) or _force(launch) or (launch.ready_words() != 0).any():
         return
     parked = launch.words(PARKED)
     lanes = int(np.bitwise_count(parked).sum())
     waiting = [barrier for barrier in barriers if parked[:, barrier.resume].any()]
-    # The lowest warp with waiting lanes, at the first of the barriers where it has some.
+    # The lowest warp with waiting lanes, at the first barrier where it has some.
     warp, first = min((int(np.flatnonzero(parked[:, barrier.resume])[0]), barrier.resume) for barrier in waiting)
     barrier = next(barrier for barrier in waiting if barrier.resume == first)
     launch.context[Context.WARP_AT_HAND] = warp
@@ -92,7 +93,7 @@ def _force(launch: NativeLaunch) -> bool:
             lanes = int(held[warp, number])
             held[warp, number] = 0
             # If these are all the lanes alive, none is missing. FORCED must then stay 0, because machine code clears it
-            # only where lanes are missing.
+            # only if lanes are missing.
             missing = lanes != int(launch.head(Head.ALIVE)[warp])
             launch.head(Head.FORCED)[warp] = number + 1 if missing else 0
             launch.make_ready(warp, number, lanes)
@@ -100,7 +101,7 @@ def _force(launch: NativeLaunch) -> bool:
 
 
 def _release(launch: NativeLaunch, barriers: list[Barrier], number: int) -> bool:
-    """Release a barrier if all expected threads have arrived; return whether they have."""
+    """Release a barrier if all expected threads have arrived; return whether it was released."""
     parked = launch.words(PARKED)
     here = [barrier for barrier in barriers if barrier.number == number and parked[:, barrier.resume].any()]
     waiting = sum(int(np.bitwise_count(parked[:, barrier.resume]).sum()) for barrier in here)

@@ -1,4 +1,4 @@
-"""The host memory that machine code uses beside the device's; launches of a kernel with the same shape reuse it."""
+"""Host memory that machine code uses besides the device memory, reused by launches of a kernel with the same shape."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _ALIGNMENT = 128
 # The size in bytes of the largest access.
 _LARGEST_ACCESS = 128
 _PAGE = 4096
-# Larger buffers, and those of further launch shapes of a kernel, are not kept.
+# Buffers of more than this many bytes are not kept. A kernel keeps buffers for at most this many launch shapes: before
+# one more is added, all others are dropped.
 _MOST_BYTES, _MOST_SHAPES = 1 << 19, 4
 
 
@@ -123,7 +124,8 @@ class Buffers:
         context[Context.SMS] = state.properties.get("sm_count", 1)
         self.resident = Resident(kernel, state, warps)
         self._new = context.copy()
-        # What depends on the allocations: their starts and ends, copies for machine code, and the tables of the checks.
+        # Data that depends on the allocations: their starts and ends, copies of these for machine code, and the checks'
+        # tables.
         self._extents: tuple[Array, Array] | None = None
         self._placed: list[Array] = []
         self._tables: CheckTables | None = None
@@ -131,9 +133,9 @@ class Buffers:
         self.nbytes = sum(array.nbytes for array in (resident.states, resident.shared, resident.local, *self._kept))
 
     def place_extents(self, extents: tuple[Array, Array]) -> None:
-        """Pass the allocations to machine code, by their sorted starts and ends.
+        """Pass the sorted starts and ends of the allocations to machine code.
 
-        Machine code gets copies with an empty allocation in front, at index -1. `extents` is a new pair of arrays
+        Machine code gets copies with an additional, empty allocation at index -1. `extents` is a new pair of arrays
         whenever the allocations have changed.
         """
         if extents is not self._extents:
@@ -166,7 +168,7 @@ def _specials(kernel: Kernel, state: LaunchState) -> Array:
 
 
 class BufferPool:
-    """The buffers of a kernel that no launch is using, by launch shape."""
+    """A kernel's buffers that no launch is using, keyed by launch shape."""
 
     def __init__(self) -> None:
         self._idle: dict[tuple[Any, ...], Buffers] = {}

@@ -1,11 +1,12 @@
 """Track the happens-before order that fences with atomics and volatile accesses create, for launches that checks watch.
 
-Machine code reports when threads execute fences, when they make a strong access after a fence or to an address of a
-release, and when they synchronise after that. It asks whether two accesses are ordered that no barrier orders.
+Machine code reports when threads execute fences, when they make a strong access after a fence or to an address at which
+something was released, and when they synchronise after that. It asks whether two accesses are ordered if no barrier
+orders them.
 
-A thread's strong write after its fence is a release at an address. It releases what the thread did before the fence,
-what barriers had ordered before the fence, and what other threads of its warp and block had fenced before the warp or
-block last synchronised. A later strong read or atomic at that address acquires all that.
+A thread's strong write after its fence is a release at the written address. It releases what the thread did before the
+fence, what barriers had ordered before the fence, and what other threads of its warp and block had fenced before the
+warp or block last synchronised. A later strong read or atomic at that address acquires all of this.
 
 This orders fewer accesses than the NumPy engine does, in which any strong access acquires what was released at any
 address. The rule of the NumPy engine would order too much here: machine code runs most blocks one after another, and a
@@ -31,7 +32,7 @@ Array = NDArray[Any]
 # Maps the address of a release to the event at which it was acquired.
 Acquired = dict[int, int]
 
-# How many of the latest releases are kept per thread, warp or block at an address.
+# The number of the latest releases at an address that are kept per thread, warp or block.
 _KEPT = 4
 _NUMBERS = np.arange(LANES)
 # All bits of a warp's word at `BlockCheck.FENCED`: the mask of lanes, and the bit `EVENT`.
@@ -41,7 +42,7 @@ _ALL = 2 * EVENT - 1
 class _SyncTimes(NamedTuple):
     """The times before which each thread's accesses had been fenced when its warp or block last synchronised.
 
-    `each` has one time per thread, `warps` the minimum of each warp, and `least` the minimum of all.
+    `each` contains one time per thread, `warps` the minimum of each warp, and `least` is the minimum of all.
     """
 
     each: Array
@@ -50,13 +51,13 @@ class _SyncTimes(NamedTuple):
 
     @classmethod
     def of(cls, each: Array) -> _SyncTimes:
-        """Return the times for an array of one time per thread; each 32 threads are a warp."""
+        """Return the times for an array with one time per thread; every 32 threads are a warp."""
         warps = np.minimum.reduceat(each, np.arange(0, len(each), LANES))
         return cls(each, warps, int(warps.min()))
 
 
 class _Release(NamedTuple):
-    """The accesses released at an event: those before `until`, and those that other threads had fenced."""
+    """The accesses released at an event: accesses before `until`, and accesses that other threads had fenced."""
 
     event: int
     until: int
@@ -111,8 +112,8 @@ class BlockFences:
 class Fences:
     """The order that fences create among the threads of one launch.
 
-    Machine code writes the `addresses` of a strong access, and reads in `released`, by the hash of an address, whether
-    there may have been a release.
+    Machine code writes the `addresses` of a strong access, and reads in `released`, which is indexed by the hash of an
+    address, whether there may have been a release.
     """
 
     def __init__(self, launch: NativeLaunch, addresses: Array, released: Array) -> None:
@@ -134,7 +135,7 @@ class Fences:
     # --- events
 
     def fence(self, mask: int) -> None:
-        """Note a fence by lanes of the current warp."""
+        """Record a fence by lanes of the current warp."""
         here, words, warp = self._here()
         context = self._launch.context
         context[Context.NOW] += np.uint64(TICK)
@@ -146,7 +147,7 @@ class Fences:
         words[BlockCheck.EVENTS] = 1
 
     def strong(self, writers: int, readers: int) -> None:
-        """Note a strong access, by which the lanes in `writers` release and those in `readers` acquire."""
+        """Record a strong access, by which the lanes in `writers` release and the lanes in `readers` acquire."""
         here, words, warp = self._here()
         addresses = self._addresses.tolist()
         for lane in range(LANES):
@@ -173,7 +174,7 @@ class Fences:
                 releases[owner].append(_Release(self._event, int(until[thread]), sync_times))
 
     def converge(self, warp: int) -> None:
-        """Note that a warp has synchronised: its lanes now share what each of them has fenced and acquired."""
+        """Record that a warp has synchronised: its lanes now share what each of them has fenced and acquired."""
         here, words, _ = self._here()
         threads = range(warp * LANES, min((warp + 1) * LANES, self._launch.state.threads))
         _join(here.acquired_by_warps.setdefault(warp, {}), [here.acquired.pop(thread, {}) for thread in threads])
@@ -184,7 +185,7 @@ class Fences:
         words[BlockCheck.FENCED + warp] &= np.uint64(EVENT - 1)
 
     def barrier(self) -> None:
-        """Note that all threads of the current block have arrived at a barrier."""
+        """Record that all threads of the current block have arrived at a barrier."""
         here, words, _ = self._here()
         _join(here.acquired_by_all, [*here.acquired.values(), *here.acquired_by_warps.values()])
         here.acquired.clear()
@@ -202,7 +203,7 @@ class Fences:
         """Return whether a record's access was released and a thread of the current block has since acquired it."""
         here, words, _ = self._here()
         if record & BLOCKS_BIT:
-            # Other blocks had a part in the record, and the times of their accesses aren't known.
+            # The record also covers accesses by other blocks, whose times aren't known.
             return False
         block, inside = divmod(record & THREAD, self._threads)
         until = max(

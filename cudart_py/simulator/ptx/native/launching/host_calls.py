@@ -33,7 +33,7 @@ def _answers(answer: Callable[[int], None], fail: Callable[[BaseException], None
 
     Python handles a signal that arrived while machine code ran as soon as it executes bytecode again. In a plain
     function, that would be before its ``try``: ctypes would drop the exception that the handler raises, and machine
-    code would go on without an answer. A generator resumes inside its ``try``.
+    code would continue without an answer. A generator resumes inside its ``try``.
     """
     while True:
         try:

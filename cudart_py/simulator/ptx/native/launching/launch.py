@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# Warp instructions executed before machine code returns so that Python can check signals and limits: a few milliseconds
-# of most kernels.
+# The number of warp instructions after which machine code returns, to let Python check signals and limits. Most kernels
+# execute them in a few milliseconds.
 _BUDGET = 1 << 21
 # One step of the NumPy engine executes an instruction for up to this many warps.
 _WARPS_OF_STEP = 64
-# After this many returns from the same warp, other warps get their turn, because it may wait for them in a loop.
+# After this many returns from the same warp, other warps get a turn, because it may wait for them in a loop.
 _MOST_RETURNS = 32
-# A kernel whose launches failed their speculation this many times is left to the NumPy engine.
+# A kernel whose speculation has failed this many times is left to the NumPy engine.
 _MOST_DOUBTS = 3
 _WORD = 0xFFFFFFFF
 
@@ -59,12 +59,12 @@ class NativeLaunch:
         self.stops = False
         self._used = 0
         self._block = -1
-        # The block and warp at the last return from machine code, and how many returns in a row they have caused.
+        # The block and warp at the last return from machine code, and how many consecutive returns they have caused.
         self._here = (-1, -1)
         self._returns = 0
         self._most_returns = _MOST_RETURNS
         self._used_by_block = 0
-        # How many blocks take turns; 0 while blocks run one after another.
+        # The number of blocks that take turns; 0 while blocks run one after another.
         self.in_turns = 0
         self._prepare()
         self.install(buffers.resident)
@@ -101,7 +101,7 @@ class NativeLaunch:
     # --- running
 
     def run(self) -> None:
-        """Run all blocks: one after another up to the first whose lanes wait for other blocks; the rest take turns."""
+        """Run all blocks: one after another until the lanes of one wait for other blocks, and then in turns."""
         asks = self.kernel.sites.calls or self.speculation is not None
         with answering(self.context, self.answer, self.fail) if asks else nullcontext():
             if not self.go_on():
@@ -175,12 +175,12 @@ class NativeLaunch:
         self._here = here
         if self._returns < self._most_returns:
             return False
-        # Where one warp waits, others probably do, too: be less patient from now on.
+        # If one warp waits, others probably do, too: allow fewer returns from now on.
         self._returns, self._most_returns = 0, 2
         return True
 
     def made_progress(self) -> None:
-        """Note that a block has ended, which restarts the count for the limit of instructions."""
+        """Record that a block has ended, which restarts the count for the limit of instructions."""
         self._used_by_block = 0
 
     def _check_limits(self) -> None:
@@ -285,6 +285,6 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
             launch.give_back()
         if not again:
             break
-    # The observer's checks start again, at times later than those of the accesses that were undone.
+    # The observer's checks start again, at times later than the accesses that were undone.
     observer.start(state)
     return False

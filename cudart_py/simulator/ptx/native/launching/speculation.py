@@ -37,7 +37,7 @@ _MOST_SPARE = 512
 
 
 class SpeculationFailed(Exception):  # noqa: N818  # it is not an error: the launch runs again
-    """A launch can't go on in machine code.
+    """A launch can't continue in machine code.
 
     `again` says that another attempt in machine code may succeed, because more loads are recorded now. `counts` says
     that other launches of the kernel will probably fail, too.
@@ -53,7 +53,7 @@ class Recorded:
 
     def __init__(self, sites: int) -> None:
         self.sites = np.zeros(sites, np.bool_)
-        # How many of its launches had to run on the NumPy engine.
+        # The number of the kernel's launches that had to run on the NumPy engine.
         self.doubts = 0
 
 
@@ -69,7 +69,7 @@ class BlockRecords:
         self.reads = np.zeros(pieces + _LANES, np.uint64)
         self.local_written = np.zeros(local_words, np.uint32)
         self.fences: BlockFences | None = None
-        # None where the kernel has no asynchronous copies.
+        # None if the kernel has no asynchronous copies.
         self.copy_words = self.copy_rows = None
         if copying_warps:
             self.copy_words = np.zeros(-(-shared_end // 4) + _LANES, np.uint64)
@@ -98,7 +98,7 @@ class BlockRecords:
             self.copy_rows.fill(0)
 
     def release(self, context: Array, fences: Fences) -> None:
-        """Note that a barrier releases all lanes of the block; raise SpeculationFailed if some had gone past it."""
+        """Record that a barrier releases all lanes of the block; raise SpeculationFailed if some had gone past it."""
         words = self.words
         waits = int(words[BlockCheck.WAITS]) - 1
         passed = words[BlockCheck.PASSED : BlockCheck.COPY_TIME]
@@ -113,7 +113,7 @@ class BlockRecords:
             fences.barrier()
 
     def _settle(self, rows: Array) -> None:
-        """Find which asynchronous copies are complete for all threads of the block."""
+        """Determine which asynchronous copies are complete for all threads of the block."""
         words, now = self.words, self.words[BlockCheck.COPY_TIME]
         until = np.maximum(rows[:, CopyRow.COMPLETE], rows[:, CopyRow.FOR_ALL])
         idle = rows[:, CopyRow.ISSUED] <= until
@@ -126,8 +126,8 @@ class BlockRecords:
 class CheckTables:
     """The checks' tables of a launch's sites, allocations and strong accesses, which machine code reads and writes.
 
-    Successive launches use the same tables as long as the allocations don't change; `of` has their sorted starts and
-    ends.
+    Successive launches use the same tables as long as the allocations don't change; `of` contains the allocations'
+    sorted starts and ends.
     """
 
     def __init__(self, sites: int, extents: tuple[Array, Array], base: int) -> None:
@@ -136,11 +136,13 @@ class CheckTables:
         self.sites = np.zeros((max(sites, 1), SiteCheck.WORDS), np.uint64)
         self.extents = np.zeros((len(starts) + 1, ExtentCheck.WORDS), np.uint64)
         # Granules cover memory from the first allocation to the last. They are aligned, although an allocation may
-        # start anywhere: then an access, which is aligned too, lies in one granule. Only that of its address is saved.
+        # start anywhere. An access, which is aligned too, is therefore within one granule, and only the granule of its
+        # address is saved.
         self.first = (int(starts[0]) if len(starts) else base) & -_GRANULE
         last = int(ends[-1]) if len(starts) else self.first
         self.flags = np.zeros((last - self.first >> GRANULE_BITS) + 1, np.uint8)
-        # The addresses of a strong access, and flags, by the hash of an address, of where there may be a release.
+        # The addresses of a strong access, and flags, indexed by the hash of an address, that say whether there may be
+        # a release.
         self.addresses = np.zeros(_LANES, np.int64)
         self.released = np.zeros(HASHES, np.uint8)
         self.words = {
@@ -184,7 +186,7 @@ class Speculation:
     # --- machine code's requests
 
     def answer(self, what: HostCall, value: int) -> None:
-        """Answer a request: save a granule, prepare an allocation's records, or track what fences put in order."""
+        """Answer a request: save a granule, prepare an allocation's records, or track the order that fences create."""
         fences = self.fences
         if what in (HostCall.SAVE, HostCall.PREPARE):
             try:
@@ -235,7 +237,7 @@ class Speculation:
     # --- the end
 
     def doubted(self) -> SpeculationFailed:
-        """Return the exception that ends the attempt after a fault or doubt; first note which loads to record."""
+        """Return the exception that ends the attempt after a fault or doubt; first decide which loads to record."""
         context = self._launch.context
         kind, doubt = int(context[Context.FAULT]), int(context[Context.FAULT_MASK])
         if kind != Fault.DOUBT or doubt == Doubt.FINDING:
@@ -259,7 +261,7 @@ class Speculation:
         """Restore the contents that memory had before the launch.
 
         A granule may also hold parts of allocations that the launch didn't store to. They are left alone, because the
-        host may have written to them meanwhile.
+        host may have written to them in the meantime.
         """
         for index, low, high, kept in self._saved:
             if self._tables.extents[index][ExtentCheck.STORED]:

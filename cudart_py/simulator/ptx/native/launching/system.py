@@ -20,7 +20,7 @@ def call_system(launch: NativeLaunch, number: int, mask: int) -> None:
     state, block = launch.state, int(launch.context[Context.BLOCK])
     group, places = group_of(launch, site.instance, mask)
     chunk = group.chunk
-    # The block's own memory instead of the chunk's.
+    # Use the block's own memory instead of the chunk's memory.
     chunk.shared = shared_space(state, launch.resident.shared)
     chunk.local = Space("local", launch.resident.local, state.local_size)
     call = site.instruction.operands[0]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 ThreadContext = Callable[[], AbstractContextManager[None]]
 
-# The number of pieces per thread into which the blocks are divided. Several, because otherwise a thread with long
-# blocks would leave the others idle.
+# The number of pieces per thread into which the blocks are divided. With only one piece each, the other threads would
+# be idle while one thread runs long blocks.
 _PIECES = 16
 
 
@@ -32,7 +32,7 @@ class _Crew:
         self._in_thread = in_thread
         self._following = 0
         self._lock = threading.Lock()
-        # The exceptions that ended threads, by the first block of the piece that failed.
+        # The exceptions that ended threads, keyed by the first block of the piece that failed.
         self._failures: dict[int, BaseException] = {}
 
     def run(self) -> None:

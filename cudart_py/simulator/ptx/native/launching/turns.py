@@ -1,4 +1,4 @@
-"""Let blocks take turns whose lanes wait for lanes of other blocks."""
+"""Let blocks take turns if their lanes wait for lanes of other blocks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from .buffers import Resident
     from .launch import NativeLaunch
 
-# The most CUDA threads in blocks that have begun, unless a cooperative launch needs all of its blocks. Blocks that are
-# resident together on a device may wait for each other, so this is as many as the largest device holds, or a few more.
+# The maximum number of CUDA threads in blocks that have begun, unless a cooperative launch needs all of its blocks.
+# Blocks that are resident together on a device may wait for each other, so this is as many as the largest device holds,
+# or a few more.
 _MOST_THREADS = 1 << 19
 
 
@@ -31,7 +32,7 @@ class Turn:
 def run_in_turns(launch: NativeLaunch, following: Iterator[int]) -> None:
     """Let the current block, whose lanes wait for other blocks, take turns with the `following` blocks.
 
-    Before each round of turns, as many further blocks begin as are active, within the limit.
+    Before each round of turns, as many more blocks begin as are already active, within the limit.
     """
     state, context = launch.state, launch.context
     most = state.blocks if state.launch.cooperative else max(1, _MOST_THREADS // state.threads)

@@ -36,7 +36,7 @@ def loaded_type(size: int, count: int) -> ir.Type:
 
 
 class _Access:
-    """A load or a store while it is built."""
+    """The function for one kind of load or store, while it is built."""
 
     def __init__(self, module: ir.Module, name: str) -> None:
         verb, self.space, size, count = name.split(".")
@@ -143,7 +143,7 @@ class _Access:
                 self._run(self._host(start), b.truth(self.mask))
 
     def _run(self, place: Value, flags: Value | None) -> None:
-        """Access contiguous elements; `flags` are the active lanes, None if all are."""
+        """Access contiguous elements; `flags` marks the active lanes; None means all lanes."""
         b = self.b
         total = vector(self.kind, LANES * self.count)
         align = self.size

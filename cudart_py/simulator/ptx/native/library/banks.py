@@ -1,8 +1,8 @@
 """Count bank conflicts: how many words of shared memory the busiest bank must serve.
 
 ``most.different(words, mask)`` returns the largest number of different words in one bank, and ``most.all`` the largest
-number of lanes at one bank; both are 0 for an empty mask. For wider accesses, `words` are each lane's first words: if
-these share a bank, so do the others.
+number of lanes that access one bank; both are 0 for an empty mask. For wider accesses, `words` are each lane's first
+words: if these share a bank, so do the others.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 ``check.KIND.STRENGTH.SPACE.SIZE.COUNT.SHIFT(context, addresses, mask, site[, values])`` compares an access to `COUNT`
 elements of `SIZE` bytes with the records of its pieces of ``1 << SHIFT`` bytes, and leaves its own records. It only
-finds out that there may be something to report; the launch then runs again on the NumPy engine.
+determines whether there may be something to report; if so, the launch runs again on the NumPy engine.
 
 `KIND` is the kind of access: "load", "store", "atomic", or "guess" for a load whose value a compare-and-swap checks.
-`STRENGTH` is "plain" for a weak access, "block" for a strong one with block scope in memory that other blocks can
-access too, and "strong" for all other strong ones. An atomic is never plain.
+`STRENGTH` is "plain" for a weak access, "block" for a strong access with block scope to memory that other blocks can
+access too, and "strong" for all other strong accesses. An atomic is never plain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .records import block_value, block_word, raise_doubt, site_row
 Value = Any
 
 _WORD = 2
-# The most scans of a block's shared memory for whether all of it has been written.
+# The maximum number of scans of a block's shared memory that check whether all of it has been written.
 _MOST_LOOKS = 4
 
 
@@ -34,7 +34,7 @@ class _Check(LaneByLane):
     """A check of an access to any space."""
 
     def build(self) -> None:
-        """Write the function."""
+        """Build the function."""
         {"global": self._global, "shared": self._shared, "local": self._local, "generic": self._generic}[self.space]()
 
     # --- generic addresses
@@ -108,7 +108,7 @@ class _Check(LaneByLane):
                 b.icmp_unsigned(">=", address, low),
                 b.icmp_unsigned("<=", address, b.sub(high, I64(self.whole))),
             )
-            # An address outside is a fault, which the access itself finds.
+            # An address outside is a fault, which the access itself detects.
             with when(b, inside, likely=True):
                 piece = self.piece_of(address, low)
                 writes, reads = kept(SiteCheck.WRITES), kept(SiteCheck.READS)

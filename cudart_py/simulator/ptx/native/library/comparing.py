@@ -1,4 +1,4 @@
-"""The common base of the checks of accesses to global and shared memory: access to records and to memory."""
+"""The base class of the checks of accesses to global and shared memory, which reads and writes records and memory."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Comparison:
         return b.lshr(address, I64(self.shift))
 
     def expand(self, records: Value, lines: Value, piece: Value, count: int) -> None:
-        """Replace the records of the lines that hold `count` pieces from `piece` on by records of their pieces."""
+        """Replace the records of the lines that contain `count` pieces from `piece` on with records of their pieces."""
         b = self.b
         line, last = (b.lshr(b.add(piece, I64(number)), I64(LINE_BITS)) for number in (0, count - 1))
         touched = [b.add(line, I64(number)) for number in range((count - 1 >> LINE_BITS) + 1)]
@@ -80,7 +80,8 @@ class Comparison:
     def hides(self, record: Value, limit: Value) -> Value:
         """Return whether a strong write by the same thread must not replace these records.
 
-        True for records of plain writes since the last barrier, which may race with strong writes of other threads.
+        This holds for records of plain writes since the last barrier, which may race with strong writes of other
+        threads.
         """
         b = self.b
         since = b.greatest(limit, block_value(b, self.context, BlockCheck.BARRIER), False)
@@ -98,7 +99,7 @@ class Comparison:
         return b.and_(recent, b.compare("!=", flag, 0))
 
     def doubt(self) -> None:
-        """Note that there may be a finding."""
+        """Record that there may be a finding."""
         raise_doubt(self.b, self.context, self.site, Doubt.FINDING)
 
     def spill(self) -> None:

@@ -1,11 +1,11 @@
 """Track the copies of ``cp.async``: which threads have waited for them, and whether that wait happens before an access.
 
-``issued.SIZE(context, addresses, mask)`` notes copies to shared memory. ``awaited.N(context, mask)`` notes that lanes
-end a group of copies (N is "commit") or have waited for all groups but the last N (for all copies if N is "all").
-``settle.block(context)`` finds which copies are complete for all threads of a block at a barrier, ``settle.warp`` which
-are complete for the lanes of a warp that synchronises, and ``settle.begin`` marks all as complete when a block begins.
-``copied.SPACE.SIZE(context, addresses, mask, site)`` examines an access, and raises a doubt if it touches a word whose
-copy isn't complete for the lane.
+``issued.SIZE(context, addresses, mask)`` records copies to shared memory. ``awaited.N(context, mask)`` records that
+lanes end a group of copies (N is "commit") or have waited for all groups but the last N (for all copies if N is "all").
+``settle.block(context)`` determines which copies are complete for all threads of a block at a barrier, and
+``settle.warp`` which copies are complete for the lanes of a warp that synchronises. ``settle.begin`` marks all copies
+as complete when a block begins. ``copied.SPACE.SIZE(context, addresses, mask, site)`` examines an access, and raises a
+doubt if it touches a word whose copy isn't complete for the lane.
 
 Each block has a clock that these events advance. Each word of shared memory has a record of its last copy: the time,
 and the index of the thread in the block. A thread's copies are complete for itself up to the time at which the last
@@ -28,7 +28,7 @@ from .records import block_value, block_word, raise_doubt
 
 Value = Any
 
-# How many of a thread's latest groups have their ending times kept.
+# The number of a thread's latest groups whose end times are kept.
 GROUPS = CopyRow.WORDS - CopyRow.ENDED
 _WORD = 2
 # The lowest bits of a record are the index of the thread in its block.
@@ -61,14 +61,14 @@ def _tick(b: Builder, context: Value) -> Value:
 
 
 def _complete(b: Builder, context: Value, warp: Value) -> tuple[Value, Value]:
-    """Return which lanes of a warp have no incomplete copies, and the times up to which each lane's are complete."""
+    """Return which lanes of a warp have no incomplete copies, and up to which time each lane's copies are complete."""
     complete, for_all = (_get(b, _row(b, context, warp, row)) for row in (CopyRow.COMPLETE, CopyRow.FOR_ALL))
     until = b.greatest(complete, for_all, False)
     return b.icmp_unsigned("<=", _get(b, _row(b, context, warp, CopyRow.ISSUED)), until), until
 
 
 def build_issued(module: ir.Module, name: str) -> None:
-    """Build the function that notes copies of one size."""
+    """Build the function that records copies of one size."""
     size = int(name.partition(".")[2])
     b, (context, addresses, mask) = begin(module, name, ir.VoidType(), [PTR, vector(I32), I32])
     now, warp = block_value(b, context, BlockCheck.COPY_TIME), b.word(context, Context.WARP_AT_HAND)
@@ -79,7 +79,7 @@ def build_issued(module: ir.Module, name: str) -> None:
     low, high = (block_word(b, context, word) for word in (BlockCheck.COPY_LOW, BlockCheck.COPY_HIGH))
     b.store(b.least(b.load(low, typ=I64), b.reduced("umin", wide), False), low)
     b.store(b.greatest(b.load(high, typ=I64), b.add(b.reduced("umax", wide), I64(size)), False), high)
-    # Lanes outside shared memory fault, which the access itself finds.
+    # Lanes outside shared memory fault, which the access itself detects.
     end = b.sub(b.word(context, Context.SHARED_END), I64(size))
     inside = b.bits(b.and_(b.compare(">=", wide, RESERVED_SHARED), b.icmp_signed("<=", wide, b.splat(end))))
     words, kept = b.pointer(context, Context.COPY_WORDS), b.alloca(wide.type)
@@ -97,7 +97,7 @@ def build_issued(module: ir.Module, name: str) -> None:
 
 
 def build_awaited(module: ir.Module, name: str) -> None:
-    """Build the function that notes the end of a group of copies, or a wait for groups."""
+    """Build the function that records the end of a group of copies, or a wait for groups."""
     what = name.partition(".")[2]
     b, (context, mask) = begin(module, name, ir.VoidType(), [PTR, I32])
     warp = b.word(context, Context.WARP_AT_HAND)
@@ -119,7 +119,7 @@ def build_awaited(module: ir.Module, name: str) -> None:
 
 
 def build_settle(module: ir.Module, name: str) -> None:
-    """Build the function that finds which copies are complete at a barrier, for a warp, or as a block begins."""
+    """Build the function that determines which copies are complete at a barrier, for a warp, or as a block begins."""
     what = name.partition(".")[2]
     b, (context,) = begin(module, name, ir.VoidType(), [PTR])
     now = _tick(b, context)
@@ -152,7 +152,7 @@ def build_settle(module: ir.Module, name: str) -> None:
 
 
 def _settle(b: Builder, context: Value, warp: Value, now: Value, rows: list[CopyRow]) -> Value:
-    """Note in `rows` that each lane's complete copies are so for others, too; return the lanes with incomplete ones."""
+    """Mark each lane's complete copies as complete for others in `rows`; return the lanes with incomplete copies."""
     idle, until = _complete(b, context, warp)
     for row in rows:
         b.store(b.select(idle, b.splat(now), until), _row(b, context, warp, row), align=8)
@@ -172,7 +172,7 @@ def build_copied(module: ir.Module, name: str) -> None:
     low, high = (block_value(b, context, word) for word in (BlockCheck.COPY_LOW, BlockCheck.COPY_HIGH))
     end = b.sub(b.word(context, Context.SHARED_END), I64(size))
     high = b.least(high, b.add(end, I64(1)), False)
-    # Other lanes access memory before or after the incomplete copies, or fault, which the access itself finds.
+    # Other lanes access memory before or after the incomplete copies, or fault, which the access itself detects.
     near = b.and_(
         b.icmp_unsigned(">", b.add(wide, b.const(I64, size)), b.splat(low)), b.icmp_unsigned("<", wide, b.splat(high))
     )
@@ -204,7 +204,7 @@ def build_copied(module: ir.Module, name: str) -> None:
 
 
 def _gathered(b: Builder, base: Value, places: Value) -> Value:
-    """Return the words at one index per lane of an array."""
+    """Return one word of an array per lane, at the lane's own index."""
     found: Value = ir.Constant(vector(I64), ir.Undefined)
     for lane in range(LANES):
         word = b.load(element(b, base, b.extract_element(places, I32(lane)), I64), typ=I64)

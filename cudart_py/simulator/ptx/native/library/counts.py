@@ -2,9 +2,9 @@
 
 ``count.SPACE.access.WORDS(row, addresses, mask)`` adds an access of WORDS 32-bit words per lane (1 also stands for less
 than a word) to a row of counts, and ``count.SPACE.atomic.WORDS`` adds an atomic. The counts that `AccessCount` calls
-`first` and `second` depend only on the mask of lanes, on the distances of their addresses from the first lane's, and on
-the first address's offset in its sector or bank. If all that is the same as last time, the last counts are added again.
-A generic access has three rows, for its lanes in global, shared and local memory.
+`first` and `second` depend only on the mask of lanes, on the distances of their addresses from the first lane's
+address, and on the offset of that address in its sector or bank. If all of these are the same as last time, the last
+counts are added again. A generic access has three rows of counts, for its lanes in global, shared and local memory.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _add(b: Builder, row: Value, one: Value, other: Value) -> None:
 
 
 def _by_window(b: Builder, way: str, row: Value, given: Value, mask: Value) -> None:
-    """Count the lanes whose addresses are in each window in the row of the window's space."""
+    """Count the lanes whose addresses are in a window in the row of the window's space."""
     addresses = safe_addresses(b, given, mask)
 
     def count(space: str, at: int, values: Value, lanes: Value) -> None:
@@ -103,11 +103,12 @@ def _by_window(b: Builder, way: str, row: Value, given: Value, mask: Value) -> N
 
 
 def _global(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
-    """Return the number of sectors and of different addresses; for atomics, the number of sectors and 0."""
+    """Return the numbers of sectors and of different addresses; for atomics, the number of sectors and 0."""
     if not atomic:
         return _spread(b, addresses, mask)
     sectors = b.lshr(addresses, b.const(I64, _SECTOR_SHIFT))
-    # Lanes at the same word take turns, and each turn accesses its sectors again, unless all lanes are at one word.
+    # Lanes that access the same word take turns, and each turn accesses its sectors again, unless all lanes access one
+    # word.
     places = b.lshr(addresses, b.const(I64, _WORD_SHIFT))
     together = b.bits(b.icmp_unsigned("==", places, b.splat(b.extract_element(places, I32(0)))))
     turns = b.alloca(vector(I64))
@@ -146,7 +147,7 @@ def _local(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) 
 
 
 def _different(b: Builder, keys: Value, mask: Value) -> Value:
-    """Return how many different keys the lanes of a mask have."""
+    """Return the number of different keys among the lanes of a mask."""
     total = b.alloca(I64)
     before = b.shuffle_vector(keys, keys, b.each(I32, [max(lane - 1, 0) for lane in range(LANES)]))
     rises = b.icmp_unsigned("==", b.bits(b.icmp_unsigned(">=", keys, before)), I32(_ALL))
@@ -164,7 +165,7 @@ def _different(b: Builder, keys: Value, mask: Value) -> Value:
 
 
 def _each_alike(b: Builder, keys: Value, mask: Value, body: Callable[[Value, Value], None]) -> None:
-    """Write a loop over the lanes of a mask; `body` gets a lane's index and the mask of the lanes with its key."""
+    """Generate a loop over the lanes of a mask; `body` gets a lane's index and the mask of the lanes with its key."""
     kept = b.alloca(keys.type)
     b.store(keys, kept, align=64)
 

@@ -1,7 +1,7 @@
 """Report to Python the strong accesses by which lanes release what they have fenced or acquire what others released.
 
 ``strong.KIND.SPACE(context, addresses, mask)`` examines an access before it happens. `KIND` is "st" for an access that
-only writes (including ``red``), "ld" for one that only reads, and "at" for an atomic that returns the former value.
+only writes (including ``red``), "ld" for one that only reads, and "at" for an atomic that returns the previous value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def build_strong(module: ir.Module, name: str) -> None:
     _, kind, space = name.split(".")
     b, (context, addresses, mask) = begin(module, name, ir.VoidType(), [PTR, vector(I64), I32])
     if space == "generic":
-        # Only shared and local memory are left out. The barriers of the grid are in a window of their own, and count.
+        # Only shared and local memory are left out. The grid's barriers are in a window of their own, and are included.
         for window in (SHARED_WINDOW, LOCAL_WINDOW):
             offsets = b.sub(addresses, b.const(I64, window))
             mask = b.and_(mask, b.bits(b.compare(">=", offsets, WINDOW_BYTES)))

@@ -1,4 +1,4 @@
-"""Helpers that start a library function and write the loops and branches that these functions share."""
+"""Helpers that begin the library's functions and generate their loops and branches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def begin(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.
 
 @contextmanager
 def when(b: Builder, condition: Value, likely: bool | None = None) -> Iterator[None]:
-    """Write code that runs only under a condition; control continues after it unless that code returns."""
+    """Generate code that runs only under a condition; control continues after it unless that code returns."""
     inside, after = b.append_basic_block(), b.append_basic_block()
     branch = b.cbranch(condition, inside, after)
     if likely is not None:
@@ -43,7 +43,7 @@ def when(b: Builder, condition: Value, likely: bool | None = None) -> Iterator[N
 
 
 def each_active(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:
-    """Write a loop over the lanes of a mask in ascending order; `body` is called with the lane's index."""
+    """Generate a loop over the lanes of a mask in ascending order; `body` is called with the lane's index."""
     start, head, after = b.block, b.append_basic_block(), b.append_basic_block()
     inside = b.append_basic_block()
     b.cbranch(b.icmp_unsigned("==", mask, I32(0)), after, head)
@@ -79,14 +79,14 @@ def element(b: Builder, base: Value, index: Value, kind: ir.Type) -> Value:
 
 
 def ask_python(b: Builder, context: Value, call: HostCall, number: Value) -> None:
-    """Write a call to Python (see `host_calls`)."""
+    """Generate a call to Python (see `host_calls`)."""
     b.set_word(context, Context.HOST_CALL, I64(call))
     function = b.load(b.at(context, 8 * Context.PYTHON), typ=_Answering())
     b.call(function, [number])
 
 
 def record_fault(b: Builder, context: Value, kind: Fault, site: Value, mask: Value, addresses: Value) -> None:
-    """Record a fault, unless the launch has one already: its kind, its site, and the lanes with their addresses."""
+    """Record a fault's kind and site and the lanes with their addresses, unless the launch already has a fault."""
     with when(b, b.icmp_unsigned("==", b.word(context, Context.FAULT), I64(0))):
         b.set_word(context, Context.FAULT, I64(kind))
         b.set_word(context, Context.FAULT_SITE, b.zext(site, I64))

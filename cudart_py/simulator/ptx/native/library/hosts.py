@@ -31,7 +31,7 @@ found_type = ir.LiteralStructType([I1, ADDRESSES])
 
 
 def address_type(space: str) -> ir.VectorType:
-    """Return the type of a space's addresses: those of shared memory have 32 bits."""
+    """Return the type of a space's addresses: addresses in shared memory have 32 bits."""
     return vector(I32) if space == "shared" else ADDRESSES
 
 
@@ -49,7 +49,7 @@ def checked(
 
 
 def safe_addresses(b: Builder, addresses: Value, mask: Value) -> Value:
-    """Return the addresses, with those of lanes outside the mask replaced by that of the mask's first lane."""
+    """Return the addresses; lanes outside the mask get the address of the mask's first lane."""
     first = b.extract_element(addresses, b.trailing_zeros(mask))
     return b.select(b.truth(mask), addresses, b.splat(first))
 
@@ -76,8 +76,8 @@ def _global(module: ir.Module) -> None:
     with when(b, b.not_(_all(b, aligned)), likely=False):
         _refuse(b, context, site, mask, given)
     starts, ends = b.pointer(context, Context.STARTS), b.pointer(context, Context.ENDS)
-    # If all lanes are in the allocation of the lowest address, the site remembers it. Otherwise each lane's is looked
-    # up.
+    # If all lanes are in the allocation of the lowest address, the site remembers that allocation. Otherwise each
+    # lane's allocation is looked up.
     place = search(b, context, starts, b.reduced("umin", addresses))
     start, end = (b.load(element(b, array, place, I64), typ=I64) for array in (starts, ends))
     inside = _all(b, _inside(b, addresses, start, end, size))
@@ -110,7 +110,7 @@ def _aligned(b: Builder, addresses: Value, size: Value) -> Value:
 
 
 def _inside(b: Builder, addresses: Value, start: Value, end: Value, size: Value) -> Value:
-    """Return which elements of a size lie between two addresses.
+    """Return which elements of `size` bytes are completely between two addresses.
 
     The size is subtracted from the end, because an address plus the size may overflow.
     """
@@ -182,7 +182,7 @@ def _simple(name: str, base: int, limit: int, strided: bool) -> Callable[[ir.Mod
 
 
 def _lane_places(b: Builder, context: Value) -> Value:
-    """Return the offset of each lane's local memory, for the current warp, in that of the block."""
+    """Return the offset of each lane of the current warp in the block's local memory."""
     first = b.shl(b.word(context, Context.WARP_AT_HAND), I64(5))
     numbers = b.add(b.splat(first), b.lanes(I64))
     return b.mul(numbers, b.splat(b.word(context, Context.LOCAL_STRIDE)))
@@ -215,7 +215,8 @@ def _generic(module: ir.Module) -> None:
         b.position_at_end(some)
         passed = offsets
         if name == "shared":
-            # Offsets of more than 32 bits are replaced by the largest 32-bit one, which is outside shared memory, too.
+            # Offsets of more than 32 bits are replaced by the largest 32-bit offset, which is outside shared memory,
+            # too.
             large = b.compare(">", offsets, 0xFFFFFFFF)
             passed = b.trunc(b.select(large, b.const(I64, 0xFFFFFFFF), offsets), vector(I32))
         function = b.declared(f"hosts.{name}", found_type, _arguments(name))

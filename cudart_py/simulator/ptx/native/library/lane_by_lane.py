@@ -24,10 +24,10 @@ Value = Any
 
 
 class LaneByLane(SideBySide):
-    """A check of lanes whose pieces may lie anywhere."""
+    """A check of lanes whose pieces may be anywhere."""
 
     def one_by_one(self, place: Any, limit: Value) -> None:
-        """Compare with the records and leave new ones, one lane at a time."""
+        """Compare an access with the records and leave new records, one lane at a time."""
         b = self.b
         base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
         self.spill()
@@ -67,7 +67,7 @@ class LaneByLane(SideBySide):
         b.ret_void()
 
     def _plain_stores(self, place: Any, limit: Value) -> None:
-        """Store and record the lanes whose records are all old or the lane's own; return from the check if all are."""
+        """Store and record the lanes whose records are all old or the lane's own; return if these are all lanes."""
         b = self.b
         base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
         rest, again, changed = b.alloca(I1), b.alloca(I1), b.alloca(I1)
@@ -91,7 +91,8 @@ class LaneByLane(SideBySide):
                     b.store(I1(1), rest)
                     b.store(b.or_(b.load(again, typ=I1), recent), again)
                 with when(b, fine, likely=True):
-                    # Noted before the store: a later lane that stores the same value would seem to change nothing.
+                    # Recorded before the store, because after it a later lane that stores the same value would seem to
+                    # change nothing.
                     with when(b, own), when(b, b.not_(self.unchanged(address, lane))):
                         b.store(I1(1), changed)
                     self.put(address, lane)
@@ -149,7 +150,7 @@ class LaneByLane(SideBySide):
             self.doubt()
 
     def _conflicts(self, record: Value, thread: Value, limit: Value) -> Value:
-        """Return whether a record is of this launch and not ordered before the thread's present access."""
+        """Return whether a record is of this launch and isn't ordered before the thread's current access."""
         b = self.b
         start, look, after = b.block, b.append_basic_block(), b.append_basic_block()
         b.cbranch(b.icmp_unsigned("<", record, limit), after, look)
@@ -175,10 +176,10 @@ class LaneByLane(SideBySide):
         b.store(b.load(kept, typ=I64), place)
 
     def _leave_strong(self, place: Value, thread: Value, limit: Value, now: Value) -> None:
-        """Leave a record of a strong write; it also covers the former record of other threads, ordered or not."""
+        """Leave a record of a strong write; it also covers the previous record of other threads, ordered or not."""
         b = self.b
         before = b.load(place, typ=I64)
-        # A record of a plain write that must not be hidden stays one, but gets the time of the strong write.
+        # A record of a plain write that must not be hidden stays plain, but gets the time of the strong write.
         plain = b.or_(now, thread)
         if self.block_scope:
             scope: Value = I64(BLOCK_SCOPE)

@@ -1,7 +1,7 @@
-"""The checks' records of accesses: their format, their happens-before order, and finding those of an allocation.
+"""The checks' records of accesses: their format, their happens-before order, and how to find an allocation's records.
 
-A record is a 64-bit word: the thread is in its lowest bits, then come flags, and the upper half is the time. The time
-advances at barriers and fences, when a warp synchronises, and when a block begins.
+A record is a 64-bit word. Its lowest bits are the thread, the bits above are flags, and the upper half is the time. The
+time advances at barriers and fences, when a warp synchronises, and when a block begins.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def first_thread(b: Builder, context: Value) -> Value:
 
 
 def threads_of_block(b: Builder, context: Value) -> Value:
-    """Return how many thread numbers each block has: 32 per warp."""
+    """Return the number of thread numbers per block: 32 per warp."""
     return b.shl(b.word(context, Context.WARPS), I64(5))
 
 
 def build_ordered(module: ir.Module, name: str) -> None:
-    """Build ``ordered.SPACE(context, record, thread)``: whether a record's access happens before a thread's next one.
+    """Build ``ordered.SPACE(context, record, thread)``: whether a record's access happens before a thread's next.
 
     Order by fences is considered only for global memory.
     """
@@ -109,7 +109,7 @@ def build_ordered(module: ir.Module, name: str) -> None:
 def build_find(module: ir.Module, name: str) -> None:
     """Build ``find.(context, site, address, stores)``.
 
-    It makes the allocation at the address the site's own, and returns whether there is one.
+    The function makes the allocation at the address the site's current allocation, and returns whether there is one.
     """
     b, (context, site, address, stores) = begin(module, name, I1, [PTR, I32, I64, I1])
     place = search(b, context, b.pointer(context, Context.STARTS), address)

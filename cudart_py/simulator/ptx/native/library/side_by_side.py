@@ -15,19 +15,19 @@ from .records import LINE_BITS, OLD, RECORD
 Value = Any
 
 _ALL = 0xFFFFFFFF
-# The most pieces per lane that are compared as vectors.
+# The maximum number of pieces per lane that are compared as vectors.
 _MOST_PIECES = 4
 
 
 class SideBySide(Comparison):
-    """A check of lanes whose pieces are contiguous: it compares the records of lines, or else those of pieces."""
+    """A check of lanes whose pieces are contiguous: it compares the records of lines, or else of pieces."""
 
     def side_by_side(
         self, first: Value, start: Value, tables: tuple[tuple[Value, Value | None], ...], limit: Value, floor: Value
     ) -> None:
         """Compare the records of all lanes at once if their pieces are contiguous, and return if none is suspect.
 
-        `tables` has, for writes and for reads, the records of pieces and those of lines.
+        `tables` contains, for writes and for reads, the records of pieces and the records of lines.
         """
         if self.pieces > _MOST_PIECES:
             return
@@ -113,7 +113,7 @@ class SideBySide(Comparison):
         b.ret_void()
 
     def _good(self, before: Value, earlier: Value, thread: Value, limit: Value, floor: Value) -> Value:
-        """Return where the records of the last write and the last read (vectors or scalars) raise no suspicion."""
+        """Return whether the records of the last write and the last read (vectors or scalars) raise no suspicion."""
         b = self.b
         good = self.plainly(before, thread, limit)
         if self.loads:
@@ -168,7 +168,7 @@ class SideBySide(Comparison):
             self.end_side_by_side(first)
 
     def _forget(self, lines: Value, start: Value, pieces: list[Value], limit: Value) -> None:
-        """Give a line whose pieces' records are all old one record for all of them again."""
+        """Restore the single record of a line if the records of its pieces are all old."""
         b = self.b
         for part, records in enumerate(pieces):
             old = b.icmp_unsigned("==", b.bits(b.icmp_unsigned("<", records, b.splat(limit))), I32(_ALL))

@@ -1,8 +1,9 @@
 """Permutations, reductions and matches across the lanes of a warp, and functions of the C library for all lanes.
 
-``permute(values, lanes)`` returns, for each lane, the value of the lane that it names. ``redux.OPERATION.TYPE(values,
-members)`` reduces, for each lane, the values of the lanes in its `members` mask. ``match.TYPE(values)`` returns, for
-each lane, the mask of the lanes with the same value. ``math.FUNCTION(values)`` calls a function of the C library.
+``permute(values, lanes)`` returns, for each lane, the value of the lane whose index it passes.
+``redux.OPERATION.TYPE(values, members)`` reduces, for each lane, the values of the lanes in its `members` mask.
+``match.TYPE(values)`` returns, for each lane, the mask of the lanes with the same value. ``math.FUNCTION(values)``
+calls a function of the C library.
 """
 
 from __future__ import annotations

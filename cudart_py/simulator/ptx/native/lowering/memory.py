@@ -40,7 +40,7 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
 
 
 def load(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write a load; a load of a parameter at a known offset needs no check of its address."""
+    """Lower a load; a load of a parameter at a known offset needs no check of its address."""
     b = e.b
     destination, access = i.operands[0], i.operands[1]
     assert isinstance(access, Access)
@@ -69,7 +69,8 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
         if e.checking is not None:
             e.check(e.checking.kind_of_load(i, e.code), space, address, size, count, site)
     elif isinstance(access.base, Register):
-        # Counted only with an address in a register: on the hardware, a constant at a fixed address is an operand.
+        # Counted only if the address is in a register: in hardware, a constant at a fixed address is an instruction's
+        # operand.
         e.observe("ld", "const", address, size * count, site)
     name = f"load.{space}.{size}.{count}"
     result = e.call(name, loaded_type(size, count), e.context, address, e.mask, I32(site))
@@ -79,7 +80,7 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def store(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write a store; the parameters of a call are kept in register slots instead of memory."""
+    """Lower a store; the parameters of a call are kept in register slots instead of memory."""
     b = e.b
     access, source = i.operands[0], i.operands[1]
     assert isinstance(access, Access)
@@ -103,7 +104,7 @@ def store(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def atomic(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``atom`` and ``red``."""
+    """Lower ``atom`` and ``red``."""
     b = e.b
     returns = form.row.access == "atom"
     access, *sources = i.operands[1:] if returns else i.operands

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def map_address(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``mapa``, which changes nothing in a launch without clusters."""
+    """Lower ``mapa``, which changes nothing in a launch without clusters."""
     e.write(i.operands[0], e.value(i.operands[1], form.type), form.type)
 
 
 def nap(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``nanosleep``, which only advances the time, by the longest sleep among the lanes."""
+    """Lower ``nanosleep``, which only advances the time by the longest sleep among the lanes."""
     b = e.b
     wanted = b.select(e.flags(), e.value(i.operands[0], "u32"), b.const(I32, 0))
     longest = b.zext(b.reduced("umax", wanted), I64)
@@ -27,16 +27,16 @@ def nap(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def nothing(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write nothing for an instruction that changes no values, such as a prefetch."""
+    """Generate no code for an instruction that changes no values, such as a prefetch."""
 
 
 def policy(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``createpolicy``; its result is 0, because it is only a hint to caches."""
+    """Lower ``createpolicy``; its result is 0, because it is only a hint to caches."""
     e.write(i.operands[0], e.b.const(I64, 0), "b64")
 
 
 def fence(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write a fence only for the checks, if there are any: all accesses happen in program order anyway."""
+    """Lower a fence only for the checks, if there are any: all accesses happen in program order anyway."""
     if e.checking is not None:
         e.accessed = True
         e.checking.fence(i, e.mask)

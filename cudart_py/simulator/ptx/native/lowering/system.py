@@ -24,7 +24,7 @@ _RESULT = SLOTS - 1
 
 
 def system_call(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write a call to printf, the heap's functions or the handler of a failed assertion, which Python answers."""
+    """Lower a call to printf, the heap's functions or the handler of a failed assertion, which Python answers."""
     b = e.b
     passed = e.code.call_sites[id(i)]
     exchange = b.pointer(e.context, Context.EXCHANGE)
@@ -43,7 +43,7 @@ def system_call(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def copy(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``cp.async`` as an immediate copy; only the checks need groups of copies and waits for them."""
+    """Lower ``cp.async`` to an immediate copy; only the checks need groups of copies and the waits for them."""
     if "bulk" in form.words:
         raise UnsupportedInstruction("cp.async.bulk")
     if "wait_group" in form.words or "commit_group" in form.words or "wait_all" in form.words:
@@ -73,7 +73,7 @@ def copy(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def _bytes_read(e: Emitter, operand: Operand, size: int) -> Value:
-    """Return how many bytes each lane's copy reads: the operand, or 0 where the operand is a predicate that is true."""
+    """Return how many bytes each lane's copy reads: the operand, or 0 if the operand is a predicate that is true."""
     b = e.b
     if isinstance(operand, Register) and e.code.types[e.code.slot(operand.name)] == "pred":
         return b.select(e.value(operand, "pred"), b.const(I32, 0), b.const(I32, size))

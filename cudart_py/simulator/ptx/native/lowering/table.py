@@ -1,6 +1,7 @@
 """Find the function that lowers an instruction.
 
-The table of opcodes has all other facts about an instruction; this table has only the function that writes it for LLVM.
+The opcode table contains all other facts about an instruction. This table contains only the function that lowers it to
+LLVM IR.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LOWERINGS: dict[str, Any] = {
 
 
 def lowering(form: Form) -> Callable[..., None]:
-    """Return the function that writes instructions of a form; raise UnsupportedInstruction if there is none."""
+    """Return the function that lowers instructions of a form; raise UnsupportedInstruction if there is none."""
     if "mbarrier::complete_tx::bytes" in form.words:
         raise UnsupportedInstruction("barriers in memory")
     if isinstance(form.row.emit, Lowers):
@@ -36,6 +37,6 @@ def lowering(form: Form) -> Callable[..., None]:
 
 
 def _lower(lowers: Lowers, e: Emitter, i: Instruction, form: Form) -> None:
-    """Write an instruction that both engines lower in the same way."""
+    """Lower an instruction that both engines lower in the same way."""
     for register, value in lowers.lower(e.b, i, form, partial(e.value, loose=lowers.loose)):
         e.write(register, value.raw, value.type, value.loose)

@@ -31,7 +31,7 @@ def _write(e: Emitter, i: Instruction, results: tuple[instructions.Value, instru
 
 
 def shuffle(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``shfl``; a lane whose source is out of range or isn't active keeps its own value."""
+    """Lower ``shfl``; a lane whose source is out of range or isn't active keeps its own value."""
     b, mode = e.b, form.words[1]
     value = e.value(i.operands[1], "b32")
     operands = (e.value(operand, "u32") for operand in i.operands[2:4])
@@ -47,7 +47,7 @@ def shuffle(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def vote(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``vote``."""
+    """Lower ``vote``."""
     b, mode = e.b, form.words[1]
     truth, members = e.value(i.operands[1], "pred"), e.value(i.operands[2], "b32")
     votes = b.splat(b.and_(b.bits(truth), e.mask))
@@ -56,7 +56,7 @@ def vote(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def match(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``match``."""
+    """Lower ``match``."""
     b = e.b
     value, members = e.value(i.operands[1], form.type), e.value(i.operands[2], "b32")
     same = e.call(f"match.{form.type}", WORDS, value)
@@ -68,7 +68,7 @@ def match(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def reduce(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``redux``."""
+    """Lower ``redux``."""
     b = e.b
     value, members = e.value(i.operands[1], form.type), e.value(i.operands[2], "b32")
     present = b.and_(b.splat(e.mask), members)
@@ -76,19 +76,19 @@ def reduce(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def active(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``activemask``."""
+    """Lower ``activemask``."""
     e.write(i.operands[0], e.b.splat(e.mask), "b32")
 
 
 def elect(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``elect``."""
+    """Lower ``elect``."""
     b = e.b
     words = _words(e, b.lanes(), b.splat(e.mask), e.value(i.operands[1], "b32"))
     _write(e, i, warps.elect(*words))
 
 
 def warp_barrier(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write nothing for ``bar.warp.sync``: the lanes have already converged at the beginning of the block."""
+    """Generate no code for ``bar.warp.sync``: the lanes have already converged at the beginning of the block."""
 
 
 LOWERINGS: dict[str, Any] = {

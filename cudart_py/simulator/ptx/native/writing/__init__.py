@@ -1,1 +1,1 @@
-"""Write a kernel as LLVM IR: its basic blocks, their scheduling, and the code for checks and counters."""
+"""Generate a kernel's LLVM IR: its basic blocks, their scheduling, and the code for checks and counters."""

@@ -1,4 +1,4 @@
-"""Write the checks in a kernel's function: a call before each access, and the times of synchronisation."""
+"""Generate the checks in a kernel's function: calls before each access, and updates of the synchronisation times."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def whole(instruction: Instruction) -> bool:
 
 
 class Checking:
-    """The writer of the checks in a warp's function.
+    """The generator of the checks in a warp's function.
 
     `copies` says whether the kernel has asynchronous copies, and `fences` whether it has fences.
     """
@@ -90,7 +90,7 @@ class Checking:
         mask: Value,
         values: Sequence[Value],
     ) -> None:
-        """Examine an access to `count` elements of `size` bytes before it happens; a store has `values`.
+        """Check an access to `count` elements of `size` bytes before it happens; `values` are the values of a store.
 
         `kind` is one of the kinds that `library/checks.py` defines.
         """
@@ -122,7 +122,7 @@ class Checking:
             b.ret(I32(Status.FAULT))
 
     def fence(self, instruction: Instruction, mask: Value) -> None:
-        """Note a fence; a fence with block scope isn't tracked."""
+        """Record a fence, unless its scope is the block."""
         if _fences(form_of(instruction)):
             self._fence(mask)
 
@@ -135,20 +135,20 @@ class Checking:
         self._b.call(function, arguments)
 
     def issued(self, address: Value, size: int, mask: Value) -> None:
-        """Note asynchronous copies of `size` bytes to shared memory."""
+        """Record asynchronous copies of `size` bytes to shared memory."""
         self._call(f"issued.{size}", self._context, address, mask)
 
     def group(self, event: str, allowed: int, mask: Value) -> None:
         """Note that lanes end a group of copies (`event` is commit), or wait for groups (wait) or copies (wait_all)."""
         if event == "wait":
-            # The ending times of older groups aren't kept.
+            # The end times of older groups aren't kept.
             if allowed < GROUPS:
                 self._call(f"awaited.{allowed}", self._context, mask)
         else:
             self._call(f"awaited.{event.removeprefix('wait_')}", self._context, mask)
 
     def kind_of_load(self, instruction: Instruction, code: Code) -> str:
-        """Return the kind of a load: "guess" for a plain one whose value a compare-and-swap checks, else "load"."""
+        """Return the kind of a load: "guess" for a plain load whose value a compare-and-swap checks, else "load"."""
         guessed = not form_of(instruction).strong and self._guessed.contain(code, instruction)
         return "guess" if guessed else "load"
 
@@ -166,7 +166,7 @@ class Checking:
     # --- lanes that synchronise
 
     def together(self, place: Place) -> None:
-        """Note that a block synchronises its warp; raise a doubt if the member mask lacks a lane that executes it."""
+        """Record that a block synchronises its warp; raise a doubt if the member mask omits a lane that executes it."""
         b, operand = self._b, place.block.mask
         site = place.block.instructions[0] if place.block.instructions else place.block.terminator.instruction
         mask = b.load(self._schedule.mask, typ=I32)
@@ -196,7 +196,7 @@ class Checking:
     # --- barriers
 
     def arrive(self, number: int) -> None:
-        """Note that lanes wait at a barrier; raise a doubt if others wait at a different one."""
+        """Record that lanes wait at a barrier; raise a doubt if other lanes wait at a different barrier."""
         if number not in self._barriers:
             return
         b, place = self._b, self._layout.places[number]
@@ -208,7 +208,7 @@ class Checking:
         self._doubt_if(other, _end_of(place), place.instance)
 
     def passing(self, place: Place) -> None:
-        """Note that the lanes in a block have gone past the barriers that lead to it but can't be reached from it."""
+        """Record that the lanes in a block have gone past the barriers that lead to it but can't be reached from it."""
         if place.instance.caller is not None or not place.block.instructions:
             return
         b, bits, here = self._b, 0, place.block.index
@@ -227,7 +227,7 @@ class Checking:
 
 
 def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
-    """Write the reset of the checks when a block begins: nothing has been written, copied, fenced or acquired yet."""
+    """Generate the reset of the checks for a new block: nothing has been written, copied, fenced or acquired yet."""
     now = _advance(b, context)
     for word in BlockCheck:
         if word < BlockCheck.WARPS:
@@ -242,7 +242,7 @@ def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
 
 
 def release_checks(b: Builder, context: Value, checking: Checking) -> None:
-    """Write the release of all lanes of a block from a barrier; raise a doubt if some had gone past it."""
+    """Generate the checks at a barrier that releases all lanes of a block; raise a doubt if some had gone past it."""
     waits = block_word(b, context, BlockCheck.WAITS)
     barrier = b.sub(b.load(waits, typ=I64), I64(1))
     passed = element(b, block_word(b, context, BlockCheck.PASSED), b.lshr(barrier, I64(6)), I64)
@@ -297,7 +297,7 @@ def _fences(form: Form) -> bool:
 
 
 def _least_shift(layout: Layout) -> int:
-    """Return the binary logarithm of the size in bytes of the smallest access, at most that of a 4-byte word."""
+    """Return the binary logarithm of the smallest access's size in bytes, at most 2 (a 4-byte word)."""
     sizes = [
         form.vector * type_size(form.type)
         for place in layout.places

@@ -1,4 +1,4 @@
-"""Write the code that counts for an observer, and report the counts when a launch has ended."""
+"""Generate the code that counts blocks and accesses for an observer, and report the counts after a launch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Value = Any
 _COUNT_BYTES = 8 * Count.WORDS
 _BLOCK_BYTES = 16
 _WORD = 4
-# The spaces whose lanes an access may count: those of a generic access are counted separately by space.
+# The spaces in which an access to the key's space is counted. Lanes of a generic access are counted separately by
+# space.
 _SPACES = {
     "global": ("global",),
     "const": ("const",),
@@ -33,7 +34,7 @@ _SPACES = {
 
 
 class Counting:
-    """The writer of the code that counts in a warp's function."""
+    """The generator of the counting code in a warp's function."""
 
     def __init__(self, b: Builder, sites: Sites, context: Value) -> None:
         self._b = b
@@ -42,7 +43,7 @@ class Counting:
         self._accesses = b.pointer(context, Context.ACCESS_COUNTS)
 
     def block(self, number: int, mask: Value) -> None:
-        """Count an execution of a basic block, by a warp and by the lanes of a mask."""
+        """Count one execution of a basic block by a warp whose active lanes are in `mask`."""
         b, start = self._b, _BLOCK_BYTES * number
         for place, count in ((start, I64(1)), (start + 8, b.zext(b.ones(mask), I64))):
             word = b.at(self._blocks, place)
@@ -72,7 +73,7 @@ def depends_on_order(layout: Layout, loops: Iterable[tuple[int, int]]) -> bool:
 
 
 def _sees_others(place: Place) -> bool:
-    """Return whether a block may wait for other lanes, or has an atomic whose former value is used."""
+    """Return whether a block may wait for other lanes, or contains an atomic whose previous value is used."""
     code = place.instance.code
     for instruction in place.block.instructions:
         if form_of(instruction).row.access == "atom":

@@ -1,4 +1,4 @@
-"""Write the loops over a launch's blocks and over the warps of each, which run from barrier to barrier."""
+"""Generate the loops over a launch's blocks and over each block's warps; each warp runs from barrier to barrier."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ Value = Any
 _FLUSH = 0x8040
 # The cost of running a warp once, apart from its loops, in instructions of the budget.
 _WARP_COST = 32
-# How many rounds of yielding warps a block may have before machine code returns to Python.
+# The number of rounds with yielding warps that a block may run before machine code returns to Python.
 _PATIENCE = 8
 
 
 class _Driver:
-    """The function ``run(context)``: it returns a `Status`, and resumes where it returned when it is called again."""
+    """The generator of the function ``run(context)``.
+
+    The function returns a `Status`. When it is called again, it resumes where it returned.
+    """
 
     def __init__(
         self, module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checking: Checking | None
@@ -54,8 +57,8 @@ class _Driver:
         with when(b, b.icmp_unsigned(">=", block, self._get(Context.LAST_BLOCK))):
             b.ret(I32(Status.DONE))
         self._place_block(block)
-        # Where warps run alone, FRESH is set before every warp and a pause may fall between two of them. Then only warp
-        # 0 begins the block.
+        # If warps run alone, FRESH is set before every warp, and the launch may pause between two warps. Only warp 0
+        # begins the block in that case.
         fresh = b.icmp_unsigned("!=", self._get(Context.FRESH), I64(0))
         with when(b, b.and_(fresh, b.icmp_unsigned("==", self._get(Context.WARP), I64(0)))):
             self._begin_block()
@@ -66,7 +69,7 @@ class _Driver:
         self._end_sweep(block, blocks, sweep)
 
     def _place_block(self, block: Value) -> None:
-        """Write the computation of the block's index along each axis of the grid."""
+        """Generate the computation of the block's index along each axis of the grid."""
         b = self._b
         width, height = self._get(Context.GRID_X), self._get(Context.GRID_Y)
         rows = b.udiv(block, width)
@@ -92,7 +95,7 @@ class _Driver:
             self._each_state(self._begin_warp)
 
     def _each_state(self, body: Any) -> None:
-        """Write a loop over the warps' states; `body` is called with a warp's index and its state."""
+        """Generate a loop over the warps' states; `body` generates its body from a warp's index and state."""
         b = self._b
         before, head, after = b.block, b.append_basic_block(), b.append_basic_block()
         b.branch(head)
@@ -122,7 +125,7 @@ class _Driver:
         b.store(I64(1), b.at(state, self._layout.ready_at))
 
     def _write_sweep(self, sweep: ir.Block, after: ir.Block) -> None:
-        """Run each warp once; `sweep` is the LLVM block at which this starts."""
+        """Generate the loop that runs each warp once; `sweep` is the LLVM block at which it starts."""
         b = self._b
         number = self._get(Context.WARP)
         one, some, following = (b.append_basic_block(name) for name in ("one", "ended", "following"))
@@ -155,7 +158,7 @@ class _Driver:
         b.branch(sweep)
 
     def _end_sweep(self, block: Value, blocks: ir.Block, sweep: ir.Block) -> None:
-        """Go to the next block if no lane is alive, or release the barrier if all lanes have arrived."""
+        """Continue with the next block if no lane is alive, or release the barrier if all lanes have arrived."""
         b = self._b
         if self._alone:
             self._next_block(block, blocks)
@@ -203,11 +206,11 @@ class _Driver:
 def write_driver(
     module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checking: Checking | None = None
 ) -> None:
-    """Write the function ``run``.
+    """Generate the function ``run``.
 
-    `alone` says that each warp runs to its end without waiting for others. `plain` says that all barriers have one
+    `alone` says that each warp runs to its end without waiting for others. `plain` says that all barriers have the same
     number and expect all threads of a block. `flushes` says that the processor flushes subnormal numbers to zero during
-    the launch. `checking` is None unless checks watch.
+    the launch. `checking` is None unless checks observe the launch.
     """
     _Driver(module, layout, alone, plain, flushes, checking).write()
     if flushes:
@@ -215,7 +218,7 @@ def write_driver(
 
 
 def _write_flushing(module: ir.Module) -> None:
-    """Write ``run`` as a call to ``run_blocks`` with the processor's control word set to flush."""
+    """Generate ``run`` as a call to ``run_blocks`` with the processor's control word set to flush."""
     function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run")
     b = Builder(function.append_basic_block("entry"))
     kept, changed = b.alloca(I32), b.alloca(I32)

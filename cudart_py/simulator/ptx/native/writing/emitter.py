@@ -35,7 +35,7 @@ _LANE_MASKS: dict[str, Callable[[int], int]] = {
 
 
 class Emitter:
-    """The values of one block's registers while its instructions are written.
+    """The values of one block's registers while the IR of its instructions is generated.
 
     `context` and `state` are the function's arguments, and `mask` is the active mask of the block. `counting` counts
     accesses for an observer, and `checking` examines them for the checks; either is None if it isn't needed.
@@ -236,13 +236,13 @@ class Emitter:
     ) -> None:
         """Let the checks examine an access to `count` elements of `size` bytes, immediately before it happens.
 
-        `mask` is the mask of the lanes that make the access, by default all that execute the instruction.
+        `mask` is the mask of the lanes that make the access, by default all lanes that execute the instruction.
         """
         if self.checking is not None:
             lanes = self.mask if mask is None else mask
             self.checking.access(kind, space, address, size, count, site, lanes, values)
 
     def observe(self, kind: str, space: str, address: Value, size: int, site: int, mask: Value | None = None) -> None:
-        """Count an access of `size` bytes for an observer, immediately before it happens; `mask` as for `check`."""
+        """Count an access of `size` bytes for an observer, immediately before it happens; `mask` is as in `check`."""
         if self._counting is not None:
             self._counting.access(kind, space, address, size, site, self.mask if mask is None else mask)

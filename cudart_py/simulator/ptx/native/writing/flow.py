@@ -1,4 +1,4 @@
-"""Write a kernel as a function that runs one warp until its lanes have ended or wait at a barrier."""
+"""Generate a kernel's function that runs one warp until its lanes have ended or wait at a barrier."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Value = Any
 
 
 class Flow:
-    """The writer of a module's function ``warp``.
+    """The generator of a module's function ``warp``.
 
     `barriers` says whether the kernel has barriers, and `spins` whether it has loops that may wait for other lanes.
-    `checking` is None unless checks watch.
+    `checking` is None unless checks observe the launch.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Flow:
 
     @property
     def plain(self) -> bool:
-        """Return whether machine code can release all barriers: they have one number, and expect all threads."""
+        """Return whether machine code can release all barriers: they have the same number, and expect all threads."""
         barriers = self._layout.barriers
         return all(barrier.plain for barrier in barriers) and len({barrier.number for barrier in barriers}) < 2
 
@@ -89,7 +89,7 @@ class Flow:
                 self._always |= {(index, slot) for slot in _slots(exit_slots(place.instance.code, place.block))}
 
     def write(self) -> None:
-        """Write the function."""
+        """Generate the function."""
         b = self._b
         self._enter()
         b.branch(self._schedule.dispatch)
@@ -129,7 +129,7 @@ class Flow:
         ]
 
     def _write_idle(self) -> None:
-        """Write the case that no lane is ready: yield, and lanes that stand aside get their turn after other warps."""
+        """Generate the code for when no lane is ready: make lanes that stand aside ready, and yield to other warps."""
         b, schedule = self._b, self._schedule
         b.position_at_end(schedule.idle)
         if self.spins:
@@ -227,7 +227,7 @@ class Flow:
     # --- ends of blocks
 
     def _passed(self, e: Emitter, place: Place) -> list[tuple[Instance, int, Value]]:
-        """Return the registers in the callee or the caller that a call or a return assigns, with the values."""
+        """Return the registers of the callee or the caller that a call or a return assigns, and their new values."""
         terminator = place.block.terminator
         module = self._program.entry.module
         if terminator.kind == "call":
@@ -303,7 +303,7 @@ class Flow:
         return b.icmp_unsigned(">=", spins, I32(turns))
 
     def _stand_aside(self, target: int, lanes: Value) -> None:
-        """Make lanes that go back to `target` wait until other lanes have had their turn."""
+        """Make lanes that go back to `target` wait until other lanes have had a turn."""
         schedule = self._schedule
         self._b.store(I32(0), schedule.head(Head.SPINS))
         schedule.add_lanes(schedule.word(ASIDE, target), lanes)

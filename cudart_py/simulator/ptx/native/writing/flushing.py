@@ -1,4 +1,4 @@
-"""Find the kernels for which the processor itself can flush subnormal numbers to zero, as ``.ftz`` requires."""
+"""Decide for which kernels the processor itself can flush subnormal numbers to zero, as ``.ftz`` requires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the loops of a kernel, and those in which lanes may wait for other lanes."""
+"""Find a kernel's loops, and the loops in which lanes may wait for other lanes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from ...compiling.opcodes import form_of
 from ...syntax.instructions import Immediate, Instruction
 from ..instances import Layout
 
-# The iterations of a loop before other lanes get their turn: few in loops that clearly wait for others, many in loops
-# that may do so, because they have atomics or fences.
+# The number of iterations of a loop before other lanes get a turn: few in loops that clearly wait for others, many in
+# loops that may do so because they contain atomics or fences.
 _SPIN_TURNS = 16
 _LOOP_TURNS = 4096
 
 
 class Loops:
-    """The loops of a kernel: for each backward branch, the number of the block that it ends and that of its target."""
+    """The loops of a kernel: for each backward branch, the numbers of its block and of its target."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -26,9 +26,9 @@ class Loops:
                 self.edges += [(number, target) for target in targets if target <= number]
 
     def turns(self, number: int, target: int) -> int:
-        """Return how many times lanes may branch back from a block to another before others get their turn.
+        """Return how many times lanes may branch back from a block to another before other lanes get a turn.
 
-        The result is 0, for no limit, if the loop doesn't wait for other lanes.
+        The result is 0 (no limit) if the loop doesn't wait for other lanes.
         """
         return min(filter(None, self._turns[target : number + 1]), default=0)
 
@@ -47,7 +47,7 @@ class Loops:
 
 
 def _turns(block: Block) -> int:
-    """Return how many iterations a loop around a block may have before other lanes get their turn; 0 for no limit."""
+    """Return how many iterations a loop around a block may have before other lanes get a turn; 0 means no limit."""
     if block.spins or any(map(_only_looks, block.instructions)):
         return _SPIN_TURNS
     rows = [form_of(instruction).row for instruction in block.instructions]

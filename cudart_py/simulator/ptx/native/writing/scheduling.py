@@ -1,4 +1,4 @@
-"""Write the scheduling of a warp: lanes wait at basic blocks, and the lowest block with waiting lanes runs next."""
+"""Generate the scheduling of a warp: lanes wait at basic blocks, and the lowest block with waiting lanes runs next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..vectors import I32, I64, Builder
 
 Value = Any
 
-# If the bitmap of the blocks with ready lanes has at most this many words, they are kept in registers, else in memory.
+# If the bitmap of the blocks with ready lanes has at most this many words, the words are kept in registers, else in
+# memory.
 _MOST_READY_WORDS = 2
 
 
@@ -75,7 +76,7 @@ class Scheduling:
         b.store(b.select(b.icmp_unsigned("<", I32(number), lowest), I32(number), lowest), self._lowest)
 
     def go(self, number: int, lanes: Value) -> None:
-        """Continue at a block directly if no lanes wait at it or below it; otherwise dispatch the lowest block."""
+        """Continue at a block directly if no lanes wait at it or a lower block; otherwise dispatch the lowest block."""
         b = self._b
         free = b.icmp_unsigned("<", I32(number), b.load(self._lowest, typ=I32))
         straight, later = b.append_basic_block(), b.append_basic_block()
@@ -98,7 +99,7 @@ class Scheduling:
         self.go(number, lanes)
 
     def write_dispatch(self) -> None:
-        """Write the dispatch to the lowest block with ready lanes."""
+        """Generate the dispatch to the lowest block with ready lanes."""
         b = self._b
         b.position_at_end(self.dispatch)
         count = len(self._ready)
