@@ -1,1 +1,1 @@
-"""Turn the basic blocks of a parsed program into Python functions."""
+"""Compile the basic blocks of a parsed program to Python functions."""

@@ -32,7 +32,7 @@ from .operand_kinds import (
 
 _MOST_BARRIERS = 16
 _WARP = 32
-# How many of the unsupported instructions a report lists.
+# The maximum number of unsupported instructions that a report lists.
 _MOST_LISTED = 20
 # The number of modules kept, with their compiled code, for programs that load the same image many times.
 _KEPT_MODULES = 32
@@ -40,9 +40,9 @@ _KEPT_MODULES = 32
 
 @lru_cache(_KEPT_MODULES)
 def load_module(text: str, source: SourceText | None = None) -> Module:
-    """Return the module of a PTX text, fully parsed and checked; `source` is the source it was compiled from.
+    """Return the parsed and checked module of a PTX text; `source` is the source from which it was compiled.
 
-    A text that was loaded before gives the same module, because a module holds nothing that belongs to one context.
+    Loading the same text again returns the same module, because a module contains nothing that belongs to a context.
 
     Raise PtxError for text that isn't PTX. Raise UnsupportedError for instructions that aren't simulated; it lists the
     first 20 of them.
@@ -64,7 +64,7 @@ def load_module(text: str, source: SourceText | None = None) -> Module:
 
 
 def _calls_of(module: Module, function: str) -> tuple[Instruction, ...]:
-    """Return a chain of calls from a kernel to a function, the innermost first; empty if no kernel reaches it."""
+    """Return a chain of calls from a kernel to a function, innermost first; empty if no kernel reaches it."""
     waiting: list[tuple[str, tuple[Instruction, ...]]] = [(function, ())]
     seen = {function}
     for name, calls in waiting:
@@ -135,7 +135,7 @@ class _Checker:
                 self._check_parameter(instruction, form)
 
     def _leave_out(self, instruction: Instruction, why: str, key: str = "") -> None:
-        """Note an instruction that isn't simulated, once per key, which is the opcode by default."""
+        """Record an instruction that isn't simulated, once per key, which is the opcode by default."""
         calls = _calls_of(self._module, self._function.name)
         kernel = calls[-1].function if calls else self._function.name
         entry = self._module.entries.get(kernel)
@@ -274,7 +274,7 @@ class _Checker:
 
 
 def _check_numbers(instruction: Instruction, form: Form) -> None:
-    """Check the literals that have a range."""
+    """Check the literals whose range is limited."""
     for pattern, operand in zip(form.operands, instruction.operands, strict=False):
         if not isinstance(operand, Immediate):
             continue

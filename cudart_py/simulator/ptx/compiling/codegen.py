@@ -23,8 +23,8 @@ BlockFunction = Callable[[Any, list[Any]], Any]
 def compile_block(code: Code, block: Block, uniform: tuple[bool, ...], environment: Environment) -> BlockFunction:
     """Compile one variant of a block.
 
-    `uniform` says which of the block's inputs are scalars. Raise UnsupportedError, which names the instruction, for one
-    that isn't simulated.
+    `uniform` says which of the block's inputs are scalars. Raise UnsupportedError for an instruction that isn't
+    simulated; the error names the instruction.
     """
     writer = Writer(code, block, dict(zip(block.input_slots, uniform, strict=True)), environment)
     keep = block.live_out | exit_slots(code, block)
@@ -70,7 +70,7 @@ def exit_slots(code: Code, block: Block) -> int:
 
 
 def _last_uses(code: Code, block: Block) -> dict[int, list[int]]:
-    """Return, by the index of an instruction, the slots that nothing after it in the block touches."""
+    """Return the slots that each instruction is the last in the block to touch, keyed by the instruction's index."""
     final: dict[int, int] = {}
     for number, instruction in enumerate(block.instructions):
         for slots in code.touched(instruction):

@@ -25,8 +25,8 @@ from .forms import Form
 from .opcodes import form_of
 from .wait_loops import find_barrier_loops, find_clock_loops
 
-# The most instructions in a block. A longer run is split, because limits are checked only between blocks, and Python
-# takes a tenth of a second to compile this many.
+# The maximum number of instructions in a block. A longer run is split, because limits are checked only between blocks,
+# and Python takes a tenth of a second to compile this many.
 _MOST_IN_BLOCK = 1000
 
 
@@ -56,8 +56,8 @@ class Block:
     input_slots: tuple[int, ...] = ()
     mask: Operand | None = None
     converges: bool = False
-    # The opcode of its instruction with a member mask: lanes at another instruction with the same one may converge with
-    # lanes here.
+    # The opcode of the block's instruction with a member mask. Lanes at another instruction with the same opcode may
+    # converge with lanes at this one.
     meets: str = ""
     spins: bool = False
     # Whether the block is in a loop that only waits at barriers in memory.
@@ -73,7 +73,7 @@ class CallSite:
 
 
 class Code:
-    """The basic blocks of a function, with its registers numbered as slots, and the storage types of these.
+    """The basic blocks of a function, and its registers, numbered as slots, with their storage types.
 
     Parameters of device functions, and the arguments and results of calls, are slots, too: one for each piece that an
     ``st.param`` or ``ld.param`` names.
@@ -113,7 +113,7 @@ class Code:
         return find_clock_loops(self)
 
     def slot(self, name: str) -> int:
-        """Return the slot of a register; number it at its first use."""
+        """Return the slot of a register; number it on first use."""
         if name not in self.slots:
             register_type = "pred" if name == "%CC" else self.function.registers[name]
             self.slots[name] = len(self.types)
@@ -134,7 +134,7 @@ class Code:
         return isinstance(base, Symbol) and (not self.is_entry or base.name in self.function.parameter_sizes)
 
     def space_of(self, access: Access, space: str, shared: Container[str]) -> str:
-        """Return the space of an access: that of the variable that it names, if its instruction has none.
+        """Return the space that an access's instruction names, or else the space of the variable that the access names.
 
         `shared` are the names of the kernel's variables in shared memory. Constants are in global memory.
         """
@@ -154,7 +154,7 @@ class Code:
         return [self.piece(access.base.name, start + i * size, size) for i in range(count)]
 
     def touched(self, instruction: Instruction) -> tuple[list[int], list[int]]:
-        """Return the slots that an instruction reads and those that it writes."""
+        """Return the slots that an instruction reads and the slots that it writes."""
         reads: list[int] = []
         writes: list[int] = []
         form = form_of(instruction)
@@ -198,8 +198,8 @@ class Code:
     def _cut(self) -> list[Block]:
         """Split the function into basic blocks.
 
-        A block begins at a label, at and after a guarded instruction, after an instruction that ends a block, and at
-        one for which lanes must converge.
+        A block begins at a label, at and after a guarded instruction, after an instruction that ends a block, and at an
+        instruction for which lanes must converge.
         """
         instructions = self.function.instructions
         starts = {0, *self.function.labels.values()}

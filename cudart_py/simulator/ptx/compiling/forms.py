@@ -12,7 +12,7 @@ from ..syntax.types import DTYPES, doubled
 if TYPE_CHECKING:
     from .writer import Writer
 
-# A function that writes an instruction of a form as Python source.
+# A function that emits an instruction of a form as Python source.
 Emitter: TypeAlias = "Callable[[Writer, Instruction, Form], None]"
 Ending = Literal["", "branch", "switch", "call", "barrier", "return", "exit", "trap"]
 AccessKind = Literal["", "ld", "st", "atom", "red", "mbarrier", "cp", "bulk", "tex", "surf"]
@@ -76,7 +76,7 @@ _WORDS = {
 }
 # The state spaces to which an address may be converted, as opcodes name them.
 SPACES = frozenset(_WORDS["SPACE"].split("/"))
-# How many coordinates a texture or surface has, not counting the index of a layer.
+# The number of coordinates of a texture or surface, not counting the index of a layer.
 _COORDINATES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
 _BOUNDARIES = {"trap", "clamp", "zero"}
 # The narrowest integer types of cvt.pack, which no register has.
@@ -104,7 +104,7 @@ class Pattern:
         self.operands = tuple(operands.split())
 
     def match(self, parts: list[str]) -> list[str] | None:
-        """Return the word in each slot, or an empty string for none; None if the parts of an opcode don't fit."""
+        """Return the word in each slot, an empty string if it is empty; None if the parts of an opcode don't fit."""
         filled = [""] * len(self.slots)
         behind = 0
         for part in parts:
@@ -230,7 +230,7 @@ class Form:
 
     @property
     def type(self) -> str:
-        """Return the last type, which for most opcodes is that of the source operands."""
+        """Return the last type, which for most opcodes is the type of the source operands."""
         return self.types[-1]
 
     @property

@@ -10,7 +10,7 @@ from ..operations.matrices import ELEMENTS, ROW_BYTES, Fragment, unit_of
 from .forms import Form
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
-# How many matrices `ldmatrix` and `stmatrix` move; each takes one register per lane.
+# The number of matrices that `ldmatrix` and `stmatrix` move; each matrix takes one register per lane.
 _MATRICES = {"x1": 1, "x2": 2, "x4": 4}
 # The number of elements per lane of wmma's accumulators.
 _SUMS = {"f32": 8, "f16": 8}
@@ -19,7 +19,7 @@ _SUMS = {"f32": 8, "f16": 8}
 def fragments_of(form: Form) -> tuple[Fragment, ...]:
     """Return the fragments d, a, b and c of a multiplication; ``wgmma``, which has no c, adds to d."""
     types = form.types
-    # If wmma names only two types, they are those of d and c, and a and b are f16.
+    # If wmma names only two types, they are the types of d and c, and a and b are f16.
     kinds = types if len(types) != 2 else (types[0], "f16", "f16", types[1])
     return tuple(_fragment(form, matrix, kind) for matrix, kind in zip("dabc", kinds, strict=False))
 
@@ -30,7 +30,7 @@ def fragment_of(form: Form) -> Fragment:
 
 
 def fragment_length(form: Form, place: int) -> int:
-    """Return how many registers an operand has; 0 if the matrix doesn't exist."""
+    """Return the number of registers in an operand; 0 if the matrix doesn't exist."""
     count = next((_MATRICES[word] for word in form.words if word in _MATRICES), 0)
     if count:
         return count
@@ -63,7 +63,7 @@ def _fragment(form: Form, matrix: str, kind: str) -> Fragment:
     extent = {"a": (rows, depth), "b": (depth, columns)}.get(matrix, (rows, columns))
     each = extent[0] * extent[1] // 32
     if form.row.name == "wgmma":
-        # Each of the four warps has a quarter of the rows of a and d, and all of b.
+        # Each of the four warps holds a quarter of the rows of a and d, and uses all of b.
         return _fragment_by_rows(matrix, kind, extent if matrix == "b" else (extent[0] // 4, extent[1]))
     if form.row.name == "mma":
         return _fragment_by_rows(matrix, kind, extent)

@@ -70,7 +70,7 @@ def is_ptx(opcode: str) -> bool:
 
 
 def hint(opcode: str) -> str:
-    """Return what to do instead of an opcode that isn't simulated."""
+    """Return a hint on what to write instead of an opcode that isn't simulated."""
     name, *parts = opcode.split(".")
     if "async" in parts and name in ("st", "red"):
         return _BULK
@@ -78,7 +78,7 @@ def hint(opcode: str) -> str:
 
 
 def _other_form(name: str, parts: list[str]) -> str:
-    """Return a hint that names the words which no form of a simulated opcode has, or says that none has all of them."""
+    """Return a hint that names the words that no form of the opcode has, or says that no form has all of them."""
     slots = (slot for row in TABLE[name] for pattern in row.patterns for slot in pattern.slots)
     had = {word for slot in slots for word in slot.words}
     lacking = " or ".join(f".{part}" for part in parts if part not in had)
@@ -88,7 +88,7 @@ def _other_form(name: str, parts: list[str]) -> str:
 def unsupported_suffixes(instruction: Instruction) -> str:
     """Return the suffixes with which a video instruction selects parts of its operands; empty if it has none.
 
-    The parser takes a register with such a suffix for a symbol, because no register's name has a dot.
+    The parser takes a register with such a suffix for a symbol, because no register's name contains a dot.
     """
     if _HINTS.get(instruction.opcode.partition(".")[0]) is not _VIDEO:
         return ""

@@ -437,7 +437,7 @@ ROWS = (
 
 
 def by_name(rows: tuple[Row, ...]) -> dict[str, list[Row]]:
-    """Return the rows of each opcode, by its name.
+    """Return the rows of each opcode, keyed by its name.
 
     Raise ValueError for a modifier that wouldn't be passed to the row's lowering.
     """

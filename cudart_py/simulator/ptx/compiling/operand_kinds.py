@@ -104,7 +104,7 @@ def _source(kind: Kind, wanted: str, wider: bool = False) -> str:
 
 
 def _literal(kind: str, wanted: str) -> str:
-    """Return why a literal isn't one of a type."""
+    """Return why a literal can't be read as a type."""
     if wanted == "b128":
         return "is a literal of 128 bits"
     if kind == INTEGER or wanted in ("f32", "f64"):

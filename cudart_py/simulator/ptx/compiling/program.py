@@ -23,13 +23,14 @@ class Program:
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        # The kernel in machine code, by the size of local memory, the set of watched events and the processor; None if
-        # it can't be compiled, for the reason below.
+        # The kernel in machine code, keyed by the size of local memory, the set of watched events and the processor. A
+        # value is None if the kernel can't be compiled, for the reason below.
         self.native: dict[tuple[int, frozenset[str], Any], Any] = {}
         self.unsupported_reason = ""
         # The keys of `native` for which the cache of machine code had no entry.
         self.not_cached: set[Any] = set()
-        # The time in seconds that its launches have taken with NumPy, and the estimate of the cost of machine code.
+        # The time in seconds that the kernel's launches have taken with NumPy, and the estimate of the cost of machine
+        # code.
         self.seconds = 0.0
         self.estimate: Any = None
         self._codes: dict[str, Code] = {}

@@ -16,7 +16,7 @@ def find_clock_loops(code: Code) -> list[int]:
     """Return, for each block, the first block of its innermost loop if that loop only waits for a clock, else -1."""
     found = [-1] * len(code.blocks)
     loops = [(target, block.index) for block in code.blocks for target in block.terminator.targets]
-    # The longest first, so the entries of the innermost loop are written last.
+    # The longest loops come first, so the entries of the innermost loop are written last.
     for first, last in sorted(loops, key=lambda loop: loop[0] - loop[1]):
         if first <= last:
             waits = _waits_for_clock(code, code.blocks[first : last + 1])
@@ -55,7 +55,7 @@ def _asks_barrier(instruction: Instruction) -> bool:
 
 
 def _waits_for_clock(code: Code, loop: list[Block]) -> bool:
-    """Return whether a loop ends depending on a clock and accesses no memory that can change."""
+    """Return whether a loop's end depends on a clock, and the loop accesses no memory that can change."""
     if any(block.terminator.kind not in ("next", "branch") for block in loop):
         return False
     instructions = [instruction for block in loop for instruction in block.instructions]

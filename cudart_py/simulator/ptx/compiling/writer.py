@@ -1,4 +1,4 @@
-"""Write the Python source of one block: read operands and write results, each viewed as the type of its opcode."""
+"""Generate the Python source of one block: read operands and assign results, viewed as the opcodes' types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _size(dtype: str) -> int:
 
 
 def _as_integer(expression: str, dtype: str) -> str:
-    """Return an expression, with the bits of a float viewed as an integer."""
+    """Return an expression unchanged, or viewed as an integer if it is a float."""
     return f"{expression}.view(u{_size(dtype)})" if dtype[0] == "f" else expression
 
 
@@ -119,7 +119,7 @@ class Writer(Source):
         return known
 
     def note(self, slot: int, name: str) -> None:
-        """Note that a variable was derived from a slot and must be dropped with it."""
+        """Record that a variable was derived from a slot and must be dropped with it."""
         self._names.setdefault(slot, set()).add(name)
 
     def known(self, slot: int, key: str) -> str | None:

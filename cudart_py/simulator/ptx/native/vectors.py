@@ -308,7 +308,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return self.select(self.floats("uno", x, x), chosen, x)
 
     def tiny(self, x: Value) -> Value:
-        """Return where single-precision numbers are subnormal or the least normal number, of either sign."""
+        """Return which single-precision numbers are subnormal or the smallest normal number, of either sign."""
         size = self.and_(self.as_integer(x), self.const(I32, 0x7FFFFFFF))
         return self.compare("<", self.sub(size, self.const(I32, 1)), 0x00800000)
 

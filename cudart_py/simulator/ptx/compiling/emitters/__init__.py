@@ -1,1 +1,1 @@
-"""Write the Python source of instructions, grouped by kind."""
+"""Emit the Python source of instructions, grouped by kind."""

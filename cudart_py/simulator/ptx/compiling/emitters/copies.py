@@ -1,4 +1,4 @@
-"""Write asynchronous copies, and the barriers in shared memory by which kernels wait for them."""
+"""Emit asynchronous copies, and the barriers in shared memory by which kernels wait for them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..forms import Form
 from ..writer import Writer
 from .memory import address, atomic, observe, store
 
-# The events that observers are told of, by the word of an opcode.
+# The events that are reported to observers, keyed by the word of an opcode.
 _EVENTS = {"commit_group": "commit", "wait_group": "wait", "wait_all": "wait_all"}
 
 
 def copy(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``cp.async``: the bytes are copied immediately, so waiting for them does nothing."""
+    """Emit ``cp.async``: the bytes are copied immediately, so waiting for them does nothing."""
     to, source, size = i.operands[:3]
     assert isinstance(to, Access)
     assert isinstance(source, Access)
@@ -33,7 +33,7 @@ def copy(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def _bytes_read(w: Writer, operand: Operand, size: int) -> str:
-    """Return how many bytes a copy reads: the operand, or 0 where the operand is a predicate that is true."""
+    """Return how many bytes a copy reads: the operand, or 0 if the operand is a predicate that is true."""
     if isinstance(operand, Register) and w.code.types[w.code.slot(operand.name)] == "pred":
         ignored, _ = w.value(operand, "pred")
         return f"np.where({ignored}, {w.constant(np.uint32(0))}, {w.constant(np.uint32(size))})[()]"
@@ -41,7 +41,7 @@ def _bytes_read(w: Writer, operand: Operand, size: int) -> str:
 
 
 def bulk_copy(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``cp.async.bulk`` and ``cp.reduce.async.bulk`` between global and shared memory."""
+    """Emit ``cp.async.bulk`` and ``cp.reduce.async.bulk`` between global and shared memory."""
     to, source, size, *rest = i.operands
     assert isinstance(to, Access)
     assert isinstance(source, Access)
@@ -62,7 +62,7 @@ def bulk_copy(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def copy_group(w: Writer, i: Instruction, form: Form) -> None:
-    """Write only the observer's call, for the end of a group of copies or a wait for groups."""
+    """Emit only the observer's call, for the end of a group of copies or a wait for groups."""
     if w.environment.observed:
         allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
         event = next(_EVENTS[word] for word in form.words if word in _EVENTS)
@@ -70,19 +70,19 @@ def copy_group(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def async_store(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``st.async``: an immediate store whose bytes a barrier counts."""
+    """Emit ``st.async``: an immediate store whose bytes a barrier counts."""
     store(w, i, form)
     _complete(w, i, form)
 
 
 def async_reduction(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``red.async``: an immediate atomic operation whose bytes a barrier counts."""
+    """Emit ``red.async``: an immediate atomic operation whose bytes a barrier counts."""
     atomic(w, i, form)
     _complete(w, i, form)
 
 
 def _complete(w: Writer, i: Instruction, form: Form) -> None:
-    """Write that the bytes of each lane's access arrive at its barrier, the last operand."""
+    """Emit the arrival of the bytes of each lane's access at its barrier, the last operand."""
     barrier = i.operands[-1]
     assert isinstance(barrier, Access)
     name, offset, _ = address(w, barrier, form.space)
@@ -92,12 +92,12 @@ def _complete(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def copy_arrival(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``cp.async.mbarrier.arrive``; without ``.noinc``, the arrival is in addition to the expected ones."""
+    """Emit ``cp.async.mbarrier.arrive``; without ``.noinc``, the arrival is in addition to the expected ones."""
     _operate(w, i, form, "arrive" if "noinc" in form.words else "arrive_extra", ())
 
 
 def mbarrier(w: Writer, i: Instruction, form: Form) -> None:
-    """Write an operation on a barrier in shared memory."""
+    """Emit an operation on a barrier in shared memory."""
     verb = form.words[0]
     if "expect_tx" in form.words[1:]:
         verb = f"{verb}_expect"
@@ -111,7 +111,7 @@ def mbarrier(w: Writer, i: Instruction, form: Form) -> None:
 def _operate(
     w: Writer, i: Instruction, form: Form, verb: str, others: Sequence[Operand], to: Operand | None = None
 ) -> None:
-    """Write an mbarrier operation with the values of operands, and assign its result to `to` unless that is None."""
+    """Emit an mbarrier operation with the values of operands, and assign its result to `to` unless that is None."""
     access = next(operand for operand in i.operands if isinstance(operand, Access))
     name, offset, _ = address(w, access, form.space)
     values = []

@@ -1,4 +1,4 @@
-"""Write the matrix products of warpgroups, in which one or both factors are in shared memory (``wgmma``)."""
+"""Emit the matrix products of warpgroups, in which one or both factors are in shared memory (``wgmma``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .matrices import bind_fragment, registers, write_registers
 
 
 def multiply_group_matrices(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``wgmma.mma_async``: the product is computed immediately, so waiting for it does nothing."""
+    """Emit ``wgmma.mma_async``: the product is computed immediately, so waiting for it does nothing."""
     destination, left, right, scale, *literals = i.operands
     fragments = fragments_of(form)
     names = "".join(f"{bind_fragment(w, fragment)}, " for fragment in fragments)

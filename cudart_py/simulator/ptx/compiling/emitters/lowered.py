@@ -1,4 +1,4 @@
-"""Instructions that both engines write with the same lowering."""
+"""Emit instructions through the lowerings that both engines share."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TOLD_WORDS = {"relation": RELATIONS | CLASSES, "space": SPACES, "count": {"v2",
 
 
 class Lowers:
-    """The emitter of an opcode through its lowering, for either engine.
+    """The emitter of an opcode that has a lowering, for either engine.
 
     The lowering takes the facts of the spelling that `told` names ("count" is the number of registers written), the
     operands in the types that the row gives them (a literal is an int), and the modifiers as keywords. It returns the
@@ -54,7 +54,7 @@ class Lowers:
         self.told = told
 
     def check(self, row: Row) -> None:
-        """Raise ValueError if a modifier that only some spellings of a row have has no keyword."""
+        """Raise ValueError if there is no keyword for a modifier that only some spellings of a row have."""
         slots = [slot for pattern in row.patterns for slot in pattern.slots if not slot.is_type]
         chosen = {word for slot in slots for word in slot.words} - fixed_words(row)
         chosen -= {word for name in self.told for word in _TOLD_WORDS.get(name, ())}
@@ -92,7 +92,7 @@ class Lowers:
         return list(zip(written, results, strict=False))
 
     def __call__(self, w: Writer, i: Instruction, form: Form) -> None:
-        """Write NumPy expressions."""
+        """Emit NumPy expressions."""
         builder = _OfInstruction(w)
         builder.assign(self.lower(builder, i, form, builder.operand))
 
@@ -122,7 +122,7 @@ class _OfInstruction(Expressions):
         return Expression(text, dtype, uniform=uniform, operand=x.operand)
 
     def assign(self, results: list[tuple[Operand, Value]]) -> None:
-        """Write the assignments of values to registers."""
+        """Emit the assignments of values to registers."""
         w = self._w
         temporaries: list[str] = []
         texts = self.texts([value for _, value in results], temporaries)
@@ -141,7 +141,8 @@ class _OfInstruction(Expressions):
 def _each(operands: Sequence[Operand], types: Sequence[str | None], form: Form) -> Iterator[tuple[Operand, str | None]]:
     """Yield operands with their types, and the elements of vectors one by one.
 
-    Each element has the vector's type if the form is a vector (``.v2`` and so on); otherwise they divide it evenly.
+    Each element has the vector's type if the form is a vector (``.v2`` and so on); otherwise, the elements divide the
+    type evenly.
     """
     for operand, type in zip(operands, types, strict=False):
         if not isinstance(operand, Vector):
@@ -163,7 +164,7 @@ def fixed_words(row: Row) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def plan_of(lowers: Lowers, form: Form) -> tuple[tuple[str, ...], tuple[str | None, ...], dict[str, Any]]:
-    """Return the facts that a lowering is told, the types of its operands (None for a literal), and its keywords."""
+    """Return the facts that a lowering receives, the types of its operands (None for a literal), and its keywords."""
     told = tuple(_TOLD[name](form) for name in lowers.told if name in _TOLD)
     types = tuple(_operand_type(form, pattern) for pattern in form.operands[1:])
     fixed = fixed_words(form.row)

@@ -1,4 +1,4 @@
-"""Write operations on the matrices of whole warps (``wmma``, ``mma``, ``ldmatrix``, ``stmatrix``, ``movmatrix``)."""
+"""Emit operations on the matrices of whole warps (``wmma``, ``mma``, ``ldmatrix``, ``stmatrix``, ``movmatrix``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SINGLE = {"f32": "f4", "f64": "f8", "s32": "i4"}
 
 
 def load_matrix(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``wmma.load``."""
+    """Emit ``wmma.load``."""
     destination, access, *stride = i.operands
     fragment = fragment_of(form)
     arguments = f"{_base(w, access, form)}, {bind_fragment(w, fragment)}, {_distance(w, form, fragment, stride)}"
@@ -22,7 +22,7 @@ def load_matrix(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def store_matrix(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``wmma.store``."""
+    """Emit ``wmma.store``."""
     access, source, *stride = i.operands
     fragment = fragment_of(form)
     arguments = f"{_base(w, access, form)}, {bind_fragment(w, fragment)}, {_distance(w, form, fragment, stride)}"
@@ -30,7 +30,7 @@ def store_matrix(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def load_rows(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``ldmatrix``."""
+    """Emit ``ldmatrix``."""
     destination, access = i.operands
     assert isinstance(destination, Vector)
     arguments = f"{_base(w, access, form)}, {len(destination.items)}, {'trans' in form.words}, {w.site()}"
@@ -38,20 +38,20 @@ def load_rows(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def store_rows(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``stmatrix``."""
+    """Emit ``stmatrix``."""
     access, source = i.operands
     arguments = f"{_base(w, access, form)}, {registers(w, source, form.type)}, {'trans' in form.words}, {w.site()}"
     w.emit(f"g.chunk.matrices.store_rows(g, {arguments})")
 
 
 def move_matrix(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``movmatrix``, which transposes."""
+    """Emit ``movmatrix``, which transposes."""
     source = spread(w.value(i.operands[1], "b32"), "u4")
     w.write(i.operands[0], f"g.chunk.matrices.transpose(g, {source}, {w.site()})", "u4", False)
 
 
 def multiply_matrices(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``wmma.mma`` and ``mma``."""
+    """Emit ``wmma.mma`` and ``mma``."""
     fragments = fragments_of(form)
     names = "".join(f"{bind_fragment(w, fragment)}, " for fragment in fragments)
     operands = "".join(
@@ -65,7 +65,7 @@ def multiply_matrices(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def _base(w: Writer, access: Operand, form: Form) -> str:
-    """Return the source of the space and of each lane's address."""
+    """Return source code for the space and for each lane's address."""
     assert isinstance(access, Access)
     base, space = access.base, form.space
     wide = "u64"
@@ -78,7 +78,7 @@ def _base(w: Writer, access: Operand, form: Form) -> str:
 
 
 def _distance(w: Writer, form: Form, fragment: Fragment, stride: list[Operand]) -> str:
-    """Return the source of whether a matrix is column-major, and of its leading dimension in elements."""
+    """Return source code for a pair: whether a matrix is column-major, and its leading dimension in elements."""
     by_columns = "col" in form.words
     steps = str(fragment.rows if by_columns else fragment.columns)
     if stride:
@@ -87,13 +87,13 @@ def _distance(w: Writer, form: Form, fragment: Fragment, stride: list[Operand]) 
 
 
 def bind_fragment(w: Writer, fragment: Fragment) -> str:
-    """Return the source of a fragment."""
+    """Return source code for a fragment."""
     w.bind("Fragment", Fragment)
     return repr(fragment)
 
 
 def registers(w: Writer, operand: Operand, kind: str) -> str:
-    """Return the source of a list of arrays, one for each register of a fragment."""
+    """Return source code for a list of arrays, one per register of a fragment."""
     assert isinstance(operand, Vector)
     dtype = _SINGLE.get(kind, "u4")
     return f"[{', '.join(spread(w.typed(item, dtype), dtype) for item in operand.items)}]"

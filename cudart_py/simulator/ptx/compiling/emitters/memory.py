@@ -1,4 +1,4 @@
-"""Write loads, stores, atomics, fences, accesses to textures and surfaces, and system calls."""
+"""Emit loads, stores, atomics, fences, accesses to textures and surfaces, and system calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...syntax.types import TYPE_SIZES, dtype_of
 from ..forms import Form
 from ..writer import Writer, spread
 
-# The functions of the device runtime: the number of arguments of each, and the method of System that answers it.
+# The functions of the device runtime: the number of arguments of each, and the method of System that executes it.
 SYSTEM_FUNCTIONS = {
     "vprintf": (2, "vprintf"),
     "malloc": (1, "malloc"),
@@ -22,7 +22,7 @@ SYSTEM_FUNCTIONS = {
 
 
 def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
-    """Return the variable with an access's Address, the offset in bytes, and whether all lanes share one address.
+    """Return the variable that holds an access's Address, the offset in bytes, and whether all lanes share one address.
 
     One Address of a register serves all accesses until the register changes.
     """
@@ -49,7 +49,7 @@ def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
 
 
 def observe(w: Writer, kind: str, name: str, offset: int, size: int, values: Sequence[str] = ()) -> None:
-    """Write the observer's call for an access, immediately before it happens, with the values of a store."""
+    """Emit the observer's call for an access, immediately before it happens, with the values of a store."""
     if w.environment.observed:
         stored = "".join(f"{value}, " for value in values)
         w.emit(f"g.chunk.state.observer.access(g, {kind!r}, {name}, {offset}, {size}, {w.site()}, ({stored}))")
@@ -60,7 +60,7 @@ def _shift(ptx_type: str) -> int:
 
 
 def load(w: Writer, i: Instruction, form: Form) -> None:
-    """Write a load; a load of a parameter at a known offset needs no access to memory."""
+    """Emit a load; a load of a parameter at a known offset needs no access to memory."""
     ptx_type, dtype = form.type, dtype_of(form.type)
     destination, access = i.operands[0], i.operands[1]
     assert isinstance(access, Access)
@@ -90,7 +90,7 @@ def load(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def store(w: Writer, i: Instruction, form: Form) -> None:
-    """Write a store; the parameters of a call are kept in slots instead of memory."""
+    """Emit a store; the parameters of a call are kept in slots instead of memory."""
     dtype = dtype_of(form.type)
     access, source = i.operands[0], i.operands[1]
     assert isinstance(access, Access)
@@ -111,7 +111,7 @@ def store(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def atomic(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``atom`` and ``red``, which lacks the destination; each element of a vector is a separate atomic."""
+    """Emit ``atom`` and ``red``, which lacks the destination; each element of a vector is a separate atomic."""
     returns = form.row.access == "atom"
     access, *sources = i.operands[1:] if returns else i.operands
     assert isinstance(access, Access)
@@ -135,27 +135,27 @@ def _element(operand: Operand, index: int) -> Operand:
 
 
 def nap(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``nanosleep``, which only advances the time."""
+    """Emit ``nanosleep``, which only advances the time."""
     w.emit(f"g.nap({w.value(i.operands[0], 'u32')[0]})")
 
 
 def nothing(w: Writer, i: Instruction, form: Form) -> None:
-    """Write nothing for an instruction that changes no values, such as a prefetch."""
+    """Emit nothing for an instruction that changes no values, such as a prefetch."""
 
 
 def policy(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``createpolicy``; its result is 0, because it is only a hint to caches."""
+    """Emit ``createpolicy``; its result is 0, because it is only a hint to caches."""
     w.write(i.operands[0], w.constant(np.uint64(0)), "u8", True)
 
 
 def fence(w: Writer, i: Instruction, form: Form) -> None:
-    """Write only the observer's call: all accesses happen in program order anyway."""
+    """Emit only the observer's call: all accesses happen in program order anyway."""
     if w.environment.observed:
         w.emit(f"g.chunk.state.observer.fence(g, {w.site()})")
 
 
 def _coordinates(w: Writer, access: Access, form: Form, ptx_type: str) -> str:
-    """Return the source of a tuple with the arrays of coordinates, preceded by that of the layer if there is one."""
+    """Return source code for a tuple of the coordinates' arrays, preceded by the layer's array if there is one."""
     assert access.coordinates is not None
     arrays = [
         spread(w.value(item, kind), dtype_of(kind))
@@ -165,7 +165,7 @@ def _coordinates(w: Writer, access: Access, form: Form, ptx_type: str) -> str:
 
 
 def texture(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``tex{.level}.{1d,2d,3d,a1d,a2d}.v4.dtype.ctype {r, g, b, a}, [texture, {layer, x, y}]``."""
+    """Emit ``tex{.level}.{1d,2d,3d,a1d,a2d}.v4.dtype.ctype {r, g, b, a}, [texture, {layer, x, y}]``."""
     access = i.operands[1]
     assert isinstance(access, Access)
     result_type, coordinate_type = form.types
@@ -182,7 +182,7 @@ def texture(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def surface_load(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``suld.b``, which reads one or more adjacent elements."""
+    """Emit ``suld.b``, which reads one or more adjacent elements."""
     destination, access = i.operands
     assert isinstance(access, Access)
     items = destination.items if isinstance(destination, Vector) else (destination,)
@@ -197,7 +197,7 @@ def surface_load(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def surface_store(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``sust.b``, which writes one or more adjacent elements."""
+    """Emit ``sust.b``, which writes one or more adjacent elements."""
     access, source = i.operands
     assert isinstance(access, Access)
     items = source.items if isinstance(source, Vector) else (source,)
@@ -209,7 +209,7 @@ def surface_store(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def system_call(w: Writer, i: Instruction, form: Form) -> None:
-    """Write a system call: printf, the heap's functions, a failed assertion or setting the condition of a graph."""
+    """Emit a system call: printf, the heap's functions, a failed assertion or setting the condition of a graph."""
     call = i.operands[0]
     assert isinstance(call, Call)
     assert isinstance(call.target, Symbol)

@@ -1,4 +1,4 @@
-"""Write 128-bit moves, and the conversions between addresses and ranks of blocks in a cluster."""
+"""Emit 128-bit moves, and the conversions between addresses and ranks of blocks in a cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..writer import Writer
 
 
 def mov_wide(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``mov.b128``, which may pack or unpack two 64-bit halves."""
+    """Emit ``mov.b128``, which may pack or unpack two 64-bit halves."""
     destination, source = i.operands[0], i.operands[1]
     w.bind("join_halves", _join_halves)
     w.bind("halves", _halves)
@@ -44,7 +44,7 @@ def _halves(value: Any) -> tuple[Any, Any]:
 
 
 def mapa(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``mapa{.shared::cluster}.type d, a, rank``."""
+    """Emit ``mapa{.shared::cluster}.type d, a, rank``."""
     address, same = w.value(i.operands[1], form.type)
     rank, rank_same = w.value(i.operands[2], "u32")
     expression = f"g.chunk.memory.map_address({address}, {rank})"
@@ -52,6 +52,6 @@ def mapa(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def getctarank(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``getctarank{.shared::cluster}.type d, a``."""
+    """Emit ``getctarank{.shared::cluster}.type d, a``."""
     address, _ = w.value(i.operands[1], form.type)
     w.write(i.operands[0], f"np.broadcast_to(g.chunk.memory.rank_of(g, {address}), g.n)", "u4", False)

@@ -1,4 +1,4 @@
-"""Write warp-wide operations: shuffles, votes, matches, reductions and elections."""
+"""Emit warp-wide operations: shuffles, votes, matches, reductions and elections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..writer import Writer, spread
 
 
 def shuffle(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``shfl.sync.mode.b32 d|p, a, b, c, mask``."""
+    """Emit ``shfl.sync.mode.b32 d|p, a, b, c, mask``."""
     mode = form.words[1]
     a = spread(w.value(i.operands[1], "b32"), "u4")
     b, c = (w.value(operand, "u32")[0] for operand in i.operands[2:4])
@@ -27,7 +27,7 @@ def shuffle(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def vote(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``vote.sync.mode.type d, p, mask``."""
+    """Emit ``vote.sync.mode.type d, p, mask``."""
     mode = form.words[1]
     predicate = spread(w.value(i.operands[1], "pred"), "np.bool_")
     mask, _ = w.value(i.operands[2], "b32")
@@ -35,7 +35,7 @@ def vote(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def match(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``match.mode.sync.type d|p, a, mask``."""
+    """Emit ``match.mode.sync.type d|p, a, mask``."""
     dtype = dtype_of(form.type)
     value = spread(w.value(i.operands[1], form.type), dtype)
     mask, _ = w.value(i.operands[2], "b32")
@@ -50,7 +50,7 @@ def match(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def redux(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``redux.sync.operation.type d, a, mask``."""
+    """Emit ``redux.sync.operation.type d, a, mask``."""
     dtype = dtype_of(form.type)
     value = spread(w.value(i.operands[1], form.type), dtype)
     mask, _ = w.value(i.operands[2], "b32")
@@ -58,12 +58,12 @@ def redux(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def activemask(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``activemask.b32 d``."""
+    """Emit ``activemask.b32 d``."""
     w.write(i.operands[0], "g.chunk.warps.active(g)", "u4", False)
 
 
 def elect(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``elect.sync d|p, mask``."""
+    """Emit ``elect.sync d|p, mask``."""
     mask, _ = w.value(i.operands[1], "b32")
     result = w.temporary()
     w.emit(f"{result} = g.chunk.warps.elect(g, {mask})")

@@ -62,7 +62,7 @@ def barrier_of(place: Place) -> Barrier:
 
 
 def release(launch: NativeLaunch) -> None:
-    """Release the lanes at complete barriers, or else lanes whose partners never arrive; raise Fault at a deadlock."""
+    """Release the lanes at complete barriers, or else lanes held for absent members; raise Fault at a deadlock."""
     barriers = launch.kernel.layout.barriers
     released = [_release(launch, barriers, number) for number in sorted({barrier.number for barrier in barriers})]
     checked = launch.speculation is not None

@@ -223,7 +223,7 @@ class Fences:
         )
 
     def _covered(self, place: _Place, record: int, event: int) -> bool:
-        """Return whether a record's access, and accesses of other threads that it covers, were released at a place."""
+        """Return whether a record's access, and accesses of other threads that it covers, were released at `place`."""
         owner, when = record & THREAD, record // TICK * TICK
         block = place.blocks.get(owner // self._threads, ())
         if record & WARPS_BIT:

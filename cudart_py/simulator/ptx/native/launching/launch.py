@@ -151,7 +151,7 @@ class NativeLaunch:
             call_system(self, number & _WORD, number >> LANES & _WORD)
 
     def fail(self, error: BaseException) -> None:
-        """End the launch with an exception; the first one wins, but any other replaces a SpeculationFailed."""
+        """End the launch with an exception; the first exception wins, but any other replaces a SpeculationFailed."""
         if self.raised is None or isinstance(self.raised, SpeculationFailed):
             self.raised = error
         self.context[Context.FAULT] = Kind.RAISED

@@ -103,7 +103,7 @@ class _Access:
             self._in_groups()
 
     def _in_groups(self) -> None:
-        """Load for eight lanes at a time if addresses are contiguous within every such group, or equal in every one."""
+        """Load for eight lanes at a time if addresses are contiguous in every such group, or equal in every group."""
         b = self.b
         heads = b.each(I32, [lane // _GROUP * _GROUP for lane in range(LANES)])
         undefined = ir.Constant(self.given.type, ir.Undefined)

@@ -50,7 +50,7 @@ class Comparison:
         return b.add(first_thread(b, self.context), b.shl(b.word(self.context, Context.WARP_AT_HAND), I64(5)))
 
     def piece_of(self, address: Value, low: Value | None = None) -> Value:
-        """Return the index of the piece at an address; in global memory, from the start of the allocation at `low`."""
+        """Return the index of the piece at an address; in global memory, relative to the allocation at `low`."""
         b = self.b
         if self.space == "global":
             if low is None:
@@ -91,7 +91,7 @@ class Comparison:
         return b.and_(b.icmp_unsigned(">=", record, since), b.compare("==", b.and_(record, I64(STRONG)), 0))
 
     def scoped(self, record: Value, limit: Value) -> Value:
-        """Return whether records are of this launch's strong accesses with block scope, atomic only in their block."""
+        """Return whether records are of this launch's block-scope accesses, which are atomic only in their block."""
         b = self.b
         vector = isinstance(record.type, ir.VectorType)
         recent = b.icmp_unsigned(">=", record, b.splat(limit) if vector else limit)

@@ -180,7 +180,7 @@ def _each_alike(b: Builder, keys: Value, mask: Value, body: Callable[[Value, Val
 
 
 def _shared(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
-    """Return the number of wavefronts and of bank conflicts; `cudart_py.simulator.counters.banks` has the rules."""
+    """Return the number of wavefronts and of bank conflicts; see `cudart_py.simulator.counters.banks`."""
     places = b.lshr(addresses, b.const(I32, _WORD_SHIFT))
     if atomic or words == 1:
         most = _most(b, places, mask, distinct=not atomic)

@@ -166,7 +166,7 @@ class LaneByLane(SideBySide):
         return result
 
     def _merge(self, place: Value, before: Value, thread: Value, limit: Value, now: Value) -> None:
-        """Leave a record of a read; if the former record isn't ordered before it, the new one covers that one, too."""
+        """Leave a record of a read; if the previous record isn't ordered before it, the new record covers both."""
         b = self.b
         mine = b.or_(now, thread)
         kept = b.alloca(I64)

@@ -139,7 +139,7 @@ class Checking:
         self._call(f"issued.{size}", self._context, address, mask)
 
     def group(self, event: str, allowed: int, mask: Value) -> None:
-        """Note that lanes end a group of copies (`event` is commit), or wait for groups (wait) or copies (wait_all)."""
+        """Record the end of a group of copies (`event` is commit), or a wait for groups (wait) or all (wait_all)."""
         if event == "wait":
             # The end times of older groups aren't kept.
             if allowed < GROUPS:
