@@ -1,4 +1,4 @@
-"""The fused multiply-add of double precision, which NumPy doesn't have.
+"""Fused multiply-add in double precision, which NumPy doesn't have.
 
 It uses error-free transformations: a number of more than 53 bits is kept as a pair ``(high, low)`` of the rounded value
 and the residual. Any number with the residual's sign and less than half an ulp of ``high`` may replace the residual,
@@ -43,12 +43,12 @@ def fma_f64(a: Array, b: Array, c: Array) -> Array:
 
 
 def _fma_block(a: Array, b: Array, c: Array, result: Array) -> None:
-    """Multiply and add, rounded to nearest: the product, its error, the sum, its error, and last the two errors.
+    """Multiply and add, rounded to nearest: compute the product, the sum and their errors, and add the errors last.
 
     With ``p + e`` the exact product and ``s + t`` the exact ``p + c``, the result is ``s + (e + t)``. If ``s`` is
     inexact, there was no large cancellation and ``e + t`` is less than two ulps of ``s``. Rounding ``e + t`` first can
     change the result only if it lands on a tie of the last sum, and such a value has very few significant bits. Lanes
-    whose rounded ``e + t`` has so few bits are computed again by `_fma_any`, as are those near the format's limits.
+    whose rounded ``e + t`` has so few bits are computed again by `_fma_any`, as are lanes near the format's limits.
     """
     shape = a.shape
     product, error, high, low, other, work = (scratch.take(f"fma{i}", shape) for i in range(6))
@@ -121,7 +121,7 @@ def _fma_any(a: Array, b: Array, c: Array) -> Array:
     a_part, b_part, c_part = (np.where(general, x, 1.0) for x in (a_part, b_part, c_part))
     product, error = _two_product(a_part, b_part)
     exponent = a_exponent + b_exponent
-    # Where the magnitudes differ by far, only the sign of the smaller addend matters: bring its exponent nearer.
+    # If the magnitudes differ greatly, only the sign of the smaller addend matters, so its exponent is brought nearer.
     distance = np.where(c_part == 0, 0, c_exponent - exponent)
     nearer = np.clip(distance, -400, 130)
     exponent = np.where(distance > nearer, exponent + (distance - nearer), exponent)

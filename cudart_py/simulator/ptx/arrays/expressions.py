@@ -14,7 +14,7 @@ from .floats import canonical_f32, canonical_f64, flush_f32, fma_f32, saturate, 
 from .integers import high_product, high_product_signed, leading_zeros, reversed_bits, truncated
 from .source import Source
 
-# The comparisons of floats. NumPy's are false where an operand is NaN, except ``!=``.
+# The comparisons of floats. NumPy's comparisons are false if an operand is NaN, except ``!=``.
 _FLOATS = {
     "oeq": "({0} == {1})", "one": "(({0} < {1}) | ({0} > {1}))", "olt": "({0} < {1})", "ole": "({0} <= {1})",
     "ogt": "({0} > {1})", "oge": "({0} >= {1})", "ueq": "~(({0} < {1}) | ({0} > {1}))", "une": "({0} != {1})",
@@ -68,7 +68,10 @@ class Expressions:
     # --- results
 
     def texts(self, results: list[Value], temporaries: list[str]) -> list[str]:
-        """Return the source of results; lines emitted before assign what is used more than once to `temporaries`."""
+        """Return the source of results; first emit lines that assign values that are used repeatedly.
+
+        The names of the variables that these lines assign are added to `temporaries`.
+        """
         expressions = [self.finished(result) for result in results]
         for expression in expressions:
             self._count(expression)
@@ -86,7 +89,7 @@ class Expressions:
                 self._count(argument)
 
     def _text(self, expression: Expression, temporaries: list[str], *, keep: bool = False) -> str:
-        """Return an expression's source; lines emitted before compute what is used more than once."""
+        """Return an expression's source; first emit lines that compute the values that are used more than once."""
         if expression.name:
             return expression.name
         if not expression.template:
@@ -107,7 +110,7 @@ class Expressions:
     def _rare_text(self, expression: Expression, temporaries: list[str]) -> str:
         """Emit a branch that computes the rare value; variables that are assigned in it are not used after it."""
         suspect, mended, x = expression.arguments
-        # What both paths use is computed before the branch.
+        # The values that both paths use are computed before the branch.
         name = self._assigned(self._text(x, temporaries), temporaries)
         truth = self._text(suspect, temporaries)
         unnamed = [node for node in _nodes(mended) if not node.name]
@@ -145,7 +148,7 @@ class Expressions:
         return self._as(x, ("i" if signed else "u") + x.dtype[1:]) if x.dtype != "?" else x
 
     def _alike(self, x: Expression, y: Expression) -> tuple[Expression, Expression]:
-        """Return integers as one type, for an operation that is the same for signed and unsigned ones."""
+        """Return integers as the same type, for an operation that doesn't depend on whether they are signed."""
         if y.number is not None:
             return x, self._as(y, x.dtype)
         return (x, y) if x.dtype == y.dtype else (self._signed(x, False), self._signed(y, False))
@@ -335,11 +338,11 @@ class Expressions:
         return self._node(f"{{}}.astype({dtype})", dtype, source)
 
     def quiet(self, x: Expression, *operands: Expression) -> Expression:
-        """Replace NaNs of double precision by those that the hardware makes of the operands."""
+        """Replace NaNs of double precision by the NaNs that the hardware generates from the operands."""
         return self._call(canonical_f64, "f8", x, *operands)
 
     def tiny(self, x: Expression) -> Expression:
-        """Return where single precision is subnormal or the smallest normal number, of either sign."""
+        """Return which single-precision numbers are subnormal or the smallest normal number, of either sign."""
         return self._call(tiny_f32, "?", x)
 
     def opaque(self, x: Expression) -> Expression:
@@ -353,7 +356,7 @@ class Expressions:
 
 
 def _nodes(expression: Expression) -> Iterable[Expression]:
-    """Return an expression and all nodes that it is made of."""
+    """Return an expression and all nodes that it consists of."""
     found, waiting = {id(expression): expression}, [expression]
     while waiting:
         for node in waiting.pop().arguments:

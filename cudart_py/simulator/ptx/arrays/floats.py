@@ -1,7 +1,7 @@
 """Floating point with the hardware's NaNs, subnormal numbers and single rounding, for arrays and scalars.
 
-NumPy has no fused multiply-add. The one of single precision, here, goes through double precision. The one of double
-precision is in `double`. Callers run under ``numpy.errstate(all="ignore")``.
+NumPy has no fused multiply-add. This module implements it for single precision, through double precision. `double`
+implements it for double precision. Callers run under ``numpy.errstate(all="ignore")``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-# The NaNs that NVIDIA's hardware makes. Single precision always gives this one. Double precision returns the first NaN
-# operand, made quiet, and gives the default only where no operand is NaN.
+# The NaNs that NVIDIA's hardware generates. In single precision, every NaN result is this one. In double precision, the
+# result is the first NaN operand, made quiet, or the default NaN if no operand is NaN.
 NAN_F32 = np.uint32(0x7FFFFFFF).view(np.float32)
 NAN_F64 = np.uint64(0xFFF8000000000000).view(np.float64)
 
@@ -68,12 +68,12 @@ def has_nan(a: Array) -> bool:
 
 
 def canonical_f32(a: Array) -> Array:
-    """Return single precision with the hardware's one NaN."""
+    """Return single-precision numbers with every NaN replaced by the hardware's only one."""
     return np.where(np.isnan(a), NAN_F32, a)[()] if has_nan(a) else a
 
 
 def canonical_f64(result: Array, *operands: Array) -> Array:
-    """Return double precision whose NaNs are the first NaN operand, made quiet, or the default NaN."""
+    """Return double-precision numbers whose NaNs are the first NaN operand, made quiet, or the default NaN."""
     if not has_nan(result):
         return result
     chosen: Any = NAN_F64
@@ -95,7 +95,7 @@ def _has_tiny_f32(a: Array) -> bool:
 
 
 def tiny_f32(a: Array) -> Any:
-    """Return where single precision is subnormal or the smallest normal number; a single False if nowhere."""
+    """Return which single-precision numbers are subnormal or the smallest normal one; a single False if none are."""
     return (np.abs(a) <= LEAST_NORMAL_F32) & (a != 0) if _has_tiny_f32(a) else np.False_
 
 
@@ -164,7 +164,7 @@ def _wide(a: Array, slot: str, shape: tuple[int, ...]) -> Array:
 
 
 def fma_f32(a: Array, b: Array, c: Array) -> Array:
-    """Multiply and add in float64, where the product is exact, and correct results that were rounded twice wrongly.
+    """Multiply and add in float64, where the product is exact, and correct results that double rounding made wrong.
 
     The sum is rounded to 53 bits, then to 24. The second rounding is wrong only at a tie that the first one created.
     Lanes with a tie are therefore computed again unless their sum is exact.

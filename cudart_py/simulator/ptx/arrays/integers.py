@@ -34,7 +34,7 @@ def truncated(a: Array, b: Array) -> Array:
     quotient: Array = a // b
     if ((a | b) < 0).any():
         remainder = a - quotient * b
-        # NumPy rounds down, so the quotient is one too small where the remainder's sign isn't the dividend's.
+        # NumPy rounds down, so the quotient is one too small if the remainder's sign isn't the dividend's.
         quotient = quotient + ((remainder != 0) & ((remainder ^ a) < 0))
     return quotient
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..syntax.types import DTYPES
 
-# The NumPy types by their short names, which generated lines use.
+# The NumPy types, keyed by their short names, which generated lines use.
 NAMESPACE: dict[str, Any] = {name: np.dtype(name) for name in sorted(set(DTYPES.values()) - {"?"})}
 NAMESPACE["np"] = np
 
@@ -47,7 +47,7 @@ class Source:
         return name
 
     def constant(self, value: Any) -> str:
-        """Return the name of a NumPy scalar, which is bound at its first use."""
+        """Return the name of a NumPy scalar, which is bound on first use."""
         key = (value.dtype.str, value.tobytes())
         name = self._constants.get(key)
         if name is None:

@@ -135,7 +135,7 @@ def float_to_float(
 
 
 def to_tf32(a: Value, *, rounding: str = "rn", relu: bool = False, satfinite: bool = False) -> Value:
-    """``cvt`` to tf32: a NaN becomes the hardware's, whose sign is positive."""
+    """``cvt`` to tf32: a NaN becomes the hardware's NaN, whose sign is positive."""
     result = formats.to_tf32(a, rounding)
     return where(result >= 1 << 31, result.like(0), result) if relu else result
 
@@ -161,7 +161,7 @@ def pair_of_halves(to: str, a: Value, *, relu: bool = False, satfinite: bool = F
 
 
 def _bytes(kind: str, low: Value, high: Value, relu: bool) -> Value:
-    """Round single precision to 8-bit floats; what is too large becomes the largest finite number."""
+    """Round single precision to 8-bit floats; numbers that are too large become the largest finite number."""
     zero = real(low.builder, "f32", 0)
     if relu:
         low, high = (where(x < zero, zero, x) for x in (low, high))

@@ -1,8 +1,8 @@
 """Directed roundings of double precision, for which no processor has a wider type.
 
 A result is rounded to nearest, and moved to its neighbour if the exact result lies on the other side. The sign of the
-residual (the exact result minus the rounded one, named `rest`) tells the side; a fused multiply-add computes it. Where
-the residual might underflow, or an operand overflow on the way, powers of two scale both.
+residual (the exact result minus the rounded one, named `rest`) tells the side; a fused multiply-add computes it. If the
+residual might underflow, or an operand might overflow on the way, powers of two scale both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _scale(a: Value) -> Value:
 
 
 def _ordered(a: Value, b: Value) -> tuple[Value, Value]:
-    """Return the operand of the smaller magnitude, and the one of the larger."""
+    """Return the operand with the smaller magnitude, and the operand with the larger one."""
     first = abs(a) < abs(b)
     return where(first, a, b), where(first, b, a)
 
@@ -99,7 +99,8 @@ def _rest_of_fma(a: Value, b: Value, c: Value, product: Value, result: Value) ->
     scale = where(small, c.real(_UP), where(great, c.real(2.0**-100), c.real(1)))
     smaller, larger = _ordered(a, b)
     x, y = where(small, smaller, larger) * scale * scale, where(small, larger, smaller)
-    # An addend that scaling would lose stays as it is: beside the product it is so small that only its sign matters.
+    # An addend that scaling would lose stays as it is: compared with the product, it is so small that only its sign
+    # matters.
     z = where(abs(c) < c.real(2.0**-800), where(small, c * scale * scale, c), c * scale * scale)
     scaled = x * y
     error = fused(x, y, -scaled)

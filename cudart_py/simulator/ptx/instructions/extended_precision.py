@@ -1,7 +1,7 @@
 """Extended-precision integer arithmetic: sums and differences of several words with the carry flag.
 
 A lowering whose opcode reads the flag takes it last, and one whose opcode writes it returns it last. A subtraction sets
-the flag to the carry of ``a + ~b + 1``, which is 1 where there was no borrow. The code that NVVM generates for 128-bit
+the flag to the carry of ``a + ~b + 1``, which is 1 if there was no borrow. The code that NVVM generates for 128-bit
 division relies on this when it reads the flag with ``addc``.
 """
 

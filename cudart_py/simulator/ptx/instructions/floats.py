@@ -170,8 +170,8 @@ def _extreme(smaller: bool, a: Value, b: Value, ftz: bool, nan: bool, xorsign_ab
 
 def copysign(a: Value, b: Value) -> Value:
     """``copysign``: return the second operand's magnitude with the first one's sign."""
-    # LLVM must not know which bit is the sign: where a selection takes a choice by known bits, LLVM may combine both
-    # into an instruction that `native.defects` refuses.
+    # LLVM must not know which bit is the sign: if a selection uses the result of a choice by known bits, LLVM may
+    # combine both into an instruction that `native.defects` refuses.
     top = a.bits.like(1 << a.width - 1)
     sign = top.of(top.builder.opaque(top.raw))
     return ((a.bits & sign) | (b.bits & ~sign)).read_as(a.type)

@@ -20,7 +20,7 @@ _NAN_F32 = 0x7FFFFFFF
 class Format:
     """A format: its width and its fraction in bits, the exponent of its smallest normal number (`least`), and patterns.
 
-    `above` is the first pattern above those of finite numbers; it stands for an infinity or a NaN.
+    `above` is the first pattern above those of finite numbers; it represents an infinity or a NaN.
     """
 
     width: int
@@ -102,7 +102,8 @@ def nearest(kind: str, a: Value, *, finite: bool = False) -> Value:
     rounded = (size + ((1 << form.shift - 1) - 1) + odd) >> form.shift
     if form.least > -126:
         rounded = rounded - (126 + form.least << form.fraction)
-        # The last bit of this power of two is that of the format's subnormal numbers, so the addition rounds there.
+        # The last bit of this power of two has the same weight as the last bit of the format's subnormal numbers, so
+        # the addition rounds there.
         power = a.real(2.0 ** (form.least - form.fraction + 23))
         subnormal = size < a.real(2.0**form.least).bits
         shifted = (size.read_as("f32") + power).bits - power.bits
@@ -136,7 +137,7 @@ def rectified(kind: str, a: Value) -> Value:
 def saturated(kind: str, a: Value) -> Value:
     """Clamp to the range from +0 to 1, NaN becoming +0 (``.sat``)."""
     form = FORMATS[kind]
-    # Patterns increase with the number; those above infinity's are NaNs and negative numbers.
+    # Patterns increase with the number; patterns above infinity's are NaNs and negative numbers.
     one = (-form.least + 1) << form.fraction
     return where(a > form.above, a.like(0), minimum(a, one))
 

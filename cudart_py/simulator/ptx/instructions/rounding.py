@@ -32,9 +32,9 @@ def to_odd(high: Value, low: Value) -> Value:
 
 
 def direct(nearest: Value, rest: Value, rounding: str) -> Value:
-    """Turn the bits of results rounded to nearest into those of a directed rounding: ``rz``, ``rm`` or ``rp``.
+    """Turn the bits of results rounded to nearest into the bits of a directed rounding: ``rz``, ``rm`` or ``rp``.
 
-    `rest` has the sign of the exact result minus the one that is rounded to nearest.
+    `rest` has the sign of the exact result minus the result that is rounded to nearest.
     """
     sign = 1 << nearest.width - 1
     below, zero = nearest >= sign, (nearest & sign - 1).equals(0)
@@ -80,7 +80,7 @@ def rounded(high: Value, low: Value | None, rounding: str, ftz: bool) -> Value:
 
 
 def unless_tiny(result: Value, scaled: Value) -> Value:
-    """Flush subnormal results of single precision; `scaled` is the rounded result of 2**64 times the exact one.
+    """Flush subnormal results of single precision; `scaled` is 2**64 times the exact result, rounded.
 
     Recorded outputs of an H200 show when a result counts as subnormal: when it is below the smallest normal number
     after rounding to 24 bits with an unbounded exponent. So 2**-126 * 0x3f7fffff is flushed, although rounding in the
@@ -97,7 +97,7 @@ def signed_zero(a: Value) -> Value:
 
 
 def is_negative(a: Value) -> Value:
-    """Return where the sign bit of floats is set."""
+    """Return which floats have their sign bit set."""
     return a.bits >= 1 << a.width - 1
 
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Protocol
 
-# What a builder makes: an LLVM vector, or a NumPy expression.
+# A builder's representation of a value: an LLVM vector, or a NumPy expression.
 Raw = Any
 
 _FOLDS: dict[str, Callable[[int, int], int]] = {
@@ -62,7 +62,7 @@ class Builder(Protocol):
         """Return the upper halves of products of 64-bit integers."""
 
     def quotient(self, x: Raw, y: Raw, signed: bool) -> Raw:
-        """Return quotients rounded toward zero; any value where the divisor is 0."""
+        """Return quotients rounded toward zero; any value if the divisor is 0."""
 
     def and_(self, x: Raw, y: Raw) -> Raw:
         """Return the bits that are set in both."""
@@ -137,7 +137,7 @@ class Builder(Protocol):
         """Return square roots of floats."""
 
     def elementary(self, name: str, x: Raw) -> Raw:
-        """Apply the function that C and NumPy have by this name, in double precision."""
+        """Apply the function with this name in C and NumPy, in double precision."""
 
     def integral(self, rounding: str, x: Raw) -> Raw:
         """Return floats rounded to integers: ``rint``, ``trunc``, ``floor``, ``ceil``."""
@@ -158,7 +158,7 @@ class Builder(Protocol):
         """Replace NaNs of double precision by the hardware's: the first NaN operand, made quiet, or the default."""
 
     def tiny(self, x: Raw) -> Raw:
-        """Return where single precision is subnormal or the smallest normal number, of either sign."""
+        """Return which single-precision numbers are subnormal or the smallest normal number, of either sign."""
 
     def opaque(self, x: Raw) -> Raw:
         """Return the same bits, hiding from LLVM that they are constant."""
@@ -199,7 +199,7 @@ class Value:
 
     @property
     def raw(self) -> Raw:
-        """Return the builder's value; a constant is made at the first use."""
+        """Return the builder's value; a constant is created on first use."""
         if self._raw is None:
             assert self.known is not None
             self._raw = self.builder.constant(self.type, self.known)
@@ -277,7 +277,7 @@ class Value:
         return self.of(getattr(self.builder, name)(*arguments), type)
 
     def _with(self, name: str, other: Value | int) -> Value:
-        """Apply the primitive for floats or the one for integers."""
+        """Apply the primitive for floats or the primitive for integers, by the type."""
         if self.type[0] == "f":
             return self.of(getattr(self.builder, f"float_{name}")(self.raw, self._other(other).raw))
         return self._apply(name, other)
@@ -346,17 +346,17 @@ class Value:
     # --- comparisons
 
     def compare(self, relation: str, other: Value | int) -> Value:
-        """Compare by Python's operator; for floats, all comparisons but ``!=`` are false where either is NaN."""
+        """Compare by Python's operator; for floats, all comparisons but ``!=`` are false if either is NaN."""
         if self.type[0] == "f":
             return self.of(self.builder.floats(_ORDERS[relation], self.raw, self._other(other).raw), "pred")
         return self._apply(relation, other, type="pred", signed=self.signed)
 
     def equals(self, other: Value | int) -> Value:
-        """Return where both are equal."""
+        """Return in which lanes both are equal."""
         return self.compare("==", other)
 
     def differs(self, other: Value | int) -> Value:
-        """Return where they differ."""
+        """Return in which lanes they differ."""
         return self.compare("!=", other)
 
     def __lt__(self, other: Value | int) -> Value:
@@ -385,7 +385,7 @@ def rarely(suspect: Value, mended: Value, x: Value) -> Value:
 
 
 def is_nan(x: Value) -> Value:
-    """Return where floats are NaN."""
+    """Return which floats are NaN."""
     return x.compare("!=", x)
 
 

@@ -1,7 +1,7 @@
 """Warp-level operations: the part in which each lane computes its result from words that all lanes contribute to.
 
-Bit n of such a word belongs to lane n. `present` has the lanes that execute the instruction together, and `members` is
-the instruction's member mask, which may differ between the lanes of a warp.
+Bit n of such a word belongs to lane n. `present` contains the lanes that execute the instruction together, and
+`members` is the instruction's member mask, which may differ between the lanes of a warp.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def shuffle_source(mode: str, lane: Value, offset: Value, control: Value) -> tup
 def vote(mode: str, votes: Value, present: Value, members: Value) -> Value:
     """``vote``: return the members whose predicate is true, or whether it is true for any, for all, or for all or none.
 
-    `votes` has the present lanes whose predicate is true.
+    `votes` contains the present lanes whose predicate is true.
     """
     votes = votes & members
     if mode == "ballot":
@@ -46,7 +46,7 @@ def vote(mode: str, votes: Value, present: Value, members: Value) -> Value:
 
 
 def match_any(same: Value, present: Value, members: Value) -> Value:
-    """``match.any``: return the members that hold the same value as the lane; `same` has all lanes that hold it."""
+    """``match.any``: return the members that hold the same value as the lane; `same` holds all lanes that have it."""
     return same & present & members
 
 

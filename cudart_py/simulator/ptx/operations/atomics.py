@@ -1,9 +1,9 @@
 """Atomic operations of many lanes on one memory, as if the lanes came one after another (``atom``, ``red``).
 
-Memory is a one-dimensional array viewed as the operation's type. ``index`` has one element index (int64) per lane, in
-lane order, and may repeat. Results are those of that order to the last bit, including sums of floats. A stable sort
-groups the lanes that share an element. Integer operations then use scans; operations without a scan go in rounds, the
-n-th lane of every element in round n.
+Memory is a one-dimensional array viewed as the operation's type. ``index`` contains one element index (int64) per lane,
+in lane order, and may repeat. The results are the results of that order to the last bit, including sums of floats. A
+stable sort groups the lanes that share an element. Integer operations then use scans; operations without a scan are
+performed in rounds, the n-th lane of every element in round n.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 
 
 def apply(operation: str, view: Array, index: Array, *operands: Array, type_: str = "", ftz: bool = False) -> Array:
-    """Do an atomic operation and return the value that each lane found (``atom``).
+    """Perform an atomic operation and return the value that each lane found (``atom``).
 
-    ``operation`` is add, min, max, inc, dec, exch, cas, and, or, xor. ``operands`` are those of the instruction: one,
+    ``operation`` is add, min, max, inc, dec, exch, cas, and, or, xor. ``operands`` are the instruction's operands: one,
     or two for cas (the expected value and the new one). ``type_`` is the instruction's type; it matters for the half
     types (f16, bf16, f16x2, bf16x2), whose arrays are bit patterns. ``ftz`` flushes operands and sums of float32, as
     the hardware does in global memory but not in shared memory.
@@ -73,7 +73,7 @@ def apply(operation: str, view: Array, index: Array, *operands: Array, type_: st
 def reduce_only(
     operation: str, view: Array, index: Array, operand: Array, *, type_: str = "", ftz: bool = False
 ) -> None:
-    """Do an atomic operation that returns nothing (``red``); the arguments are those of ``apply``."""
+    """Perform an atomic operation that returns nothing (``red``); the arguments are the same as for ``apply``."""
     ufunc = _UFUNCS.get(operation)
     if ufunc is None or type_ in _HALVES:
         apply(operation, view, index, operand, type_=type_, ftz=ftz)
@@ -88,7 +88,7 @@ def reduce_only(
 def _may_flush(view: Array, index: Array, operand: Array) -> bool:
     """Return whether an addend or an intermediate sum could be subnormal.
 
-    A sum is a multiple of the smallest ulp of all addends, so it can't be if those are well above the subnormal range.
+    A sum is a multiple of the smallest ulp of all addends, so it can't be subnormal if these ulps are normal numbers.
     """
     if view.dtype != np.float32:
         return False
@@ -97,7 +97,7 @@ def _may_flush(view: Array, index: Array, operand: Array) -> bool:
 
 
 def _update(operation: str, dtype: np.dtype[Any], kind: str, ftz: bool) -> Update:
-    """Return the function of an element and an operand whose result the operation stores (cas: if it swaps)."""
+    """Return the function that computes the new element from the old one and the operand (cas: if it swaps)."""
     if kind:
         return _of_halves(operation, kind)
     if ftz:
@@ -120,7 +120,7 @@ def _of_halves(operation: str, kind: str) -> Update:
 
 
 def _distinct(operation: str, view: Array, index: Array, operand: Array, compare: Array, update: Update) -> Array:
-    """Do the operation for lanes of which no two share an element."""
+    """Perform the operation for lanes of which no two share an element."""
     found: Array = view[index]
     new = update(found, operand)
     view[index] = np.where(found == compare, new, found) if operation == "cas" else new
@@ -163,7 +163,7 @@ class _Groups:
 
 
 def _integer(operation: str, view: Array, groups: _Groups, operand: Array) -> Array:
-    """Scan each group: sums by one running sum, the others by doubling steps."""
+    """Scan each group: compute sums by one running sum, and other operations in steps of doubling length."""
     ufunc = _UFUNCS[operation]
     base = view[groups.elements]
     if operation == "add":
@@ -200,7 +200,7 @@ def _exchange(view: Array, groups: _Groups, operand: Array) -> Array:
 
 
 def _count(operation: str, view: Array, groups: _Groups, bound: Array, update: Update) -> Array:
-    """Count up or down and wrap at a bound: one formula where all lanes have the same bound, else rounds."""
+    """Count up or down and wrap at a bound: one formula if all lanes have the same bound, else rounds."""
     if (bound != bound[0]).any():
         return _rounds(view, groups, bound, update)
     top = bound[0].astype(np.uint64)
@@ -225,7 +225,7 @@ def _count(operation: str, view: Array, groups: _Groups, bound: Array, update: U
 
 
 def _float_add(view: Array, groups: _Groups, operand: Array, update: Update, plain: bool) -> Array:
-    """Add floats in lane order: group by group where groups are few and long, else in rounds."""
+    """Add floats in lane order: group by group if groups are few and long, else in rounds."""
     if not plain or len(groups.elements) > groups.longest:
         return _rounds(view, groups, operand, update)
     found = np.empty_like(operand)
@@ -241,9 +241,9 @@ def _float_add(view: Array, groups: _Groups, operand: Array, update: Update, pla
 
 
 def _rounds(view: Array, groups: _Groups, operand: Array, update: Update) -> Array:
-    """Apply the first lane of every group, then the second lane of those that have one, and so on."""
+    """Perform the operation for the first lane of every group, then for every second lane, and so on."""
     found = np.empty_like(operand)
-    # Groups are in descending order of size, so that those with an n-th lane are always the first ones.
+    # Groups are in descending order of size, so the groups with an n-th lane are always the first ones.
     by_size = np.argsort(-groups.counts, kind="stable")
     starts = groups.starts[by_size]
     current = view[groups.elements[by_size]]
@@ -258,7 +258,7 @@ def _rounds(view: Array, groups: _Groups, operand: Array, update: Update) -> Arr
 
 
 def _compare_and_swap(view: Array, groups: _Groups, compare: Array, operand: Array) -> Array:
-    """Go from one successful swap of each group to its next; the lanes in between find the same value.
+    """Perform one successful swap per group at a time; the lanes between two swaps find the same value.
 
     A swap that stores the value that it found changes nothing, and counts as one of the lanes in between.
     """

@@ -125,7 +125,7 @@ def unit_of(fragment: Fragment, by_columns: bool) -> np.dtype[Any]:
 def multiply(
     fragments: Sequence[Fragment], operands: Sequence[Sequence[Array]], *, rounding: str = "rn", satfinite: bool = False
 ) -> list[Array]:
-    """Return the registers of ``a * b + c``; `fragments` are those of d, a, b and c.
+    """Return the registers of ``a * b + c``; `fragments` describe d, a, b and c.
 
     `rounding` applies to doubles. With `satfinite`, integer sums saturate at the range of s32; otherwise they wrap.
     """
@@ -202,8 +202,8 @@ def matrices(registers: Sequence[Array], fragment: Fragment) -> Array:
 def add_product(a: Array, b: Array, c: Any, fragment: Fragment, *, satfinite: bool = False) -> list[Array]:
     """Return the registers of ``a * b + c``, for numbers of the shape (warps, rows, columns), rounded once.
 
-    Sums of products of integers are exact. Those of narrow floating-point numbers are nearly so: ``wgmma`` on a GPU
-    rounds in between, in ways that have not been compared.
+    Sums of products of integers are exact. Sums of products of narrow floating-point numbers are nearly exact:
+    ``wgmma`` on a GPU rounds intermediate sums, in ways that have not been compared.
     """
     total = np.matmul(a, b) + c
     return to_registers(_patterns(divided(total, fragment), fragment.kind, satfinite), fragment.kind)

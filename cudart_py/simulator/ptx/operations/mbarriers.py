@@ -57,11 +57,11 @@ class TooManyArrivals(Exception):  # noqa: N818  # because it is an event of the
 def apply(
     verb: str, view: Array, index: Array, operands: Sequence[Array], parity: bool, warps: Array | None = None
 ) -> Any:
-    """Do `verb` for each lane on the words of `view` at `index`.
+    """Perform `verb` for each lane on the words of `view` at `index`.
 
     Arrivals return the previous word, from which ``test_wait`` takes the phase and ``pending_count`` the pending
-    arrivals. Waits return whether the phase is complete. `warps` has the lanes' warps, in ascending order; None means
-    that all lanes are in one warp. Raises TooManyArrivals.
+    arrivals. Waits return whether the phase is complete. `warps` contains the lanes' warps, in ascending order; None
+    means that all lanes are in one warp. Raises TooManyArrivals.
     """
     if verb in ("test_wait", "try_wait"):
         now = view[index] >> _PARITY
@@ -81,9 +81,10 @@ def apply(
 
 
 def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], before: Array, warps: Array) -> None:
-    """Arrive, or expect or receive bytes, and correct the words `before` that later lanes of a barrier get.
+    """Arrive, or expect or receive bytes, and correct the words `before` that later lanes of a barrier return.
 
-    The lanes of a barrier are added up. Their order matters only if a phase ends between them.
+    The arrivals or bytes of a barrier's lanes are added up. The order of the lanes matters only if a phase ends between
+    them.
     """
     for place in np.unique(index):
         lanes, word = np.flatnonzero(index == place), int(view[place])
@@ -119,7 +120,7 @@ def _arrive(verb: str, word: int, lanes: Array, amounts: Array, before: Array, w
 
 
 def _ahead(verb: str, arrivals: Array, ahead: Array) -> Array:
-    """Return the arrivals before each lane's: `ahead` for earlier warps, or with ``.noComplete`` all earlier lanes'."""
+    """Return the arrivals before each lane's: by earlier warps (`ahead`), or with ``.noComplete`` by earlier lanes."""
     if verb.endswith("_nocomplete"):
         ahead = np.cumsum(arrivals) - arrivals
     return ahead.astype(np.uint64)
@@ -132,7 +133,7 @@ def _ends_between(verb: str, word: int, total: int) -> bool:
 
 
 def _after(verb: str, word: int, amount: int, lanes: int) -> int:
-    """Return a word after `lanes` lanes have done `verb`; `amount` is the sum of their operands."""
+    """Return a word after `lanes` lanes have performed `verb`; `amount` is the sum of their operands."""
     missing, needed, transfer, parity = fields(word)
     if verb in ("expect_tx", "complete_tx"):
         return _word(missing, needed, transfer + (amount if verb == "expect_tx" else -amount), parity)

@@ -59,7 +59,7 @@ def located(surface: Surface, coordinates: Sequence[Array], size: int) -> tuple[
 
 
 def _inside(coordinate: Array, last: int, unit: int) -> tuple[Array, Array]:
-    """Return coordinates, those outside clamped to multiples of a unit, and which of them were outside."""
+    """Return coordinates, clamped to multiples of a unit if they are outside, and which of them were outside."""
     wide = coordinate.astype(np.int64)
     outside = (wide < 0) | (wide > last)
     return np.where(outside, np.clip(wide, 0, max(last // unit, 0) * unit), wide), outside

@@ -2,7 +2,7 @@
 
 Coordinates, weights and sums are rounded as recorded outputs of an H200 show, for one to three dimensions and for
 layers. The filtering of negative floats, of halves, and of the border's color among integers is an assumption: the
-recordings have none.
+recordings contain none of these.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Texture:
     """A texture object over memory that starts at a device address.
 
     `width`, `height` and `depth` count texels, 0 for a missing dimension; with `layered`, the depth counts layers.
-    `pitch` is the bytes from row to row, `slice_pitch` those from plane to plane or layer to layer, and `dtype` a
-    channel's NumPy type. `address_modes` holds wrap, clamp, mirror or border for each axis. `normalized_read` converts
-    integers to numbers in [0, 1] or [-1, 1].
+    `pitch` is the bytes from row to row, `slice_pitch` is the bytes from plane to plane or from layer to layer, and
+    `dtype` is a channel's NumPy type. `address_modes` holds wrap, clamp, mirror or border for each axis.
+    `normalized_read` converts integers to numbers in [0, 1] or [-1, 1].
     """
 
     address: int
@@ -59,7 +59,7 @@ class Texture:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """Return the extents in texels along x, y and z, for the dimensions that it has."""
+        """Return the extents in texels along x, y and z, for the dimensions that the texture has."""
         extents = (self.width, self.height, 0 if self.layered else self.depth)
         return tuple(extent for extent in extents if extent)
 
@@ -96,7 +96,7 @@ def _place(index: Array, extent: int, mode: str) -> tuple[Array, Array]:
 def _mode(texture: Texture, axis: int) -> str:
     """Return the address mode that is in effect along an axis."""
     mode = texture.address_modes[axis]
-    # Wrapping and mirroring exist for normalized coordinates only; else they clamp.
+    # Wrapping and mirroring exist for normalized coordinates only; otherwise, coordinates are clamped.
     return mode if texture.normalized_coordinates or mode == "border" else "clamp"
 
 
@@ -155,7 +155,7 @@ def touched(texture: Texture, coordinates: Sequence[Array]) -> Array:
     """Return the byte offsets in the texture of the texels that each lane's fetch reads.
 
     The shape is (lanes, 1), or with linear filtering (lanes, n), where n is 2, 4 or 8 for 1, 2 or 3 dimensions. An
-    offset is -1 where the border is read instead.
+    offset is -1 if the border is read instead.
     """
     layer, place = _split(texture, coordinates)
     if place[0].dtype.kind in "iu":
@@ -190,7 +190,7 @@ def _in_texels(texture: Texture, place: Sequence[Array]) -> list[Array]:
 
 
 def _nearest(texture: Texture, place: Sequence[Array]) -> list[Array]:
-    """Return the indices of the texels that float coordinates lie in."""
+    """Return the indices of the texels that contain float coordinates."""
     return [np.floor(axis).astype(np.int64) for axis in _in_texels(texture, place)]
 
 
@@ -227,7 +227,7 @@ def _one(texture: Texture) -> int:
 
 
 def _weighted(coordinate: Array) -> tuple[Array, Array]:
-    """Return the last texel whose center is not after each coordinate (in 256ths), and the weight of the next one."""
+    """Round coordinates to 256ths; return the last texel whose center isn't after each, and the next texel's weight."""
     steps = np.floor((coordinate - 0.5) * _WEIGHT + 0.5).astype(np.int64)
     return steps >> 8, steps & (_WEIGHT - 1)
 
@@ -245,8 +245,8 @@ def _kept(texture: Texture, axis: int, coordinate: Array, weight: Array) -> Arra
 def _weights(behind: Sequence[Array]) -> dict[tuple[int, ...], Array]:
     """Return the weight of each corner, whose coordinates are 0 or 1; the weights add up to 256.
 
-    `behind` has the weights of the farther texels along each axis. The whole is divided along z, then each part along
-    x and then along y. Each time, one part is rounded and the other is the remainder.
+    `behind` contains the weights of the farther texels along each axis. The whole is divided along z, then each part
+    along x and then along y. Each time, one part is rounded and the other is the remainder.
     """
     axes = len(behind)
     zeros = np.zeros_like(behind[0])
@@ -269,7 +269,7 @@ def _share(whole: Array, weight: Array) -> Array:
 def _sum_of_floats(values: Array, weights: Array) -> Array:
     """Return the weighted sums of floats over the first axis.
 
-    The hardware aligns the texels to the exponent of the largest, truncates them to its 28 bits, adds them as
+    The hardware aligns the texels to the exponent of the largest texel, truncates them to its 28 bits, adds them as
     integers, and rounds the sum to the nearest float, ties away from zero.
     """
     _, exponent = np.frexp(np.abs(values).max(0))

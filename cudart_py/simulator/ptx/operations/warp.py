@@ -1,12 +1,12 @@
 """Warp-level operations: shuffles, votes, matches and reductions (``shfl``, ``vote``, ``match``, ``redux``).
 
 Operands have the shape ``(warps, 32)``, or are scalars common to all lanes. ``active`` is a boolean array of that shape
-with the lanes that take part, or None if all do. ``members`` is the instruction's member mask (u32), one for all lanes
-or one per lane, because lanes of one warp may take part in different groups at once. The results of inactive lanes are
-meaningless. Shuffles and votes may return read-only views.
+that marks the lanes that take part, or None if all do. ``members`` is the instruction's member mask (u32), one for all
+lanes or one per lane, because lanes of one warp may take part in different groups at once. The results of inactive
+lanes are meaningless. Shuffles and votes may return read-only views.
 
-Reading from an inactive lane is undefined in PTX. Here, the reading lane gets its own value, as it does where the
-source is out of range.
+Reading from an inactive lane is undefined in PTX. Here, the reading lane gets its own value, as it does if the source
+is out of range.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def vote(mode: str, truth: Array, members: Array, active: Array | None = None) -
 
 
 def elect(members: Array, active: Array) -> tuple[Array, Array]:
-    """Elect the lowest member: return its index to each lane, and whether the lane is it (``elect.sync``)."""
+    """Elect the lowest member: return its index to each lane, and whether the lane is that member (``elect.sync``)."""
     leader, elected = _rule(warps.elect)(LANES, _present(active), members)
     return np.broadcast_to(leader, active.shape), elected
 
@@ -132,9 +132,9 @@ def _neutral(operation: str, dtype: np.dtype[Any]) -> Any:
 
 
 def redux(operation: str, value: Array, members: Array, active: Array | None = None) -> Array:
-    """Reduce the members' values and give each the result (``redux.sync``).
+    """Reduce the members' values and return the result to each member (``redux.sync``).
 
-    ``operation`` is one of add, min, max, and, or, xor; min and max are signed or unsigned as the array's type is.
+    ``operation`` is one of add, min, max, and, or, xor; min and max are signed or unsigned, like the array's type.
     """
     ufunc = _UFUNCS[operation]
     if active is None and np.ndim(members) == 0 and members == ALL:

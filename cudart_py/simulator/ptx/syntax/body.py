@@ -40,7 +40,7 @@ _KEYWORD = re.compile(r"\.(\w+)")
 _BRANCH_TARGETS = ".branchtargets"
 _LABELLED = (_BRANCH_TARGETS, ".calltargets", ".callprototype")
 _VARIABLES = ("shared", "local", "global", "const")
-# A limit, because in faulty text the places of inlined functions may form a cycle.
+# Limited, because in faulty text the locations of inlined functions may form a cycle.
 _DEEPEST_INLINING = 64
 
 Place = tuple[int, int, int]
@@ -58,7 +58,7 @@ class _Item:
 
 
 def _items(source: Source, start: int, end: int) -> Iterator[_Item]:
-    """Split a body into items; an item that begins a scope holds the labels of the scope."""
+    """Split a body into items; an item that begins a scope contains the labels of the scope."""
     text = source.text
     scopes = [_Item("body", start)]
     yield scopes[0]
@@ -101,7 +101,7 @@ class _Lines:
         self._callers: dict[Place, Place] = {}
 
     def move(self, match: re.Match[str]) -> None:
-        """Apply a ``.loc``; line 0 stands for no line of its own, so the previous line stays in effect."""
+        """Apply a ``.loc``; line 0 means that the code has no line of its own, so the previous line stays in effect."""
         file, line, column, *caller = (int(group or 0) for group in match.groups())
         if not line and not match[4] and self.here[1]:
             return
@@ -212,7 +212,7 @@ class _Body:
                 raise PtxError(f"declaration {text!r} isn't understood")
             self.scopes.declare_registers(match[2], int(match[1] or 0), match[3])
         elif name == "param":
-            # An argument or a result of a call. Its pieces are kept by name, in whatever scope it is declared.
+            # An argument or a result of a call. Its pieces are kept by name, whatever scope it is declared in.
             variable = declared_variable(text)
             self.scopes.declare(variable.name, Symbol(variable.name))
             sizes = self.function.parameter_sizes
@@ -278,9 +278,9 @@ class _Body:
         return total
 
     def _address(self, operand: Operand) -> Operand:
-        """Return an operand in which a parameter's name is replaced by that of the parameter's copy.
+        """Return an operand in which the name of a parameter's copy replaces the parameter's name.
 
-        The address of a device function's parameter is that of a copy in local memory (PTX manual, `mov`).
+        The address of a device function's parameter is the address of a copy in local memory (PTX manual, `mov`).
         """
         if self._is_kernel or not isinstance(operand, Symbol) or operand.name not in self._parameters:
             return operand
@@ -318,7 +318,7 @@ class _Body:
         return register
 
     def _note(self, operand: Operand) -> None:
-        """Remember the symbols that an operand names."""
+        """Record the symbols that an operand names."""
         if isinstance(operand, Symbol):
             self.function.names.add(operand.name)
         elif isinstance(operand, Access):

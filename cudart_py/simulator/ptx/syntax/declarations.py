@@ -121,7 +121,8 @@ def _initial(elements: list[str], element_type: str) -> tuple[bytes, tuple[tuple
             data += _number(item, element_type)
             place += 1
             continue
-        # An address is one element of 8 bytes, or eight elements of one byte, each of which masks a byte of it.
+        # An address is one element of 8 bytes, or eight elements of one byte, each of which masks one byte of the
+        # address.
         count = 1
         if masked is not None:
             item, count = masked[2], _ADDRESS_BYTES
@@ -138,7 +139,7 @@ def _initial(elements: list[str], element_type: str) -> tuple[bytes, tuple[tuple
 
 
 def _masked_byte(item: str) -> tuple[int, str] | None:
-    """Return the mask and the address of an item such as ``0xff00(table+4)``, or None for others."""
+    """Return the mask and the address of an item such as ``0xff00(table+4)``, or None for other items."""
     match = _MASKED.match(item)
     return (int(match[1], 0), match[2]) if match and len(match[1]) <= 18 else None
 

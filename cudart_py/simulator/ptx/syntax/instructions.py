@@ -12,7 +12,7 @@ from .types import type_size
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """One register; `negated` stands for ``!%p1``."""
+    """One register; `negated` is True for ``!%p1``."""
 
     name: str
     negated: bool = False
@@ -81,7 +81,7 @@ Operand: TypeAlias = Register | Immediate | Symbol | Access | Vector | Call
 class Instruction:
     """One PTX instruction and its location in the source.
 
-    File 0 stands for the PTX text itself, if it doesn't name its source. `user` is the location in the outermost
+    File 0 is the PTX text itself, for text that doesn't name its source. `user` is the location in the outermost
     function that the instruction was inlined into, or `file` and `line` if it wasn't inlined.
     """
 
@@ -114,7 +114,7 @@ class Param:
 class Variable:
     """A variable of a module or a function.
 
-    `relocations` has ``(offset, symbol, addend)`` for each 8-byte address among the initial bytes.
+    `relocations` contains ``(offset, symbol, addend)`` for each 8-byte address among the initial bytes.
     """
 
     name: str

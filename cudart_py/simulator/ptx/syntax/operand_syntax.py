@@ -23,7 +23,7 @@ _CALL = re.compile(
 def integer(text: str) -> int | None:
     """Return the value of an integer literal of at most 64 bits, or None for any other text."""
     if text.isdigit() and text[0] != "0" and len(text) < 20:
-        # A fast path for the usual form: tables of initial values have thousands of these.
+        # A fast path for the usual form: tables of initial values contain thousands of these.
         return int(text)
     match = _INTEGER.match(text)
     if match is None:
@@ -127,7 +127,7 @@ def _read(text: str, scopes: Scopes) -> Operand:
         return _access(text[1:-1].strip(), scopes)
     if first == "{" and last == "}":
         pieces = split(text[1:-1])
-        # PTX has neither, and reading each level by recursion would exhaust Python's stack.
+        # PTX has neither, and reading nested vectors recursively could exhaust Python's stack.
         if any(piece.startswith(("{", "[")) for piece in pieces):
             raise PtxError(f"operand {_shortened(text)!r} is a vector of vectors or of addresses")
         return Vector(tuple(read_operand(piece, scopes) for piece in pieces))

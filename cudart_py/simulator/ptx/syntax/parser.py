@@ -64,7 +64,7 @@ class Entry:
         self.max_threads = _triple(directives, "maxntid")
         self.cluster = _triple(directives, "reqnctapercluster")
         self.body = body
-        # The compiled program, which `program_of` keeps here.
+        # The compiled program, which `program_of` stores here.
         self.program: Any = None
 
     @property
@@ -74,12 +74,12 @@ class Entry:
 
     @cached_property
     def home(self) -> int:
-        """Return the number of the source file that has the kernel, or 0 if the PTX names none."""
+        """Return the number of the source file that contains the kernel, or 0 if the PTX names none."""
         return next((site.user[0] for site in self.body.instructions if site.user[0]), 0)
 
     @property
     def static_shared_bytes(self) -> int:
-        """Return the bytes of the static shared variables that the kernel and the functions that it may call use."""
+        """Return the size in bytes of the static shared variables of the kernel and of its possible callees."""
         return self._shared_layout[1]
 
     @property
@@ -89,7 +89,7 @@ class Entry:
 
     @property
     def local_bytes(self) -> int:
-        """Return the bytes of the kernel's own local variables."""
+        """Return the size in bytes of the kernel's own local variables."""
         return sum(variable.size for variable in self.body.local.values())
 
     @cached_property
@@ -142,7 +142,7 @@ def _read_directives(text: str) -> dict[str, tuple[int, ...]]:
 class Module:
     """A parsed PTX module.
 
-    All of the text is parsed at once. `function_addresses` has the addresses that relocations to functions must
+    All of the text is parsed at once. `function_addresses` contains the addresses that relocations to functions must
     resolve to. Raises PtxError for text that isn't PTX, and UnsupportedError for an address size other than 64 bits.
     """
 
@@ -169,7 +169,7 @@ class Module:
                 raise self._error(entry.name, f"{what}, and {_MOST_STATIC_SHARED} is the most")
 
     def function(self, name: str) -> Function | None:
-        """Return a device function's body, or None if the module has none of that name."""
+        """Return a device function's body, or None if the module has no body of that name."""
         return self._functions.get(name)
 
     @property
@@ -183,19 +183,19 @@ class Module:
         return [*(entry.body for entry in self.entries.values()), *self._functions.values()]
 
     def function_at(self, address: int) -> str | None:
-        """Return the name of the function that a function pointer's value names, or None."""
+        """Return the name of the function to which a function pointer points, or None."""
         index, rest = divmod(address - FUNCTION_WINDOW, _FUNCTION_STEP)
         names = list(self.function_addresses)
         return names[index] if not rest and 0 <= index < len(names) else None
 
     def function_local_bytes(self, body: Function) -> int:
-        """Return the bytes of local variables that a body declares."""
+        """Return the size in bytes of the local variables that a body declares, each rounded up to 16 bytes."""
         return sum(-(-variable.size // 16) * 16 for variable in body.local.values())
 
     def reachable_bodies(self, body: Function) -> list[Function]:
         """Return the bodies of all functions that `body` may call.
 
-        A function whose address is taken anywhere counts, because an indirect call may reach it.
+        A function whose address is taken anywhere is included, because an indirect call may reach it.
         """
         found: set[str] = set()
         taken = {symbol for variable in self.variables.values() for _, symbol, _ in variable.relocations}

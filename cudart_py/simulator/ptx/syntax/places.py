@@ -18,8 +18,8 @@ _BUILT_IN = "__nv_nvrtc_builtin_header.h"
 class SourceText(NamedTuple):
     """The source that a module was compiled from.
 
-    `name` is the name that the compiler was given. `origin` is the program's line that compiled a source that isn't a
-    file, as ``file:line``, and "" for a file. `folder` is the working directory of the compilation.
+    `name` is the name that the compiler was given. `origin` is the line of the program that compiled the source, as
+    ``file:line``, or "" if the source is a file. `folder` is the working directory of the compilation.
     """
 
     name: str
@@ -82,10 +82,10 @@ class Places:
         return inner if site.file == site.user[0] else f"{self.name(*site.user)} (inlined from {inner})"
 
     def reached(self, site: Instruction, calls: Iterable[Instruction], home: int) -> tuple[str, str]:
-        """Return an instruction's location and the text there; in a function of another file, the call that led there.
+        """Return the location and source text of an instruction, or of the call that led to it from the kernel's file.
 
-        `calls` are the calls that the instruction is inside of, the innermost first, and `home` is the kernel's file.
-        The text begins with a line break, and is "" if it isn't available.
+        `calls` are the calls on the call stack, innermost first, and `home` is the kernel's file. The text begins with
+        a line break, and is "" if it isn't available.
         """
         if site.user[0] != home:
             found = [call for call in calls if call.user[0] == home]
@@ -113,5 +113,5 @@ class Places:
 
     @property
     def texts(self) -> dict[str, str]:
-        """Return the text of the source by its name, if it isn't a file."""
+        """Return the text of the source, keyed by its name, if it isn't a file."""
         return {self.files[number]: "\n".join(lines) for number, lines in self._texts.items() if self._origin}

@@ -11,7 +11,7 @@ from .instructions import Operand, Register, Vector
 _NAME = re.compile(r"(?:[A-Za-z][\w$]*|[_$%][\w$]+)$")
 _RANGE = re.compile(r"([A-Za-z_$%][\w$]*)\s*<\s*(\d{1,9})\s*>$")
 _MOST_VECTORS = 1 << 16
-# The four components of a vector register, and the other names that they have.
+# The four components of a vector register, and their alternative names.
 _COMPONENTS = ("xr", "yg", "zb", "wa")
 
 
@@ -74,11 +74,11 @@ class Scopes:
         return len(self._numbers) - 1
 
     def unique(self, name: str) -> str:
-        """Return a name that differs from those that other scopes of the function return for it."""
+        """Return a unique form of a name, which differs from the forms in other scopes of the function."""
         return f"{name}@{self._numbers[-1]}" if self.depth else name
 
     def declare(self, name: str, meaning: Operand) -> None:
-        """Declare the meaning of a name in the current scope; raise PtxError if it has one there."""
+        """Declare the meaning of a name in the current scope; raise PtxError if it already has one there."""
         if not _NAME.match(name.removeprefix(":")):
             raise PtxError(f"{name!r} isn't a name")
         self._put(self._meanings, name, meaning)

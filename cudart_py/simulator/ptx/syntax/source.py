@@ -68,7 +68,7 @@ class Source:
         raise self.error(position, f"{self.excerpt(position)!r} isn't ended by a semicolon")
 
     def close(self, position: int) -> int:
-        """Return the position of the brace that closes the one before `position`."""
+        """Return the position of the brace that matches the opening brace before `position`."""
         depth = 1
         for match in _BRACE.finditer(self.text, position):
             if match[0] == "{":

@@ -29,7 +29,7 @@ _DTYPES = {
 
 
 def known(name: str) -> bool:
-    """Return whether a name, such as ``%tid.x``, is that of a special register."""
+    """Return whether a name, such as ``%tid.x``, is the name of a special register."""
     return name in _DTYPES
 
 
