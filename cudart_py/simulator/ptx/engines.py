@@ -24,7 +24,7 @@ def run(
     in_thread: ThreadContext = nullcontext,
     **options: Any,
 ) -> None:
-    """Execute a launch to its end, as `running.launch.run`; `engine` is ``numpy``, ``native`` or ``auto``.
+    """Execute a launch to completion, as `running.launch.run` does; `engine` is ``numpy``, ``native`` or ``auto``.
 
     The native engine leaves launches that it doesn't support to the NumPy engine. With ``auto``, NumPy also runs the
     launches that aren't worth compiling. `code_cache` keeps machine code between processes. Up to `threads` threads run
@@ -49,13 +49,13 @@ def _machine_code() -> tuple[Any, str]:
         # llvmlite is an extra, and takes a tenth of a second to import.
         from .native.engine import run_native
     except (ImportError, OSError, MemoryError) as error:
-        # Its library is large: where the process's memory is limited, there may be no room for it.
+        # Its library is large: if the process's memory is limited, there may be no room for it.
         return None, f"llvmlite, which can't be loaded: {error}"
     return run_native, ""
 
 
 class _Native:
-    """Machine code for launches; with `choose`, only for those that are worth compiling."""
+    """Machine code for launches; with `choose`, only for launches that are worth compiling."""
 
     def __init__(self, choose: bool, code_cache: CodeCache | None, threads: int, in_thread: ThreadContext) -> None:
         self._choose = choose

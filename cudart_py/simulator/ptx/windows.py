@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# The windows of generic addresses lie above every address that a process can map.
+# The windows of generic addresses are above every address that a process can map.
 SHARED_WINDOW = 1 << 50
 LOCAL_WINDOW = 1 << 51
 PARAM_WINDOW = 1 << 52

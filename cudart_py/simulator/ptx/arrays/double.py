@@ -92,7 +92,7 @@ def _fma_block(a: Array, b: Array, c: Array, result: Array) -> None:
 
 
 def _doubtful(operands: tuple[Array, Array, Array], product: Array, result: Array, lanes: Array | None) -> Array | None:
-    """Add the lanes near the format's limits to those whose result may be wrong; return None if there are none.
+    """Add the lanes near the format's limits to the lanes whose result may be wrong; return None if there are none.
 
     Also corrects the sign of zero results. `product` is overwritten.
     """

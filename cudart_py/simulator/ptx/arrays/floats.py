@@ -127,7 +127,7 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def to_odd(high: Array, low: Array) -> Array:
-    """Round a pair to odd: where a residual is cut off, the last bit of the result is one.
+    """Round a pair to odd: if a residual is cut off, the last bit of the result is one.
 
     A later rounding to at least two bits fewer then gives what a single rounding would. A NaN residual counts as zero.
     """

@@ -274,7 +274,7 @@ class _Checker:
 
 
 def _check_numbers(instruction: Instruction, form: Form) -> None:
-    """Check the literals whose range is limited."""
+    """Check the literals that must be in a range."""
     for pattern, operand in zip(form.operands, instruction.operands, strict=False):
         if not isinstance(operand, Immediate):
             continue

@@ -308,7 +308,7 @@ class Code:
         return dict(stored.get(operand.name, {}))
 
     def loop_spins(self, target: int, source: int) -> bool:
-        """Return whether a loop has an instruction that may show the progress of other lanes (`Row.spins`)."""
+        """Return whether a loop contains an instruction that may show the progress of other lanes (`Row.spins`)."""
         key = (target, source)
         if key not in self._loops:
             self._loops[key] = any(block.spins for block in self.blocks[target : source + 1])

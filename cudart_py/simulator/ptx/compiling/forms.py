@@ -131,7 +131,7 @@ def _slot(text: str) -> _Slot:
 class Row:
     """One row of the opcode table: how one opcode is written, what emits it, and what it does.
 
-    `patterns` are the ways to write it, as `opcodes` describes. `emit` writes it as Python source; None stands for an
+    `patterns` are the ways to write it, as `opcodes` describes. `emit` emits it as Python source; it is None for an
     opcode that only ends a block and is executed by the scheduler. The rest are facts about the opcode:
 
     `ends`: how the opcode ends a basic block; empty if it doesn't.
@@ -213,7 +213,7 @@ class Form:
         )
         self.vector = next((int(word[1]) for word in self.words if word in ("v2", "v4", "v8")), 1)
         self.operands = pattern.operands
-        # Whether there are operands whose literals have a range.
+        # Whether there are operands whose literals must be in a range.
         self.has_numbers = any(operand[0] in "#@BN" for operand in pattern.operands)
         self.updates_first = bool(self.operands) and self.operands[0][0] == "+"
         self.writes_first = self.updates_first or (bool(self.operands) and self.operands[0][0] == "=")

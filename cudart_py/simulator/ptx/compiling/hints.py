@@ -88,7 +88,7 @@ def _other_form(name: str, parts: list[str]) -> str:
 def unsupported_suffixes(instruction: Instruction) -> str:
     """Return the suffixes with which a video instruction selects parts of its operands; empty if it has none.
 
-    The parser takes a register with such a suffix for a symbol, because no register's name contains a dot.
+    The parser reads a register with such a suffix as a symbol, because no register's name contains a dot.
     """
     if _HINTS.get(instruction.opcode.partition(".")[0]) is not _VIDEO:
         return ""

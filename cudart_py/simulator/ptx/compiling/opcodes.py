@@ -1,7 +1,7 @@
 """The table of opcodes: a row says how an opcode is written, which function emits it, and what it does.
 
 A row has one or more patterns ``modifiers types | operands``. A word with slashes stands for one of several modifiers
-or types, a word in capitals for one of those that `forms` lists for it, and a question mark marks an optional word.
+or types, a word in capitals for one of the words that `forms` lists for it, and a question mark marks an optional word.
 Modifiers may be in any order in the PTX text; the words of a `Form` are in the order of the pattern. Operands are
 
     +F      a fragment that is read and written

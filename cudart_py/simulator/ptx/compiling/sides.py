@@ -8,7 +8,7 @@ from .control_flow import Block, Code
 
 
 def has_meetings(code: Code, callee: Callable[[Block], Code]) -> bool:
-    """Return whether both sides of a branch have an instruction with the same qualifiers and a member mask.
+    """Return whether both sides of a branch contain an instruction with the same qualifiers and a member mask.
 
     Such instructions are often copies of one instruction, made by the compiler. Lanes that diverge at the branch
     execute them together. `callee` returns the function that a block calls.

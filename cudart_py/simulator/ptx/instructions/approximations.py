@@ -13,8 +13,8 @@ The hardware's own results differ from these within the bounds that the PTX manu
 ``div.approx``, ``.full.f32`` 2 units in the last place
 ============================  ==================================================================
 
-Results for infinities, zeros and NaN are those of the manual's tables. Without ``ftz``, subnormal operands and
-results are kept. Recorded outputs of an H200 lie within twice these bounds.
+Results for infinities, zeros and NaN follow the manual's tables. Without ``ftz``, subnormal operands and results are
+kept. Recorded outputs of an H200 are within twice these bounds.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ def _only_high_word(result: Value) -> Value:
 def rcp_high(a: Value) -> Value:
     """``rcp.approx.ftz.f64``: return a coarse reciprocal with 20 fraction bits, from the operand's high word.
 
-    The low 32 bits of the operand are ignored, and those of the result are zero. PTX has no form without ``ftz``.
+    The low 32 bits of the operand are ignored, and the low 32 bits of the result are zero. PTX has no form without
+    ``ftz``.
     """
     return _only_high_word(a.real(1) / _high_word(a))
 

@@ -96,7 +96,7 @@ def integer_to_float(to: str, a: Value, *, rounding: str = "rn", ftz: bool = Fal
 
 
 def _exactly(a: Value) -> tuple[Value, Value | None]:
-    """Return integers in double precision, those of 64 bits as a pair."""
+    """Return integers in double precision, as a pair if they have 64 bits."""
     if a.width < 64:
         return a.as_number("f64"), None
     # Each 32-bit half is exact in double precision, so their exact sum is a pair.

@@ -1,6 +1,6 @@
 """Directed roundings of double precision, for which no processor has a wider type.
 
-A result is rounded to nearest, and moved to its neighbour if the exact result lies on the other side. The sign of the
+A result is rounded to nearest, and moved to its neighbour if the exact result is on the other side. The sign of the
 residual (the exact result minus the rounded one, named `rest`) tells the side; a fused multiply-add computes it. If the
 residual might underflow, or an operand might overflow on the way, powers of two scale both.
 """
@@ -53,7 +53,7 @@ def add(a: Value, b: Value, rounding: str) -> Value:
 def mul(a: Value, b: Value, rounding: str) -> Value:
     """Multiply."""
     product = a * b
-    # Scaling the smaller factor can't overflow where the product is small.
+    # Scaling the smaller factor can't overflow if the product is small.
     smaller, larger = _ordered(a, b)
     scale = _scale(product)
     return _directed(product, fused(smaller * scale * scale, larger, -(product * scale * scale)), rounding)

@@ -32,7 +32,7 @@ def flushed(a: Value, ftz: bool) -> Value:
 
 
 def finish(result: Value, *operands: Value, sat: bool = False) -> Value:
-    """Return a result with the hardware's NaNs (in double precision, those of operands), or saturated."""
+    """Return a result with the hardware's NaNs (in double precision, the operands' NaNs), or saturated."""
     if sat:
         return saturate(result)
     if result.type == "f32":

@@ -20,7 +20,7 @@ _NAN_F32 = 0x7FFFFFFF
 class Format:
     """A format: its width and its fraction in bits, the exponent of its smallest normal number (`least`), and patterns.
 
-    `above` is the first pattern above those of finite numbers; it represents an infinity or a NaN.
+    `above` is the first pattern above the patterns of finite numbers; it represents an infinity or a NaN.
     """
 
     width: int

@@ -207,7 +207,7 @@ def dp2a_hi(a: Value, b: Value, c: Value) -> Value:
 def _counted(a: Value, number: Value) -> Value:
     """Return the bits of a position or a length that have an effect: the manual says the low eight.
 
-    An H200 uses all bits where the field has 64 bits, as recorded outputs of bfe and bfi show.
+    An H200 uses all bits if the operand has 64 bits, as recorded outputs of bfe and bfi show.
     """
     return number.to("u64") if a.width == 64 else number & 0xFF
 

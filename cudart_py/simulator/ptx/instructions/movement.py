@@ -80,7 +80,7 @@ def cvta(space: str, address: Value, *, to: bool = False) -> Value:
 
 
 def isspacep(space: str, address: Value) -> Value:
-    """``isspacep``: return whether a generic address lies in a state space."""
+    """``isspacep``: return whether a generic address is in a state space."""
     if space not in _WINDOWS:
         return address < SHARED_WINDOW
     return address - _WINDOWS[space] < WINDOW_BYTES

@@ -20,7 +20,7 @@ def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def to_odd(high: Value, low: Value) -> Value:
-    """Round a pair to odd: where a residual is cut off, the last bit of the result is one.
+    """Round a pair to odd: if a residual is cut off, the last bit of the result is one.
 
     A later rounding to at least two bits fewer then gives what a single rounding would. A NaN residual counts as zero.
     """

@@ -152,7 +152,7 @@ class Builder(Protocol):
         """Clamp floats to the range from +0 to 1, NaN becoming +0."""
 
     def convert(self, x: Raw, type: str, signed: bool) -> Raw:
-        """Convert numbers from or to a float type; the result is arbitrary where an integer can't represent it."""
+        """Convert numbers from or to a float type; the result is arbitrary if an integer can't represent it."""
 
     def quiet(self, x: Raw, *operands: Raw) -> Raw:
         """Replace NaNs of double precision by the hardware's: the first NaN operand, made quiet, or the default."""
@@ -175,9 +175,9 @@ def value_type(ptx_type: str) -> str:
 
 
 class Value:
-    """One number or predicate per lane, with operators that follow its type as those of NumPy's arrays do.
+    """One number or predicate per lane, with operators that follow its type, like the operators of NumPy's arrays.
 
-    `type` is ``pred``, ``u8`` to ``s64``, ``f32`` or ``f64``. An int operand stands for the same number in all lanes.
+    `type` is ``pred``, ``u8`` to ``s64``, ``f32`` or ``f64``. An int operand means the same number in all lanes.
     Integers wrap. Shifts, comparisons, minima, maxima and conversions are signed or unsigned as the type says. The bits
     of a constant are `known`, and integer constants are folded while code is generated. A `loose` result may have NaNs
     of any pattern, while the hardware has only one in single precision.

@@ -221,7 +221,7 @@ class BlockCheck(IntEnum):
     barrier. From `WARPS` on, there is one word per warp: the time at which its lanes last synchronised.
 
     Asynchronous copies have a clock of their own, `COPY_TIME`. The addresses written by copies that may not be complete
-    for all threads lie between `COPY_LOW` and `COPY_HIGH`.
+    for all threads are between `COPY_LOW` and `COPY_HIGH`.
 
     `ACQUIRED` says whether any thread has acquired what others have released, `EVENTS` whether there has been a fence
     or an acquire since the last barrier. All threads of the block have acquired what the warp whose first thread is

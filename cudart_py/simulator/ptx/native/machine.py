@@ -1,4 +1,4 @@
-"""Compile a kernel to machine code through LLVM, or load it from the cache, and make it callable."""
+"""Compile a kernel to machine code through LLVM, or load the machine code from the cache, and make it callable."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def _integer(operation: str, view: Array, groups: _Groups, operand: Array) -> Ar
 
 
 def _shifted(new: Array, base: Array, groups: _Groups) -> Array:
-    """Return, for each lane, what the lane before it left; for the first lane of a group, what memory held."""
+    """Return, for each lane, the value that the lane before it left; for a group's first lane, the value in memory."""
     found = np.empty_like(new)
     found[1:] = new[:-1]
     found[groups.starts] = base

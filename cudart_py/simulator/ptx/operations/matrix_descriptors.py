@@ -6,7 +6,7 @@ bit 49, and the two highest bits are the swizzling mode.
 
 The elements of a row are contiguous, or the elements of a column if the matrix is turned. A piece consists of
 consecutive units of 16 bytes, as many as the mode says; eight consecutive pieces form an atom. Swizzling XORs bits 4 to
-6 of an address with its bits 7 to 9; narrower modes use fewer of them. The layouts are those of the PTX manual, "Shared
+6 of an address with its bits 7 to 9; narrower modes use fewer of them. The PTX manual describes the layouts in "Shared
 Memory Matrix Layout".
 """
 

@@ -42,7 +42,7 @@ class Surface:
 
 
 def located(surface: Surface, coordinates: Sequence[Array], size: int) -> tuple[Array, Array]:
-    """Return the byte offsets of accesses of `size` bytes, and which of the accesses lie outside.
+    """Return the byte offsets of accesses of `size` bytes, and which of the accesses are outside.
 
     The first coordinate counts bytes, the others rows and planes; in a layered surface, the layer comes before them.
     An access outside gets the offset of the nearest access inside that begins at a multiple of its size.

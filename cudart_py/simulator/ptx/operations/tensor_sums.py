@@ -8,8 +8,8 @@ their significands may be 2 or more. The sum of the truncated terms is exact, an
 precision, to nearest even to half precision. The treatment of subnormal numbers and of overflow has not been compared.
 
 8-bit floats (``e4m3``, ``e5m2``) are first converted to half precision. Of each four consecutive elements of a row, the
-products of the first two go into one such addition, and those of the other two into a second. The accumulator is added
-last.
+products of the first two go into one such addition, and the products of the other two into a second. The accumulator is
+added last.
 
 Matrices are arrays of float64 numbers of the shape (warps, rows, columns).
 """

@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 # The fraction bits of a normalized coordinate that have an effect; recordings agree only with this number.
 _COORDINATE_BITS = 21
-# The filter weight that stands for 1.
+# The filter weight that represents 1.
 _WEIGHT = 256
 # The bits of the largest texel when floats are filtered, and the bits of the result.
 _TEXEL_BITS, _FLOAT_BITS = 28, 24
@@ -83,7 +83,7 @@ def _texels(texture: Texture, data: NDArray[np.uint8]) -> Array:
 
 
 def _place(index: Array, extent: int, mode: str) -> tuple[Array, Array]:
-    """Return texel indices brought into range, and where the border is read instead."""
+    """Return texel indices brought into range, and which lanes read the border instead."""
     inside = (index >= 0) & (index < extent)
     if mode == "wrap":
         return index % extent, np.zeros(index.shape, np.bool_)
@@ -101,7 +101,7 @@ def _mode(texture: Texture, axis: int) -> str:
 
 
 def _found(texture: Texture, place: Sequence[Array], layer: Any) -> tuple[tuple[Any, Any, Any], Array]:
-    """Return the planes, rows and columns of texels, brought into range, and where the border is read instead."""
+    """Return the planes, rows and columns of texels, brought into range, and which lanes read the border instead."""
     beyond = np.zeros(place[0].shape, np.bool_)
     found: list[Any] = []
     for axis, (index, extent) in enumerate(zip(place, texture.extents, strict=True)):
@@ -233,7 +233,7 @@ def _weighted(coordinate: Array) -> tuple[Array, Array]:
 
 
 def _kept(texture: Texture, axis: int, coordinate: Array, weight: Array) -> Array:
-    """Return the weights of the texels after each coordinate, 0 where it is clamped to the center of the edge texel.
+    """Return the weights of the texels after each coordinate, 0 if it is clamped to the center of the edge texel.
 
     Both texels are the edge texel there, but the rounding of the other axes' weights depends on this one.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# This module gives the cluster barrier a number that is larger than that of any named barrier.
+# This module gives the cluster barrier a number that is larger than the number of any named barrier.
 _CLUSTER = 1 << 16
 ndarray = np.ndarray
 

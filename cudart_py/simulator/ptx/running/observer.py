@@ -111,7 +111,7 @@ class Observer:
     watch: frozenset[str] | None = None
 
     def start(self, state: Any) -> None:
-        """Begin a launch; `state` has its shape, module and program."""
+        """Begin a launch; `state` contains its shape, module and program."""
 
     def records(self) -> AccessRecords:
         """Return new records for a launch that machine code runs while checks watch it."""
@@ -150,7 +150,7 @@ class Observer:
     def texture(self, group: Group, positions: Any, places: Any, site: Instruction) -> None:
         """Observe the lanes at `positions` of a group, which are about to fetch texels.
 
-        `places` contains one row per lane: the offsets of its texels in global memory, or -1 where the border is read.
+        `places` contains one row per lane: the offsets of its texels in global memory, or -1 if the border is read.
         """
 
     def fence(self, group: Group, site: Instruction) -> None:

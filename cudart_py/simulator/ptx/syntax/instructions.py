@@ -132,7 +132,7 @@ class Variable:
 class Function:
     """One parsed body: its instructions in order, labels as instruction indices, and declarations.
 
-    `parameters` and `results` are a device function's names for its arguments and results; those that are registers are
+    `parameters` and `results` are a device function's names for its arguments and results; names that are registers are
     in `registers` too. `names` are all symbols in the instructions except registers and labels.
     """
 

@@ -44,8 +44,9 @@ class Lowers:
     """The emitter of an opcode that has a lowering, for either engine.
 
     The lowering takes the facts of the spelling that `told` names ("count" is the number of registers written), the
-    operands in the types that the row gives them (a literal is an int), and the modifiers as keywords. It returns the
-    result, or a tuple of results. `loose` says that it accepts single-precision values whose NaNs have any bit pattern.
+    operands in the types that the row specifies (a literal is an int), and the modifiers as keywords. It returns the
+    result, or a tuple of results. `loose` says that the lowering accepts single-precision values whose NaNs have any
+    bit pattern.
     """
 
     def __init__(self, lowering: Callable[..., Any], *told: str, loose: bool = False) -> None:

@@ -243,7 +243,7 @@ def _one_covers(releases: Any, event: int, when: int, thread: int | None) -> boo
 
 
 def _join(to: Acquired, others: list[Acquired]) -> None:
-    """Add what others have acquired; each address keeps its latest event."""
+    """Add the releases that others have acquired; each address keeps its latest event."""
     for other in others:
         for address, event in other.items():
             to[address] = max(event, to.get(address, 0))

@@ -1,7 +1,7 @@
 """Run a launch that checks watch speculatively in machine code, and undo it if there may be a finding.
 
 Machine code examines each access only far enough to know that there is nothing to report. If there may be something,
-the launch's changes to memory are undone and the NumPy engine runs it with the full checks, so both engines give the
+the launch's changes to memory are undone and the NumPy engine runs it with the full checks, so both engines produce the
 same reports. Loads are recorded only if the launch stores to the same memory. A launch that turns out to do so starts
 again and records them.
 """

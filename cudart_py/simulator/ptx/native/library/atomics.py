@@ -41,7 +41,7 @@ def build_atomic(module: ir.Module, name: str) -> None:
         place = b.inttoptr(b.load(element(b, places, number, I64), typ=I64), PTR)
         operands = [b.load(element(b, one, number, kind), typ=kind) for one in kept]
         old = b.load(place, typ=kind, align=size)
-        # Float additions in global memory flush subnormal numbers; those in shared memory don't.
+        # Float additions in global memory flush subnormal numbers; additions in shared memory don't.
         in_global = I1(0)
         if operation == "add" and ptx_type == "f32":
             in_global = _in_global(b, context, space, given, number)

@@ -1,4 +1,4 @@
-"""Generate a kernel's function that runs one warp until its lanes have ended or wait at a barrier."""
+"""Generate a kernel's function that runs one warp until its lanes have exited or wait at a barrier."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class Flow:
         instance.store(self._b, self._state, slot, value)
 
     def _come_together(self, number: int, place: Place) -> None:
-        """Hold the lanes until all members of their member mask have arrived or ended."""
+        """Hold the lanes until all members of their member mask have arrived or exited."""
         b, schedule = self._b, self._schedule
         mask = b.load(schedule.mask, typ=I32)
         alive = b.load(schedule.head(Head.ALIVE), typ=I32)

@@ -1,7 +1,7 @@
 """Bulk copies by one instruction of one thread (``cp.async.bulk`` and ``cp.reduce.async.bulk``).
 
-The bytes are copied at once, in lane order. A copy that completes at an mbarrier subtracts its bytes from those that
-the barrier's phase still waits for.
+The bytes are copied immediately, in lane order. A copy that completes at an mbarrier subtracts its bytes from the bytes
+that the barrier's phase still waits for.
 """
 
 from __future__ import annotations

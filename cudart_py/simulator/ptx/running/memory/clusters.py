@@ -27,7 +27,7 @@ def map_address(address: Any, rank: Any) -> Any:
 
 
 def rank_of(group: Group, address: Any) -> Any:
-    """Return the rank of the block in whose shared memory an address lies (``getctarank``)."""
+    """Return the rank of the block whose shared memory contains an address (``getctarank``)."""
     kind = address.dtype.type
     rank = (address & kind((1 << 32) - 1)) >> kind(RANK_SHIFT)
     own = group.chunk.special("%cluster_ctarank")

@@ -231,7 +231,7 @@ class Resolver:
         return map_address(address, rank) if self._cluster > 1 else address
 
     def rank_of(self, group: Group, address: Any) -> Any:
-        """Return the rank of the block in whose shared memory an address lies."""
+        """Return the rank of the block whose shared memory contains an address."""
         return rank_of(group, address)
 
     # --- checks

@@ -26,7 +26,7 @@ class Memory(Resolver):
     def view(self, address: Address, offset: int, name: str, shift: int) -> tuple[Array, Any]:
         """Return a view, and the indices in it of the elements `offset` bytes after each place."""
         view = address.space.views[name]
-        # An address may lie before the start of its space if the offset brings it back into the space. Its index in a
+        # An address may be before the start of its space if the offset brings it back into the space. Its index in a
         # view that starts at the offset would be negative.
         if offset < 0 or address.low < 0 or offset & ((1 << shift) - 1):
             return view, (address.places + offset) >> shift
@@ -83,7 +83,7 @@ class Memory(Resolver):
     def store(
         self, address: Address | Mixed, offset: int, name: str, shift: int, value: Any, site: Instruction
     ) -> None:
-        """Store one element per lane; where lanes share an address, the last lane wins."""
+        """Store one element per lane; if lanes share an address, the last lane wins."""
         if isinstance(address, Mixed):
             for positions, part in address.parts:
                 self.check(part, offset, 1 << shift, site, positions)
