@@ -131,7 +131,7 @@ def _slot(text: str) -> _Slot:
 class Row:
     """One row of the opcode table: how one opcode is written, what emits it, and what it does.
 
-    `patterns` are the ways to write it, as `opcodes` describes. `emit` emits it as Python source; it is None for an
+    `patterns` are the ways to write it, as `opcodes` describes. `emit` generates its Python source, and is None for an
     opcode that only ends a block and is executed by the scheduler. The rest are facts about the opcode:
 
     `ends`: how the opcode ends a basic block; empty if it doesn't.

@@ -1,8 +1,8 @@
 """Directed roundings of double precision, for which no processor has a wider type.
 
 A result is rounded to nearest, and moved to its neighbour if the exact result is on the other side. The sign of the
-residual (the exact result minus the rounded one, named `rest`) tells the side; a fused multiply-add computes it. If the
-residual might underflow, or an operand might overflow on the way, powers of two scale both.
+residual (the exact result minus the rounded one, named `rest`) determines the side; a fused multiply-add computes the
+residual. If the residual might underflow, or an operand might overflow on the way, powers of two scale both.
 """
 
 from __future__ import annotations

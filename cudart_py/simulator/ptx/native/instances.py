@@ -22,7 +22,8 @@ from .vectors import I1, I32, Builder, vector
 
 Value = Any
 
-# LLVM takes about 10 milliseconds per block and 1 per instruction, and can't be interrupted while it compiles.
+# LLVM takes about 10 milliseconds per block and 1 millisecond per instruction, and can't be interrupted while it
+# compiles.
 _MOST_BLOCKS = 1_000
 _MOST_INSTRUCTIONS = 10_000
 # Laying out the code recurses once in Python per level of calls.

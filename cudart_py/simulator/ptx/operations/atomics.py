@@ -1,9 +1,9 @@
 """Atomic operations of many lanes on one memory, as if the lanes came one after another (``atom``, ``red``).
 
 Memory is a one-dimensional array viewed as the operation's type. ``index`` contains one element index (int64) per lane,
-in lane order, and may repeat. The results are the results of that order to the last bit, including sums of floats. A
-stable sort groups the lanes that share an element. Integer operations then use scans; operations without a scan are
-performed in rounds, the n-th lane of every element in round n.
+in lane order, and may repeat. The results equal those of sequential execution in that order to the last bit, including
+sums of floats. A stable sort groups the lanes that share an element. Integer operations then use scans; operations
+without a scan are performed in rounds, the n-th lane of every element in round n.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def _float_add(view: Array, groups: _Groups, operand: Array, update: Update, pla
 
 
 def _rounds(view: Array, groups: _Groups, operand: Array, update: Update) -> Array:
-    """Perform the operation for the first lane of every group, then for every second lane, and so on."""
+    """Perform the operation for the first lane of every group, then for the second lanes, and so on."""
     found = np.empty_like(operand)
     # Groups are in descending order of size, so the groups with an n-th lane are always the first ones.
     by_size = np.argsort(-groups.counts, kind="stable")

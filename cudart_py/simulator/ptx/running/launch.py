@@ -36,8 +36,8 @@ _MOST_CHUNKS = 8
 _PRINTF_BYTES = 7 << 20
 # The number of steps between two checks of the limits. Most kernels execute them in a few milliseconds.
 _STEPS_BETWEEN_LOOKS = 1000
-# If all threads have only waited for this many steps, they are checked for a deadlock. So many steps take seconds, so a
-# loop that polls a barrier a limited number of times can end before the check.
+# If all threads have only waited for this many steps, they are checked for a deadlock. That takes seconds, so a loop
+# that polls a barrier a limited number of times can end before the check.
 _STEPS_OF_WAITING = 1 << 19
 # After an eighth of those steps, the clocks that threads read in such waits run faster. A wait with a timeout therefore
 # times out long before it is reported as a deadlock.

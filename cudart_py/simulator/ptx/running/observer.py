@@ -29,7 +29,7 @@ class BlockCount(NamedTuple):
 
 
 class AccessCount(NamedTuple):
-    """The counts that machine code takes of an instruction's accesses to one space, summed over the warps.
+    """The counts of an instruction's accesses to one space, taken by machine code and summed over the warps.
 
     `kind` is as in `Observer.access`, and `times` counts the warps that made the access. `first` and `second` depend on
     the space. For global memory they count the sectors and the distinct addresses of each warp, for shared memory the

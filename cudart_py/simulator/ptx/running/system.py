@@ -1,4 +1,4 @@
-"""The calls that a kernel makes to the device's runtime: printf, the heap, assert, textures, surfaces, conditions."""
+"""Calls of a kernel to the device runtime: printf, the heap, assert, textures, surfaces, and graph conditions."""
 
 from __future__ import annotations
 

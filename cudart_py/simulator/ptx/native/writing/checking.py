@@ -242,7 +242,7 @@ def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
 
 
 def release_checks(b: Builder, context: Value, checking: Checking) -> None:
-    """Generate the checks at a barrier that releases all lanes of a block; raise a doubt if some had gone past it."""
+    """Generate the checks at a barrier that releases a block; raise a doubt if some lanes had gone past it."""
     waits = block_word(b, context, BlockCheck.WAITS)
     barrier = b.sub(b.load(waits, typ=I64), I64(1))
     passed = element(b, block_word(b, context, BlockCheck.PASSED), b.lshr(barrier, I64(6)), I64)

@@ -158,7 +158,7 @@ class _Driver:
         b.branch(sweep)
 
     def _end_sweep(self, block: Value, blocks: ir.Block, sweep: ir.Block) -> None:
-        """Continue with the next block if no lane is alive, or release the barrier if all lanes have arrived."""
+        """Generate the end of a sweep: start the next block if no lane is alive, or release a complete barrier."""
         b = self._b
         if self._alone:
             self._next_block(block, blocks)

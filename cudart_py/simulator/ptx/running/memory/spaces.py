@@ -317,7 +317,7 @@ class Resolver:
     def _check_places(
         self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None
     ) -> None:
-        """Raise Fault if any lane is out of bounds; the shared memory that CUDA's own headers use is not."""
+        """Raise Fault if any lane is out of bounds; the shared memory of CUDA's own headers is in bounds."""
         if any(self._outside(address.space, seen, size) for seen in self._seen(address) + offset):
             self._fail_outside(address, offset, size, site, positions)
 
