@@ -250,7 +250,10 @@ class _Body:
             call = read_call(rest, self.scopes)
             arguments = tuple(self._passed(argument, guard, text, line) for argument in call.arguments)
             operands = (replace(call, arguments=arguments),)
-            self._note(call.target)
+            if isinstance(call.target, Symbol):
+                self.function.names.add(call.target.name)
+            else:
+                self.function.calls_pointers = True
         elif base == "bra":
             operands = (Symbol(self._target(rest)),)
         elif base == "brx":
@@ -321,6 +324,7 @@ class _Body:
         """Record the symbols that an operand names."""
         if isinstance(operand, Symbol):
             self.function.names.add(operand.name)
+            self.function.taken.add(operand.name)
         elif isinstance(operand, Access):
             self._note(operand.base)
         elif isinstance(operand, Vector):

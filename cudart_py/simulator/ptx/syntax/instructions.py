@@ -133,7 +133,8 @@ class Function:
     """One parsed body: its instructions in order, labels as instruction indices, and declarations.
 
     `parameters` and `results` are a device function's names for its arguments and results; names that are registers are
-    in `registers` too. `names` are all symbols in the instructions except registers and labels.
+    in `registers` too. `names` are all symbols in the instructions except registers and labels, and `taken` those of
+    them that are not only called. `calls_pointers` says whether there is an indirect call.
     """
 
     name: str
@@ -148,3 +149,5 @@ class Function:
     parameters: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     names: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
+    calls_pointers: bool = False

@@ -195,16 +195,18 @@ class Module:
     def reachable_bodies(self, body: Function) -> list[Function]:
         """Return the bodies of all functions that `body` may call.
 
-        A function whose address is taken anywhere is included, because an indirect call may reach it.
+        An indirect call may reach every function whose address is taken anywhere in the module.
         """
-        found: set[str] = set()
         taken = {symbol for variable in self.variables.values() for _, symbol, _ in variable.relocations}
-        waiting = [body, *(self._functions[name] for name in taken & self._functions.keys())]
+        taken.update(*(other.taken for other in self.bodies))
+        found: set[str] = set()
+        waiting = [body]
         while waiting:
-            for name in waiting.pop().names & self._functions.keys():
-                if name not in found:
-                    found.add(name)
-                    waiting.append(self._functions[name])
+            caller = waiting.pop()
+            names = caller.names | taken if caller.calls_pointers else caller.names
+            for name in names & self._functions.keys() - found:
+                found.add(name)
+                waiting.append(self._functions[name])
         return [function for name, function in self._functions.items() if name in found]
 
     def _error(self, name: str, what: str) -> PtxError:

@@ -35,6 +35,18 @@ extern "C" __global__ void address(unsigned *out) {
     out[0] = in_shared(cells);
     out[1] = in_shared(s);
 }
+__device__ __noinline__ int far(int i) {
+    __shared__ int cells[300];
+    volatile int own[40];
+    cells[i] = own[i] = i;
+    __syncthreads();
+    return cells[i ^ 1] + own[i];
+}
+__device__ int (*table[])(int) = {far};
+__device__ __noinline__ int other(int i) { volatile int own[50]; own[i] = 3 * i; return own[i]; }
+extern "C" __global__ void keep(void** out) { *out = (void*)&other; }
+extern "C" __global__ void by_pointer(void** in, int* out) { out[threadIdx.x] = ((int (*)(int))*in)(threadIdx.x); }
+extern "C" __global__ void by_table(int* out, int which) { out[threadIdx.x] = table[which](threadIdx.x); }
 extern "C" __global__ void stored(int* out, int at) { ((volatile int*)s)[at] = 7; out[0] = ((volatile int*)s)[at]; }
 extern "C" __global__ void loaded(int* out, int at) { int v = ((volatile int*)s)[at]; out[1] = at < 0 ? v : 3; }
 extern "C" __global__ void used(int* out, int at) { out[0] = ((volatile int*)s)[at] + 1; }
@@ -126,6 +138,21 @@ def test_variables_begin_behind_the_reserved_kibibyte(kernels):
     out = kernels.zeros(2)
     kernels.launch("address", 1, 1, out, shared_bytes=16)
     assert kernels.get(out, 2).tolist() == [RESERVED_SHARED, RESERVED_SHARED + 64]
+
+
+def test_a_function_that_only_a_table_names_has_its_variables(kernels):
+    out = kernels.zeros(32)
+    kernels.launch("by_table", 1, 32, out, 0)
+    assert kernels.get(out, 32).tolist() == [(i ^ 1) + i for i in range(32)]
+    assert kernels.module.entries["by_table"].static_shared_bytes == 1200
+
+
+def test_a_function_whose_address_another_kernel_takes_has_its_variables(kernels):
+    out, pointer = kernels.zeros(32), kernels.zeros(2)
+    kernels.launch("keep", 1, 1, pointer)
+    kernels.launch("by_pointer", 1, 32, pointer, out)
+    assert kernels.get(out, 32).tolist() == [3 * i for i in range(32)]
+    assert {function.name for function in kernels.module.entries["by_pointer"].called} >= {"_Z5otheri"}
 
 
 @pytest.mark.parametrize("base", [0, 4, 2**32 - 8, 2**64 - 8])
