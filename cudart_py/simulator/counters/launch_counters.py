@@ -190,6 +190,7 @@ def _add_counted(tally: Tally, found: AccessCount, kind: str) -> None:
     kind = _kind_in(space, kind)
     _add(tally, ("instructions", space, kind), found.times)
     if space == "shared":
+        kind = "ld" if kind == "ldsm" else kind
         _add(tally, ("wavefronts", space, kind), found.first)
         _add(tally, ("conflicts", space, kind), found.second)
         return

@@ -51,12 +51,12 @@ MISSED = {
 }
 
 
-def test_a_tiled_product_is_no_mistake():
+def test_a_tiled_product_is_no_mistake(engine):
     assert product() == []
 
 
 @pytest.mark.parametrize("name", ["ARRIVED", "COPIED", pytest.param("USED", marks=pytest.mark.exhaustive)])
-def test_a_missing_barrier_or_wait_of_a_tiled_product_is_found(name):
+def test_a_missing_barrier_or_wait_of_a_tiled_product_is_found(engine, name):
     instruction, count, text = MISSED[name]
     lines = SOURCE.read_text().splitlines()
     reports = []
@@ -101,7 +101,7 @@ def test_a_mistake_with_a_matrix_is_found(name, threads, arguments, text):
 
 
 @pytest.mark.parametrize(("pitch", "ways"), [(1, 1), (2, 2), (8, 8), (9, 1)])
-def test_eight_rows_are_a_wavefront(pitch, ways):
+def test_eight_rows_are_a_wavefront(engine, pitch, ways):
     """Rows that are 128 bytes apart, with a pitch of 8 times 16 bytes, are in the same banks."""
     with cuda.profile() as p:
         compiled(SMALL)["pitched"][1, 32, 32 * 16 * pitch](words(32), pitch)

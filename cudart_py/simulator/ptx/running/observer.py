@@ -31,8 +31,8 @@ class BlockCount(NamedTuple):
 class AccessCount(NamedTuple):
     """The counts of an instruction's accesses to one space, taken by machine code and summed over the warps.
 
-    `kind` is as in `Observer.access`, and `times` counts the warps that made the access. `first` and `second` depend on
-    the space. For global memory they count the sectors and the distinct addresses of each warp, for shared memory the
+    `kind` is as in `Observer.access`, or ldsm for ``ldmatrix``, and `times` counts the warps that made the access.
+    `first` and `second` depend on the space. For global memory they count the sectors and the distinct addresses of each warp, for shared memory the
     wavefronts and the bank conflicts. For local memory, `first` counts the sectors. For constant memory, `second`
     counts the distinct addresses.
     """

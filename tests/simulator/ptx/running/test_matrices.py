@@ -59,36 +59,36 @@ extern "C" __global__ void guarded(float* out, int first) {
     ("lane", "place", "status", "text"),
     [(11, 24, "MISALIGNED_ADDRESS", "aligned to 16 bytes"), (5, 512, "ILLEGAL_ADDRESS", "out of bounds")],
 )
-def test_a_wrong_row_is_the_fault_of_its_lane(kernels, name, lane, place, status, text):
+def test_a_wrong_row_is_the_fault_of_its_lane(on_each, name, lane, place, status, text):
     rows = 16 * (np.arange(32, dtype=np.int32) % 16)
     rows[lane] = place
-    arguments = ([kernels.zeros(32)] if name == "load" else []) + [kernels.put(rows)]
+    arguments = ([on_each.zeros(32)] if name == "load" else []) + [on_each.put(rows)]
     with pytest.raises(Fault, match=rf"{text}.*thread \({lane}, 0, 0\)") as caught:
-        kernels.launch(name, 1, 32, *arguments, shared_bytes=512)
+        on_each.launch(name, 1, 32, *arguments, shared_bytes=512)
     assert caught.value.status_name == f"CUDA_ERROR_{status}"
 
 
-def test_an_address_may_be_generic_or_a_variables_name(kernels):
-    out, data = kernels.zeros(32), kernels.zeros(64)
-    kernels.launch("load_generic", 1, 32, out, data, -1)
-    assert kernels.get(out, 32)[::4].tolist() == list(range(8))
+def test_an_address_may_be_generic_or_a_variables_name(on_each):
+    out, data = on_each.zeros(32), on_each.zeros(64)
+    on_each.launch("load_generic", 1, 32, out, data, -1)
+    assert on_each.get(out, 32)[::4].tolist() == list(range(8))
     with pytest.raises(Fault, match=r"needs addresses in shared memory, not global memory.*thread \(3, 0, 0\)"):
-        kernels.launch("load_generic", 1, 32, out, data, 3)
+        on_each.launch("load_generic", 1, 32, out, data, 3)
     # All lanes give the address of the same row, so all eight rows are equal.
-    kernels.launch("named", 1, 32, out)
-    assert kernels.get(out, 32).tolist() == [4 + lane % 4 for lane in range(32)]
+    on_each.launch("named", 1, 32, out)
+    assert on_each.get(out, 32).tolist() == [4 + lane % 4 for lane in range(32)]
 
 
 @pytest.mark.parametrize(("threads", "lanes", "thread"), [(32, 20, 0), (48, 48, 32), (96, 40, 32)])
-def test_lanes_that_are_missing_are_an_error(kernels, threads, lanes, thread):
+def test_lanes_that_are_missing_are_an_error(on_each, threads, lanes, thread):
     with pytest.raises(Fault, match=rf"not all 32 lanes of the warp execute it together.*thread \({thread}, 0, 0\)"):
-        kernels.launch("some", 1, threads, kernels.zeros(96), lanes)
+        on_each.launch("some", 1, threads, on_each.zeros(96), lanes)
 
 
-def test_whole_warps_may_be_missing_and_a_guard_chooses_some(kernels):
-    out, sums = kernels.zeros(96), kernels.zeros(64, np.float32)
-    kernels.launch("some", 1, 96, out, 64)
-    changed = kernels.get(out, 96) != np.arange(96)
+def test_whole_warps_may_be_missing_and_a_guard_chooses_some(on_each):
+    out, sums = on_each.zeros(96), on_each.zeros(64, np.float32)
+    on_each.launch("some", 1, 96, out, 64)
+    changed = on_each.get(out, 96) != np.arange(96)
     assert [changed[:32].all(), changed[32:64].all(), changed[64:].any()] == [True, True, False]
-    kernels.launch("guarded", 1, 64, sums, 32)
-    assert kernels.get(sums, 64, np.float32).tolist() == [1.0] * 32 + [9.0] * 32
+    on_each.launch("guarded", 1, 64, sums, 32)
+    assert on_each.get(sums, 64, np.float32).tolist() == [1.0] * 32 + [9.0] * 32
