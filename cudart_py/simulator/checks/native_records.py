@@ -54,7 +54,7 @@ class NativeRecords:
         self._memory = memory
         if _clock.now > _LAST_BEGIN:
             _clock.now, _clock.era = _WRITTEN + 1, _clock.era + 1
-        self.begin = _clock.now
+        self.begin, self.era = _clock.now, _clock.era
         # The allocations that had not been completely written before, with the records of their writes.
         self._unwritten: list[tuple[ShadowMemory, int, PieceRecords]] = []
 
@@ -84,7 +84,7 @@ class NativeRecords:
                 np.multiply(known, np.uint64(_WRITTEN), out=records.writes[:count])
             self._unwritten.append((shadow, shift, records))
             return records._replace(unwritten=True)
-        key = _clock.era, shift
+        key = self.era, shift
         if key not in shadow.native:
             shadow.native = {}
             records = _new(lines)

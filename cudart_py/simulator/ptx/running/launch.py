@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,6 +26,7 @@ from .printf import Buffer
 from .scheduler import Chunk
 
 if TYPE_CHECKING:
+    from ..compiling.environment import Environment
     from .groups import Group
 
 # Enough lanes to amortise the cost of a NumPy call, few enough to stay in the processor's cache.
@@ -195,14 +196,22 @@ class LaunchState:
         self.shared_end = RESERVED_SHARED + self.shared_size
         self.shared_limit = -(-self.shared_end // SHARED_UNIT) * SHARED_UNIT
         self.program = program_of(entry)
-        single = [extent == 1 for extent in (*launch.block, *launch.grid)]
-        self.environment = self.program.environment(_uniform_specials(*single), observer is not None)
-        self.memory_access = Memory(self)
         self.local_size = self.program.main.local_bytes
         if entry.called:
             bodies = sum(map(entry.module.function_local_bytes, entry.called))
             self.local_size += max(properties.get("stack_limit", 1024), bodies)
         self.printed = Buffer(properties.get("printf_fifo", _PRINTF_BYTES))
+
+    @cached_property
+    def environment(self) -> Environment:
+        """The environment that blocks are compiled for; only the NumPy engine needs it."""
+        single = [extent == 1 for extent in (*self.launch.block, *self.launch.grid)]
+        return self.program.environment(_uniform_specials(*single), self.observer is not None)
+
+    @cached_property
+    def memory_access(self) -> Memory:
+        """The accesses of Python code to the launch's memory."""
+        return Memory(self)
 
     @property
     def steps_done(self) -> int:

@@ -32,9 +32,9 @@ class AccessCount(NamedTuple):
     """The counts of an instruction's accesses to one space, taken by machine code and summed over the warps.
 
     `kind` is as in `Observer.access`, or ldsm for ``ldmatrix``, and `times` counts the warps that made the access.
-    `first` and `second` depend on the space. For global memory they count the sectors and the distinct addresses of each warp, for shared memory the
-    wavefronts and the bank conflicts. For local memory, `first` counts the sectors. For constant memory, `second`
-    counts the distinct addresses.
+    `first` and `second` depend on the space. For global memory they count the sectors and the distinct addresses of
+    each warp, for shared memory the wavefronts and the bank conflicts. For local memory, `first` counts the sectors.
+    For constant memory, `second` counts the distinct addresses.
     """
 
     code: Code
@@ -84,9 +84,13 @@ class MatrixRows(NamedTuple):
 
 
 class AccessRecords(Protocol):
-    """The records that machine code makes of one launch's accesses to global memory; their times start at `begin`."""
+    """The records that machine code makes of one launch's accesses to global memory; their times start at `begin`.
+
+    Times are comparable only within one `era`.
+    """
 
     begin: int
+    era: int
 
     def of(self, start: int, shift: int) -> PieceRecords | None:
         """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...running.scheduler import Chunk
 from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Count
+from .host_calls import HostCalls
 from .speculation import BlockRecords, CheckTables
 
 if TYPE_CHECKING:
@@ -85,8 +86,12 @@ class Buffers:
         self.fault_addresses = aligned(8 * LANES).view(np.int64)
         # Values passed to Python functions; the last slot is for the result.
         self.exchange = aligned(SLOTS * SLOT_BYTES).reshape(SLOTS, SLOT_BYTES)
-        # For each site, the bounds of the allocation that it used last.
+        self.parameters = np.zeros_like(state.parameter_bytes)
+        # For each site, the bounds of the allocation that it used last; at first bounds that contain no access of any
+        # size, so that each site looks up its allocation.
         self.sites = np.zeros(2 * max(len(kernel.sites.sites), 1), np.uint64)
+        self.sites[0::2], self.sites[1::2] = (1 << 64) - 1, _LARGEST_ACCESS
+        self._new_sites = self.sites.copy()
         self.symbols = np.zeros(len(kernel.sites.symbols) + 1, np.uint64)
         self.block_counts = np.zeros((0, 2), np.int64)
         self.access_counts = np.zeros((0, Count.WORDS), np.int64)
@@ -96,6 +101,7 @@ class Buffers:
         arrays = {
             Context.FAULT_ADDRESSES: self.fault_addresses,
             Context.EXCHANGE: self.exchange,
+            Context.PARAMETERS: self.parameters,
             Context.SITES: self.sites,
             Context.SYMBOLS: self.symbols,
             Context.SPECIALS: _specials(kernel, state),
@@ -111,6 +117,10 @@ class Buffers:
         for word, array in arrays.items():
             context[word] = array.ctypes.data
         self._kept = list(arrays.values())
+        self.host_calls = HostCalls()
+        context[Context.PYTHON] = self.host_calls.address
+        memory = state.memory
+        context[Context.DELTA] = memory.bytes.ctypes.data - memory.base & (1 << 64) - 1
         context[Context.PARAMETER_SIZE] = state.parameter_size
         context[Context.WORKSPACE_SIZE] = _PAGE
         context[Context.SHARED_END] = state.shared_end
@@ -123,6 +133,8 @@ class Buffers:
         context[Context.GRID_X], context[Context.GRID_Y] = state.launch.grid[:2]
         context[Context.SMS] = state.properties.get("sm_count", 1)
         self.resident = Resident(kernel, state, warps)
+        for word, value in self.resident.words.items():
+            context[word] = value
         self._new = context.copy()
         # Data that depends on the allocations: their starts and ends, copies of these for machine code, and the checks'
         # tables.
@@ -141,10 +153,10 @@ class Buffers:
         if extents is not self._extents:
             self._placed = [np.concatenate([[0], array]).astype(np.uint64) for array in extents]
             self._extents = extents
-        # Bounds that contain no access of any size, so the next access of each site looks up its allocation.
-        self.sites[0::2], self.sites[1::2] = (1 << 64) - 1, _LARGEST_ACCESS
-        self.context[Context.EXTENTS] = len(extents[0])
-        self.context[Context.STARTS], self.context[Context.ENDS] = (array.ctypes.data + 8 for array in self._placed)
+            starts, ends = (array.ctypes.data + 8 for array in self._placed)
+            for context in (self.context, self._new):
+                context[Context.EXTENTS], context[Context.STARTS], context[Context.ENDS] = len(extents[0]), starts, ends
+        self.sites[:] = self._new_sites
 
     def check_tables(self, extents: tuple[Array, Array], base: int) -> CheckTables:
         """Return the tables for the checks of a launch with these allocations."""
@@ -194,6 +206,6 @@ def _shape(state: LaunchState) -> tuple[Any, ...]:
     """Return everything that buffers depend on besides the kernel."""
     launch, properties = state.launch, state.properties
     return (
-        launch.grid, launch.block, launch.cluster, launch.cooperative, launch.shared_bytes,
+        launch.grid, launch.block, launch.cluster, launch.cooperative, launch.shared_bytes, state.parameter_size,
         properties.get("sm_count"), properties.get("warps"),
     )  # fmt: skip  # grouped by meaning

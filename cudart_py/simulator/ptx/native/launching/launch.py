@@ -17,7 +17,6 @@ from ..library.records import MOST_THREADS
 from ..writing.counting import report_counts
 from .barriers import release
 from .buffers import Resident
-from .host_calls import answering
 from .reports import fault_of, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
 from .system import call_system
@@ -66,17 +65,14 @@ class NativeLaunch:
         self._used_by_block = 0
         # The number of blocks that take turns; 0 while blocks run one after another.
         self.in_turns = 0
+        self.resident = buffers.resident
         self._prepare()
-        self.install(buffers.resident)
 
     def _prepare(self) -> None:
-        state, context = self.state, self.context
-        memory = state.memory
-        context[Context.DELTA] = memory.bytes.ctypes.data - memory.base & (1 << 64) - 1
-        context[Context.PARAMETERS] = state.parameter_bytes.ctypes.data
-        context[Context.PARAMETER_SIZE] = state.parameter_size
+        state, buffers = self.state, self._buffers
+        buffers.parameters[:] = state.parameter_bytes
         for number, name in enumerate(self.kernel.sites.symbols):
-            self._buffers.symbols[number] = state.symbol(name)
+            buffers.symbols[number] = state.symbol(name)
         self.place_extents()
 
     def place_extents(self) -> None:
@@ -103,7 +99,7 @@ class NativeLaunch:
     def run(self) -> None:
         """Run all blocks: one after another until the lanes of one wait for other blocks, and then in turns."""
         asks = self.kernel.sites.calls or self.speculation is not None
-        with answering(self.context, self.answer, self.fail) if asks else nullcontext():
+        with self._buffers.host_calls.answered(self.answer, self.fail) if asks else nullcontext():
             if not self.go_on():
                 run_in_turns(self, iter(range(int(self.context[Context.BLOCK]) + 1, self.state.blocks)))
 

@@ -19,7 +19,7 @@ from ..library.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
 
 if TYPE_CHECKING:
-    from ...running.observer import AccessRecords
+    from ...running.observer import AccessRecords, PieceRecords
     from .launch import NativeLaunch
 
 Array = NDArray[Any]
@@ -154,12 +154,38 @@ class CheckTables:
             Context.RELEASED: self.released.ctypes.data,
         }
 
-    def clear(self, recorded: Array) -> None:
-        """Clear the tables, and set which sites record their loads."""
-        for array in (self.sites, self.extents, self.flags, self.addresses, self.released):
-            array.fill(0)
-        self.sites[:, [SiteCheck.LOW, SiteCheck.HIGH]] = _NEVER
+        self._new_sites = self.sites.copy()
+        self._new_sites[:, [SiteCheck.LOW, SiteCheck.HIGH]] = _NEVER
+        # The rows of allocations at the beginning of a launch. The rows of completely written allocations stay ready,
+        # because every launch of the same era can use their records.
+        self._new_extents = np.zeros_like(self.extents)
+        self._lasting: list[PieceRecords] = []
+        self._era = -1
+
+    def clear(self, recorded: Array, era: int) -> None:
+        """Reset the tables for a launch, and set which sites record their loads."""
+        if era != self._era:
+            self._new_extents.fill(0)
+            self._lasting.clear()
+            self._era = era
+        self.extents[:] = self._new_extents
+        self.sites[:] = self._new_sites
         self.sites[: len(recorded), SiteCheck.RECORDS] = recorded
+        for array in (self.flags, self.addresses, self.released):
+            array.fill(0)
+
+    def prepare(self, index: int, records: PieceRecords) -> None:
+        """Make the row of an allocation ready, which refers to its records."""
+        row = self.extents[index]
+        row[ExtentCheck.WRITES] = records.writes.ctypes.data
+        row[ExtentCheck.READS] = records.reads.ctypes.data
+        row[ExtentCheck.WRITE_LINES] = records.write_lines.ctypes.data
+        row[ExtentCheck.READ_LINES] = records.read_lines.ctypes.data
+        row[ExtentCheck.FLOOR] = records.unwritten
+        row[ExtentCheck.READY] = 1
+        if not records.unwritten:
+            self._new_extents[index] = row
+            self._lasting.append(records)
 
 
 class Speculation:
@@ -174,7 +200,7 @@ class Speculation:
         # The index of an allocation, the offsets between which a piece of it was saved, and a copy of the piece.
         self._saved: list[tuple[int, int, int, Array]] = []
         self._tables = tables = launch.check_tables()
-        tables.clear(recorded.sites)
+        tables.clear(recorded.sites, records.era)
         self._starts, self._ends = tables.of
         self._kept: list[Any] = []
         self.fences = Fences(launch, tables.addresses, tables.released)
@@ -226,13 +252,7 @@ class Speculation:
         if records is None:
             raise SpeculationFailed(counts=False)
         self._kept.append(records)
-        row = self._tables.extents[index]
-        row[ExtentCheck.WRITES] = records.writes.ctypes.data
-        row[ExtentCheck.READS] = records.reads.ctypes.data
-        row[ExtentCheck.WRITE_LINES] = records.write_lines.ctypes.data
-        row[ExtentCheck.READ_LINES] = records.read_lines.ctypes.data
-        row[ExtentCheck.FLOOR] = records.unwritten
-        row[ExtentCheck.READY] = 1
+        self._tables.prepare(index, records)
 
     # --- the end
 
