@@ -20,10 +20,10 @@ class Operation(NamedTuple):
 
 
 def issued(order: str, streams: int, pieces: int) -> Iterator[Operation]:
-    """Return the operations in the order in which they are queued; pieces go to the streams round-robin.
+    """Yield the operations in the order in which they are queued. Pieces are assigned to streams round-robin.
 
-    Depth-first queues all stages of a piece before the next piece. Breadth-first queues one stage for one piece per
-    stream before the next stage.
+    Depth-first queues all stages of a piece before the next piece. Breadth-first takes one piece per stream,
+    and queues one stage of all these pieces before the next stage.
     """
     if order == DEPTH:
         yield from (Operation(stage, piece, piece % streams) for piece in range(pieces) for stage in STAGES)
@@ -34,11 +34,11 @@ def issued(order: str, streams: int, pieces: int) -> Iterator[Operation]:
 
 
 def modelled(operations: Iterable[Operation], copy_engines: int) -> Spans:
-    """Return the busy spans of each stage in a model of the hardware where every operation takes one unit of time.
+    """Return the times at which each stage is busy, according to a model of the hardware.
 
-    Kernels have one queue. Copies have one queue with a single copy engine, and one queue per direction with two. A
-    queue starts its operations in the order in which they were queued: an operation that must wait for its stream
-    blocks all operations after it.
+    Every operation takes one unit of time. Kernels have one queue. With one copy engine, copies in both directions
+    share a queue. With two engines, each direction has its own queue. Each queue executes its operations in the order
+    in which they were queued: an operation that must wait for its stream holds up everything queued after it.
     """
     free: dict[str, float] = {}
     reached: dict[int, float] = {}

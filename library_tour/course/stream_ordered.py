@@ -18,19 +18,19 @@ On the simulator, which checks and does not time:
     used without a wait: kernel add_to at kernels/stream_ordered.cu:21: race: it
     reads 4 bytes of global memory at 0x7f… (0 bytes into the 16380-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/stream_ordered.py:274), which kernel store_multiple in
+    library_tour/course/stream_ordered.py:275), which kernel store_multiple in
     another stream, block (0, 0, 0), thread (0, 0, 0) wrote at
-    kernels/stream_ordered.cu:14, and nothing puts one before the other: give both
-    the same stream (stream=s), or let one wait for the other; block (0, 0, 0),
-    thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
+    kernels/stream_ordered.cu:14, and nothing orders the two accesses: use the same
+    stream for both (stream=s), or make one stream wait for the other; block (0, 0,
+    0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
         21 | total[i] += term[i];
     freed too early: 4,095 of 4,095 elements are wrong.
     kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4 bytes of global
     memory at 0x7f… (0 bytes into the 16380-byte allocation at
-    0x7f…, allocated at library_tour/course/stream_ordered.py:255), which a
-    fill in another stream wrote, and nothing puts one before the other: give both
-    the same stream (stream=s), or let one wait for the other; block (0, 0, 0),
-    thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
+    0x7f…, allocated at library_tour/course/stream_ordered.py:256), which a
+    fill in another stream wrote, and nothing orders the two accesses: use the same
+    stream for both (stream=s), or make one stream wait for the other; block (0, 0,
+    0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
         21 | total[i] += term[i];
     Pool memory
                           used MiB  peak used MiB  reserved MiB  check
@@ -130,7 +130,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def make_variants(host: Words, keeping: cuda.MemoryPool, returning: cuda.MemoryPool) -> Iterator[Variant]:
-    """Yield the ways to allocate a temporary array for each step."""
+    """Yield one variant per way of allocating the temporary arrays."""
     size = host.size
     x, total, whole = cuda.to_device(host), cuda.empty_like(host), cuda.empty_like(host)
     module = load("stream_ordered")
@@ -157,7 +157,8 @@ def make_variants(host: Words, keeping: cuda.MemoryPool, returning: cuda.MemoryP
             columns={"waits": waits},
         )
 
-    # One padded row, because its calls, cuMemAllocPitch and cuMemFree, are not stream-ordered.
+    # A padded array with one row: unlike the other allocations, its calls, cuMemAllocPitch and cuMemFree, are not
+    # stream-ordered.
     yield variant("synchronous calls", partial(cuda.empty_pitched, (1, size), np.uint32), STEPS)
     from_pools = [partial(cuda.empty, size, np.uint32, pool=pool) for pool in (returning, keeping)]
     yield variant("pool, memory returned", from_pools[0], STEPS, wait=True)
@@ -167,7 +168,7 @@ def make_variants(host: Words, keeping: cuda.MemoryPool, returning: cuda.MemoryP
 
 
 def two_streams(host: Words) -> Row:
-    """Use an array of one stream in another one, which waits for the first, and frees the array."""
+    """Use one stream's array in a second stream. The second stream waits for the first and frees the array."""
     size = host.size
     module = load("stream_ordered")
     first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
@@ -185,7 +186,7 @@ def two_streams(host: Words) -> Row:
 
 
 def pool_rows(device: cuda.Device) -> Iterator[Row]:
-    """Yield the memory of a pool as arrays are allocated and freed, and an allocation that it refuses."""
+    """Yield rows that show a pool's memory as arrays come and go, and one row for an allocation that it refuses."""
     with cuda.MemoryPool() as pool:
 
         def row(name: str, used: int) -> Row:
@@ -266,7 +267,7 @@ def second_reads(
     *,
     waits: bool = True,
 ) -> str:
-    """Write an array in the first stream and add it up in the second; report the number of wrong elements."""
+    """Write an array in the first stream, and add it to a total in the second; report the number of wrong elements."""
     host = np.arange(1, 2**12, dtype=np.uint32)
     module = load("stream_ordered")
     x, total = cuda.to_device(host), cuda.zeros(host.size, np.uint32)

@@ -34,18 +34,18 @@ On the simulator, which checks and does not time:
     at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
     allocated at library_tour/course/streams.py:279), which kernel spin in another
     stream, block (0, 0, 0), thread (0, 0, 0) read at kernels/streams.cu:29, and
-    nothing puts one before the other: give both the same stream (stream=s), or let
-    one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
-    'st.global.u32 [%rd14], %r49'
+    nothing orders the two accesses: use the same stream for both (stream=s), or
+    make one stream wait for the other; block (0, 0, 0), thread (0, 0, 0),
+    instruction 'st.global.u32 [%rd14], %r49'
         29 | out[i] = generated(in[i], a, c, steps);
     stream, then per-thread default: the second kernel read stale values.
     kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
     at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
     allocated at library_tour/course/streams.py:279), which kernel spin in another
     stream, block (0, 0, 0), thread (0, 0, 0) read at kernels/streams.cu:29, and
-    nothing puts one before the other: give both the same stream (stream=s), or let
-    one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
-    'st.global.u32 [%rd14], %r49'
+    nothing orders the two accesses: use the same stream for both (stream=s), or
+    make one stream wait for the other; block (0, 0, 0), thread (0, 0, 0),
+    instruction 'st.global.u32 [%rd14], %r49'
         29 | out[i] = generated(in[i], a, c, steps);
     Kernels of 4 blocks, small enough to run side by side:
                           kernels  check
@@ -59,12 +59,12 @@ On the simulator, which checks and does not time:
     highest priority        -5  right
     The model has either one copy engine or one per direction. An engine executes
     its work in the order in which it was queued. With one engine, depth-first order
-    queues each piece's copy-out ahead of the next piece's copy-in, so the copy-in
-    must wait for the kernel too. Breadth-first order avoids this wait. With two
-    engines, which data-centre GPUs have, both orders take the same time. Three
-    stages need at least three streams: with two streams, each stage is idle for
-    more than a third of the total time in the model. In the model's timeline, every
-    operation takes the same time.
+    queues each piece's copy-out ahead of the next piece's copy-in, so the next
+    copy-in must also wait for the current piece's kernel. Breadth-first order
+    avoids this wait. With two engines, which data-centre GPUs have, both orders
+    take the same time. Three stages need at least three streams: with two streams,
+    each stage is idle for more than a third of the total time in the model. In the
+    model's timeline, every operation takes the same time.
     Ordinary streams wait for work queued earlier in the legacy default stream, and
     vice versa. The same is true of the per-thread default stream and the legacy
     one. A non-blocking stream does not wait for any other stream, and the
@@ -108,7 +108,7 @@ WAYS = {
     **{f"{streams} streams, {order}": (streams, order) for streams in (2, 4) for order in ORDERS},
 }
 ENGINES = {1: "1 engine", 2: "2 engines"}
-LONGEST = "the longest of the three stages alone"
+SLOWEST = "the slowest of the three stages, measured alone"
 TRIED_STEPS = 256  # timed on a GPU to choose the steps of its kernels
 # The kernels take this many times as long as the copies in one direction, so that they can hide the copies.
 LONGER = 1.5
@@ -190,7 +190,7 @@ def run(device: cuda.Device, size: int) -> Result:
     """Overlap copies and kernels in several orders; then show default streams, concurrent kernels and priorities."""
     host = np.random.default_rng().integers(0, 2**32, min(size, CHECKED), np.uint32)
     few = Pieces(host, STEPS)
-    many, limit = few, Limit(LONGEST)
+    many, limit = few, Limit(SLOWEST)
     if timing.available():
         many = Pieces(np.resize(host, size), STEPS)
         limit = fit_steps(many)
@@ -205,7 +205,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def fit_steps(many: Pieces) -> Limit:
-    """Set the kernels' steps so that they take longer than the copies; return the rate of the longest stage alone."""
+    """Set the kernels' steps so that they take longer than the copies; return the rate of the slowest stage alone."""
 
     def alone(stage: str) -> float:
         return timing.fresh_ms(many.clear, partial(many.stage, stage, PIECES))
@@ -213,11 +213,11 @@ def fit_steps(many: Pieces) -> Limit:
     copying = max(alone("copy in"), alone("copy out"))
     many.steps = TRIED_STEPS
     many.steps = max(1, round(TRIED_STEPS * LONGER * copying / alone("kernel")))
-    return Limit(LONGEST, rate=1e-6 * many.source.nbytes / max(copying, alone("kernel")))
+    return Limit(SLOWEST, rate=1e-6 * many.source.nbytes / max(copying, alone("kernel")))
 
 
 def overlapping(few: Pieces, many: Pieces, host: Numbers) -> list[Variant]:
-    """Return the orders of pieces in one, two and four streams."""
+    """Return one variant per order, with one, two and four streams."""
 
     def launch(order: str, streams: int) -> Work:
         def copy_compute_copy() -> None:
@@ -249,7 +249,7 @@ def model_rows() -> list[Row]:
 
 
 def whole(order: str, streams: int, engines: int) -> int:
-    """Return when the model has copied out the last piece, in units of one operation."""
+    """Return the time at which the model finishes copying out the last piece; one operation takes one unit."""
     return round(modelled(issued(order, streams, MODEL_PIECES), engines)["copy out"][-1][1])
 
 
@@ -309,7 +309,7 @@ def ahead(host: Numbers, steps: int) -> Numbers:
 
 
 def ordered_rows() -> list[Row]:
-    """Check the pairs of streams that CUDA orders, and let the simulator report those that it does not."""
+    """Check the pairs of streams that CUDA orders, and let the simulator report the pairs that CUDA does not order."""
     legacy, per_thread = cuda.legacy_default, cuda.per_thread_default
     pairs = {
         "stream, then legacy default": (cuda.Stream(), legacy, False),
@@ -400,10 +400,10 @@ def notes() -> list[str]:
     return [
         "The model has either one copy engine or one per direction. An engine executes its work in the order in which "
         "it was queued. With one engine, depth-first order queues each piece's copy-out ahead of the next piece's "
-        "copy-in, so the copy-in must wait for the kernel too. Breadth-first order avoids this wait. With two "
-        "engines, which data-centre GPUs have, both orders take the same time. Three stages need at least three "
-        "streams: with two streams, each stage is idle for more than a third of the total time in the model. In the "
-        "model's timeline, every operation takes the same time.",
+        "copy-in, so the next copy-in must also wait for the current piece's kernel. Breadth-first order avoids this "
+        "wait. With two engines, which data-centre GPUs have, both orders take the same time. Three stages need at "
+        "least three streams: with two streams, each stage is idle for more than a third of the total time in the "
+        "model. In the model's timeline, every operation takes the same time.",
         "Ordinary streams wait for work queued earlier in the legacy default stream, and vice versa. The same is true "
         "of the per-thread default stream and the legacy one. A non-blocking stream does not wait for any other "
         "stream, and the per-thread default stream waits only for the legacy one. With nvcc "

@@ -66,7 +66,8 @@ LESSON = Lesson(
     "          \\___ the same memory ____/   \\___ the same memory ____/\n"
     "```\n\n"
     "A free takes effect once the kernels queued before it have finished. The next allocation may reuse the memory, "
-    "because the kernels that use it come later still. In C these calls are `cudaMallocAsync` and `cudaFreeAsync`.\n\n"
+    "because the kernels that use the new array are queued even later. In C, these calls are "
+    "`cudaMallocAsync` and `cudaFreeAsync`.\n\n"
     "The memory comes from a **pool**. Freed memory goes back to the pool, not to the device, and the next allocation "
     "takes it from there. When the host synchronises, the pool returns unused memory above its **release threshold** "
     "to the device.\n\n"
@@ -117,7 +118,7 @@ LESSON = Lesson(
     look_at=[
         "Look at the 'waits' column: the host waits either 8 times in 8 steps or not at all.",
         "On an H200, eight steps take 5.8 ms with synchronous calls, 3.7 ms with a pool that keeps its memory, 3.5 ms "
-        "if the host does not wait either, and 3.5 ms with one array for all steps.",
+        "with the same pool and no waits, and 3.5 ms with one array for all steps.",
         "A pool that returns its memory at every wait takes 8.9 ms on an H200, longer than synchronous calls. It "
         "allocates and maps the memory anew in each step.",
         "In the 'Pool memory' table, 'used' memory falls when arrays are freed. 'reserved' memory falls only when "
@@ -125,9 +126,9 @@ LESSON = Lesson(
     ],
     exercise=Exercise(
         task="Write `add_product(total, x, factors, working, reading, pool)`. In the `working` stream, the function "
-        "multiplies `x` by one factor after another, each time into a new array from the pool. In the `reading` "
-        "stream, it adds the last array to `total`. The host must not wait, at most two temporary arrays may exist at "
-        "a time, and none may be left at the end.",
+        "multiplies `x` by one factor after another, and stores each product in a new array from the pool. In the "
+        "`reading` stream, it adds the last array to `total`. The host must not wait, at most two temporary arrays may "
+        "exist at a time, and none may be left at the end.",
         hints=[
             "Which kernel is the last to read the array of the previous step? Its free may be queued right after that "
             "kernel.",

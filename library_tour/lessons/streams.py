@@ -144,31 +144,31 @@ def check(answer: ModuleType) -> Iterator[Check]:
 LESSON = Lesson(
     why="An H200 can copy at 55 GB/s in each direction over its link to the host, and compute at the same time. A "
     "program that copies in, computes and copies out in a single stream does only one of the three at a time. For the "
-    "array in this stop, that takes 66.9 ms. In four streams, the same copies and kernels take 27.2 ms, which is 98.9 "
-    "% of the speed of the slowest stage alone. No kernel got faster. The work was merely queued so that independent "
-    "parts can overlap.",
+    "array in this stop, that takes 66.9 ms. In four streams, the same copies and kernels take 27.2 ms. That is 98.9 % "
+    "of the speed that the slowest stage reaches alone. No kernel got faster. The work was merely queued so that "
+    "independent parts can overlap.",
     learn=[
         "say which work runs in order and which may overlap, within one stream and across streams.",
         "overlap copies to the device, kernels and copies back by cutting an array into pieces.",
-        "say which streams wait for one another implicitly, among the two default streams, ordinary streams and "
+        "say which of these wait for one another implicitly: the two default streams, ordinary streams and "
         "non-blocking streams.",
         "say when kernels run concurrently, and what effect a stream's priority has.",
     ],
     idea="Work in one stream runs in order. Work in different streams may run at the same time, if the device has "
     "room. A GPU has separate **copy engines**, so a copy to the device, a copy from the device and kernels can all "
-    "run at once. To keep all of them busy, cut the array into pieces, and send the pieces through the three stages "
-    "in several streams, like cars on an assembly line.\n\n"
+    "run at once. To keep all of them busy, cut the array into pieces, and send the pieces through the three stages in "
+    "several streams, like cars on an assembly line.\n\n"
     "The rule of thumb: to overlap three stages, use at least three streams and pinned (page-locked) memory, and do "
-    "not let the host wait in between. If one stream reads data that another stream writes, use an event to order the "
-    "two. Without it, the program has a race.",
+    "not make the host wait between operations. If one stream reads data that another stream writes, use an event to "
+    "order the two. Without it, the program has a race.",
     steps=[
         Step(
             name="1 stream",
             shows=["generate", "Pieces.queue"],
             text="The array is copied in, processed and copied out in pieces. `queue` adds one operation for one piece "
-            "to a stream: a copy takes the stream as `stream=`, and a launch as its fourth value. In one stream, each "
-            "operation waits for the one before it, so cutting the array into pieces gains nothing. The host arrays "
-            "are pinned, because copies to and from pageable memory would not overlap.",
+            "to a stream: a copy takes the stream as `stream=`, and a launch takes it as the fourth value in the "
+            "brackets. In one stream, each operation waits for the one before it, so cutting the array into pieces "
+            "gains nothing. The host arrays are pinned, because copies to and from pageable memory would not overlap.",
         ),
         Step(
             name="2 streams, depth-first",

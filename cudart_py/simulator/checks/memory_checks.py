@@ -367,7 +367,7 @@ class MemoryChecks:
             strong += _BLOCK_SCOPED
         what = (
             f"race: it {self._findings.access(footprint, piece)}, which {name(record, _VERBS[before])}{strong}, "
-            f"and {'nothing puts one before the other' if span is None else UNORDERED}"
+            f"and {'nothing orders the two accesses' if span is None else UNORDERED}"
         )
         self._findings.put("race", site, footprint.group, footprint.position(piece), what)
 

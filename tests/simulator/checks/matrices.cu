@@ -58,7 +58,7 @@ extern "C" __global__ void undefined_columns(unsigned short* out, int halves, in
     out[threadIdx.x] = r;
     if (halves > 1) out[32 + threadIdx.x] = r >> 16;
 }
-// Two warps store the same halves of columns, or others; nothing puts one before the other.
+// Two warps store the same halves of columns, or others; nothing orders the two stores.
 extern "C" __global__ void stored_twice(unsigned other) {
     __shared__ uint4 tile[8];
     unsigned r = threadIdx.x % 32;

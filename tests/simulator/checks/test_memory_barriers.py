@@ -23,7 +23,7 @@ SOURCE = FOLDER / "synchronisation.cu"
 UNWAITED = r"fills by cp.async.bulk at .*, and no wait at the copy's barrier at 0x\w+ \(0 bytes into \w+::bar\)"
 UNREAD = r"from which cp.async.bulk reads for block \(0, 0, 0\), thread \(0, 0, 0\)"
 UNFENCED = r"which block \(0, 0, 0\), thread \(\d+, 0, 0\) wrote at .*, and no fence.proxy.async"
-UNORDERED = "and nothing puts one before"
+UNORDERED = "and nothing orders the two accesses"
 READ, WRITTEN = (f"race: it {verb} 4 bytes of shared memory" for verb in ("reads", "writes"))
 # The launch configuration of each kernel, and the report for each value of its parameter that makes a mistake.
 KERNELS = {
@@ -38,7 +38,7 @@ KERNELS = {
     "waited_elsewhere": ((1, 64), {1: UNWAITED}),
     "waited_by_one_warp": ((1, 64), {1: UNWAITED}),
     "refilled": ((1, 64), {1: UNORDERED}),
-    "stored": ((1, 64), {1: UNFENCED, 2: UNORDERED, 4: UNREAD, 8: "and nothing puts that thread's wait"}),
+    "stored": ((1, 64), {1: UNFENCED, 2: UNORDERED, 4: UNREAD, 8: "and nothing orders that thread's wait"}),
     "fenced_by_the_copier": ((1, 64), {1: UNFENCED}),
     "fenced_by_a_third": ((1, 64), {1: UNFENCED, 2: UNFENCED}),
     "fenced_by_one_of_a_warp": ((1, 64), {1: UNFENCED}),

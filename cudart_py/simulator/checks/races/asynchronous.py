@@ -89,7 +89,7 @@ class AsynchronousCopies:
             reader = np.broadcast_to(lanes[others, None], when.shape)
             told = ordered((waiters[others] + self._first).ravel(), when.ravel(), reader.ravel()).reshape(when.shape)
             late = others[~(told & waited[others]).any(axis=1)]
-            what = "and nothing puts that thread's wait for it before this"
+            what = "and nothing orders that thread's wait before this access"
         return (int(places[late[0]]), int(owners[late[0]]) + self._first, what) if len(late) else None
 
     def _waiters(self, owners: Array) -> Array:

@@ -18,7 +18,9 @@ from ...state.memory.shadow import STRONG, TIME, History, clock
 from ...state.queue.runner import Piece, runner
 from ..findings import mode, put_finding
 
-UNORDERED = "nothing puts one before the other: give both the same stream (stream=s), or let one wait for the other"
+UNORDERED = (
+    "nothing orders the two accesses: use the same stream for both (stream=s), or make one stream wait for the other"
+)
 Array = NDArray[Any]
 
 # The largest number of pieces of work that are remembered; races with older ones are not reported.

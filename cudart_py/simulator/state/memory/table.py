@@ -27,7 +27,7 @@ _NEAR = 1 << 20
 
 known = Index()
 live = Index()
-_SAME_STREAM = "allocate in the stream of the work (stream=s), or let one stream wait for the other"
+_SAME_STREAM = "allocate in the stream of the work (stream=s), or make one stream wait for the other"
 
 
 class _Freed(NamedTuple):
@@ -199,7 +199,7 @@ def describe(address: int, context: Context | None = None) -> str:
     if early is not None:
         return (
             f"{_bytes(address - early.address)} into {early.record} in {early.stream}, which has not reached "
-            f"the allocation yet, and nothing puts that before this work: {_SAME_STREAM}"
+            f"the allocation yet, and nothing orders the allocation before this work: {_SAME_STREAM}"
         )
     allocation = live.find(address)
     if allocation is not None:
@@ -259,7 +259,7 @@ def _freed_elsewhere(freed: _Freed) -> str:
         return ""
     if running.work.stream == freed.identity or running.work.sequence > freed.sequence:
         return ""
-    return f" in {freed.stream}, and nothing puts that after this work: {_SAME_STREAM}"
+    return f" in {freed.stream}, and nothing orders the free after this work: {_SAME_STREAM}"
 
 
 def _bytes(count: int) -> str:
