@@ -1,9 +1,10 @@
-// The sum of a block's values, in its thread 0: each warp adds by shuffles, then the first warp adds the warps' sums. A
-// block is whole warps. A second call with the same type reuses the shared memory, with a barrier in between.
+// The sum of a block's values. Each warp adds with shuffles, and then the first warp adds up the sums of the warps. Only
+// thread 0 has the result. A block consists of whole warps. A second call with the same type reuses the shared memory, so
+// a barrier is needed between the two calls.
 
 #pragma once
 
-// The sum of a warp's values, in its lane 0.
+// The sum of a warp's values. Only lane 0 has the result.
 template <class Number>
 __device__ Number warp_sum(Number value)
 {

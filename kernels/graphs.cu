@@ -4,8 +4,9 @@
 //   cool_often  all steps in one launch. An element stays in a register, so it is read once and written once
 //
 // The host needs a few microseconds to launch a kernel, however much the kernel has to do. A graph holds many launches
-// that the driver has prepared once, and the host starts them with one call. It saves the device no work: a hundred
-// passes over a large array take as long in a graph as in a hundred launches. Only the loop in the kernel avoids them.
+// that the driver has prepared once, and the host starts them with one call. It does not save the device any work:
+// a hundred passes over a large array take as long in a graph as in a hundred launches. Only the loop in the kernel
+// avoids them.
 
 __device__ float cooled(float temperature, float ambient, float part)
 {

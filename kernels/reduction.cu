@@ -46,8 +46,8 @@ __device__ float fold_group(float4 group)
     return Operation::of(Operation::of(group.x, group.y), Operation::of(group.z, group.w));
 }
 
-// The result of one thread of a fixed grid. It takes at most one of the last n % 4 elements, which do not fill a group
-// of four; then `loads` groups of four at a time, one grid width apart; then single groups.
+// The result of one thread of a fixed grid. The thread first takes at most one of the last n % 4 elements, which do not
+// fill a group of four. It then loads `loads` groups at a time, one grid width apart, and finally single groups.
 template <class Operation, int loads>
 __device__ float strided_fold(const float* x, int n)
 {
@@ -72,7 +72,7 @@ __device__ float strided_fold(const float* x, int n)
     return result;
 }
 
-// The combined values of a block, in its thread 0, computed as in `block_sum`.
+// The combined values of a block, computed as in `block_sum`. Only thread 0 has the result.
 template <class Operation>
 __device__ float block_fold(float value)
 {

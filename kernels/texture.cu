@@ -89,9 +89,9 @@ constexpr int BOX = 48;
 
 extern "C" __global__ void rotate_shared(const float* in, float* out, Shape shape, Rotation rotation)
 {
-    __shared__ float box[BOX][BOX + 1];  // padded, so that a column of the box lies in different banks
+    __shared__ float box[BOX][BOX + 1];  // padded, so that the elements of a column lie in different banks
 
-    // Which corners of the square become leftmost and topmost depends on the signs.
+    // The signs of the sine and cosine determine which corners become leftmost and topmost.
     int first_column = blockIdx.x * SQUARE, last_column = first_column + SQUARE - 1;
     int first_row = blockIdx.y * SQUARE, last_row = first_row + SQUARE - 1;
     int left = rotation.x_of(rotation.cosine < 0 ? last_column : first_column,
@@ -107,7 +107,7 @@ extern "C" __global__ void rotate_shared(const float* in, float* out, Shape shap
                    [&](int x, int y) { return box[(y >> POSITION_BITS) - top][(x >> POSITION_BITS) - left]; });
 }
 
-// Round a position down to the bits of a weight.
+// Round a position down to the precision of the weights.
 __device__ int rounded(int position)
 {
     return position >> (POSITION_BITS - WEIGHT_BITS);
@@ -120,7 +120,7 @@ extern "C" __global__ void filter_plain(const float* in, float* out, Shape shape
         return shape.contains(column, row) ? in[shape.index(column, row)] : 0.0f;
     };
     for_each_pixel(out, shape, rotation, [=](int x, int y) {
-        // Weights count from the centres of the texels.
+        // Weights are measured from texel centres.
         int across = rounded(x) - unit / 2, down = rounded(y) - unit / 2;
         int column = across >> WEIGHT_BITS, row = down >> WEIGHT_BITS;
         float above_left = texel(column, row), above_right = texel(column + 1, row);

@@ -33,19 +33,19 @@ On the simulator, which checks and counts but does not time:
     returned, and 'us done' is the time until the steps are done.
     A graph is recorded once and launched with one call, so the host no longer
     spends time on 100 launches. That helps where a kernel takes less time than its
-    launch, as with few temperatures. A graph performs the same loads and stores as
-    the launches, so over a large array it takes as long as they do.
+    launch, as it does with only 1,003 temperatures. A graph performs the same loads
+    and stores as the launches, so over a large array it takes as long as they do.
     The loop inside the kernel reads and writes each element once instead of 100
     times. It works here because no element depends on another. Where a step needs
     the results of neighbouring elements, the end of a launch acts as the barrier.
     Over a large array, the loop is limited by the arithmetic of 100 steps, not by
     memory.
     In the lectures, 256 launches took 4.61 s on a T1000, and one launch with the
-    loop inside took 1.4 s. They attribute the difference, 12.5 ms per launch, to
-    launch overhead. But each launch reads two arrays of 1 GiB and writes one, which
-    takes 18 ms at 179 GB/s, and the launch with the loop inside does so only once.
-    A launch itself takes the host a few microseconds, as the first table shows when
-    the stop runs on a GPU.
+    loop inside took 1.4 s. The lectures attribute the difference, 12.5 ms per
+    launch, to launch overhead. But each launch reads two arrays of 1 GiB and writes
+    one, which takes 18 ms at 179 GB/s, and the launch with the loop inside does so
+    only once. A launch itself takes the host a few microseconds, as the first table
+    shows when the stop runs on a GPU.
     The address of an array and the value of a scalar are part of the graph, and an
     update can replace them. The contents of the array are read at each launch.
 """
@@ -207,7 +207,7 @@ def few_rows(few: Cooling) -> list[Row]:
 
 
 def facts() -> list[Row]:
-    """Capture, launch and update small graphs, and try what a capture refuses."""
+    """Capture, launch and update small graphs, and try operations that a capture or an update refuses."""
     cooling, other = Cooling(FEW), Cooling(FEW, OTHER_PART)
     host = random_temperatures(cooling)
     temperatures = cooling.temperatures
@@ -255,7 +255,10 @@ def facts() -> list[Row]:
 
 
 def branched(first: Cooling, second: Cooling) -> cuda.graphs.Graph:
-    """Return a graph with two branches: the second stream joins the capture by a wait, and the first waits for it."""
+    """Return a graph with two branches.
+
+    The second stream joins the capture by waiting for the first, which waits for it in turn before the capture ends.
+    """
     with first.stream.capture() as graph:
         second.stream.wait(first.stream)
         first.one_by_one()
@@ -311,16 +314,16 @@ def notes() -> list[str]:
         "the host clock, in microseconds, until the calls have returned, and 'us done' is the time until the steps are "
         "done.",
         f"A graph is recorded once and launched with one call, so the host no longer spends time on {STEPS} launches. "
-        "That helps where a kernel takes less time than its launch, as with few temperatures. A graph performs the "
-        "same loads and stores as the launches, so over a large array it takes as long as they do.",
+        f"That helps where a kernel takes less time than its launch, as it does with only {FEW:,} temperatures. A "
+        "graph performs the same loads and stores as the launches, so over a large array it takes as long as they do.",
         f"The loop inside the kernel reads and writes each element once instead of {STEPS} times. It works here "
         "because no element depends on another. Where a step needs the results of neighbouring elements, the end of a "
         f"launch acts as the barrier. Over a large array, the loop is limited by the arithmetic of {STEPS} steps, not "
         "by memory.",
         f"In the lectures, {COURSE_LAUNCHES} launches took {COURSE_SECONDS} s on a T1000, and one launch with the loop "
-        f"inside took {COURSE_LOOP_SECONDS} s. They attribute the difference, {saved:.1f} ms per launch, to launch "
-        "overhead. But each launch reads two arrays of 1 GiB and writes one, which takes 18 ms at 179 GB/s, and the "
-        "launch with the loop inside does so only once. A launch itself takes the host a few microseconds, as the "
+        f"inside took {COURSE_LOOP_SECONDS} s. The lectures attribute the difference, {saved:.1f} ms per launch, to "
+        "launch overhead. But each launch reads two arrays of 1 GiB and writes one, which takes 18 ms at 179 GB/s, and "
+        "the launch with the loop inside does so only once. A launch itself takes the host a few microseconds, as the "
         "first table shows when the stop runs on a GPU.",
         "The address of an array and the value of a scalar are part of the graph, and an update can replace them. The "
         "contents of the array are read at each launch.",

@@ -29,8 +29,8 @@ On the simulator, which checks and counts but does not time:
     The 'course ms' column shows the lectures' times for one sum, on a T1000 and its
     host. The sums were 7616.404 on the host, 7616.226 with one atomic per block and
     7618.101 with one per element. The first two differ by 2.3e-5 (the lecture says
-    1.7e-5). The last two differ by 2.5e-4, because one total
-    for all elements is rounded most often.
+    1.7e-5). The last two differ by 2.5e-4, because a single total is rounded the
+    most times.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ def notes(size: int) -> list[str]:
         "threads, each of which sums parts of the array.",
         "The 'course ms' column shows the lectures' times for one sum, on a T1000 and its host. The sums were 7616.404 "
         "on the host, 7616.226 with one atomic per block and 7618.101 with one per element. The first two differ by "
-        "2.3e-5 (the lecture says 1.7e-5). The last two differ by 2.5e-4, because one total for all elements is "
-        "rounded most often.",
+        "2.3e-5 (the lecture says 1.7e-5). The last two differ by 2.5e-4, because a single total is rounded the most "
+        "times.",
     ]
 
 

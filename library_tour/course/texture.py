@@ -19,13 +19,13 @@ On the simulator, which checks and counts but does not time:
     The columns show the memory sectors that loads or texture fetches touch at each
     angle, and the instructions at 30°.
     A warp whose pixels form a row reads a slanted line of the source: at 90°, it
-    reads from 32 different rows. A warp with 8 x 4 pixels reads a patch, which lies
-    in few sectors at any angle. So 2-D locality comes from the arrangement of a
-    warp's pixels, for plain loads and textures alike: both touch the same sectors
-    and go through the same L1 cache. __ldg is also a plain load, with the promise
-    that nothing writes the data while the kernel runs. On an H200, a texture is
-    faster than plain loads only for rows of pixels at 90°. With patches, plain
-    loads are faster at every angle.
+    reads from 32 different rows. A warp with 8 x 4 pixels reads a patch, which
+    spans only a few sectors at any angle. So 2-D locality comes from the
+    arrangement of a warp's pixels, for plain loads and textures alike: both touch
+    the same sectors and go through the same L1 cache. __ldg behaves like a plain
+    load, but promises that nothing modifies the data while the kernel runs. On an
+    H200, a texture is faster than plain loads only for rows of pixels at 90°. With
+    patches, plain loads are faster at every angle.
     A block that copies its part of the source to shared memory reads contiguous
     parts of rows at any angle. But it reads more texels than it has pixels and
     executes three times as many instructions. On an H200, this variant is the
@@ -138,7 +138,7 @@ def nearest(image: Floats, turn: Any) -> Floats:
 def filtered(image: Floats, turn: Any) -> Floats:
     """Return the rotated image; each pixel is the mean of four texels, weighted in double precision."""
     unit = 2**WEIGHT_BITS
-    # Weights count from the centres of the texels.
+    # Weights are measured from texel centres.
     x, y = ((position >> (POSITION_BITS - WEIGHT_BITS)) - unit // 2 for position in positions(turn, *image.shape))
     column, row, to_right, to_below = x // unit, y // unit, x % unit / unit, y % unit / unit
     above = (1 - to_right) * texels(image, column, row) + to_right * texels(image, column + 1, row)
@@ -226,10 +226,10 @@ def result_of(cases: dict[int, list[Row]], limit: Limit) -> Result:
         )
     notes = [
         columns,
-        "A warp whose pixels form a row reads a slanted line of the source: at 90°, it reads from 32 different rows. "
-        "A warp with 8 x 4 pixels reads a patch, which lies in few sectors at any angle. So 2-D locality comes from "
+        "A warp whose pixels form a row reads a slanted line of the source: at 90°, it reads from 32 different rows. A "
+        "warp with 8 x 4 pixels reads a patch, which spans only a few sectors at any angle. So 2-D locality comes from "
         "the arrangement of a warp's pixels, for plain loads and textures alike: both touch the same sectors and go "
-        "through the same L1 cache. __ldg is also a plain load, with the promise that nothing writes the data while "
+        "through the same L1 cache. __ldg behaves like a plain load, but promises that nothing modifies the data while "
         "the kernel runs. On an H200, a texture is faster than plain loads only for rows of pixels at 90°. With "
         "patches, plain loads are faster at every angle.",
         "A block that copies its part of the source to shared memory reads contiguous parts of rows at any angle. But "

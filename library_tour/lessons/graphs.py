@@ -51,21 +51,21 @@ LESSON = Lesson(
     why="A small kernel can take less time than the host needs to launch it. On an H200, 100 launches over 1,003 "
     "elements keep the host busy for 386 µs, and the device waits for the host most of that time. The same 100 "
     "launches as one **graph** keep the host busy for 3 µs and are done after 109 µs instead of 392 µs.\n\n"
-    "A graph saves work on the host, but not on the device. Over 268 million elements, the launches and the graph "
-    "both take 79 ms, while a loop inside the kernel takes 2.2 ms. It pays to know whether the host or the device is "
-    "the limit.",
+    "A graph saves work on the host, but not on the device. Over 268 million elements, the launches and the graph both "
+    "take 79 ms, while a loop inside the kernel takes 2.2 ms. It pays to know whether the host or the device is the "
+    "bottleneck.",
     learn=[
         "say what a launch costs the host, and when that cost determines how long the work takes.",
         "capture the work of a stream into a graph once, and replay it with one call as often as you like.",
         "say what a graph records (addresses and scalars, for example), and what is read again at each replay (the "
         "contents of arrays).",
-        "explain why a graph saves the device no work, while a loop inside the kernel does.",
+        "explain why a graph does not save the device any work, but a loop inside the kernel does.",
     ],
     idea="The host needs a few microseconds per launch. If kernels are shorter than that, the device idles between "
     "them. A graph records many operations and their order. The driver prepares it once, and the host then launches "
     "the whole graph with a single call.\n\n"
-    "The easiest way to build a graph is **stream capture**: while a stream is captured, calls that would queue work "
-    "add nodes to a graph instead, and nothing runs.\n\n"
+    "The easiest way to build a graph is **stream capture**: while a stream is being captured, calls that would queue "
+    "work add nodes to a graph instead, and nothing runs.\n\n"
     "The rule of thumb: use a graph when you repeat the same sequence of short kernels. When the kernels are long, "
     "look at what they do with memory instead.",
     steps=[
@@ -84,7 +84,7 @@ LESSON = Lesson(
         Step(
             name="one graph",
             shows=["Cooling.__init__", "Cooling.as_graph"],
-            text="Inside `with stream.capture() as captured` nothing runs: the launches become the nodes of a graph. "
+            text="Inside `with stream.capture() as captured`, nothing runs: the launches become the nodes of a graph. "
             "`instantiate()` prepares the graph, and `launch` starts all of its work with a single call.",
         ),
         Step(
@@ -105,7 +105,7 @@ LESSON = Lesson(
         Step(
             name="two streams",
             shows=["branched"],
-            text="A stream that waits for a captured stream joins the capture. The graph then has two branches, "
+            text="A stream that waits for a stream under capture joins the capture. The graph then has two branches, "
             "which may run at the same time. Before the capture ends, the first stream must wait for the second.",
         ),
     ],
@@ -124,7 +124,8 @@ LESSON = Lesson(
     exercise=Exercise(
         task="The `process` function copies a batch to the device, takes 20 steps by calling `step`, copies the result "
         "back, and continues with the next batch. Change it so that `step` is called only 20 times in all, for any "
-        "number of batches. All batches have the same size, and you may use `array` and `pinned` for every batch.",
+        "number of batches. All batches have the same size, and you may reuse the arrays `array` and `pinned` for "
+        "every batch.",
         hints=[
             "`step` is called 20 times if the steps are captured once. What is the same for each batch, and "
             "what differs?",
@@ -139,6 +140,6 @@ LESSON = Lesson(
         check=check,
     ),
     course="The lectures on which the tour is based report 4.61 s for 256 launches and 1.4 s for one launch with the "
-    "loop inside, on a T1000. They attribute the difference to the cost of launches. In fact, it is the time that the "
-    "passes over arrays of 1 GiB take: the loop inside the kernel reads and writes each element only once.",
+    "loop inside, on a T1000. The lectures attribute the difference to the cost of launches. In fact, the passes over "
+    "the 1 GiB arrays take that time: the loop inside the kernel reads and writes each element only once.",
 )

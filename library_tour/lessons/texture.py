@@ -53,9 +53,9 @@ LESSON = Lesson(
     idea="Memory is fetched in 32-byte **sectors**. A sector holds 8 adjacent texels of a row (a texel is an element "
     "of the source image). A warp pays for each sector that its 32 threads touch. After a rotation, a row of output "
     "pixels comes from a slanted line of the source: at 90°, the 32 pixels of a warp come from 32 different rows. A "
-    "patch of 8 x 4 pixels comes from a patch of the source, whatever the angle, and a patch lies in few sectors. This "
-    "is 2-D locality. It reduces the number of sectors for plain loads and textures alike, and both go through the "
-    "same L1 cache.\n\n"
+    "patch of 8 x 4 pixels comes from a patch of the source, whatever the angle, and a patch spans only a few sectors. "
+    "This is 2-D locality. It reduces the number of sectors for plain loads and textures alike, and both go through "
+    "the same L1 cache.\n\n"
     "A fetch through a **texture object** also goes through the texture unit, which does arithmetic. This unit handles "
     "positions outside the image, and it can return the weighted mean of the four nearest texels in a single fetch. "
     "Its weights have 8 bits, which is enough for pictures but not for every computation.\n\n"
@@ -71,8 +71,8 @@ LESSON = Lesson(
         Step(
             name="__ldg",
             shows=["for_each_pixel", "rotate_ldg"],
-            text="Only the load changes. `__ldg` promises that nothing writes the data while the kernel runs. It reads "
-            "through the same L1 cache as a plain load.",
+            text="Only the load changes. `__ldg` promises that nothing modifies the data while the kernel runs. It "
+            "reads through the same L1 cache as a plain load.",
         ),
         Step(
             name="texture",

@@ -60,17 +60,17 @@ LESSON = Lesson(
             name="all phases",
             shows=["BLOCK", "add"],
             text="This is the host code. `poison` fills the result with values that cannot be right, so that the check "
-            "notices any element that no thread has written. `phase` times each phase, and `blocks_for` computes the "
-            "number of blocks, rounded up. `kernel[blocks, threads](...)` is the launch; in C++ it is "
-            "`kernel<<<blocks, threads>>>(...)`. A launch returns at once, before the kernel has run. The copy back to "
-            "the host waits for the kernel.",
+            "notices any element that no thread has written. The `phase` function measures the time of each phase, and "
+            "`blocks_for` computes the number of blocks, rounded up. `kernel[blocks, threads](...)` is the launch; in "
+            "C++ it is `kernel<<<blocks, threads>>>(...)`. A launch returns at once, before the kernel has run. The "
+            "copy back to the host waits for the kernel.",
         ),
     ],
     look_at=[
         "The 'MB' column shows how much data each phase allocates, moves or frees. The launch moves the most, because "
         "the kernel reads two vectors and writes one.",
         "On the H200, the launch also has by far the highest rate, 2,513 GB/s, because it uses the device's own "
-        "memory. The copies cross the link and reach 31 and 23 GB/s. The `copies` stop shows what limits them. The "
+        "memory. The copies cross the link and reach 31 and 23 GB/s. The lesson `copies` shows what limits them. The "
         "limit given with the table is the rate of a copy within device memory, so it applies only to the launch.",
         "The stop runs the computation twice and times the second run. The first one also pays for one-time setup, "
         "such as loading the kernel onto the device.",
