@@ -1,7 +1,7 @@
 // Sums of arrays on several devices; every device gets all the sums.
 //
 //   add_into      adds a copy of another device's array to the array of this device
-//   reduce_peers  the share of one device: reads its part of every array over the links, and writes the sums to all.
+//   reduce_peers  one device's share: it reads its part of every array over the links, and writes the sums to all.
 //                 Every device adds the arrays in the same order, so the sums do not depend on the device
 //
 // Counts are in groups of four elements.

@@ -3,8 +3,8 @@
 // conflict), and lanes that read the same word are served together.
 //
 //   read_stride   each lane starts at word lane * stride, and each of its later reads is 32 words further on. With
-//                 stride 1 or 3 every lane reads from a different bank, with 2 the lanes share banks in pairs, with 32
-//                 all lanes read from one bank, and with 0 all lanes read the same word
+//                 stride 1 or 3, every lane reads from a different bank. With 2, pairs of lanes share a bank. With 32,
+//                 all lanes read from one bank, and with 0, all lanes read the same word
 //
 // The value of a word is its index, so that the sum shows whether the right words were read. A block has 1024 threads.
 

@@ -1,6 +1,6 @@
-// The sum of a block's values. Each warp adds with shuffles, and then the first warp adds up the sums of the warps. Only
-// thread 0 has the result. A block consists of whole warps. A second call with the same type reuses the shared memory, so
-// a barrier is needed between the two calls.
+// The sum of a block's values. Each warp adds with shuffles, and then the first warp adds up the sums of the warps.
+// Only thread 0 has the result. A block consists of whole warps. A second call with the same type reuses the shared
+// memory, so a barrier is needed between the two calls.
 
 #pragma once
 

@@ -4,12 +4,12 @@
 //   polynomial_global     one load from global memory per coefficient
 //   polynomial_shared     each block copies the coefficients to shared memory first: still one load per coefficient
 //   polynomial_constant   the coefficients in __constant__ memory, which the host writes before the launch
-//   polynomial_argument   the coefficients as an argument by value: arguments are in constant memory too
+//   polynomial_argument   the coefficients as an argument passed by value: arguments are also in constant memory
 //   polynomial_registers  each coefficient that is loaded from global memory is used for several elements while it is in
 //                         a register
 //
-//   look_up_constant      a table in constant memory, of which a warp reads as many different words as the caller asks
-//                         for: the cache delivers them one after another
+//   look_up_constant      a table in constant memory, from which a warp reads as many different words as the caller
+//                         requests: the cache delivers them one after another
 //   look_up_shared        the same table in shared memory: 32 words in 32 banks come at once
 //   look_up_global        the same table in global memory: 32 words in one line of the L1 cache come at once
 //

@@ -6,7 +6,7 @@
 //   step_by_hand     a kernel for this one step
 //   step_transform   the generic algorithm `transform`, which takes the step as a function object
 //   step_span        a kernel with cuda::std::span, an array that knows its length; cuda::ceil_div divides up the work
-//   step_mdspan      the same with cuda::std::mdspan, which gives the array rows and columns
+//   step_mdspan      a kernel with cuda::std::mdspan, which gives the array rows and columns
 //
 // The largest |a - b| of two arrays, found by the generic algorithm `fold_maximum`:
 //

@@ -65,7 +65,7 @@ __global__ void thomas(const Number* in, Number* out, const Matrix<Number>* matr
         out[size_t(system) * (cells + 1) + i] = u[i * 32];
 }
 
-// The rows of the system that a block has in shared memory.
+// The rows of the system that a block keeps in shared memory.
 template <class Number>
 struct Rows {
     Number *down, *middle, *up, *right;  // coefficients and right-hand side, which becomes the solution
@@ -195,7 +195,7 @@ __global__ void parallel_reduction(const Number* in, Number* out, const Matrix<N
             __syncthreads();
         }
         if (i < n)
-            rows.right[i] *= reciprocal(rows.middle[i]);  // read by this thread alone
+            rows.right[i] *= reciprocal(rows.middle[i]);  // read only by this thread
     };
     steps_of_block(solve, in, out, matrices, edges, edge_steps, cells, steps);
 }

@@ -10,7 +10,7 @@
 //   dot_grid<1>         a fixed grid strides over the arrays, four elements of each at a time
 //   dot_grid<loads>     dot_grid<1> with several loads per thread from each array in flight before the first is used
 //
-// WRONG: each has a barrier that not all threads of a block reach the same number of times.
+// Wrong on purpose: each has a barrier that not all threads of a block reach the same number of times.
 //
 //   dot_in_branch       if (i < n) { ...; __syncthreads(); }     the threads beyond the end never reach it
 //   dot_in_tree         if (tid < half) { ...; __syncthreads(); }     inside the tree's own branch

@@ -4,7 +4,7 @@
 //
 //   heat_strided     a grid-stride loop over the cells; launched with one thread, with one block, and with many
 //   heat_cells       one thread per cell, on a 2-D grid. The last blocks reach beyond the plate, so bounds are tested
-//   heat_unbounded   the same without the test. WRONG on purpose: it reads and writes outside the plate
+//   heat_unbounded   the same without the test. Wrong on purpose: it reads and writes outside the plate
 //   heat_tiled       a block first loads its tile and a halo of one cell into shared memory. Where the neighbours are
 //                    in the caches anyway, the tile adds more instructions than it saves
 //   heat_rows<n>     a thread updates four cells of a row, 16 bytes at a time, and goes down n rows. The row below
@@ -14,7 +14,7 @@
 //
 //   asymmetry            compares the first row with the last, one thread per column, and prints where they differ
 //   asymmetry_unbounded  the same without a bounds test: the threads beyond the last column compare cells of the second
-//                        row with memory beyond the plate. WRONG on purpose
+//                        row with memory beyond the plate. Wrong on purpose
 
 #ifndef __CUDACC_RTC__  // NVRTC has printf() built in
 #include <cstdio>

@@ -2,7 +2,7 @@
 
 #pragma once
 
-// Return the next value of a cell; `rate` is the diffusivity times the time step over the squared distance of cells.
+// Return the next value of a cell; `rate` is the diffusivity times the time step over the squared cell spacing.
 __device__ inline float heated(float cell, float left, float right, float above, float below, float rate)
 {
     return cell + rate * ((left + right) + (above + below) - 4.0f * cell);

@@ -7,7 +7,7 @@
 //                        before they are set to zero, or from merging before all have added. Wrong on purpose
 //   histogram_private    the same counters with both barriers
 //   histogram_scoped     the same counters through cuda::atomic_ref, whose type names the threads that may use a
-//                        counter at the same time: those of the block, the device, or the whole system with its hosts
+//                        counter at the same time: those of the block, the device, or the whole system, hosts included
 //   histogram_cub        CUB's BlockHistogram, which sorts a tile and counts runs: equally fast for all values
 //   histogram_shared     private counters in shared memory; the hardware merges lanes that add one to a counter
 //   histogram_vector     histogram_shared with 16-byte loads, several in flight, so that memory bandwidth is the limit

@@ -20,7 +20,7 @@ __device__ unsigned sum_of_products(uint4 group, uint4 weights)
     return group.x * weights.x + group.y * weights.y + group.z * weights.z + group.w * weights.w;
 }
 
-// The index that is `step` after another one, in an array that is read in a circle. `step` is less than its length.
+// The index that is `step` after another one, in an array that is read circularly. `step` is less than its length.
 __device__ unsigned next(unsigned index, unsigned step, unsigned length)
 {
     index += step;

@@ -9,12 +9,12 @@
 //   and_grid<loads>     and_grid<1> with several loads per thread in flight before the first value is used
 //   and_early<loads>    a thread that finds a zero writes at once; each round also reads the result so far, and the
 //                       thread returns once that is false
-//   and_skips_shuffle   WRONG: val = val && __shfl_down_sync(...) skips the shuffle if val is false already
+//   and_skips_shuffle   wrong on purpose: value = value && __shfl_down_sync(...) skips the shuffle if value is false
 //
 // Combine truth values, not elements: 1 & 2 is 0, although both are true. Blocks consist of whole warps. A grid covers
 // all elements, or groups of four. The array begins at a multiple of 16 bytes.
 
-// Whether the values of all lanes of a warp are true; the result is in lane 0.
+// Whether the values of all lanes of a warp are true. Only lane 0 has the result.
 __device__ int warp_and(int value)
 {
     for (int step = 16; step > 0; step /= 2)

@@ -1,7 +1,7 @@
 // Multiply matrices, c = a b: an m x k matrix by a k x n one, both row-major. Each multiply-add needs two elements, so
 // the question is where they come from: global memory, shared memory or registers.
 //
-//   matmul_one_block      a thread's index in its block is also that of its element, so one block covers the matrix
+//   matmul_one_block      a thread's index in its block is also its element's index, so one block covers the matrix
 //   matmul_elements       one thread per element, in many blocks: k elements of a and k of b from global memory for each
 //   matmul_tile<width>    a block loads tiles of a and b into shared memory, where `width` threads read each element
 //   matmul_registers<4>   a thread computes 4 x 4 elements from 4 + 4 values in registers: 8 reads of shared memory for
@@ -37,7 +37,7 @@ extern "C" __global__ void matmul_elements(const float* a, const float* b, float
     c[size_t(row) * n + column] = sum;
 }
 
-// An element of a matrix, 0 outside of it.
+// An element of a matrix, or 0 outside it.
 __device__ float element(const float* matrix, int row, int column, int rows, int columns)
 {
     return row < rows && column < columns ? matrix[size_t(row) * columns + column] : 0.0f;

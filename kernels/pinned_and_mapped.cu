@@ -2,7 +2,7 @@
 // device's address space. Every load and store then crosses the link to the host.
 //
 //   add_up        adds up all elements with 4-byte loads: a warp's load is one request of 128 bytes
-//   add_up_wide   the same with 16-byte loads: a warp's load is four such requests, so more bytes are in flight
+//   add_up_wide   add_up with 16-byte loads: a warp's load is four such requests, so more bytes are in flight
 //   scale         multiplies each element, and writes the product to another array
 //
 // The kernels are the same for every kind of memory. Sums are modulo 2^32. Blocks consist of whole warps.

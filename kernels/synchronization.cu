@@ -13,9 +13,9 @@
 //   smooth_steps<Grid> all steps in one kernel: the grid's barrier waits for all blocks of a cooperative launch, which
 //                      has no more blocks than can be resident at the same time
 //
-//   reverse_hasty      WRONG: the barrier is missing
-//   reverse_warp_hasty WRONG: __syncwarp() is missing, although the lanes of a warp need not run in lockstep
-//   smooth_steps<Block>   WRONG: __syncthreads(), which waits for one block only, instead of the grid's barrier
+//   reverse_hasty      wrong on purpose: the barrier is missing
+//   reverse_warp_hasty wrong on purpose: __syncwarp() is missing, although a warp's lanes need not run in lockstep
+//   smooth_steps<Block>   wrong on purpose: __syncthreads() waits for one block only. The grid's barrier is needed
 //
 //   wait<Scope>        measures a barrier: each thread executes several, one after another
 //

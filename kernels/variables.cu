@@ -5,7 +5,7 @@
 //   steps_static<n>  in a static __shared__ array of n words: at most 48 KiB, which the compiler checks
 //   steps_register   in a local variable, which the compiler keeps in a register
 //   reverse          a block reverses its part of an array in shared memory, which all its threads see
-//   reverse_unset    reads shared memory that no thread of the block has written. WRONG on purpose: the memory contains
+//   reverse_unset    reads shared memory that no thread of the block has written. Wrong on purpose: the memory contains
 //                    the values of an earlier block, or anything else
 //   count_threads    adds to a __device__ counter, which keeps its value from one launch to the next
 //   line             computes a x + b, where a and b are in a __constant__ array that the host writes

@@ -1,4 +1,4 @@
-// Tridiagonal systems of up to 256 unknowns, solved by one warp each, in registers and by shuffles.
+// Tridiagonal systems of up to 256 unknowns, solved by one warp each, in registers and with shuffles.
 //
 // A lane owns CELLS cells of the grid and the upper node of each: nodes 1 to CELLS of the arrays below. Node 0 is the
 // last node of the lane before, or the lower boundary. First a lane eliminates all of its unknowns but the last, which
@@ -59,7 +59,7 @@ __device__ void eliminate(LaneRows<Number>& rows, Factors<Number>& factors, int 
 }
 
 // Solve for nodes 1 to 8. v is the right-hand side on entry and the solution on return; `edge` is the lower boundary
-// value. With `anew` the factors are computed from the rows; otherwise those of an earlier call are used.
+// value. With `anew`, the factors are computed from the rows; otherwise the factors of an earlier call are used.
 template <bool anew, class Number>
 __device__ void solve(LaneRows<Number>& rows, Factors<Number>& factors, Number (&v)[CELLS + 1], Number edge)
 {
