@@ -91,9 +91,9 @@ LESSON = Lesson(
         Step(
             name="a broken promise",
             shows=["over_a", "broken_promise"],
-            text="WRONG: the output array starts at `a` itself, which breaks the promise made in the previous step. "
-            "The second expression should read the sum that the first one stored there, but it uses the old `a[i]`. No "
-            "error is reported.",
+            text="Wrong on purpose. The output array starts at `a` itself, which breaks the promise made in the "
+            "previous step. The second expression should read the sum that the first one stored there, but it uses the "
+            "old `a[i]`. No error is reported.",
         ),
         Step(
             name="another type at one address",

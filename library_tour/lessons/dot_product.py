@@ -81,14 +81,14 @@ LESSON = Lesson(
         Step(
             name="barrier in a branch",
             shows=["dot_in_branch"],
-            text="WRONG: threads beyond the end never reach the barrier in the branch. They wait at a later one "
-            "instead.",
+            text="Wrong on purpose. Threads beyond the end never reach the barrier in the branch. They wait at a later "
+            "one instead.",
             compared_with="tree in shared memory",
         ),
         Step(
             name="barrier in the tree's if",
             shows=["dot_in_tree"],
-            text="WRONG: only the threads that add reach the barrier.",
+            text="Wrong on purpose. Only the threads that add reach the barrier.",
             compared_with="tree in shared memory",
         ),
     ],

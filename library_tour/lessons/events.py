@@ -110,8 +110,8 @@ LESSON = Lesson(
         Step(
             name="result read too early",
             shows=["read_early"],
-            text="WRONG on purpose: the same mistake with data. The copy to pinned memory is only queued, and the "
-            "host reads what was in that memory before. After `synchronize()`, the value is correct.",
+            text="Wrong on purpose. This is the same mistake with data. The copy to pinned memory is only queued, and "
+            "the host reads what was in that memory before. After `synchronize()`, the value is correct.",
         ),
     ],
     look_at=[

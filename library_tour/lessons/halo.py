@@ -154,7 +154,7 @@ LESSON = Lesson(
         Step(
             name="halo not waited for",
             shows=["without_waits", "take_steps"],
-            text="WRONG on purpose: the list of events to wait for is emptied. Nothing then synchronises the streams "
+            text="Wrong on purpose. The list of events to wait for is emptied. Nothing then synchronises the streams "
             "of the two devices, so a strip may be computed from a stale halo.",
         ),
     ],

@@ -100,7 +100,7 @@ LESSON = Lesson(
         Step(
             name="no bounds test",
             shows=["heat_unbounded"],
-            text="WRONG on purpose: without the bounds check, the last blocks read and write outside the plate, or in "
+            text="Wrong on purpose. Without the bounds check, the last blocks read and write outside the plate, or in "
             "the next row of the plate.",
             compared_with="one thread per cell",
         ),

@@ -85,9 +85,9 @@ LESSON = Lesson(
         Step(
             name="shuffle after &&",
             shows=["and_skips_shuffle"],
-            text="WRONG: `&&` evaluates its right operand only if the left one is true. A lane whose value is false "
-            "skips the shuffle, so other lanes read from a lane that does not take part. The result of such a read is "
-            "undefined.",
+            text="Wrong on purpose. `&&` evaluates its right operand only if the left one is true. A lane whose value "
+            "is false skips the shuffle, so other lanes read from a lane that does not take part. The result of such a "
+            "read is undefined.",
         ),
     ],
     look_at=[

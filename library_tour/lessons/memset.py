@@ -70,7 +70,7 @@ LESSON = Lesson(
         "single fill. The tour does so before every check, so that an element that a kernel forgets to write is never "
         "right by chance.",
         hints=[
-            "The `nan_check` stop shows the bits of a NaN: all exponent bits are set, and the mantissa is not zero.",
+            "The lesson `nan_check` shows the bits of a NaN: all exponent bits are set, and the mantissa is not zero.",
             "The fill should not depend on the width of the elements. Which byte, repeated, forms a NaN of any width?",
             "Fill the array's bytes, `x.view(np.uint8)`, with the byte in which all bits are set.",
         ],

@@ -82,9 +82,9 @@ LESSON = Lesson(
         Step(
             name="one device",
             shows=["SCHEME", "measured"],
-            text="The kernel is the one from the `monte_carlo` stop, a grid-stride loop over paths. The random numbers "
-            "of a path are computed from its index, which is Philox's counter, and from the seed, which is Philox's "
-            "key. Each block stores the sum of its payoffs and the sum of their squares.",
+            text="The kernel is the one from the lesson `monte_carlo`, a grid-stride loop over paths. The random "
+            "numbers of a path are computed from its index, which is Philox's counter, and from the seed, which is "
+            "Philox's key. Each block stores the sum of its payoffs and the sum of their squares.",
         ),
         Step(
             name="one seed per worker",

@@ -100,7 +100,7 @@ LESSON = Lesson(
             shows=["copy<float>"],
             text="A copy in which each thread has one load in flight: 4 bytes here, and 16 in `copy<float4>`. `#pragma "
             "unroll 1` keeps the compiler from starting further loads early. `__restrict__` promises that the two "
-            "arrays do not overlap (see the `aliasing` stop). The rows cover many block sizes, each with as many "
+            "arrays do not overlap (see the lesson `aliasing`). The rows cover many block sizes, each with as many "
             "blocks as the device can hold at once. A separate table shows copies with more and more threads.",
         ),
         Step(

@@ -188,7 +188,7 @@ LESSON = Lesson(
         Step(
             name="non-blocking, then legacy",
             shows=["Chain", "ordered_rows"],
-            text="WRONG on purpose: a long kernel writes an array, and a short kernel in another stream reads it. "
+            text="Wrong on purpose. A long kernel writes an array, and a short kernel in another stream reads it. "
             "Nothing makes the reader wait, so it reads stale values. The legacy default stream and ordinary streams "
             "wait for each other, but a non-blocking stream waits for neither. `reader.wait(writer)` works for all "
             "streams.",

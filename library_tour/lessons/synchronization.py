@@ -78,8 +78,8 @@ LESSON = Lesson(
         Step(
             name="no __syncthreads()",
             shows=["reverse_hasty"],
-            text="WRONG: the barrier is missing. A warp may read another warp's elements before they are written. A "
-            "correct result would be pure luck, so the simulator reports the race whatever the result.",
+            text="Wrong on purpose. The barrier is missing. A warp may read another warp's elements before they are "
+            "written. A correct result would be pure luck, so the simulator reports the race whatever the result.",
         ),
         Step(
             name="__syncthreads(), in a branch",
@@ -105,8 +105,8 @@ LESSON = Lesson(
         Step(
             name="no __syncwarp()",
             shows=["reverse_warp_hasty"],
-            text="WRONG: the lanes of a warp do not necessarily execute an instruction at the same time, so they too "
-            "must wait for each other.",
+            text="Wrong on purpose. The lanes of a warp do not necessarily execute an instruction at the same time, so "
+            "they too must wait for each other.",
         ),
         Step(
             name="ballot, all, any",
@@ -131,8 +131,8 @@ LESSON = Lesson(
         Step(
             name="block barrier for a grid",
             shows=["smooth", "Block", "smooth_steps<Block>"],
-            text="WRONG: `__syncthreads()` waits only for the threads of one block. Another block, whose results are "
-            "read next, may not have finished its step yet.",
+            text="Wrong on purpose. `__syncthreads()` waits only for the threads of one block. Another block, whose "
+            "results are read next, may not have finished its step yet.",
         ),
     ],
     look_at=[

@@ -98,7 +98,7 @@ LESSON = Lesson(
             name="shared, uninitialised",
             shows=["reverse", "reverse_unset"],
             text="`reverse` shows the purpose of a shared variable: after a barrier, each thread reads an element that "
-            "another thread wrote. `reverse_unset` is WRONG on purpose. It reads before any thread has written, and "
+            "another thread wrote. `reverse_unset` is wrong on purpose. It reads before any thread has written, and "
             "gets whatever was there before. The simulator reports this.",
         ),
         Step(
