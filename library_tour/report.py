@@ -101,7 +101,7 @@ def _parts(done: Outcome) -> Iterator[RenderableType]:
     if done.size is not None:
         yield Text(f"size {done.size:,}: {done.counts}", "dim")
     if has_counters(result):
-        yield Text(f"counters: {result.counted}", "dim")
+        yield Text(f"counters: measured over {result.counted}", "dim")
     if limit is not None and limit.rate and any(LIMITED & row.values.keys() for row in result.all_rows):
         yield Text(f"limit {number(limit.rate)} {limit.unit}: {limit.name}", "dim")
     yield from _with_notes(result.rows)

@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run aliasing
     aliasing: Pointers that may alias, and what __restrict__ saves
     size 8,197: elements in each plane
-    counters: 8,197 elements per plane
+    counters: measured over 8,197 elements per plane
                        PTX loads  PTX stores  loads  stores  check
     ──────────────────────────────────────────────────────────────
     may alias                 32          17  8,224   4,369  right
@@ -187,14 +187,14 @@ def accesses_in_ptx(device: cuda.Device) -> dict[str, dict[str, int]]:
 
 
 def as_written(module: cuda.Module, random: np.random.Generator) -> Row:
-    """Let the results begin at an input: without a promise, the expressions hold as they are written."""
+    """Let the results overwrite an input: without a promise, the kernel computes the expressions as written."""
     a, b = random.random((2, BLOCK), np.float32)
     results = over_a(module, FOUR["four results"], a, b)
     return Row("results begin at a", check=compare("results over a: as written", results, four_results_over_a(a, b)))
 
 
 def broken_promise() -> str:
-    """Let the results begin at an input against the promise; return a sentence on the results that are wrong."""
+    """Let the results overwrite an input, which breaks the promise; return a sentence on the wrong results."""
     a, b = np.random.default_rng(0).random((2, BLOCK), np.float32)
     results = over_a(load("aliasing"), FOUR["four, __restrict__"], a, b)
     wrong = np.count_nonzero(results != four_results_over_a(a, b))
@@ -215,7 +215,7 @@ def over_a(module: cuda.Module, kernel: str, a: Floats, b: Floats) -> Floats:
 
 
 def read_again(module: cuda.Module) -> list[Row]:
-    """Store an int, then another type at its address, and read the int again, on the device and by a host compiler."""
+    """Store an int and then another type at its address, and load the int again, on the device and on the host."""
     reread = cuda.empty(1, np.int32)
     rows = []
     for kind, dtype in (("float", np.float32), ("char", np.int8)):
@@ -235,7 +235,7 @@ def read_again(module: cuda.Module) -> list[Row]:
 
 
 def reread_row(where: str, kind: str, value: int) -> Row:
-    """Return a row with the int that was read again; it must be 0 where the language says that it has changed."""
+    """Return a row with the int that was loaded again; it must be 0 where the language says that it has changed."""
     name = f"{where}, {kind}*"
     settled = kind == "char" or NO_STRICT in where
     return Row(name, {"int": value}, Check(f"{name}: the int has changed", value == 0, str(value)) if settled else None)

@@ -115,7 +115,7 @@ class Team:
         return array[GROUP * begin : GROUP * end]
 
     def add(self, worker: int, source: cuda.DeviceArray, target: cuda.DeviceArray) -> None:
-        """Queue the addition of one array of a worker to another of its arrays."""
+        """Queue a kernel that adds one of a worker's arrays to another."""
         groups = target.size // GROUP
         if groups:
             with self.places[worker]:
@@ -123,7 +123,7 @@ class Team:
                 self.modules[worker]["add_into"][grid, BLOCK, 0, self.streams[worker]](source, target, groups)
 
     def meet(self) -> None:
-        """Make the stream of each worker wait for the work that all others have queued so far."""
+        """Make each worker's stream wait for all work that the others have queued so far."""
         events = [stream.record() for stream in self.streams]
         for stream in self.streams:
             for event in events:
@@ -143,7 +143,7 @@ def through_one(team: Team) -> None:
 
 
 def ring(team: Team) -> None:
-    """Queue the steps of two rounds: in the first each worker adds the part that arrives, in the second it keeps it."""
+    """Queue two rounds: in the first, each worker adds the parts that arrive, and in the second, it keeps them."""
     count = team.count
     for step in range(count - 1):
         team.meet()
@@ -165,7 +165,7 @@ def ring(team: Team) -> None:
 
 
 def on_peers(team: Team) -> Work:
-    """Return a function that queues a kernel on each device, which adds its part of all arrays and writes it to all."""
+    """Return a function that queues one kernel per device, which adds its part of all arrays and sends out the sums."""
     launches = []
     for worker, (place, stream) in enumerate(zip(team.places, team.streams, strict=True)):
         begin, end = team.ends[worker : worker + 2]
@@ -217,9 +217,9 @@ def by_mpi_on_device(together: Ranks, team: Team) -> Work:
 
 @contextmanager
 def joined_nccl(team: Team) -> Iterator[Way | None]:
-    """Yield the way by NCCL, or None if it is not usable, and destroy its communicators at the end of the block.
+    """Yield the version with NCCL, or None if NCCL is not usable; destroy its communicators at the end of the block.
 
-    No graph may exist by then, because a communicator waits for the end of all graphs that have captured its work.
+    No graph may be left by then, because a communicator waits for the end of all graphs that have captured its work.
     After an exception, whose traceback keeps graphs alive, it would wait forever. The communicators then end with the
     process.
     """
@@ -276,7 +276,7 @@ def as_graph(team: Team, work: Work) -> Work:
 
 
 def launch_graph(graph: cuda.graphs.ExecutableGraph, stream: cuda.Stream, *_kept: object) -> None:
-    """Launch a graph. The further arguments keep alive what it does not own: NCCL's communicators and arrays."""
+    """Launch a graph. The other arguments keep alive the objects that it does not own: communicators and arrays."""
     graph.launch(stream)
 
 
@@ -325,7 +325,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def ways(team: Team, by_all: Way | None, *, reachable: bool) -> dict[str, Way]:
-    """Return the ways that this process or its ranks can take, by name; `by_all` is the way by NCCL, if any."""
+    """Return the versions that this process or its ranks can run, by name; `by_all` is the NCCL version, if any."""
     found: dict[str, Way]
     if team.ranks:
         found = {"MPI, through the host": partial(by_mpi, team.ranks)}

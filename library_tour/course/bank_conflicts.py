@@ -5,7 +5,8 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run bank_conflicts
     bank_conflicts: Bank conflicts in shared memory
     size 64: reads per thread
-    counters: 264 blocks of 32 warps, 64 reads and one store per thread
+    counters: measured over 264 blocks of 32 warps with 64 reads and one store per
+    thread
                ways  wavefronts   conflicts  check
     ──────────────────────────────────────────────
     stride 1      1     549,120           0  right
@@ -75,7 +76,7 @@ def run(device: cuda.Device, size: int) -> Result:
         f"busiest bank has different words to serve. A stride that has no common factor with {BANKS} needs one "
         "wavefront, and so does a read of the same word by all lanes."
     )
-    counted = f"{blocks} blocks of {WORDS // LANES} warps, {size:,} reads and one store per thread"
+    counted = f"{blocks} blocks of {WORDS // LANES} warps with {size:,} reads and one store per thread"
     return Result([with_slowdown(row, rows[0]) for row in rows], limit, notes=[note], counted=counted)
 
 

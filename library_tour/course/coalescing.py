@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run coalescing
     coalescing: Coalescing: which lane reads which element
     size 262,147: elements to read
-    counters: 65,541 elements; matrices of 257 x 255 and 255 x 257
+    counters: measured over 65,541 elements, and matrices of 257 x 255 and 255 x 257
                               sectors/load  load efficiency  store efficiency  check
     ────────────────────────────────────────────────────────────────────────────────
     neighbours                        4.00          100.0 %           100.0 %  right
@@ -56,7 +56,7 @@ from ..variants import Variant, measure, points
 
 TITLE = "Coalescing: which lane reads which element"
 SIZE = Size("elements to read", full=2**28 + 3, small=2**18 + 3)
-CHECKED = 2**16 + 5  # elements, of all
+CHECKED = 2**16 + 5  # the elements that are checked
 BLOCK = 256
 WARP = 32
 EACH = 8  # elements per thread
@@ -105,7 +105,7 @@ def sums(x: Words, rows: int, columns: int, axis: Axis) -> Words:
 
 
 def pitch_for(columns: int) -> int:
-    """Return the distance of rows, in elements, that lets each row begin at a multiple of 32 elements."""
+    """Return the pitch, in elements, that makes each row begin at a multiple of 32 elements."""
     return blocks_for(columns, WARP) * WARP
 
 
@@ -166,7 +166,7 @@ def run(device: cuda.Device, size: int) -> Result:
         pictures=pictures,
         notes=NOTES,
         tables={reading.heading(WALKS): walks},
-        counted=f"{few:,} elements; matrices of {' and '.join(f'{rows} x {columns}' for rows, columns in checked)}",
+        counted=f"{few:,} elements, and matrices of {' and '.join(f'{rows} x {columns}' for rows, columns in checked)}",
     )
 
 

@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run constant_memory
     constant_memory: Coefficients and tables in constant memory
     size 8,197: elements to evaluate the polynomial for
-    counters: 8,197 elements, or 3 blocks that read a table
+    counters: measured over 8,197 elements, or 3 blocks that read a table
                                  loads  constants  wavefronts  instructions  check
     ──────────────────────────────────────────────────────────────────────────────
     global memory               66,049          0           0       136,544  right
@@ -64,7 +64,7 @@ NAMES = [
     SEVERAL,
 ]
 LANES, ROWS = 32, 8  # words per row and rows of the table
-WORDS = (1, 2, 4, 8, 16, 32)  # how many different ones a warp reads at once
+WORDS = (1, 2, 4, 8, 16, 32)  # the numbers of different words that a warp reads at once
 LOOK_UPS = 32
 CHECKED_BLOCKS, CHECKED_ROUNDS = 3, 5
 # For sums of TERMS products in [-1, 1], each rounded to single precision.
@@ -164,7 +164,7 @@ def polynomials(module: cuda.Module, size: int) -> list[Variant]:
 
 
 class Tables:
-    """The look-ups of a table in each of the memories, LOOK_UPS per element of the polynomials."""
+    """Look-ups of a table in each kind of memory, LOOK_UPS per element of the polynomials."""
 
     MEMORIES = ("constant", "shared", "global")
 

@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run cooling
     cooling: Newton's law of cooling with CCCL's iterators
     size 65,539: elements to compare and to cool
-    counters: 65,539 elements
+    counters: measured over 65,539 elements
                              loads  stores  atomics  check
     ──────────────────────────────────────────────────────
     temporary array          6,150   2,049      528  right
@@ -123,7 +123,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 class Ways:
-    """The ways to find the largest |a - b| of two arrays; each leaves it in `total`."""
+    """The ways to find the largest |a - b| of two arrays; each stores it in `total`."""
 
     def __init__(self, device: cuda.Device, module: cuda.Module, a: cuda.DeviceArray, b: cuda.DeviceArray) -> None:
         self.a, self.b = a, b
@@ -155,7 +155,7 @@ class Ways:
 
 
 def planted(ways: Ways, rows: list[Row]) -> list[Check]:
-    """Put the largest difference at the ends of the arrays, and check that each way that ran finds it."""
+    """Place the largest difference at the ends of the arrays, and check that each variant that ran finds it."""
     places = sorted({0, ways.a.size // 4 * 4 - 1, ways.a.size - 1} - {-1})
     equal = np.zeros(ways.a.size, np.float32)
     ways.a.copy_from(equal)
@@ -173,7 +173,7 @@ def planted(ways: Ways, rows: list[Row]) -> list[Check]:
 
 
 def step_variants(module: cuda.Module, temperatures: Floats, many: cuda.DeviceArray) -> list[Variant]:
-    """Return the ways to take a step, checked on some temperatures and timed on `many`."""
+    """Return one variant per way to take a step, checked on some temperatures and timed on `many`."""
     few = cuda.empty_like(temperatures)
 
     def whole(kernel: str, array: cuda.DeviceArray) -> Work:

@@ -98,7 +98,7 @@ Ways = dict[str, tuple[Array, Array]]
 
 
 def make_ways(data: NDArray[np.uint8]) -> tuple[Ways, Ways]:
-    """Return the target and source of each copy: first those over the link, then those within one memory."""
+    """Return the target and source of each copy: first the copies over the link, then the copies within one memory."""
     pinned, pinned_target = (cuda.pinned_empty(data.shape, data.dtype) for _ in range(2))
     combined = cuda.pinned_empty(data.shape, data.dtype, write_combined=True)
     pinned[:] = combined[:] = data
@@ -236,7 +236,7 @@ def into_read_only(data: NDArray[np.uint8]) -> Row:
 
 
 def beside_course(name: str, rows: Sequence[Row]) -> Row:
-    """Return a bandwidth of the lectures beside the one measured here."""
+    """Return a row with one of the lectures' bandwidths and the bandwidth measured here."""
     course, measured = COURSE_RATES[name]
     here = next(row.values for row in rows if row.name == measured)
     return Row(name, {"course GB/s": course} | ({"GB/s": here["GB/s"]} if "GB/s" in here else {}))

@@ -50,7 +50,7 @@ Array = cuda.DeviceArray | NDArray[np.int32]
 
 
 class Way(NamedTuple):
-    """One way to copy or fill the window: `calls` driver calls, which write it `windows` times, last in `output`."""
+    """A way to copy or fill windows: `calls` driver calls write `windows` windows, the last of them in `output`."""
 
     launch: Callable[[], object]
     output: Array

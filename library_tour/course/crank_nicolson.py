@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run crank_nicolson
     crank_nicolson: Tridiagonal systems: put options by Crank-Nicolson
     size 3: time steps
-    counters: 5 systems of 216 cells, 3 steps
+    counters: measured over 5 systems of 216 cells and 3 steps
                            instructions  wavefronts  conflicts  check
     ─────────────────────────────────────────────────────────────────
     one thread per system        21,388       7,716          0  right
@@ -130,7 +130,7 @@ def scheme(volatilities: Array, cells: int, steps: int) -> Scheme:
 
 
 def reference(start: Array, scheme: Scheme, edges: Array) -> Array:
-    """Return the values of the nodes after the steps, in double precision, by the scheme as the lectures write it.
+    """Return the values of the nodes after the steps, in double precision, with the scheme as the lectures write it.
 
     q_d u[j - 1] + q_m u[j] + q_u u[j + 1] of a new step equals p_d u[j - 1] + p_m u[j] + p_u u[j + 1] of the old one.
     """
@@ -178,7 +178,7 @@ class Systems:
 
 
 class Library:
-    """The steps by cuSPARSE's solver, which takes the matrices as three diagonals: one call and one launch per step."""
+    """The steps with cuSPARSE's solver, which takes matrices as three diagonals: one call and one launch per step."""
 
     def __init__(self, module: cuda.Module, systems: Systems) -> None:
         self.systems, self.kernel = systems, module["advance<float>"]
@@ -243,7 +243,7 @@ def run(device: cuda.Device, size: int) -> Result:
         checks,
         curves,
         [*WHY, *notes],
-        counted=f"{CHECKED_SYSTEMS} systems of {CHECKED_CELLS} cells, {min(size, CHECKED_STEPS)} steps",
+        counted=f"{CHECKED_SYSTEMS} systems of {CHECKED_CELLS} cells and {min(size, CHECKED_STEPS)} steps",
     )
 
 

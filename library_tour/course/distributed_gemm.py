@@ -110,7 +110,7 @@ class Plan:
 
 
 class Worker(Blocks):
-    """The blocks of one worker in the grid, and buffers for two panels of A and of B."""
+    """The blocks of one worker in the grid, and buffers for two panels of A and two of B."""
 
     def __init__(self, device: cuda.Device, number: int, plan: Plan) -> None:
         super().__init__(device, number, plan.layouts)
@@ -161,7 +161,7 @@ class Grid:
         self.blocks = [Worker(device, number, self.plan) for number, device in enumerate(places)]
 
     def multiply(self) -> None:
-        """Queue the product: for each panel its copies, then the products of all workers."""
+        """Queue the product: for each panel, first its copies, and then the products of all workers."""
         for number in range(len(self.plan.panels)):
             for operand in (0, 1):
                 self._send(operand, number)
@@ -209,7 +209,7 @@ class RankGrid:
         self.plan = Plan(size, near_square(together.count))
         self.worker = Worker(device, together.rank, self.plan)
         self.blocks = [self.worker]
-        # The communicator of this rank's row of the grid, along which parts of A are sent, and that of its column.
+        # The communicators of this rank's row of the grid, along which parts of A are sent, and of its column.
         self.lines = [together.comm.Split(place, together.rank) for place in self.worker.place]
         self.staged = [[cuda.pinned_empty(room.shape, np.float32) for room in rooms] for rooms in self.worker.room]
 
@@ -249,7 +249,7 @@ class RankGrid:
         return part
 
     def close(self) -> None:
-        """Free the communicators of the lines. All ranks must call this."""
+        """Free the communicators of the row and the column. All ranks must call this."""
         for line in self.lines:
             line.Free()
 

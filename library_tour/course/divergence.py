@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run divergence
     divergence: Divergence: warps whose threads take different branches
     size 8,197: threads, one element each
-    counters: 8,197 threads
+    counters: measured over 8,197 threads
                           course ms  instructions  active lanes  check
     ──────────────────────────────────────────────────────────────────
     one function              4,610       152,242          31.9  right
@@ -132,7 +132,7 @@ WAYS = CHOICES | CONDITIONS | SHORT
 
 
 def reference(x: Floats, functions: NDArray[np.int64], passes: int) -> Floats:
-    """Return x after `passes` multiply-adds by the function of each thread, computed in double precision."""
+    """Return x after `passes` multiply-adds with each thread's function, computed in double precision."""
     factor = 1 - (np.resize(functions, x.size) + 1) / 1024
     y = x.astype(np.float64)
     for _ in range(passes):

@@ -178,12 +178,12 @@ def in_tree() -> str:
 
 
 def in_loop() -> str:
-    """Run a kernel with its barrier in a loop of which some threads run one more iteration than others."""
+    """Run a kernel with its barrier in a loop in which some threads run one more iteration than others."""
     return misplaced("dot_in_loop", LONGER)
 
 
 def misplaced(kernel: str, size: int) -> str:
-    """Run a kernel with a misplaced barrier; return a sentence if its result is wrong too, else ""."""
+    """Run a kernel with a misplaced barrier; return a sentence if its result is also wrong, else an empty string."""
     x, y = make_arrays(np.random.default_rng(0), size)
     total = cuda.zeros(1, np.float32)
     load_all()[kernel][1, BLOCK](cuda.to_device(x), cuda.to_device(y), total, size)

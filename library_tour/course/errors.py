@@ -249,7 +249,7 @@ def uninitialised_pointer() -> str:
 
 
 def host_pointer() -> str:
-    """Pass a host array to a kernel, which is refused, then its bare address, which is not."""
+    """Pass a host array to a kernel, which is refused, and then its bare address, which is accepted."""
     store, host = load_all()["store"][1, 1], np.zeros(COUNT, np.float32)
     refused = error_of(lambda: store(host, 1.0))
     as_address = fault(store.bind(cuda.Pointer(host.ctypes.data), 1.0))
@@ -285,7 +285,7 @@ def uninitialised_memory() -> str:
 
 
 def invalid_configuration() -> str:
-    """Ask for a block of 2,048 threads."""
+    """Request a block of 2,048 threads."""
     empty = load_all()["empty_kernel"]
     error = error_of(lambda: empty[1, 2048])
     launched = cuda.raw.cuLaunchKernel(empty.handle, 1, 1, 1, 2048, 1, 1, 0, 0, 0, 0)
@@ -293,7 +293,7 @@ def invalid_configuration() -> str:
 
 
 def failed_allocation() -> str:
-    """Ask for more memory than there is."""
+    """Request more memory than the device has."""
     error = error_of(lambda: cuda.empty(TOO_LARGE, np.uint8))
     return told(error, "cuMemAlloc", cuda.raw.cuMemAlloc(TOO_LARGE))
 

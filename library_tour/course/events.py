@@ -49,7 +49,7 @@ from ..wrong import shown_wrong
 
 TITLE = "Timing on the device and ordering across streams"
 SIZE = Size("bytes to copy", full=2**28, small=2**22, least=4)
-# The number of launches in a row, and of temperatures that are checked: not a multiple of the block.
+# The number of consecutive launches, and the number of temperatures that are checked: not a multiple of the block.
 STEPS, BLOCK, CHECKED = 10, 256, 2**12 + 5
 AMBIENT, PART = 20.0, 0.25
 # The time that the lectures' host clock showed for ten steps of CUB's transform, without a wait.

@@ -115,7 +115,7 @@ class Cooling:
             self.bound()
 
     def checked(self) -> None:
-        """Launch each step with its arguments, which are checked anew each time."""
+        """Launch each step with its arguments, which are checked again each time."""
         for _ in range(STEPS):
             self.launch(*self.arguments)
 
@@ -124,7 +124,7 @@ class Cooling:
         self.graph.launch(self.stream)
 
     def ways(self) -> dict[str, Work]:
-        """Return the ways to take all steps."""
+        """Return the ways to take all steps, by name."""
         return {
             "launches, arguments checked": self.checked,
             "launches, arguments bound": self.one_by_one,
@@ -148,7 +148,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def variants(few: Cooling, many: Cooling) -> list[Variant]:
-    """Return the ways, checked on a few random temperatures and timed on many."""
+    """Return one variant per way, checked on a few random temperatures and timed on many."""
     host = random_temperatures(few)
     made = []
     for (name, work), timed in zip(few.ways().items(), many.ways().values(), strict=True):
@@ -226,13 +226,13 @@ def facts() -> list[Row]:
     checks = {
         "capture": compare("a capture runs nothing", after(capture_steps), host),
         "launched twice": compare(
-            "a graph starts from what is in the array",
+            "a graph starts from the contents of the array",
             after(cooling.as_graph, cooling.as_graph),
             reference(reference(host)),
             TOLERANCE,
         ),
     }
-    # The other graph has the same shape and a different array, and the update takes over its array too.
+    # The other graph has the same topology and a different array. The update takes over its array too.
     other.temperatures.copy_from(host)
     cooling.graph.update(other.captured)
     cooling.as_graph()
@@ -280,20 +280,20 @@ def branches(host: Floats) -> Check:
 
 
 def waited_for(cooling: Cooling) -> None:
-    """Wait for the stream that is captured."""
+    """Wait for the stream that is being captured."""
     with cooling.stream.capture():
         cooling.bound()
         cooling.stream.synchronize()
 
 
 def copied_to(cooling: Cooling, host: Floats) -> None:
-    """Copy from pageable memory in the stream that is captured."""
+    """Copy from pageable memory in the stream that is being captured."""
     with cooling.stream.capture():
         cooling.temperatures.copy_from(host, stream=cooling.stream)
 
 
 def curves(size: int) -> list[Picture]:
-    """Measure the time of a step against the number of temperatures, up to `size`; no picture if nothing is timed."""
+    """Measure the time of a step against the number of temperatures, up to `size`; return no picture without times."""
     sizes = [count for count in CURVE_SIZES if count <= size]
     if not timing.available() or not sizes:
         return []

@@ -5,7 +5,7 @@ On the simulator with one device, which checks and counts but does not time:
     $ library-tour run halo
     halo: Heat diffusion on several devices: overlapped halo exchange
     size 256: rows and columns of the plate
-    counters: 255 x 260 cells
+    counters: measured over 255 x 260 cells
                          strips   loads  instructions  bytes sent  check
     ─────────────────────────────────────────────────────────────────────
     one strip                 1  11,144       212,632              right
@@ -163,7 +163,7 @@ class Strips:
             strip.fill(plate[begin - 1 : end + 1])
 
     def exchange(self, copy: int) -> None:
-        """Queue the copies of all edges of one copy of the plate, each after it is written."""
+        """Queue the copies of all edges in one copy of the plate. Each waits until its edge has been written."""
         for strip in self.strips:
             strip.waits_for = []
         for number, strip in enumerate(self.strips):
@@ -198,7 +198,7 @@ class RankStrip:
         self.strips[0].fill(plate[self.begin - 1 : self.end + 1])
 
     def exchange(self, copy: int) -> None:
-        """Send the edges of one copy and receive the halo, while the host waits and the device computes the inside."""
+        """Send the edges of one copy and receive the halo while the host waits and the device computes the interior."""
         [strip] = self.strips
         strip.waits_for = [strip.sent]
         strip.copies.wait(strip.written)
@@ -233,7 +233,7 @@ Maker = Callable[[int, int], Cut]
 
 
 def cuts(rows: int, count: int) -> list[int]:
-    """Return the ends of the strips that divide all rows of a plate except the first and the last."""
+    """Return the first row of each strip, and the row after the last strip. No strip has the plate's outermost rows."""
     return [1 + (rows - 2) * number // count for number in range(count + 1)]
 
 

@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run heat
     heat: Heat diffusion, overlapped with writing frames
     size 256: rows and columns of the plate
-    counters: 255 x 260 cells, 4 steps
+    counters: measured over 255 x 260 cells and 4 steps
                             cells   loads  load efficiency  instructions  check
     ────────────────────────────────────────────────────────────────────────────
     one thread                176   2,720           12.5 %        30,092  right
@@ -79,7 +79,7 @@ Floats = NDArray[np.float32]
 
 
 class Way(NamedTuple):
-    """A kernel, the threads and cells of a block in x and y, its grid if it is fixed, and its largest plates."""
+    """A kernel, the threads and cells of a block in x and y, its grid if that is fixed, and its largest plates."""
 
     kernel: str
     block: tuple[int, int]
@@ -160,7 +160,7 @@ def run(device: cuda.Device, size: int) -> Result:
         [*mirrored, *checks],
         pictures,
         notes,
-        counted=f"{few_rows} x {few_columns} cells, {STEPS} steps",
+        counted=f"{few_rows} x {few_columns} cells and {STEPS} steps",
     )
 
 

@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run launch_shapes
     launch_shapes: Grids and blocks: shapes, limits, and how threads share work
     size 4,099: cells to cool, and about as many elements per timed matrix
-    counters: 4,099 cells to cool, or matrices of 67 x 101 elements
+    counters: measured over 4,099 cells to cool, or matrices of 67 x 101 elements
                          cells  instructions  active lanes  sectors/load  check
     ───────────────────────────────────────────────────────────────────────────
     1 thread             4,099        45,103          1.00          1.00  right
@@ -64,7 +64,7 @@ On the simulator, which checks and counts but does not time:
     A block runs on one multiprocessor, so it takes many blocks to use the whole
     device. A few threads also have only a few loads in flight. Even with one thread
     per cell, one 4-byte load per thread does not saturate the memory of a large GPU
-    (see the coalescing stop). The 'cells' column shows the number of cells, or of
+    (see the lesson coalescing). The 'cells' column shows the number of cells, or of
     elements per matrix. On a GPU, 1 and 2 threads are timed with at most 2^20
     cells, 32 threads with 2^23 and 256 threads with 2^25. In lectures on GPU
     programming, 10 steps over 5.12 million cells on an unnamed card took 4.15 s
@@ -204,10 +204,10 @@ def run(device: cuda.Device, size: int) -> Result:
         "its warp idle, and in a 1 x 256 block each lane of a warp reads from a different row.",
         "A block runs on one multiprocessor, so it takes many blocks to use the whole device. A few threads also have "
         "only a few loads in flight. Even with one thread per cell, one 4-byte load per thread does not saturate the "
-        "memory of a large GPU (see the coalescing stop). The 'cells' column shows the number of cells, or of elements "
-        "per matrix. On a GPU, 1 and 2 threads are timed with at most 2^20 cells, 32 threads with 2^23 and 256 threads "
-        "with 2^25. In lectures on GPU programming, 10 steps over 5.12 million cells on an unnamed card took 4.15 s "
-        "with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with one thread per cell.",
+        "memory of a large GPU (see the lesson coalescing). The 'cells' column shows the number of cells, or of "
+        "elements per matrix. On a GPU, 1 and 2 threads are timed with at most 2^20 cells, 32 threads with 2^23 and "
+        "256 threads with 2^25. In lectures on GPU programming, 10 steps over 5.12 million cells on an unnamed card "
+        "took 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with one thread per cell.",
         "For the table of allowed shapes, each thread wrote its own number. Threads are numbered along x first, then "
         "along y, then along z, and so are blocks.",
         "Each message begins with the kernel's name, here `empty_kernel`. The driver refuses the same shapes with "
@@ -286,7 +286,7 @@ def matrix_variants(module: cuda.Module, size: int) -> list[Variant]:
 
 
 def lanes(cells: Cells, limit: Limit) -> Curve:
-    """Return a curve of the rate against threads per block; of active lanes if nothing is timed."""
+    """Return a curve of the rate against threads per block, or of active lanes if nothing is timed."""
     column = limit.unit if timing.available() else "active lanes"
     variants = [cells.variant(str(block), 0, block, CURVE_CELLS) for block in CURVE_BLOCKS]
     rows = measure(variants, limit, ["active lanes"], quick=True)
@@ -313,7 +313,7 @@ def allowed(kernel: cuda.Kernel) -> Row:
 
 
 def refused(kernel: cuda.Kernel, shape: Shape) -> Row:
-    """Ask for a shape that no device can launch: first this package, whose message is shown, then the driver."""
+    """Request a shape that no device can launch from this package, whose message is shown, and from the driver."""
     here = refusal(f"{shape} is refused", ValueError, partial(kernel.configure, *shape))
     by_driver = refusal(
         f"{shape} is refused by the driver",

@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run local_memory
     local_memory: Local arrays: registers, local memory and spills
     size 4,101: groups of four values to count
-    counters: 4,101 groups, 3 blocks
+    counters: measured over 4,101 groups in 3 blocks
                          local  instructions  sectors, random  sectors, same  check
     ───────────────────────────────────────────────────────────────────────────────
     loop, not unrolled  33,984       174,558             4.05           4.05  right
@@ -75,7 +75,7 @@ Values = NDArray[np.uint32]
 
 
 def reference(values: Values, threads: int) -> Values:
-    """Return how often each value occurs among the groups of four of each thread: (COUNTERS, threads)."""
+    """Return how often each value occurs among each thread's groups of four, shape (COUNTERS, threads)."""
     thread = np.arange(values.size) // 4 % threads
     counts = np.bincount(values * np.int64(threads) + thread, minlength=COUNTERS * threads)
     return counts.astype(np.uint32).reshape(COUNTERS, threads)
@@ -140,7 +140,7 @@ def run(device: cuda.Device, size: int) -> Result:
         pictures=pictures,
         notes=notes,
         tables={REPORTED: reported(module)},
-        counted=f"{min(size, SIZE.small):,} groups, {CHECKED_BLOCKS} blocks",
+        counted=f"{min(size, SIZE.small):,} groups in {CHECKED_BLOCKS} blocks",
     )
 
 

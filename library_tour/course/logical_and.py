@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run logical_and
     logical_and: Logical and of an array: shuffles, votes and early exit
     size 262,147: elements to combine
-    counters: 262,147 elements, and three arrays of 16,389
+    counters: measured over 262,147 elements, and three arrays of 16,389
                                 loads  atomics  instructions  check
     ────────────────────────────────────────────────────────────────
     one atomic per thread       9,732    9,732       175,456  right
@@ -36,7 +36,7 @@ On the simulator, which checks and counts but does not time:
     provides votes: __syncthreads_and() is a barrier that tells every thread of a
     block whether the values of all its threads are true. It takes half as many
     instructions as the tree, and blocks without a zero write nothing. As in the
-    nan_check stop, it takes several 16-byte loads per thread to reach the limit.
+    lesson nan_check, it takes several 16-byte loads per thread to reach the limit.
     Compare an element with zero before you combine it: 1 & 2 is 0, although both
     are true.
     `value = value && __shfl_down_sync(...)` skips the shuffle if value is false,
@@ -94,9 +94,9 @@ EXPLAINED_BY = ("loads", "atomics", "instructions")
 NOTES = (
     "A reduction tree works for any associative and commutative operation, in log2 N steps. Logical AND is one of "
     "them. For Boolean values, the hardware also provides votes: __syncthreads_and() is a barrier that tells every "
-    "thread of a block whether the values of all its threads are true. It takes half as many instructions as the "
-    "tree, and blocks without a zero write nothing. As in the nan_check stop, it takes several 16-byte loads per "
-    "thread to reach the limit.",
+    "thread of a block whether the values of all its threads are true. It takes half as many instructions as the tree, "
+    "and blocks without a zero write nothing. As in the lesson nan_check, it takes several 16-byte loads per thread to "
+    "reach the limit.",
     "Compare an element with zero before you combine it: 1 & 2 is 0, although both are true.",
     "`value = value && __shfl_down_sync(...)` skips the shuffle if value is false, since && evaluates its right "
     "operand only if the left one is true. Other lanes then read from a lane that does not take part in the shuffle. "

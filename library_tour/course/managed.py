@@ -103,7 +103,7 @@ Spans = list[tuple[cuda.Event, cuda.Event]]
 
 
 def reference(x: Words, steps: int) -> Words:
-    """Return the elements after `steps` steps, combined into one multiplication and one addition."""
+    """Return the elements after that many steps, which together are one multiplication and one addition."""
     factor, summand = 1, 0
     for _ in range(steps):
         factor, summand = FACTOR * factor % 2**32, (FACTOR * summand + SUMMAND) % 2**32
@@ -222,7 +222,7 @@ class Pieces:
 
 
 def read_by_host(x: Words, data: Words) -> list[Variant]:
-    """Return the ways for the host to read pages that are on the device."""
+    """Return one variant per way for the host to read pages that are on the device."""
     seen, mostly_read = np.empty(data.shape, data.dtype), managed_copy(data)
     cuda.advise(mostly_read, "set_read_mostly")
 
@@ -304,7 +304,7 @@ def read_early() -> str:
 
 
 def write_early() -> str:
-    """Write a kernel's input after the launch, as one may after a copy from pageable memory."""
+    """Write a kernel's input after the launch, as is allowed after a copy from pageable memory."""
     data = np.arange(1, 1001, dtype=np.uint32)
     x, y = managed_copy(data), cuda.empty(data.size, np.uint32)
     kernel_over(x, y, SHORT)()

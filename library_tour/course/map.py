@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run map
     map: One function applied 256 times: 256 launches or one loop
     size 4,096: elements
-    counters: 4,096 elements, 32 passes
+    counters: measured over 4,096 elements and 32 passes
                              course ms   loads  stores  instructions  check
     ────────────────────────────────────────────────────────────────────────
     256 launches                         8,192   4,096     1,047,043  right
@@ -128,7 +128,7 @@ def run(device: cuda.Device, size: int) -> Result:
         pictures=pictures,
         notes=notes,
         tables={"Whole programs, in ms": programs},
-        counted=f"{min(size, CHECKED):,} elements, {CHECKED_PASSES} passes",
+        counted=f"{min(size, CHECKED):,} elements and {CHECKED_PASSES} passes",
     )
 
 
@@ -295,7 +295,7 @@ def in_phases(a: Array, b: Array, out: Array) -> Row:
 
 
 def lanes(parts: list[Part]) -> dict[str, list[tuple[float, float]]]:
-    """Return when each device copied in, worked and copied out, in milliseconds."""
+    """Return the times at which each device copied in, computed and copied out, in milliseconds."""
     return {
         f"GPU {part.device.ordinal}: {lane}": [(start - part.begin, end - part.begin) for start, end in spans]
         for part in parts

@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run matmul
     matmul: Matrix multiplication: tiles in shared memory and registers
     size 125: rows and columns of the matrices
-    counters: 125 x 63 times 63 x 252 elements
+    counters: measured over matrices of 125 x 63 and 63 x 252 elements
                               loads  wavefronts  instructions  check
     ────────────────────────────────────────────────────────────────
     one thread per element  127,008           0       413,616  right
@@ -145,7 +145,7 @@ def run(device: cuda.Device, size: int) -> Result:
     ]
     tables = {f"One block: {side} x {side} matrices": small}
     few = min(size, CHECKED)
-    shape = f"{few} x {INNER} times {INNER} x {columns_for(few)} elements"
+    shape = f"matrices of {few} x {INNER} and {INNER} x {columns_for(few)} elements"
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables, counted=shape)
 
 

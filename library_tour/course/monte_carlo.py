@@ -77,7 +77,7 @@ class Price(NamedTuple):
     half_width: float
 
     def covers(self, value: float) -> bool:
-        """Check whether a value lies in the interval."""
+        """Return whether a value lies in the interval."""
         return bool(abs(self.value - value) <= self.half_width)
 
 

@@ -62,7 +62,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Team:
-    """Workers, each with its own seed: one per place in this process, or the one worker of this rank."""
+    """Workers, each with its own seed: several in this process, or one in each rank."""
 
     pricers: Sequence[Pricer]
     devices: Sequence[cuda.Device]
@@ -88,11 +88,11 @@ class Team:
 
     @property
     def first(self) -> int:
-        """The number of the first worker of this process."""
+        """The index of the first worker of this process."""
         return self.ranks.rank if self.ranks else 0
 
     def total(self, workers: int, paths: int) -> Array:
-        """Return the sums of payoffs and of their squares for the first `workers` workers, with `paths` paths each."""
+        """Return the sums of payoffs and of their squares over the first `workers` workers, with `paths` paths each."""
         taking_part = list(zip(self.pricers, self.devices, strict=True))[: max(0, workers - self.first)]
         for number, (pricer, device) in enumerate(taking_part, self.first):
             with device:
@@ -105,7 +105,7 @@ class Team:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check the sums of a few paths; then time or count more and more devices, with the same paths and with more."""
+    """Check the sums of a few paths; then measure more and more devices, with the same total of paths and with more."""
     together = ranks.world()
     team = Team.on(device, together)
     limit = issue_limit(device, INSTRUCTIONS, "Gsteps/s")
@@ -129,7 +129,7 @@ def run(device: cuda.Device, size: int) -> Result:
 def measured(name: str, team: Team, workers: int, paths: int, limit: Limit) -> tuple[Row, float]:
     """Return the row of `workers` workers with `paths` paths each, and their cost in milliseconds or instructions.
 
-    If the sums are wrong, nothing is timed and the cost is 0.
+    If the sums are wrong, nothing is timed, and the cost is 0.
     """
     few = min(paths, CHECKED)
     expected = sum(reference(SCHEME, few, team.seed + number).sum(axis=0) for number in range(workers))
@@ -150,6 +150,6 @@ def measured(name: str, team: Team, workers: int, paths: int, limit: Limit) -> t
         all_limits = replace(limit, rate=limit.rate and together * limit.rate)
         return replace(row, values={**timing.rates(ms, workers * paths * STEPS, all_limits), **values}), ms
     counted = counters.count(partial(team.total, workers, paths), ["instructions"])
-    # Each process counts its own workers, which all do the same.
+    # Each process counts its own workers, which all do the same work.
     counted = {column: int(value) // (1 if team.ranks else workers) for column, value in counted.items()}
     return replace(row, values={**values, "paths each": paths, **counted}), float(counted.get("instructions", 0))

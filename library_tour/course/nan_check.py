@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run nan_check
     nan_check: Finding a NaN in a large array, as fast as it can be read
     size 65,539: floats, or half as many doubles
-    counters: arrays of 16,389 elements
+    counters: measured over arrays of 16,389 elements
                                loads  instructions  check
     ──────────────────────────────────────────────────────
     isnan                      3,588        61,290  right
@@ -58,7 +58,7 @@ TITLE = "Finding a NaN in a large array, as fast as it can be read"
 SIZE = Size("floats, or half as many doubles", full=2**30 + 3, small=2**16 + 3, least=2)
 CHECKED = 2**14 + 5  # elements of each array with NaNs
 BLOCK, LOADS = 256, 4
-# Threads per block of a fixed grid, as in the stop `reduction`.
+# Threads per block of a fixed grid, as in the lesson `reduction`.
 FIXED_BLOCK = 1024
 EXPLAINED_BY = ("loads", "instructions")
 

@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run occupancy
     occupancy: Occupancy: resident warps, and the latency they hide
     size 65,536: elements to copy
-    counters: 10,007 elements
+    counters: measured over 10,007 elements
                   blocks  warps  limiter  active lanes  loads  check
     ────────────────────────────────────────────────────────────────
     32 threads        32     32  blocks           32.0    313  right
@@ -424,7 +424,7 @@ def asked(device: cuda.Device, name: str, cycles: float, rates: Mapping[str, flo
 
 
 def latency_curve(device: cuda.Device, module: cuda.Module, nbytes: int) -> Curve:
-    """Return the latency against the size of the chain, which rises at the size of each cache."""
+    """Return a curve of the latency against the size of the chain; it rises at the size of each cache."""
     lines: dict[str, list[tuple[float, float]]] = {"through the L1 cache": [], "past the L1 cache": []}
     bits = range(12, max(13, nbytes.bit_length()))
     for chain in (Chain(module, 1 << bit) for bit in bits):

@@ -106,7 +106,7 @@ class Pair:
     peer_data: Words
 
     def variant(self, name: str, way: Way, *, writes: bool = False) -> Variant:
-        """Return a way to move data from the peer, or to it with `writes`; check few elements and time all."""
+        """Return the variant that moves data from the peer, or to it with `writes`; check few elements and time all."""
         source, target = (self.source, self.peer_target) if writes else (self.peer_source, self.target)
         few = (self.data if writes else self.peer_data)[:CHECKED]
         move = way(target[: few.size], source[: few.size])
@@ -306,7 +306,7 @@ def waited_for(pair: Pair) -> Row:
 
 
 def exchange(device: cuda.Device, peer: cuda.Device, *, wait: bool) -> Words:
-    """Return the elements that a stream of `device` copies from the peer, where a kernel writes them in another."""
+    """Return the elements that a stream of `device` copies from the peer. A kernel in another stream writes them."""
     with peer:
         source, written = cuda.to_device(COUNTED), cuda.zeros(COUNTED.size, np.uint32)
         writing = cuda.Stream(non_blocking=True)

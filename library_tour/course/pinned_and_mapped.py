@@ -201,7 +201,7 @@ class Reading:
         )
 
     def round_trips(self, kinds: Kinds) -> Iterator[Variant]:
-        """Yield the ways to multiply each element by a factor and get the results to the host."""
+        """Yield the variants that multiply each element by a factor and return the results to the host."""
         scale, stream = self._module["scale"][self._grid, BLOCK], cuda.legacy_default
         on_device = scale.bind(self._copy, self._result, FACTOR, self._size)
         targets = Kinds.of(np.empty_like(kinds.pageable))

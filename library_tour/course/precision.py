@@ -98,7 +98,8 @@ class Way(NamedTuple):
     """A kind of operation with its kernel, flags, PTX instructions and largest allowed error in ulp.
 
     The bounds of approximate functions are those of the PTX manual and, for sin, of the CUDA programming guide. If
-    these count from the correctly rounded result, half an ulp is added, since errors here count from the exact one.
+    these are relative to the correctly rounded result, half an ulp is added, because the errors here are relative to
+    the exact result.
     """
 
     kind: str

@@ -161,13 +161,13 @@ def host_row(x: Floats, expected: Floats) -> Row:
 def make_variants(
     device: cuda.Device, x: cuda.DeviceArray, expected: Floats, block: Floats
 ) -> tuple[list[Variant], list[Variant]]:
-    """Return the variants that sum `x`, and those of two passes with other operations.
+    """Return the variants that sum `x`, and the variants that use two passes for other operations.
 
     If atomics add to a total, setting it to zero is part of the timed work.
     """
     module = load("reduction", names=INSTANCES)
     total = cuda.empty(1, np.float32)
-    # As many blocks as the device holds at once, but no more than there are groups of four elements for.
+    # As many blocks as the device holds at once, but no more than the groups of four elements can keep busy.
     fixed = device.sm_count * device.properties.max_threads_per_sm // FIXED_BLOCK
     fixed = min(fixed, blocks_for(x.size, 4 * FIXED_BLOCK))
     partials = cuda.empty(fixed, np.float32)

@@ -216,7 +216,7 @@ def pool_rows(device: cuda.Device) -> Iterator[Row]:
 
 
 def in_pool(nbytes: int, pool: cuda.MemoryPool) -> None:
-    """Allocate and free in the default stream."""
+    """Allocate an array from a pool and free it, in the default stream."""
     cuda.empty(nbytes, np.uint8, pool=pool).close()
 
 

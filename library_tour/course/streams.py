@@ -155,7 +155,7 @@ class Pieces:
             cuda.memcpy(self.target[piece], part, stream=stream)
 
     def run(self, order: str, streams: int, pieces: int) -> None:
-        """Queue all pieces in the given order, in an NVTX range named after it."""
+        """Queue all pieces in the given order, in an NVTX range that is named after the order."""
         with cuda.nvtx_range(f"{order}, {streams} streams"):
             for operation in issued(order, streams, pieces):
                 self.queue(operation, pieces)
@@ -241,7 +241,7 @@ def overlapping(few: Pieces, many: Pieces, host: Numbers) -> list[Variant]:
 
 
 def model_rows() -> list[Row]:
-    """Return how long each order takes in the model with one copy engine, and with two."""
+    """Return the time that each order takes in the model, with one copy engine and with two."""
     return [
         Row(name, {ENGINES[engines]: whole(order, streams, engines) for engines in ENGINES})
         for name, (streams, order) in WAYS.items()
@@ -345,7 +345,7 @@ def unordered(writer: cuda.Stream, reader: cuda.Stream) -> str:
 
 
 def side_by_side(device: cuda.Device, host: Numbers) -> list[Variant]:
-    """Return several small kernels, first all in one stream, then each in its own stream."""
+    """Return two variants that run several small kernels: all in one stream, and each in its own stream."""
     kernel, steps = load("streams")["spin"], spin_steps(device)
     numbers = np.resize(host, SPIN_NUMBERS)
     given, out = cuda.to_device(numbers), cuda.empty((SIDE_BY_SIDE, SPIN_NUMBERS), np.uint32)

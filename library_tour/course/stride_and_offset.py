@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run stride_and_offset
     stride_and_offset: Strided and misaligned access to global memory
     size 2,097,152: elements in each array
-    counters: 8,197 elements copied
+    counters: measured over 8,197 copied elements
                 sectors/load  sectors/store  load efficiency  check
     ───────────────────────────────────────────────────────────────
     stride 1            3.99           3.99          100.0 %  right
@@ -103,7 +103,7 @@ def run(device: cuda.Device, size: int) -> Result:
         if timing.available()
         else []
     )
-    return Result(rows, limit, pictures=pictures, notes=[note, *counted], counted=f"{CHECKED:,} elements copied")
+    return Result(rows, limit, pictures=pictures, notes=[note, *counted], counted=f"{CHECKED:,} copied elements")
 
 
 def curve(kind: str, rows: dict[str, Row], limit: Limit) -> Curve:

@@ -5,7 +5,8 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run synchronization
     synchronization: Barriers for a warp, a block and the grid, and votes
     size 16,389: elements to smooth
-    counters: 4,101 elements, 10 steps; in the second table, 2,304 elements
+    counters: measured over 4,101 elements and 10 steps; in the second table, 2,304
+    elements
                                loads  stores  instructions  check
     ───────────────────────────────────────────────────────────────
     one launch per step        2,580   1,290        45,850  right
@@ -33,7 +34,7 @@ On the simulator, which checks and counts but does not time:
     block barrier for a grid: kernel smooth_steps<Block> at
     kernels/synchronization.cu:109: race: it reads 4 bytes of global memory at
     0x7f… (1024 bytes into the 2048-byte allocation at 0x7f…,
-    allocated at library_tour/course/synchronization.py:336), which block (1, 0, 0),
+    allocated at library_tour/course/synchronization.py:337), which block (1, 0, 0),
     thread (0, 0, 0) wrote at kernels/synchronization.cu:109, and nothing orders the
     two accesses; block (0, 0, 0), thread (255, 0, 0), instruction 'ld.global.f32
     %f1, [%rd10]'
@@ -194,7 +195,7 @@ def run(device: cuda.Device, size: int) -> Result:
         notes=NOTES,
         tables=tables,
         pictures=pictures,
-        counted=f"{min(size, CHECKED):,} elements, {STEPS} steps; in the second table, {BLOCKS * BLOCK:,} elements",
+        counted=f"{min(size, CHECKED):,} elements and {STEPS} steps; in the second table, {BLOCKS * BLOCK:,} elements",
     )
 
 

@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run texture
     texture: Texture objects and 2-D locality
     size 200: rows and columns of the image
-    counters: 200 rows of pixels
+    counters: measured over 200 rows of pixels
                           sectors 0°  sectors 30°  sectors 90°  instructions  check
     ───────────────────────────────────────────────────────────────────────────────
     plain loads                5,200       21,388       40,800        59,969  right

@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run transpose
     transpose: Matrix transpose with coalesced loads and stores
     size 1,024: rows and columns of the matrix
-    counters: 1,024 x 1,032 elements
+    counters: measured over 1,024 x 1,032 elements
                          load efficiency  store efficiency  conflicts  check
     ────────────────────────────────────────────────────────────────────────
     naive                        100.0 %            12.5 %          0  right

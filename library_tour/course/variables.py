@@ -5,7 +5,7 @@ On the simulator, which checks and counts but does not time:
     $ library-tour run variables
     variables: Scope, lifetime and cost of variables, by kind of memory
     size 64: steps per thread
-    counters: 5 blocks, 61 steps per thread
+    counters: measured over 5 blocks with 61 steps per thread
                            loads  wavefronts  instructions  check
     ──────────────────────────────────────────────────────────────
     __device__ array       2,520           0        22,640  right
@@ -143,7 +143,7 @@ def run(device: cuda.Device, size: int) -> Result:
         limit,
         notes=notes,
         tables=tables,
-        counted=f"{CHECKED_BLOCKS} blocks, {min(size, CHECKED_STEPS)} steps per thread",
+        counted=f"{CHECKED_BLOCKS} blocks with {min(size, CHECKED_STEPS)} steps per thread",
     )
 
 

@@ -163,7 +163,7 @@ def bits_dtype(kind: str) -> type[np.unsignedinteger[Any]]:
 
 
 def drawn(kind: str, method: str, count: int, dtype: Any, *parameters: float, **options: Any) -> Array:
-    """Return `count` numbers of a generator."""
+    """Return `count` numbers drawn from a generator."""
     generator = Generator(kind, **options)
     out = poisoned(count, dtype)
     getattr(generator, method)(out, *parameters)
@@ -375,7 +375,7 @@ def integral_rows(module: cuda.Module, most: int) -> tuple[list[Row], list[Any]]
 
 
 def integrate(module: cuda.Module, kind: str, n: int) -> float:
-    """Return the mean of the integrand over points of a generator."""
+    """Return the mean of the integrand over points drawn from a generator."""
     options = {} if KINDS[kind].seeded else {"dimensions": DIMENSIONS}
     points = drawn(kind, "uniform", n * DIMENSIONS, np.float32, **options)
     values = poisoned(n, np.float32)

@@ -150,7 +150,7 @@ def _machines(done: Outcome, machine: str) -> Iterator[str]:
 def _machine(name: str, size: int | None, counts: str, result: Result) -> str:
     parts = [f"size {size:,}{counts}"] if size is not None else []
     if has_counters(result):
-        parts.append(f"counters: {result.counted}")
+        parts.append(f"counters: measured over {result.counted}")
     limit = result.limit
     if limit and limit.rate:
         parts.append(f"the limit is {number(limit.rate)} {limit.unit}, {limit.name}")

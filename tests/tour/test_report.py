@@ -75,7 +75,7 @@ def test_figures_leave_out_what_was_printed_before_and_say_so():
 
 def test_the_size_of_the_counters_is_named_where_there_are_counters():
     result = Result([Row("a", {"loads": 4})], counted="128 elements")
-    assert "size 1,000: grains\ncounters: 128 elements\n" in text(report.outcome(outcome(result)))
+    assert "size 1,000: grains\ncounters: measured over 128 elements\n" in text(report.outcome(outcome(result)))
     assert "counters" not in text(report.outcome(outcome(replace(result, rows=[Row("a", {"ms": 4})]))))
 
 
