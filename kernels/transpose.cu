@@ -4,7 +4,7 @@
 //   transpose_naive          reads along rows and writes along columns: each lane of a warp writes to a different row
 //   transpose_tile<0>        transposes a tile in shared memory, so that loads and stores both run along rows. However,
 //                            each column of the tile lies in a single bank
-//   transpose_tile<1>        the rows of the tile are one element longer, so a column lies in 32 different banks
+//   transpose_tile<1>        the rows of the tile are one element longer, so a column spreads over all 32 banks
 //   transpose_registers      16-byte loads and stores, no tile: a thread transposes 4 x 4 elements in its registers
 //   transpose_vector<false>  4 x 4 elements per thread, then a tile of 64 x 64 without padding, whose 16-byte words are
 //                            permuted within their row: each block reads and writes longer parts of rows

@@ -100,7 +100,7 @@ __device__ void solve(LaneRows<Number>& rows, Factors<Number>& factors, Number (
         Number below = __shfl_up_sync(ALL, right, away);
         Number above = __shfl_down_sync(ALL, right, away);
         if (anew) {
-            // All shuffles but those of the reciprocal come first, because they need not wait for it.
+            // All shuffles except those of the reciprocal come first, because they need not wait for it.
             Number a_below = __shfl_up_sync(ALL, a, away);
             Number c_above = __shfl_down_sync(ALL, c, away);
             Number c_below = __shfl_up_sync(ALL, c, away);

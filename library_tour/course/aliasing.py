@@ -16,7 +16,7 @@ On the simulator, which checks and counts but does not time:
     ────────────────────────────────────────────────────────────────
     four results                8           4  2,056   1,028  right
     four, __restrict__          2           4    514   1,028  right
-    results begin at a                                        right
+    results overlap a                                         right
     a broken promise                                          caught
     a broken promise: 768 of 1024 results differ from those of the expressions as
     written, because the output starts at a.
@@ -190,7 +190,7 @@ def as_written(module: cuda.Module, random: np.random.Generator) -> Row:
     """Let the results overwrite an input: without a promise, the kernel computes the expressions as written."""
     a, b = random.random((2, BLOCK), np.float32)
     results = over_a(module, FOUR["four results"], a, b)
-    return Row("results begin at a", check=compare("results over a: as written", results, four_results_over_a(a, b)))
+    return Row("results overlap a", check=compare("results over a: as written", results, four_results_over_a(a, b)))
 
 
 def broken_promise() -> str:

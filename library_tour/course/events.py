@@ -10,8 +10,8 @@ On the simulator, which checks and does not time:
     wait in another stream  right
     done after the wait     right
     time between events     right
-    time of timing=False    right
-    time before record()    right
+    event, timing=False     right
+    event, not recorded     right
     result read too early   caught
     result read too early: the host reads 0.00 after the calls and 24.51 after a
     wait.
@@ -88,8 +88,8 @@ def run(device: cuda.Device, size: int) -> Result:
         "wait in another stream": ordered,
         "done after the wait": Check("the event waited for is done", arrived.done),
         "time between events": Check("time does not run backward", arrived - start >= 0),
-        "time of timing=False": refusal("no time", cuda.errors.EventTimingError, lambda: arrived - untimed),
-        "time before record()": refusal("no time", cuda.errors.EventNotRecordedError, lambda: arrived - unrecorded),
+        "event, timing=False": refusal("no time", cuda.errors.EventTimingError, lambda: arrived - untimed),
+        "event, not recorded": refusal("no time", cuda.errors.EventNotRecordedError, lambda: arrived - unrecorded),
     }
     limit = link_limit(size)
     rows = [Row(name, check=check) for name, check in checks.items()]

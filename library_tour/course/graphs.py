@@ -25,7 +25,7 @@ On the simulator, which checks and counts but does not time:
     launched twice                     right
     updated                            right
     two streams                   200  right
-    update to another shape            refused
+    update, other topology             refused
     wait in a capture                  refused
     pageable copy in a capture         refused
     Every variant takes 100 steps, and each step is a pass over all temperatures.
@@ -241,14 +241,14 @@ def facts() -> list[Row]:
         "an update changes the arguments", other.temperatures.to_host(), reference(host, OTHER_PART), TOLERANCE
     )
     checks["two streams"] = branches(host)
-    checks["update to another shape"] = refusal(
-        "an update keeps the shape", cuda.CudaError, lambda: cooling.graph.update(branched(cooling, other))
+    checks["update, other topology"] = refusal(
+        "an update keeps the topology", cuda.CudaError, lambda: cooling.graph.update(branched(cooling, other))
     )
     checks["wait in a capture"] = refusal("no wait", cuda.errors.CaptureError, lambda: waited_for(cooling))
     checks["pageable copy in a capture"] = refusal(
         "pinned only", cuda.errors.CaptureError, lambda: copied_to(cooling, host)
     )
-    for name in ("update to another shape", "wait in a capture", "pageable copy in a capture"):
+    for name in ("update, other topology", "wait in a capture", "pageable copy in a capture"):
         checks[name] = replace(checks[name], word="refused")
     nodes = {"capture": cooling.captured.node_count, "two streams": branched(cooling, other).node_count}
     return [Row(name, {"nodes": nodes[name]} if name in nodes else {}, check) for name, check in checks.items()]

@@ -11,8 +11,8 @@ On the simulator with one device, which checks and counts but does not time:
     one strip                 1  11,144       212,632              right
     sequential                4  11,168       212,764      24,960  right
     overlapped                4  11,264       233,528      24,960  right
-    halo not waited for                                            caught
-    halo not waited for: 448 of 10000 cells were computed from a stale halo.
+    no wait for the halo                                           caught
+    no wait for the halo: 448 of 10000 cells were computed from a stale halo.
     kernel heat_strip at kernels/halo.cu:24 (inlined from kernels/heated.cuh:39):
     race: it writes 16 bytes of global memory at 0x7f… (19600 bytes into
     the 20400-byte allocation at 0x7f…, allocated at
@@ -273,7 +273,7 @@ def run(device: cuda.Device, size: int) -> Result:
     if together:
         notes.append("The counters are from rank 0.")
     else:
-        rows += all_shown_wrong({"halo not waited for": without_waits}, devices=2)
+        rows += all_shown_wrong({"no wait for the halo": without_waits}, devices=2)
     notes += on_one_device(places, together, "halo", "strips")
     return Result(rows, limit, pictures=pictures, notes=notes, counted=f"{few - 1} x {few // 4 * 4 + 4} cells")
 

@@ -21,14 +21,14 @@ On the simulator, which checks and counts but does not time, with two devices:
     address identifies device                          right
     wait for the peer's event                          right
     copy within one device                             right
-    event not waited for                               caught
-    wrong device waited for                            caught
+    no wait for the event                              caught
+    wait for wrong device                              caught
     access has one direction: argument 0 of copy_words (unsigned int const*): the
     array is on device 0, and device 1 has no access; call
     Device(1).enable_peer(Device(0)), or copy the array
-    event not waited for: 100,000 of 100,000 elements were copied before the kernel
+    no wait for the event: 100,000 of 100,000 elements were copied before the kernel
     wrote them.
-    wrong device waited for: 100,000 of 100,000 elements have not arrived from
+    wait for wrong device: 100,000 of 100,000 elements have not arrived from
     device 1 yet.
     A copy between two devices does not need peer access. Without it, the driver
     moves the data through host memory; with it, the data crosses the link between
@@ -150,7 +150,7 @@ def run(device: cuda.Device, size: int) -> Result:
         output=target[: few.size], expected=few, amount=2 * source.nbytes, timed=by_copy(target, source),
         work=moved(0, 2 * few.nbytes),
     )  # fmt: skip  # grouped by meaning
-    wrong = all_shown_wrong({"event not waited for": no_wait, "wrong device waited for": wrong_device}, devices=2)
+    wrong = all_shown_wrong({"no wait for the event": no_wait, "wait for wrong device": wrong_device}, devices=2)
     peer = next((other for other in cuda.devices() if other is not device and device.can_access_peer(other)), None)
     if peer is None:
         limit = copy_limit(device)

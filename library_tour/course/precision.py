@@ -47,12 +47,13 @@ On the simulator, which checks and counts but does not time:
     --use_fast_math sets --ftz=true, --prec-div=false, --prec-sqrt=false and
     --fmad=true. It also selects a shorter division than these four flags do, and
     approximate versions of sin, cos, exp, log and pow.
-    Results drift further apart with each step, between CPU and GPU as well as between
-    float and double. With c = -1.9, a difference doubles every one or two steps
-    until no digit agrees. With c = -0.5, it never exceeds a few ulp. Without fused
-    multiply-adds, the CPU computes the same bits. To tell a bug from rounding,
-    compare a kernel with a validated one after a few steps. Rounding errors are
-    then still a few ulp, and the effect of a mistake (c = -1.91) is far larger.
+    Results drift further apart with each step, between CPU and GPU as well as
+    between float and double. With c = -1.9, a difference doubles every one or two
+    steps until no digit agrees. With c = -0.5, it never exceeds a few ulp. Without
+    fused multiply-adds, the CPU computes the same bits. To tell a bug from
+    rounding, compare a kernel with a validated one after a few steps. Rounding
+    errors are then still a few ulp, and the effect of a mistake (c = -1.91) is far
+    larger.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ On the simulator, which checks and counts but does not time:
     offset 32           3.99           3.99          100.0 %  right
     Global memory is read and written in 32-byte sectors. If the 32 floats of a warp
     are adjacent, they lie in 4 sectors, or in 5 if the first does not start at a
-    sector boundary. With a stride of 8 or more, each float lies in a different sector, and
-    memory moves eight times as many bytes as the kernel uses.
+    sector boundary. With a stride of 8 or more, each float lies in a different
+    sector, and memory moves eight times as many bytes as the kernel uses.
 """
 
 from __future__ import annotations

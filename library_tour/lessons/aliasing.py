@@ -116,8 +116,8 @@ LESSON = Lesson(
         "`char*` may point into any object, as may an `unsigned char*` and a `std::byte*`, but not a `signed char*`. "
         "`-fno-strict-aliasing` switches the rule off. The two `float*` rows where the rule applies have no check, "
         "because C++ does not define their results.",
-        "In the 'results begin at a' row, the kernel without the promise writes its results over its own input. They "
-        "are those of the expressions as written.",
+        "In the 'results overlap a' row, the kernel without the promise writes its results over its own input. They "
+        "equal the results of the expressions as written.",
     ],
     exercise=Exercise(
         task="The kernel divides each element of a table by the sum of its column, in place, and also writes the sums. "

@@ -152,7 +152,7 @@ LESSON = Lesson(
             "which do not need the new halo. The host code is the same: it records the event after the first kernel.",
         ),
         Step(
-            name="halo not waited for",
+            name="no wait for the halo",
             shows=["without_waits", "take_steps"],
             text="Wrong on purpose. The list of events to wait for is emptied. Nothing then synchronises the streams "
             "of the two devices, so a strip may be computed from a stale halo.",
@@ -167,8 +167,8 @@ LESSON = Lesson(
         "For a plate with 16,384 rows and columns, two H200s with NVLink have an efficiency of 0.93 in the sequential "
         "version and 0.97 in the overlapped version, which hides 99 % of the exchange. With twice as many rows, the "
         "efficiency is 0.99.",
-        "The note for 'halo not waited for' identifies a kernel and a copy that access the same memory, and says that "
-        "nothing orders one before the other. On a GPU, such a program may return the right result by chance.",
+        "The note for 'no wait for the halo' identifies a kernel and a copy that access the same memory, and says that "
+        "nothing orders the two accesses. On a GPU, such a program may return the right result by chance.",
     ],
     exercise=Exercise(
         task="A strip is bent into a ring and is its own neighbour. Write `take_step(edges, inside, send, compute, "

@@ -123,12 +123,12 @@ LESSON = Lesson(
             "does not wait for either.",
         ),
         Step(
-            name="event not waited for",
+            name="no wait for the event",
             shows=["no_wait"],
             text="Wrong on purpose. Nothing orders the copy after the kernel, so it may read the old values.",
         ),
         Step(
-            name="wrong device waited for",
+            name="wait for wrong device",
             shows=["wrong_device"],
             text="Also wrong on purpose. `Device.synchronize()` waits for one device, and here the work is on the "
             "other.",
