@@ -219,7 +219,7 @@ def by_mpi_on_device(together: Ranks, team: Team) -> Work:
 def joined_nccl(team: Team) -> Iterator[Way | None]:
     """Yield the version with NCCL, or None if NCCL is not usable; destroy its communicators at the end of the block.
 
-    No graph may be left by then, because a communicator waits for the end of all graphs that have captured its work.
+    No graph may exist by then, because a communicator waits for the end of all graphs that have captured its work.
     After an exception, whose traceback keeps graphs alive, it would wait forever. The communicators then end with the
     process.
     """

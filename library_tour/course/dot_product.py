@@ -183,7 +183,7 @@ def in_loop() -> str:
 
 
 def misplaced(kernel: str, size: int) -> str:
-    """Run a kernel with a misplaced barrier; return a sentence if its result is also wrong, else an empty string."""
+    """Run a kernel with a misplaced barrier; return a sentence if its result is also wrong, else ""."""
     x, y = make_arrays(np.random.default_rng(0), size)
     total = cuda.zeros(1, np.float32)
     load_all()[kernel][1, BLOCK](cuda.to_device(x), cuda.to_device(y), total, size)

@@ -293,7 +293,7 @@ def copied_to(cooling: Cooling, host: Floats) -> None:
 
 
 def curves(size: int) -> list[Picture]:
-    """Measure the time of a step against the number of temperatures, up to `size`; return no picture without times."""
+    """Measure the time of a step against the number of temperatures, up to `size`; no picture if nothing is timed."""
     sizes = [count for count in CURVE_SIZES if count <= size]
     if not timing.available() or not sizes:
         return []

@@ -79,7 +79,7 @@ Floats = NDArray[np.float32]
 
 
 class Way(NamedTuple):
-    """A kernel, the threads and cells of a block in x and y, its grid if that is fixed, and its largest plates."""
+    """A kernel, the threads and cells of a block in x and y, its grid if it is fixed, and its largest plates."""
 
     kernel: str
     block: tuple[int, int]

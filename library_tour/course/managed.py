@@ -103,7 +103,7 @@ Spans = list[tuple[cuda.Event, cuda.Event]]
 
 
 def reference(x: Words, steps: int) -> Words:
-    """Return the elements after that many steps, which together are one multiplication and one addition."""
+    """Return the elements after `steps` steps, combined into one multiplication and one addition."""
     factor, summand = 1, 0
     for _ in range(steps):
         factor, summand = FACTOR * factor % 2**32, (FACTOR * summand + SUMMAND) % 2**32

@@ -129,7 +129,7 @@ def run(device: cuda.Device, size: int) -> Result:
 def measured(name: str, team: Team, workers: int, paths: int, limit: Limit) -> tuple[Row, float]:
     """Return the row of `workers` workers with `paths` paths each, and their cost in milliseconds or instructions.
 
-    If the sums are wrong, nothing is timed, and the cost is 0.
+    If the sums are wrong, nothing is timed and the cost is 0.
     """
     few = min(paths, CHECKED)
     expected = sum(reference(SCHEME, few, team.seed + number).sum(axis=0) for number in range(workers))

@@ -19,8 +19,8 @@ BLOCK = 256
 class CapturedIteration:
     """Conjugate gradients in their own stream. An iteration is captured once and launched as often as needed.
 
-    `module` has the kernels of `kernels/sparse.cu`. All scalars stay on the device, and the host waits only
-    for the solution. The history has room for `most` iterations; later ones are not recorded.
+    `module` contains the kernels of `kernels/sparse.cu`. All scalars stay on the device, and the host waits only for
+    the solution. The history records the first `most` iterations.
     """
 
     def __init__(self, module: cuda.Module, a: SparseMatrix, b: NDArray[np.float64], most: int) -> None:
