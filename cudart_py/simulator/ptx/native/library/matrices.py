@@ -1,8 +1,8 @@
-"""Products of the matrices that the lanes of a warp hold in fragments.
+"""Products of matrices that are distributed over the lanes of a warp.
 
-``mma.OPCODE(d, a, b, c)`` multiplies as an instruction with that opcode. Its arguments are pointers to the registers of
-each fragment, one vector of 32 lanes per register. The result is computed register element by register element in a
-loop, from tables that have the factors of each element in the lanes that need them.
+``mma.OPCODE(d, a, b, c)`` computes what an instruction with that opcode does. Its arguments are pointers to the
+registers of each fragment, one vector of 32 lanes per register. Each iteration of a loop computes one element of the
+result per lane. Tables in memory contain the factors of each element, in the lanes that need them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REGISTER = 32
 
 
 def build_product(module: ir.Module, name: str) -> None:
-    """Build a multiplication."""
+    """Build the product for one opcode."""
     b, (d, *factors, c) = begin(module, name, ir.VoidType(), [PTR] * 4)
     form = find_forms(name.partition(".")[2])[0]
     wanted, rows, columns, last = fragments_of(form)
@@ -60,10 +60,7 @@ def build_product(module: ir.Module, name: str) -> None:
                 b.store(b.select(suspect.raw, plain, b.load(place, typ=result, align=64)), place, align=64)
 
     each_number(b, wanted.count, multiply)
-    values = [
-        b.load(b.at(results, vector_bytes(result) * number), typ=result, align=64) for number in range(wanted.count)
-    ]
-    for number, register in enumerate(packed(b, values)):
+    for number, register in enumerate(packed(b, vectors_at(b, results, result, wanted.count))):
         b.store(register, b.at(d, vector_bytes(register.type) * number), align=64)
     b.ret_void()
 
@@ -73,16 +70,17 @@ def _raw(b: Builder, found: Typed) -> Value:
 
 
 class _Table(Protocol):
-    """The factors of each element of the result, in memory."""
+    """The factors of every element of the result, in memory."""
 
     def loaded(self, b: Builder, number: Value) -> list[Factor]:
         """Return the factors of an element of the result."""
 
 
 class _Vectors:
-    """Vectors in memory, `depth` after one another; elements of the result with the same factors share them.
+    """Factors as vectors of 32 lanes; elements of the result with the same factors share them.
 
-    `lines` has the number of each element's vectors, and the `places` are those of numbers and powers.
+    `places` are the addresses of the numbers and of the powers, each in groups of `depth` vectors. `lines` contains the
+    index of the group of each element of the result.
     """
 
     def __init__(self, places: Sequence[Value], types: Sequence[Typed], lines: Sequence[int], depth: int) -> None:
@@ -95,18 +93,16 @@ class _Vectors:
         for place, typed in zip(self._places, self._types, strict=True):
             kind = typed.raw.type
             start = b.at(place, b.mul(line, I64(self._depth * vector_bytes(kind))))
-            loads = [
-                b.load(b.at(start, vector_bytes(kind) * index), typ=kind, align=64) for index in range(self._depth)
-            ]
-            found.append([typed.of(one) for one in loads])
+            found.append([typed.of(one) for one in vectors_at(b, start, kind, self._depth)])
         return [Factor(*one) for one in zip(*found, strict=True)]
 
 
 class _Halves:
-    """The vectors of a fragment's elements in memory, where all lanes of each half of a warp need the same factor.
+    """Factors that are the same for all lanes of each half of a warp; they are loaded as scalars and broadcast.
 
-    `offsets` has for the first element of the result, for each factor, the places of both halves' lanes among all
-    elements, and `step` is the distance from each element of the result to the next.
+    `places` are the addresses of the numbers and of the powers of all elements of the fragment. `offsets` contains, for
+    the first element of the result, the index of each factor for both halves, and `step` is the increment of these
+    indices from one element of the result to the next.
     """
 
     def __init__(self, places: Sequence[Value], types: Sequence[Typed], offsets: NDArray[Any], step: int) -> None:
@@ -130,9 +126,9 @@ class _Halves:
 
 
 def _table(b: Builder, pointer: Value, fragment: Fragment, wanted: NDArray[Any]) -> _Table:
-    """Return the factors that a fragment holds.
+    """Return the table of the factors in a fragment.
 
-    `wanted` has the number of the matrix element that each lane needs, in the shape (elements of the result, depth,
+    `wanted` contains the index of the matrix element that each lane needs; its shape is (elements of the result, depth,
     lanes).
     """
     elements = [matrices.factor(fragment.kind, one) for one in elements_of(b, _loaded(b, pointer, fragment), fragment)]
@@ -156,7 +152,10 @@ def _table(b: Builder, pointer: Value, fragment: Fragment, wanted: NDArray[Any])
 
 
 def gathered(b: Builder, raws: Sequence[Value], fragment: Fragment, wanted: NDArray[Any]) -> Value:
-    """Return a vector with one element of a matrix for each lane; `raws` are the vectors of a fragment's elements."""
+    """Return a vector that contains, for each lane, the matrix element with the index in `wanted`.
+
+    `raws` are the vectors of the fragment's elements.
+    """
     lanes, items = np.divmod(first_places(fragment)[wanted], fragment.count)
     result: Value = None
     for item in np.unique(items):
@@ -164,7 +163,7 @@ def gathered(b: Builder, raws: Sequence[Value], fragment: Fragment, wanted: NDAr
         if result is None:
             result = b.shuffle_vector(raws[item], raws[item], b.each(I32, np.where(chosen, lanes, 0).tolist()))
         else:
-            # The vectors' lanes are numbered through.
+            # The lanes of the second vector follow those of the first.
             numbers = np.where(chosen, LANES + lanes, np.arange(LANES))
             result = b.shuffle_vector(result, raws[item], b.each(I32, numbers.tolist()))
     return result
@@ -179,7 +178,7 @@ def _loaded(b: Builder, pointer: Value, fragment: Fragment) -> list[Value]:
 
 
 def elements_of(b: Builder, registers: Sequence[Value], fragment: Fragment) -> list[Typed]:
-    """Return the elements of a fragment that registers hold, as patterns or numbers."""
+    """Return the elements in the registers of a fragment, as bit patterns or numbers."""
     size = np.dtype(ELEMENTS[fragment.kind]).itemsize
     type = value_type(fragment.kind)
     found = []
@@ -191,7 +190,7 @@ def elements_of(b: Builder, registers: Sequence[Value], fragment: Fragment) -> l
 
 
 def packed(b: Builder, values: Sequence[Value]) -> list[Value]:
-    """Return the registers, as integers, of the elements of a result."""
+    """Pack the elements of a result into registers, as integers."""
     width = values[0].type.element.width if values[0].type.element not in (F32, F64) else _REGISTER
     each = max(1, _REGISTER // width)
     registers = []
@@ -205,7 +204,7 @@ def packed(b: Builder, values: Sequence[Value]) -> list[Value]:
 
 
 def _stored(b: Builder, values: Sequence[Value]) -> Value:
-    """Store vectors one after another in memory of the function's own, and return its address."""
+    """Store vectors one after another in local memory of the function, and return its address."""
     kind = values[0].type
     place = b.alloca(ir.ArrayType(kind, len(values)))
     for number, value in enumerate(values):

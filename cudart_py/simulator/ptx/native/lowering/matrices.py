@@ -1,4 +1,4 @@
-"""The matrices of whole warps: ``wmma``, ``mma``, ``ldmatrix``, ``stmatrix`` and ``movmatrix``."""
+"""Lower the instructions on matrices of whole warps: ``wmma``, ``mma``, ``ldmatrix``, ``stmatrix`` and ``movmatrix``."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Value = Any
 _ALL = 0xFFFFFFFF
 # The types of registers that hold one element; others hold narrow elements, as bits.
 _SINGLE = {"f32": "f32", "f64": "f64", "s32": "s32"}
-# Matrices of `ldmatrix` and `stmatrix`: rows, and words and halves of a row.
+# The matrices of `ldmatrix` and `stmatrix`: the number of rows, and of words and of halves per row.
 _ROWS, _WORDS, _HALVES = 8, 4, 8
 
 
 def multiply(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``wmma.mma`` and ``mma``: a call of the library with the registers in memory."""
+    """Lower ``wmma.mma`` and ``mma`` to a call of the library, which reads the registers from memory."""
     b = e.b
     _whole_warp(e, i)
     fragments = fragments_of(form)
@@ -52,7 +52,7 @@ def multiply(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def move_matrix(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``movmatrix``, which transposes."""
+    """Lower ``movmatrix``, which transposes a matrix."""
     b = e.b
     _whole_warp(e, i)
     raws = [one.raw for one in elements_of(b, [e.value(i.operands[1], "b32")], HALVES)]
@@ -65,7 +65,7 @@ def move_matrix(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def load_matrix(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``wmma.load``, one load for each unit of a lane, or a single one for adjacent words."""
+    """Lower ``wmma.load`` to one load for each unit of a lane, or to a single one for adjacent words."""
     b = e.b
     _whole_warp(e, i)
     fragment, by_columns = fragment_of(form), "col" in form.words
@@ -88,7 +88,7 @@ def load_matrix(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def _are_adjacent(fragment: Fragment, by_columns: bool) -> bool:
-    """Return whether the units of each lane are words that are adjacent in memory, however far rows are apart."""
+    """Return whether the units of each lane are words that are adjacent in memory for every stride."""
     major, minor = _lines(fragment, by_columns)
     size = np.dtype(ELEMENTS[fragment.kind]).itemsize
     following = (np.diff(minor, axis=0) * size == 4).all() and not np.diff(major, axis=0).any()
@@ -96,7 +96,7 @@ def _are_adjacent(fragment: Fragment, by_columns: bool) -> bool:
 
 
 def store_matrix(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``wmma.store``, one store for each unit of a lane."""
+    """Lower ``wmma.store`` to one store for each unit of a lane."""
     b = e.b
     _whole_warp(e, i)
     fragment, by_columns = fragment_of(form), "col" in form.words
@@ -114,7 +114,7 @@ def store_matrix(e: Emitter, i: Instruction, form: Form) -> None:
 def _units(
     e: Emitter, i: Instruction, form: Form, place: int, fragment: Fragment, by_columns: bool
 ) -> tuple[str, list[Value]]:
-    """Return the space, and the addresses of each lane's first unit, of its second, and so on."""
+    """Return the space of an access, and a vector of the lanes' addresses for each unit of the fragment."""
     b = e.b
     access = i.operands[place]
     assert isinstance(access, Access)
@@ -136,7 +136,7 @@ def _units(
 
 
 def _lines(fragment: Fragment, by_columns: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return, of each lane's units, the numbers of the rows, and the places in them; or of the columns."""
+    """Return the row of each unit of each lane, and the index in that row; or the column and the index in it."""
     each = unit_of(fragment, by_columns).itemsize // np.dtype(ELEMENTS[fragment.kind]).itemsize
     row, column = np.divmod(places(fragment).T[::each], fragment.columns)
     return (column, row) if by_columns else (row, column)
@@ -146,7 +146,7 @@ def _lines(fragment: Fragment, by_columns: bool) -> tuple[NDArray[Any], NDArray[
 
 
 def load_rows(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``ldmatrix``: each lane loads the row that it names, and the lanes exchange words or halves."""
+    """Lower ``ldmatrix``: each lane loads the row whose address it gives, and the lanes exchange words or halves."""
     b = e.b
     _whole_warp(e, i)
     count, transposed = len(_items(i.operands[0])), "trans" in form.words
@@ -163,7 +163,7 @@ def load_rows(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def store_rows(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``stmatrix``: the lanes exchange words or halves, and each stores the row that it names."""
+    """Lower ``stmatrix``: the lanes exchange words or halves, and each stores the row whose address it gives."""
     b = e.b
     _whole_warp(e, i)
     registers, transposed = _registers(e, i.operands[1], "b16"), "trans" in form.words
@@ -181,7 +181,7 @@ def store_rows(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def _rows(e: Emitter, i: Instruction, form: Form, place: int, count: int) -> tuple[int, Value]:
-    """Return a site, and each lane's row: lanes after the last row repeat the rows of those before them."""
+    """Return a site and the address of a row for each lane; lanes beyond the last row repeat earlier rows."""
     access = i.operands[place]
     assert isinstance(access, Access)
     space, address = located(e, access, form.space)
@@ -192,12 +192,12 @@ def _rows(e: Emitter, i: Instruction, form: Form, place: int, count: int) -> tup
 
 
 def _counted(count: int) -> int:
-    """Return the mask of the lanes that name rows."""
+    """Return the mask of the lanes whose addresses count."""
     return (1 << _ROWS * count) - 1
 
 
 def _pieces(e: Emitter, rows: Value, count: int, transposed: bool) -> list[tuple[Value, int, tuple[int, int]]]:
-    """Return what lanes access of rows: the addresses, the bytes, and the register and the half of each piece."""
+    """Return the pieces of rows that each lane reads or writes: addresses, size in bytes, and register and half."""
     b, lane = e.b, np.arange(LANES)
     group, place = lane // _WORDS, lane % _WORDS
     found = []
@@ -214,7 +214,7 @@ def _pieces(e: Emitter, rows: Value, count: int, transposed: bool) -> list[tuple
 
 
 def _exchanged(e: Emitter, pair: Sequence[Value], number: int, transposed: bool) -> Value:
-    """Return a register of a matrix whose rows lanes have loaded, as two vectors of 64-bit integers."""
+    """Return a register of the matrix whose rows the lanes have loaded as two vectors of 64-bit integers."""
     b, lane = e.b, np.arange(LANES)
     group, place = lane // _WORDS, lane % _WORDS
     start = _ROWS * number
@@ -225,7 +225,7 @@ def _exchanged(e: Emitter, pair: Sequence[Value], number: int, transposed: bool)
 
 
 def _pieces_of(e: Emitter, pair: Sequence[Value], kind: ir.Type, lanes: Any, numbers: Any) -> Value:
-    """Return for each lane a word or a half of the row of another lane."""
+    """Return, for each lane, a word or a half of another lane's row."""
     b = e.b
     each = 64 // kind.width
     parts = [b.bitcast(one, ir.VectorType(kind, each * LANES)) for one in pair]
@@ -234,13 +234,13 @@ def _pieces_of(e: Emitter, pair: Sequence[Value], kind: ir.Type, lanes: Any, num
 
 
 def _rows_of(e: Emitter, registers: Sequence[Value], transposed: bool) -> list[Value]:
-    """Return the rows of matrices that registers hold, as two vectors of 64-bit integers."""
+    """Return the rows of the matrices in registers, as two vectors of 64-bit integers."""
     b, row = e.b, np.arange(LANES) % _ROWS
     matrix = np.arange(LANES) // _ROWS
     raws = [one.raw for one in elements_of(b, registers, Fragment("b16", 8, 8, 2 * len(registers)))]
     halves = []
     for column in range(_HALVES):
-        # The lane and the half of its register that hold the element.
+        # The lane that holds the element, and the half of its register.
         down, right = (column, row) if transposed else (row, np.full(LANES, column))
         lanes, parts = down * _WORDS + right // 2, right % 2
         result: Value = None
@@ -257,7 +257,7 @@ def _rows_of(e: Emitter, registers: Sequence[Value], transposed: bool) -> list[V
 
 
 def _merged(e: Emitter, result: Value, source: Value, lanes: Any, chosen: Any) -> Value:
-    """Return a vector with some lanes replaced by other lanes of a source."""
+    """Return a vector in which the chosen lanes come from lanes of a source."""
     b = e.b
     if result is None:
         return b.shuffle_vector(source, source, b.each(I32, np.where(chosen, lanes, 0).tolist()))
@@ -303,7 +303,7 @@ def _write(e: Emitter, operand: Operand, registers: Sequence[Value], kind: str) 
 
 
 def wmma(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write an instruction of ``wmma``."""
+    """Lower an instruction of ``wmma``."""
     {"load": load_matrix, "store": store_matrix, "mma": multiply}[form.words[0]](e, i, form)
 
 
