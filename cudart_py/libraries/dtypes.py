@@ -12,7 +12,7 @@ from .. import arguments
 
 # A structure with one field, since a plain uint16 array would be mistaken for integers.
 bfloat16: np.dtype[Any] = np.dtype([("bfloat16", np.uint16)])
-"""The dtype of bfloat16, which NumPy cannot compute with; `to_bfloat16` and `from_bfloat16` convert."""
+"""The dtype of bfloat16 arrays. NumPy cannot compute with it: convert with `to_bfloat16` and `from_bfloat16`."""
 
 # NumPy has no complex dtype with float16 components.
 complex32: np.dtype[Any] = np.dtype([("real", np.float16), ("imag", np.float16)])
@@ -75,7 +75,7 @@ def name_of(dtype: np.dtype[Any]) -> str:
 
 
 def to_bfloat16(x: ArrayLike) -> NDArray[Any]:
-    """Round numbers to the nearest bfloat16, ties to even; NaNs stay NaNs."""
+    """Round each number to the nearest bfloat16, with ties to even. NaNs remain NaNs."""
     given = arguments.host_array("to_bfloat16", "x", x)
     if given.dtype.kind not in "biuf":
         raise arguments.wrong_type("to_bfloat16", "x", "numbers", x)
@@ -89,7 +89,7 @@ def to_bfloat16(x: ArrayLike) -> NDArray[Any]:
 
 
 def from_bfloat16(x: NDArray[Any]) -> NDArray[np.float32]:
-    """Convert bfloat16 numbers to single precision, which represents them exactly."""
+    """Convert bfloat16 numbers to float32, which represents them exactly."""
     arguments.instance("from_bfloat16", "x", x, np.ndarray, "a NumPy array of bfloat16")
     if kind_of(x.dtype) is not KINDS[bfloat16] and x.dtype != np.uint16:
         raise arguments.wrong_type("from_bfloat16", "x", "a NumPy array of bfloat16", x)

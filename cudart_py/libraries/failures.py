@@ -24,7 +24,7 @@ class SingularMatrixError(CudaError, np.linalg.LinAlgError):
 
 
 class NotPositiveDefiniteError(CudaError, np.linalg.LinAlgError):
-    """A matrix without a Cholesky factor; `minor` is the order of the first leading minor that is not positive."""
+    """A matrix that has no Cholesky factor; `minor` is the order of the first leading minor that is not positive."""
 
     def __init__(self, message: str, *, minor: int, call: str = "") -> None:
         super().__init__(message, call=call)

@@ -188,7 +188,7 @@ def keep(stream: Stream, what: str, *objects: Any) -> None:
 
 
 def release() -> None:
-    """Release the calling thread's handles, plans, generators and memory; the next call creates new ones."""
+    """Release the calling thread's handles, plans, generators and workspaces; the next call creates new ones."""
     for cache in _thread.caches.values():
         cache.clear()
     _thread.scratch.clear()

@@ -22,14 +22,14 @@ MOST_GRAPHS = 4
 
 
 class Plan(Generic[Result]):
-    """A prepared library call: `plan()` queues it, and returns the result of the function.
+    """A prepared library call: `plan()` queues it and returns its output array.
 
-    The operands are checked when the plan is made, and the library's work is recorded as a graph. Launching the graph
-    takes the host a fraction of the time of the library call. The plan keeps its arrays and its stream alive, and each
-    call uses their current contents. A call uses the access policy that the stream has at that time, and becomes part
-    of a graph if the stream is being captured. Any thread can call the plan.
+    The operands are checked when the plan is made, and the library's work is recorded as a graph. For the host,
+    launching the graph takes a fraction of the time of the library call. The plan keeps its arrays and its stream
+    alive, and each call uses their current contents. A call uses the access policy that is set for the stream at that
+    time. If the stream is being captured, the call becomes part of the captured graph. Any thread can call the plan.
 
-    Raises ValueError if the plan or one of its operands has been closed. `close()` and the end of a `with` block
+    A call raises ValueError if the plan or one of its operands has been closed. `close()` and the end of a `with` block
     release the graph.
     """
 
@@ -58,7 +58,7 @@ class Plan(Generic[Result]):
 
     @property
     def result(self) -> Result:
-        """The output array, which each call returns."""
+        """The output array, which every call returns."""
         return self._result
 
     @property
@@ -67,7 +67,7 @@ class Plan(Generic[Result]):
         return self._closed
 
     def close(self) -> None:
-        """Release the graph and the operands; a second call does nothing."""
+        """Release the graph, so that the plan can no longer be called; a second call does nothing."""
         self._closed = True
         graphs, self._graphs = self._graphs, {}
         for graph in graphs.values():

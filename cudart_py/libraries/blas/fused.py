@@ -125,11 +125,12 @@ def gemm_epilogue(
     compute: str | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue out = activation(a b + bias) in one pass and return `out`, allocated unless given (cublasLtMatmul).
+    """Queue out = activation(a b + bias) in one pass and return `out`, by default a new array (cublasLtMatmul).
 
-    `bias` has one element per column. `activation` is None, "relu" or "gelu" (the approximation with the hyperbolic
-    tangent). All arrays are float16, bfloat16 or float32; sums are computed in single precision. Raises TypeError and
-    ValueError that name the operand; nothing is then queued.
+    `bias` has one element per column of `out`. `activation` is None, "relu" or "gelu" (the approximation with the
+    hyperbolic tangent). All arrays have the same dtype: float16, bfloat16 or float32. Sums are computed in single
+    precision. `compute` is as for `gemm`. Raises TypeError or ValueError, naming the operand, before anything is
+    queued.
     """
     call = "gemm_epilogue"
     where, device = views.device_of(call, stream)

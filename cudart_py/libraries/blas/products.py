@@ -111,19 +111,19 @@ def gemm(
     compute: str | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue out = alpha op(a) op(b) + beta out and return `out`, a new array unless given (cublasGemmEx).
+    """Queue out = alpha op(a) op(b) + beta out and return `out`, by default a new array (cublasGemmEx).
 
-    The rows of a matrix have adjacent elements, but may be padded, as in a window of a larger matrix. With three
-    dimensions, the first is the batch; a two-dimensional matrix is then used for the whole batch
+    Each row of a matrix must be contiguous, but rows may be padded, as in a window of a larger matrix. In an array with
+    three dimensions, the first is the batch. If the other operand has two dimensions, it is used for the whole batch
     (cublasGemmStridedBatchedEx). `op_a` and `op_b` are "N", "T" (transposed) or "C" (conjugate transposed). All
-    matrices have the same dtype: float16, bfloat16 (`dtypes.bfloat16`), float32, float64, complex64 or complex128.
-    Products of float16 and bfloat16 are accumulated in single precision, and `out` may be float32. `compute="tf32"`
-    rounds single-precision inputs to TF32, for tensor cores.
+    matrices have the same dtype: float16, bfloat16 (`libraries.bfloat16`), float32, float64, complex64 or complex128.
+    Products of float16 or bfloat16 matrices are accumulated in single precision, and `out` may then be float32.
+    `compute="tf32"` rounds single-precision inputs to TF32, for tensor cores.
 
-    `gemm.plan(...)` takes the same arguments and returns a `Plan` for a product that is repeated. Captured products use
-    a workspace of their stream, in which their graph must then be launched: see `docs/libraries.md`.
+    `gemm.plan(...)` takes the same arguments and returns a `Plan` for a product that is repeated. A captured product
+    uses a workspace of its stream, so its graph must be launched in the same stream: see `docs/libraries.md`.
 
-    Raises TypeError and ValueError that name the operand; nothing is then queued.
+    Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "gemm"
     where, device = views.device_of(call, stream)

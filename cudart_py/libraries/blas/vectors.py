@@ -30,11 +30,11 @@ def gemv(
     op: str = "N",
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue out = alpha op(a) x + beta out and return `out`, a new vector unless given (cublasSgemv and others).
+    """Queue out = alpha op(a) x + beta out and return `out`, by default a new vector (cublasSgemv and others).
 
-    The rows of `a` have adjacent elements; `x` and `out` may have a constant stride. `op` is "N", "T" or "C". For
-    complex numbers, "C" is computed by `gemm`, which needs contiguous vectors. Raises TypeError and ValueError that
-    name the operand; nothing is then queued.
+    Each row of `a` must be contiguous; `x` and `out` may have a constant stride. `op` is "N", "T" or "C". For complex
+    numbers, "C" is computed by `gemm`, which needs contiguous vectors. Raises TypeError or ValueError, naming the
+    operand, before anything is queued.
     """
     call = "gemv"
     where, device = views.device_of(call, stream)
@@ -82,7 +82,7 @@ def gemv(
 def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Queue y = alpha x + y, in place, and return `y` (cublasAxpyEx); the vectors have any dtype that `gemm` accepts.
 
-    Raises TypeError and ValueError that name the operand; nothing is then queued.
+    Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "axpy"
     where, device = views.device_of(call, stream)
@@ -111,7 +111,7 @@ def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None
 def scal(alpha: Scalar, x: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Queue x = alpha x, in place, and return `x` (cublasScalEx); the vector has any dtype that `gemm` accepts.
 
-    Raises TypeError and ValueError that name the operand; nothing is then queued.
+    Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "scal"
     where, device = views.device_of(call, stream)
@@ -140,11 +140,11 @@ def dot(
     *,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue the sum of x[i] y[i], without conjugation, into `out`, an array with one element (cublasDotEx).
+    """Queue the sum of x[i] y[i], without conjugation, and return it in `out`, an array with one element (cublasDotEx).
 
-    The result stays on the device, so later work can use it and a graph can capture the call. `float` or
-    `item()` of the array copies it to the host. Raises TypeError and ValueError that name the operand; nothing is then
-    queued.
+    The result stays on the device, so later work can use it, and a stream capture can record the call. To copy the
+    result to the host, call `float(out)` or `out.item()` (for complex numbers, `complex(out)`). Raises TypeError or
+    ValueError, naming the operand, before anything is queued.
     """
     call = "dot"
     where, device = views.device_of(call, stream)

@@ -214,14 +214,15 @@ def _plan_fft(
 def fft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> DeviceArray:
-    """Queue the discrete Fourier transform of `x` and return it in `out`, a new array unless given.
+    """Queue the discrete Fourier transform of `x` and return it in `out`, by default a new array.
 
     `axes` are 1 to 3 consecutive axes, by default the last, or None for all; the other axes form a batch
     (cufftPlanMany). The dtype is complex64, complex128 or `complex32` (half precision, for lengths that are powers of
     two). `out` may be `x` itself. The result is not scaled.
 
-    `fft.plan(...)` takes the same arguments and returns a `Plan` for a transform that is repeated, as do the other
-    three functions. Raises TypeError and ValueError that name the operand; nothing is then queued.
+    `fft.plan(...)` takes the same arguments and returns a `Plan` for a transform that is repeated. `ifft`, `rfft` and
+    `irfft` can be planned in the same way. Raises TypeError or ValueError, naming the operand, before anything is
+    queued.
     """
     return _transform("fft", x, out, axes, stream)
 
@@ -255,9 +256,10 @@ def _plan_rfft(
 def rfft(
     x: DeviceArray, out: DeviceArray | None = None, *, axes: Axes = -1, stream: Stream | None = None
 ) -> DeviceArray:
-    """Queue the transform of n real numbers along the last of `axes`, like `fft`: the first n // 2 + 1 results.
+    """Queue the transform of real numbers, like `fft`: the first n // 2 + 1 of n results along the last of `axes`.
 
-    In place, each row must be padded for its result: `x = padded[..., :n]`, `out = padded.view(np.complex64)`.
+    For a transform in place, pad each row so that its result fits: `x = padded[..., :n]`,
+    `out = padded.view(np.complex64)`.
     """
     return _transform("rfft", x, out, axes, stream)
 
@@ -292,10 +294,10 @@ def irfft(
     overwrite: bool = False,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue the inverse of `rfft`, unscaled: `length` real numbers along the last of `axes`, by default an even number.
+    """Queue the inverse of `rfft`, unscaled: `length` real results along the last of `axes`.
 
-    With several axes, cuFFT overwrites `x`, so it is copied first unless `overwrite` is True. Raises ValueError if
-    `length` does not match `out`.
+    `length` is by default the even length that matches `x`. With several axes, cuFFT overwrites `x`, so it is copied
+    first unless `overwrite` is True. Raises ValueError if `length` does not match `x` or `out`.
     """
     length, overwrite = _inverse_options("irfft", length, overwrite)
     return _transform("irfft", x, out, axes, stream, length, overwrite=overwrite)

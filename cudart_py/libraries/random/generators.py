@@ -85,19 +85,20 @@ def _check_pairs(call: str, name: str, count: int, remedy: str) -> None:
 
 
 class Generator(Handle):
-    """A cuRAND generator on the current device, or on the host (`host=True`), where it fills NumPy arrays.
+    """A cuRAND generator on the current device or, with `host=True`, on the host, where it fills NumPy arrays.
 
     - `kind`: "xorwow", "mrg32k3a", "philox", "mt19937" or "mtgp32", which are pseudorandom, or "sobol",
       "scrambled_sobol", "sobol64" or "scrambled_sobol64", which are quasirandom.
     - `seed`: the seed, for the pseudorandom kinds.
-    - `dimensions`: the number of coordinates per point, for the quasirandom kinds. An array gets the first coordinates
-      of all points, then the second coordinates, and so on.
-    - `offset`: the number of random numbers or points to skip; "mt19937" and "mtgp32" have no offsets.
-    - `ordering`: the order in which an array gets the numbers, a curandOrdering: "default", "best", "seeded",
-      "dynamic", or "legacy", which is the same in every release of cuRAND.
+    - `dimensions`: the number of coordinates per point, for the quasirandom kinds. A filled array contains the first
+      coordinates of all points, then the second coordinates, and so on.
+    - `offset`: the number of random numbers (for the quasirandom kinds, of points) to skip at the beginning. The kinds
+      "mt19937" and "mtgp32" do not support offsets.
+    - `ordering`: the order of the numbers in an array (curandOrdering): "default", "best", "seeded", "dynamic", or
+      "legacy", which is the same in every release of cuRAND.
 
-    Each call continues the sequence of the previous call. Raises TypeError or ValueError that name the argument, and a
-    CudaError for arguments that cuRAND rejects.
+    Each call continues the sequence where the previous call stopped. Raises TypeError or ValueError, naming the
+    argument, and CudaError for arguments that cuRAND rejects.
     """
 
     __slots__ = ("_bound", "_functions", "_kind", "_name", "device", "dimensions", "host")
@@ -154,7 +155,7 @@ class Generator(Handle):
         return f"<Generator {'closed' if self.closed else f'{self._name} on {place}'}>"
 
     def skip_to(self, offset: int) -> None:
-        """Continue after the first `offset` numbers of the sequence, or points (curandSetGeneratorOffset)."""
+        """Continue after the first `offset` numbers or points of the sequence (curandSetGeneratorOffset)."""
         call = "Generator.skip_to"
         offset = arguments.integer(call, "offset", offset, 0, 2**64 - 1)
         _require_offsets(call, self._name, offset)
@@ -163,7 +164,7 @@ class Generator(Handle):
     # -- numbers of each distribution ----------------------------------------------------------
 
     def bits(self, out: Filled, *, stream: Stream | None = None) -> Filled:
-        """Fill `out`, a uint32 array (uint64 for kinds whose names end in 64), with random bits (curandGenerate)."""
+        """Fill `out`, a uint32 array (uint64 if the kind's name ends in 64), with random bits (curandGenerate)."""
         wide = self._kind.bits == 64
         where = self._check("Generator.bits", out, (np.dtype(np.uint64 if wide else np.uint32),), stream)
         call = self._functions.generate_long_long if wide else self._functions.generate
@@ -183,11 +184,14 @@ class Generator(Handle):
     def log_normal(
         self, out: Filled, mean: float = 0.0, deviation: float = 1.0, *, stream: Stream | None = None
     ) -> Filled:
-        """Fill `out` with the exponentials of normally distributed numbers (curandGenerateLogNormal)."""
+        """Fill `out` with log-normally distributed numbers; otherwise like `normal` (curandGenerateLogNormal)."""
         return self._draw_normal("Generator.log_normal", out, mean, deviation, stream)
 
     def poisson(self, out: Filled, rate: float, *, stream: Stream | None = None) -> Filled:
-        """Fill `out` (uint32) with Poisson-distributed counts; `rate` is at most 400,000 (curandGeneratePoisson)."""
+        """Fill `out`, a uint32 array, with Poisson-distributed counts with the mean `rate` (curandGeneratePoisson).
+
+        `rate` is above 0 and at most 400,000.
+        """
         return self._draw_poisson("Generator.poisson", out, rate, stream)
 
     # -- the same with the name of the public call, for error messages -------------------------
@@ -335,7 +339,7 @@ def uniform(
     out: DeviceArray | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return an array of uniform random numbers in (0, 1], from the thread's own Philox generator."""
+    """Return an array of uniform random numbers in (0, 1] from the calling thread's Philox generator."""
     generator, array = _array("uniform", shape, dtype, REAL, out, stream)
     return generator._draw_uniform("uniform", array, stream)
 
@@ -349,7 +353,10 @@ def normal(
     out: DeviceArray | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return an even number of normally distributed random numbers, from the thread's own Philox generator."""
+    """Return an array of normally distributed random numbers from the calling thread's Philox generator.
+
+    The array must have an even number of elements.
+    """
     mean, deviation = _check_bell("normal", mean, deviation)
     generator, array = _array("normal", shape, dtype, REAL, out, stream, pairs=True)
     return generator._draw_normal("normal", array, mean, deviation, stream)
@@ -364,7 +371,10 @@ def log_normal(
     out: DeviceArray | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return an array of exponentials of normally distributed numbers, an even number of them."""
+    """Return an array of log-normally distributed random numbers from the calling thread's Philox generator.
+
+    The array must have an even number of elements. `mean` and `deviation` are those of the logarithms.
+    """
     mean, deviation = _check_bell("log_normal", mean, deviation)
     generator, array = _array("log_normal", shape, dtype, REAL, out, stream, pairs=True)
     return generator._draw_normal("log_normal", array, mean, deviation, stream)
@@ -373,7 +383,10 @@ def log_normal(
 def poisson(
     shape: Shape | None = None, *, rate: float, out: DeviceArray | None = None, stream: Stream | None = None
 ) -> DeviceArray:
-    """Return a uint32 array of Poisson-distributed counts at a rate of at most 400,000."""
+    """Return a uint32 array of Poisson-distributed counts from the calling thread's Philox generator.
+
+    `rate` is the mean, above 0 and at most 400,000.
+    """
     rate = _check_rate("poisson", rate)
     generator, array = _array("poisson", shape, np.uint32, COUNTS, out, stream)
     return generator._draw_poisson("poisson", array, rate, stream)

@@ -26,9 +26,9 @@ from .linear import TYPES, Work, check_right_hand_side, check_square, columns_of
 
 
 def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
-    """Return Q, with orthonormal columns, and the upper triangular R with Q R = a (cusolverDnXgeqrf, Xorgqr).
+    """Return Q, with orthonormal columns, and the upper triangular R, such that Q R = a (cusolverDnXgeqrf, Xorgqr).
 
-    `a` must have at least as many rows as columns. Raises TypeError and ValueError that name the operand.
+    `a` must have at least as many rows as columns. Raises TypeError or ValueError, naming the operand.
     """
     call = "qr"
     where, device = views.device_of(call, stream)
@@ -44,10 +44,11 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
 
 
 def lstsq(a: DeviceArray, b: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
-    """Return the x that minimises the norm of a x - b, for one or several right-hand sides, with QR.
+    """Return the x that minimises the norm of a x - b, for one or several right-hand sides, using QR.
 
-    `a` must have at least as many rows as columns, and full rank. If a diagonal element of R is below n eps times the
-    largest, raises SingularMatrixError with its column. Raises TypeError and ValueError that name the operand.
+    `a` must have at least as many rows as columns, and full rank. Raises SingularMatrixError, with the column, if the
+    absolute value of a diagonal element of R is at most n eps times that of the largest, for n columns. Raises
+    TypeError or ValueError, naming the operand.
     """
     call = "lstsq"
     where, device = views.device_of(call, stream)
@@ -84,11 +85,11 @@ def lstsq(a: DeviceArray, b: DeviceArray, *, stream: Stream | None = None) -> De
 def svd(
     a: DeviceArray, *, method: str = "qr", stream: Stream | None = None
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
-    """Return U, the singular values in descending order, and V^H: U diag(s) V^H = a, with no more columns than needed.
+    """Return U, the singular values s in descending order, and V^H, such that U diag(s) V^H = a, in reduced form.
 
     `method` is "qr" (cusolverDnXgesvd) or "polar" (cusolverDnXgesvdp), which is faster and finds singular values below
-    eps times the largest less accurately. Raises CudaError if the iteration does not converge, and TypeError and
-    ValueError that name the operand.
+    eps times the largest less accurately. Raises CudaError if the iteration does not converge, and TypeError or
+    ValueError, naming the operand.
     """
     call = "svd"
     where, device = views.device_of(call, stream)
@@ -137,10 +138,10 @@ def _svd_of_columns(
 
 
 def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
-    """Return the eigenvalues in ascending order and the eigenvectors, column by column, of a Hermitian matrix.
+    """Return the eigenvalues of a Hermitian matrix, in ascending order, and its eigenvectors, as columns.
 
     Only the lower triangle of `a` is read (cusolverDnXsyevd). Raises CudaError if the iteration does not converge, and
-    TypeError and ValueError that name the operand.
+    TypeError or ValueError, naming the operand.
     """
     call = "eigh"
     where, device = views.device_of(call, stream)

@@ -138,12 +138,13 @@ def rows_of(x: DeviceArray, like: DeviceArray, kind: Kind, stream: Stream) -> De
 
 
 def solve(a: DeviceArray, b: DeviceArray, *, positive: bool = False, stream: Stream | None = None) -> DeviceArray:
-    """Return x with a x = b, for a vector or a matrix of right-hand sides (cusolverDnXgetrf and Xgetrs).
+    """Return x such that a x = b, for a vector or a matrix of right-hand sides (cusolverDnXgetrf and Xgetrs).
 
-    Uses LU with partial pivoting, or Cholesky (Xpotrf) if `positive` says that the matrix is Hermitian and positive
-    definite; then only the lower triangle is read. Raises SingularMatrixError with the pivot that is zero, and
-    NotPositiveDefiniteError with the minor that is not positive. Raises TypeError and ValueError that name the operand.
-    NaNs are not checked for: the solution then contains NaNs, unless elimination stops at one and raises an error.
+    Uses LU with partial pivoting. With `positive`, which declares the matrix Hermitian and positive definite, uses
+    Cholesky (Xpotrf) and reads only the lower triangle. Raises SingularMatrixError, with the zero pivot, or
+    NotPositiveDefiniteError, with the minor that is not positive. Raises TypeError or ValueError, naming the operand.
+    There is no check for NaNs: if `a` contains one, the solution contains NaNs, unless the factorization stops at the
+    NaN and raises an error.
     """
     call = "solve"
     positive = arguments.flag(call, "positive", positive)
@@ -197,11 +198,11 @@ def _factor_positive(work: Work, a: DeviceArray, kind: Kind) -> DeviceArray:
 
 
 def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
-    """Return the lower triangular L with L L^H = a, of a Hermitian positive definite matrix (cusolverDnXpotrf).
+    """Return the lower triangular L such that L L^H = a, for a Hermitian positive definite matrix (cusolverDnXpotrf).
 
-    Only the lower triangle of `a` is read. Raises NotPositiveDefiniteError with the minor that is not positive, and
-    TypeError and ValueError that name the operand. NaNs are not checked for: the factor then contains NaNs, unless
-    elimination stops at one and raises an error.
+    Only the lower triangle of `a` is read. Raises NotPositiveDefiniteError, with the minor that is not positive, and
+    TypeError or ValueError, naming the operand. There is no check for NaNs: if `a` contains one, L contains NaNs,
+    unless the factorization stops at the NaN and raises an error.
     """
     call = "cholesky"
     where, device = views.device_of(call, stream)
@@ -221,11 +222,15 @@ def solve_triangular(
     unit: bool = False,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return x with op(a) x = b, for a triangular matrix whose other triangle is not read (cublasStrsm and others).
+    """Return x such that op(a) x = b, for a triangular matrix (cublasStrsm and others).
 
-    `lower`: `a` is lower triangular. This is the default, whereas SciPy's function assumes an upper triangular matrix.
-    `unit`: the diagonal is assumed to be ones and is not read. Raises SingularMatrixError with the row whose diagonal
-    element is zero, and TypeError and ValueError that name the operand.
+    - `lower`: `a` is lower triangular, otherwise upper; the other triangle is not read. The default is True, whereas
+      SciPy's function assumes an upper triangular matrix.
+    - `op`: "N", "T" or "C", as for `gemm`.
+    - `unit`: assume that all diagonal elements are one, and do not read them.
+
+    Raises SingularMatrixError, with the row, if a diagonal element is zero. Raises TypeError or ValueError, naming the
+    operand.
     """
     call = "solve_triangular"
     lower, unit = arguments.flag(call, "lower", lower), arguments.flag(call, "unit", unit)

@@ -67,7 +67,7 @@ class DenseMatrix(Description):
 
 
 class SparseVector:
-    """A vector of `size` elements that are zero except for `values` at `indices` (int32, ascending)."""
+    """A vector of `size` elements, which are zero except for `values` at `indices` (int32, in ascending order)."""
 
     def __init__(self, size: int, indices: DeviceArray, values: DeviceArray) -> None:
         call = "SparseVector"
@@ -93,16 +93,17 @@ class SparseVector:
 
 
 class SparseMatrix:
-    """A matrix that stores its nonzero elements, in one of three formats; all indices are int32.
+    """A sparse matrix in one of three formats. All indices are int32.
 
-    - "csr": `values` and their columns (`indices`), row by row. `offsets`, with rows + 1 elements, has the position at
-      which each row begins.
-    - "coo": the same, except that `offsets` has the row of each value.
-    - "sell" (sliced ELLPACK): slices of `slice_size` rows, each stored column by column with as many columns as its
-      longest row. `offsets` has the position at which each slice begins. Unused positions have the index -1.
+    - "csr": `values` and their columns (`indices`), row by row. `offsets` has rows + 1 elements: the index in `values`
+      at which each row begins, and the number of values.
+    - "coo": as in "csr", except that `offsets` contains the row of each value.
+    - "sell" (sliced ELLPACK): slices of `slice_size` rows. Each slice is stored column by column, with as many columns
+      as its longest row has values. `offsets` contains the index in `values` at which each slice begins. Unused
+      elements have the index -1.
 
-    `from_host` converts a SciPy sparse array. The arrays are kept; their values may change between calls, but the
-    pattern may not.
+    `from_host` converts a SciPy sparse array. The matrix refers to the arrays and does not copy them. You may change
+    `values` between calls, but not `indices` or `offsets`.
     """
 
     def __init__(
@@ -146,9 +147,10 @@ class SparseMatrix:
 
     @classmethod
     def from_host(cls, matrix: Any, format: str = "csr", *, slice_size: int = 32, stream: Stream | None = None) -> Self:
-        """Copy a SciPy sparse array or matrix to the device, in one of the formats of this class.
+        """Copy a SciPy sparse array or matrix to the device, and convert it to `format`.
 
-        Raises TypeError for other objects, and ValueError for more than 2^31 - 1 elements.
+        `slice_size` applies to the format "sell". Raises TypeError for other objects, and ValueError if the matrix
+        stores more than 2^31 - 1 elements.
         """
         call = "SparseMatrix.from_host"
         if isinstance(matrix, type) or not hasattr(matrix, "tocsr"):
@@ -173,7 +175,7 @@ class SparseMatrix:
         return cls(format, rows.shape, *parts, slice_size=slices, count=rows.nnz)
 
     def to_host(self) -> Any:
-        """Copy the matrix to the host, as a SciPy array in the format "csr" or "coo"; raises ValueError for "sell"."""
+        """Return a copy on the host, as a SciPy array in the format "csr" or "coo"; raises ValueError for "sell"."""
         from scipy import sparse  # imported late because SciPy is optional
 
         values, indices, offsets = (part.to_host() for part in (self.values, self.indices, self.offsets))
@@ -185,11 +187,11 @@ class SparseMatrix:
 
     @property
     def nbytes(self) -> int:
-        """The total size of the three arrays in bytes; a product reads them once."""
+        """The total size of the three arrays in bytes. A product reads each of them once."""
         return self.values.nbytes + self.indices.nbytes + self.offsets.nbytes
 
     def describe_once(self) -> Description:
-        """Return a shared descriptor, for calls that store nothing in it."""
+        """Return the shared descriptor, for calls that do not store anything in it."""
         found: Description | None = self.prepared.get("description")
         if found is None:
             found = self.prepared["description"] = self.describe()

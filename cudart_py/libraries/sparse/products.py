@@ -37,11 +37,11 @@ def spmv(
     op: str = "N",
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue out = alpha op(a) x + beta out for a dense vector and return `out`, allocated unless given (cusparseSpMV).
+    """Queue out = alpha op(a) x + beta out for a dense vector and return `out`, by default a new vector (cusparseSpMV).
 
-    `op` is "N", "T" or "C". The first product of a matrix with a given `op` prepares the matrix, which allocates
-    memory: call it once before a capture. Raises TypeError and ValueError that name the operand; nothing is then
-    queued.
+    `op` is "N", "T" or "C", and `x` and `out` must be contiguous. The first product of a matrix with each `op` analyses
+    the matrix and allocates memory, so call it once before a capture. Raises TypeError or ValueError, naming the
+    operand, before anything is queued.
     """
     call = "spmv"
     where, device = views.device_of(call, stream)
@@ -123,10 +123,10 @@ def spmm(
     op: str = "N",
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue out = alpha op(a) b + beta out for a dense matrix and return `out`, allocated unless given (cusparseSpMM).
+    """Queue out = alpha op(a) b + beta out for a dense matrix and return `out`, by default a new matrix (cusparseSpMM).
 
-    The rows of `b` and `out` have adjacent elements; `a` has the format "csr" or "coo". Raises TypeError and ValueError
-    that name the operand; nothing is then queued.
+    `a` must have the format "csr" or "coo". Each row of `b` and `out` must be contiguous. Raises TypeError or
+    ValueError, naming the operand, before anything is queued.
     """
     call = "spmm"
     where, device = views.device_of(call, stream)
@@ -179,8 +179,8 @@ def gemvi(
 ) -> DeviceArray:
     """Queue out = alpha op(a) x + beta out for a dense matrix and a sparse vector and return `out` (cusparseSgemvi).
 
-    The rows of `a` have adjacent elements. `out` is a dense vector, allocated unless given, and `op` is "N" or "T".
-    Raises TypeError and ValueError that name the operand; nothing is then queued.
+    Each row of `a` must be contiguous. `out` is a dense vector, by default a new one, and `op` is "N" or "T". Raises
+    TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "gemvi"
     where, device = views.device_of(call, stream)
@@ -228,9 +228,11 @@ def gemvi(
 
 
 def spdot(x: SparseVector, y: DeviceArray, *, stream: Stream | None = None) -> Scalar:
-    """Return the sum of x[i] y[i] for a sparse and a dense vector, and wait for it (cusparseSpVV).
+    """Return the sum of x[i] y[i] for a sparse and a dense vector, without conjugation (cusparseSpVV).
 
-    Raises TypeError and ValueError that name the operand; nothing is then queued.
+    The host waits for the result.
+
+    Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "spdot"
     where, device = views.device_of(call, stream)

@@ -24,10 +24,10 @@ from .matrix import INDEX_DTYPE, TYPES, DenseMatrix, Description, SparseMatrix, 
 
 
 def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Stream | None = None) -> SparseMatrix:
-    """Return alpha a b; both factors and the result are sparse matrices in the format "csr" (cusparseSpGEMM).
+    """Return alpha a b, where both factors and the result are sparse matrices in the format "csr" (cusparseSpGEMM).
 
-    The host waits for the number of elements in the result. Raises TypeError and ValueError that name the operand;
-    nothing is then queued.
+    The host waits until the number of elements in the result is known. Raises TypeError or ValueError, naming the
+    operand, before anything is queued.
     """
     call = "spgemm"
     where, device = views.device_of(call, stream)
@@ -70,10 +70,10 @@ def sddmm(
     beta: Scalar = 0.0,
     stream: Stream | None = None,
 ) -> SparseMatrix:
-    """Queue out = alpha (a b) + beta out at the positions that `out` stores, and return it (cusparseSDDMM).
+    """Queue out = alpha (a b) + beta out for the elements that `out` stores, and return `out` (cusparseSDDMM).
 
-    `a` and `b` are dense, and `out` has the format "csr". Raises TypeError and ValueError that name the operand;
-    nothing is then queued.
+    `a` and `b` are dense, and `out` must have the format "csr". Raises TypeError or ValueError, naming the operand,
+    before anything is queued.
     """
     call = "sddmm"
     where, device = views.device_of(call, stream)
@@ -108,9 +108,10 @@ def sddmm(
 
 
 def sparse_from_dense(a: DeviceArray, *, stream: Stream | None = None) -> SparseMatrix:
-    """Return the nonzero elements of a dense matrix, in the format "csr" (cusparseDenseToSparse).
+    """Return a sparse matrix in the format "csr" with the nonzero elements of a dense matrix (cusparseDenseToSparse).
 
-    The host waits for their number. Raises TypeError and ValueError that name the operand; nothing is then queued.
+    The host waits until the number of nonzero elements is known. Raises TypeError or ValueError, naming the operand,
+    before anything is queued.
     """
     call = "sparse_from_dense"
     where, device = views.device_of(call, stream)

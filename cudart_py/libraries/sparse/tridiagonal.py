@@ -25,12 +25,13 @@ def solve_tridiagonal(
     *,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Queue the solution of tridiagonal systems into `out` and return it, allocated unless given; it may be `b` itself.
+    """Queue the solution of tridiagonal systems and return it in `out`, by default a new array.
 
-    All arrays are contiguous and have the shape (systems, unknowns), with at least three unknowns. Row i of a system is
-    lower[i] x[i - 1] + middle[i] x[i] + upper[i] x[i + 1] = b[i]; the first element of `lower` and the last of `upper`
-    are zero. There is no pivoting, so a matrix without a dominant diagonal may lose accuracy, or produce infinities and
-    NaNs (cusparseXgtsv2StridedBatch). Raises TypeError and ValueError that name the operand; nothing is then queued.
+    All arrays must be contiguous and have the shape (systems, unknowns), with at least three unknowns; `out` may be `b`
+    itself. Row i of a system is lower[i] x[i - 1] + middle[i] x[i] + upper[i] x[i + 1] = b[i]; the first element of
+    `lower` and the last element of `upper` must be zero in every system. There is no pivoting, so a matrix without a
+    dominant diagonal may lose accuracy, or produce infinities and NaNs (cusparseXgtsv2StridedBatch). Raises TypeError
+    or ValueError, naming the operand, before anything is queued.
     """
     call = "solve_tridiagonal"
     where, device = views.device_of(call, stream)
