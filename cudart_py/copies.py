@@ -32,15 +32,16 @@ def memcpy(dst: Any, src: Any, *, stream: Stream | None = None) -> None:
     """Copy between device and host arrays; the arguments determine the direction (cuMemcpy*Async).
 
     Each argument is a DeviceArray, a CudaArray, another library's array that `as_device_array` accepts, a NumPy array,
-    or bytes, a bytearray, a memoryview or a ctypes object, whose bytes are taken as elements of the other array. Both
-    must have the same number of elements and the same dtype, and also the same shape unless both are contiguous.
+    or bytes, a bytearray, a memoryview or a ctypes object. In the last four cases, the bytes are taken as elements of
+    the other array. Both arrays must have the same number of elements and the same dtype, and also the same shape
+    unless both are contiguous.
 
     With `stream` the copy is queued there. Pinned host memory must then not change until the stream is synchronised;
     pageable memory may be reused at once. Without `stream` the copy is complete on return, except between two device
     arrays, as in cudaMemcpy.
 
-    Raises TypeError for other types and for different dtypes, and ValueError for different sizes, a read-only
-    destination, and host arrays with negative or zero strides.
+    Raises TypeError for other types or if the dtypes differ, and ValueError if the sizes differ, if the destination is
+    read-only, or if a host array has negative or zero strides.
     """
     queue = legacy_default if stream is None else stream
     if not _copy_whole(dst, src, queue):
@@ -131,13 +132,13 @@ def memcpy2d(
     src_start: Sequence[int] = (0, 0),
     stream: Stream | None = None,
 ) -> None:
-    """Copy a window of a 2-D array into a window of another (cuMemcpy2DAsync); pitches come from the strides.
+    """Copy a window of a 2-D array into a window of another (cuMemcpy2DAsync), with pitches from the strides.
 
-    `shape` is the window's (rows, columns) in elements, by default everything in `src` from `src_start` on. `dst_start`
-    and `src_start` are the (row, column) at which the window begins in each array. The elements of a row must be
-    contiguous in both. A window of a CudaArray with several channels includes all channels, and an array that is copied
-    to or from it has them as an additional last axis. Otherwise like `memcpy`. Raises a ValueError that names the array
-    if the window extends outside it.
+    `shape` is the (rows, columns) of the window in elements. By default, the window extends from `src_start` to the end
+    of `src`. `dst_start` and `src_start` are the (row, column) at which the window begins in each array. Each row of
+    the window must be contiguous in both arrays. A window of a CudaArray with several channels includes all channels,
+    and a DeviceArray or NumPy array that is copied to or from it has them as an additional last axis. Raises
+    ValueError, naming the array, if the window extends beyond it. Otherwise like `memcpy`.
     """
     _copy_window("memcpy2d", 2, (dst, src), shape, (dst_start, src_start), stream)
 
@@ -151,11 +152,11 @@ def memcpy3d(
     src_start: Sequence[int] = (0, 0, 0),
     stream: Stream | None = None,
 ) -> None:
-    """Copy a box of a 3-D array into a box of another (cuMemcpy3DAsync); pitches come from the strides.
+    """Copy a box of a 3-D array into a box of another (cuMemcpy3DAsync), with pitches from the strides.
 
-    The layers of a CudaArray count as an additional dimension. `shape` is the box's (planes, rows, columns) in
-    elements, by default everything in `src` from `src_start` on. `dst_start` and `src_start` are the (plane, row,
-    column) at which the box begins in each array. Otherwise like `memcpy2d`.
+    The layers of a CudaArray count as an additional dimension. `shape` is the (planes, rows, columns) of the box in
+    elements. By default, the box extends from `src_start` to the end of `src`. `dst_start` and `src_start` are the
+    (plane, row, column) at which the box begins in each array. Otherwise like `memcpy2d`.
     """
     _copy_window("memcpy3d", 3, (dst, src), shape, (dst_start, src_start), stream)
 
@@ -220,9 +221,9 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
     Both arrays must be contiguous and have the same size and dtype. With `stream` the copy is queued there. Without it,
     the copy is ordered in the default streams of both devices, as with cudaMemcpyPeer. The host does not wait.
 
-    Raises TypeError for anything that is not a DeviceArray and for different dtypes, and ValueError for different sizes
-    and for arrays that are not contiguous. Raises CaptureError while the stream is being captured, since NVIDIA's
-    driver does not support that.
+    Raises TypeError for anything that is not a DeviceArray or if the dtypes differ, and ValueError if the sizes differ
+    or an array is not contiguous. Raises CaptureError while the stream is being captured, because NVIDIA's driver
+    cannot capture this copy.
     """
     call = "memcpy_peer"
     for name, array in (("dst", dst), ("src", src)):
@@ -254,8 +255,8 @@ def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> Non
 
     2-D arrays with padded rows and slices of them are filled in one call (cuMemsetD2D8Async and related functions).
     Wider dtypes accept only values whose 32-bit words are all equal, such as 0; for others use `DeviceArray.fill`.
-    Without `stream` the fill is queued in the legacy default stream. The call returns before the fill is done, like
-    cudaMemset. Raises ValueError if the value does not fit the dtype, and TypeError for other types.
+    Without `stream` the fill is queued in the legacy default stream. Like cudaMemset, the call returns before the fill
+    is done. Raises ValueError if the value does not fit the dtype, and TypeError for arguments of other types.
     """
     arguments.opened("memset", "dst", dst, DeviceArray)
     queue = stream_of("memset", stream)

@@ -125,7 +125,7 @@ class ImageError(CudaError):
 
 
 class NotReadyError(CudaError):
-    """The result of work that has not finished yet: CUDA_ERROR_NOT_READY."""
+    """A request for the result of work that has not finished yet: CUDA_ERROR_NOT_READY."""
 
 
 class EventNotRecordedError(CudaError, ValueError):
@@ -145,11 +145,11 @@ class PeerAccessError(CudaError):
 
 
 class LaunchError(CudaError):
-    """A launch that the driver rejected; nothing has run, and the context is still valid."""
+    """A launch that the driver rejected. The kernel has not run, and the context is still valid."""
 
 
 class KernelFaultError(CudaError):
-    """A kernel that failed while it ran.
+    """A kernel that failed while it was running.
 
     The error is sticky: every later call in this context fails with it. On a GPU, only a new process can recover; on
     the simulator, `cuda.reset()` recovers in the same process.
@@ -177,7 +177,7 @@ class NvrtcError(CudaError):
 
 
 class CompileError(NvrtcError):
-    """CUDA C++ that does not compile; `log` is the compiler's log."""
+    """CUDA C++ that cannot be compiled; `log` is the compiler's log."""
 
     def __init__(self, message: str, *, status: Any = None, call: str = "", log: str = "") -> None:
         super().__init__(message, status=status, call=call)
@@ -185,7 +185,7 @@ class CompileError(NvrtcError):
 
 
 class LinkError(CudaError):
-    """Images that do not link; `log` is the linker's log."""
+    """Images that cannot be linked; `log` is the linker's log."""
 
     def __init__(self, message: str, *, status: Any = None, call: str = "", log: str = "") -> None:
         super().__init__(message, status=status, call=call)
@@ -193,7 +193,7 @@ class LinkError(CudaError):
 
 
 class SimulatorWarning(UserWarning):
-    """A mistake in a kernel that hardware hides: a race, a read of unwritten memory, a barrier that threads miss.
+    """A mistake in a kernel that a GPU does not report: a race, a read of unwritten memory or a missed barrier.
 
-    The check does not change the results of the launch. `cuda.sanitizer("error")` turns the warning into an exception.
+    Checking does not change the results of the launch. `cuda.sanitizer("error")` turns the warning into an exception.
     """

@@ -89,9 +89,9 @@ _STILL_OPEN = "The {0} must be open in the process that made it, which must be a
 
 @dataclass(frozen=True)
 class ArrayHandle:
-    """A handle with which other processes `open` an array. `ipc.handle` creates it, and pickling sends it to them.
+    """A handle that lets another process `open` an array. Create it with `ipc.handle`, and send it by pickling it.
 
-    `shape` is in elements, `strides` in bytes, and `device_uuid` identifies the device of the memory.
+    `shape` is in elements, `strides` is in bytes, and `device_uuid` identifies the device that the memory belongs to.
     """
 
     shape: tuple[int, ...]
@@ -109,8 +109,8 @@ class ArrayHandle:
         process only (cuIpcCloseMemHandle). The process that made the array must keep it open until then. It must also
         signal with an event when the contents are ready, since stream order does not extend across processes.
 
-        Raises ValueError in the process that made the array, and if its device is not visible here. Raises CudaError if
-        the array has been closed, and NotSupportedError without the capability `ipc`.
+        Raises ValueError in the process that made the array, or if the array's device is not visible in this process.
+        Raises CudaError if the array has been closed, and NotSupportedError if the driver lacks the capability `ipc`.
         """
         device = _device_here("ArrayHandle.open", self.device_uuid, self._process)
         if 0 in self.shape:
@@ -124,7 +124,7 @@ class ArrayHandle:
 
 @dataclass(frozen=True)
 class EventHandle:
-    """A handle with which other processes `open` an event. `ipc.handle` creates it, and pickling sends it to them."""
+    """A handle that lets another process `open` an event. Create it with `ipc.handle`, and send it by pickling it."""
 
     device_uuid: uuid.UUID
     _data: bytes = field(repr=False)
@@ -133,8 +133,8 @@ class EventHandle:
     def open(self) -> Event:
         """Return the event in this process, which can record it and wait for it like any other (cuIpcOpenEventHandle).
 
-        A wait applies to the latest record before the call, in any process. The process that made the event must keep
-        it open until it is closed here. Raises the same errors as `ArrayHandle.open`.
+        A wait applies to the latest record before the call, whichever process recorded the event. The process that made
+        the event must keep it open until this process closes it. Raises the same errors as `ArrayHandle.open`.
         """
         device = _device_here("EventHandle.open", self.device_uuid, self._process)
         shared = _filled(enums.CUipcEventHandle(), self._data)
@@ -152,8 +152,9 @@ def empty(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
         process = multiprocessing.get_context("spawn").Process(target=work, args=(cuda.ipc.handle(x),))
 
     `shape` is an int or a tuple. The size of the allocation is a multiple of 2 MiB, because the driver shares memory in
-    units of that size. It is freed with the last array over it, which waits for the device. Raises OutOfMemoryError
-    with the sizes, and NotSupportedError if the driver lacks the capability `ipc`.
+    units of that size. The memory is freed when the array is closed, or once nothing refers to it any longer; freeing
+    it waits for the device. Raises OutOfMemoryError, with the sizes, if there is not enough memory, and
+    NotSupportedError if the driver lacks the capability `ipc`.
     """
     call = "ipc.empty"
     sizes, kind, nbytes = arguments.layout(call, shape, dtype)

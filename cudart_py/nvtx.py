@@ -23,8 +23,8 @@ def _library() -> Any:
 class nvtx_range(ContextDecorator):  # noqa: N801  # used as a context manager, as contextlib names them
     """Name a range of the program: `with nvtx_range("solve"):` or `@nvtx_range("solve")`.
 
-    Ranges can be nested. `color` is a name such as "green" or a number 0xRRGGBB, and `domain` is a group of ranges that
-    a profiler shows together. Does nothing if the package `nvtx` (the extra of that name) is not installed.
+    Ranges can be nested. `color` is a name such as "green" or a number 0xRRGGBB, and `domain` names a group of ranges
+    that a profiler shows together. Does nothing if the package `nvtx` (the extra of that name) is not installed.
     """
 
     def __init__(self, name: str, *, color: str | int | None = None, domain: str | None = None) -> None:

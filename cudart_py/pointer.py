@@ -10,8 +10,8 @@ from . import arguments
 class Pointer:
     """A device address (CUdeviceptr); the caller is responsible for its memory.
 
-    A kernel's pointer parameter does not accept a plain int, which may be a size in the wrong position;
-    `Pointer(value)` makes clear that an address is meant. `owner` is kept alive with it.
+    A kernel's pointer parameter does not accept a plain int, because it might be a size in the wrong position.
+    `Pointer(value)` states that the value is an address. `owner` is kept alive with it.
     """
 
     __slots__ = {

@@ -60,33 +60,33 @@ def measure(
     graph: bool = False,
     options: MeasureOptions = _DEFAULTS,
 ) -> Measurement:
-    """Measure the device time of the work that a call of `fn()` queues in `stream`.
+    """Measure the device time of the work that one call of `fn` queues in `stream`.
 
-    - `fn`: a function that is called many times, without arguments. The functions in a sequence take turns, so that
-      their inputs are not in the L2 cache if each has its own.
+    - `fn`: a function without arguments, which is called many times, or a sequence of such functions. The functions in
+      a sequence are called alternately, so that inputs are not in the L2 cache if each function has its own.
     - `bytes`, `flops`: the bytes that one call moves, and the operations that it performs.
-    - `ceiling`: the rate to compare with. Either a name ("copy", "read", "write", "fp32", "fp64"; see `ceilings`),
-      which is measured once per process, or a number: bytes per second if `bytes` is given, otherwise operations per
-      second.
+    - `ceiling`: the peak rate to compare with. This is either a name ("copy", "read", "write", "fp32", "fp64"; see
+      `ceilings`), for a rate that is measured once per process, or a number: bytes per second if `bytes` is given,
+      otherwise operations per second.
     - `flush_l2`: overwrite the L2 cache before each sample.
-    - `batch`: the number of calls per sample. The default is one; for work below 50 us, it is the number that makes a
-      sample last about a millisecond. Within a batch, the cache stays warm.
-    - `streams`: measure in this many new streams, for example 48, or in fewer if there are not enough streams with fast
-      launches. `fn(stream)` is called with each stream, and a sample is the median of one stream. Use this for kernels
-      of a few microseconds, whose times vary with the stream and the process.
-    - `graph`: launch a batch as one graph. Its times agree even better and are shorter, since there is less time
-      between kernels. This needs a stream other than the default stream, and work that can be captured. Otherwise the
-      calls of the batch are launched separately, and the record says so.
-    - `options`: the conditions for ending the measurement. With `streams`, the times apply to all streams together, and
-      the other options to each stream.
+    - `batch`: the number of calls per sample. The default is one call or, for work that takes less than 50 us, the
+      number of calls that take about a millisecond. Within a batch, the cache stays warm.
+    - `streams`: the number of new streams to measure in, for example 48. Fewer are used if there are not enough streams
+      with fast launches. `fn(stream)` is called with each stream, and each sample is the median time in one stream. Use
+      this for kernels that take a few microseconds, because their times vary with the stream and the process.
+    - `graph`: launch each batch of more than one call as a graph. The times are then shorter, because there is less
+      time between kernels, and they vary even less. This needs a stream other than the default stream, and work that
+      can be captured. Otherwise the calls are launched separately, and `captured` is False in the result.
+    - `options`: the conditions for ending the measurement. With `streams`, the limits on time apply to all streams
+      together, and the other options apply to each stream.
 
     The work is queued after a blocking kernel, so the time does not include launch latency. Work that itself waits for
     the device is measured without this kernel. Samples taken at reduced clocks are discarded.
 
-    On a driver without the capability `gpu_timing`, `fn` runs once. The record then has no times, but it has the
+    If the driver lacks the capability `gpu_timing`, `fn` runs once. The result then has no times, but it has the
     counters of the launches if the driver provides them.
 
-    Raises TypeError and ValueError that name the argument, and the exceptions of `fn`.
+    Raises TypeError or ValueError, naming the argument, and any exception that `fn` raises.
     """
     call = "measure"
     works = _as_works(call, fn)
@@ -135,12 +135,12 @@ def measure_host(
     batch: int | None = None,
     options: MeasureOptions = _DEFAULTS,
 ) -> Measurement:
-    """Measure the host time of a call of `fn()`, which queues work without waiting for it.
+    """Measure the host time of one call of `fn`, which must queue work without waiting for it.
 
-    Calls are timed in batches that begin with an empty `stream`, since a full queue would make the host wait for the
-    device. `batch` is the number of calls per sample, by default the number that makes a sample last 0.2 ms.
+    Calls are timed in batches. `stream` is empty at the beginning of each batch, since a full queue would make the host
+    wait for the device. `batch` is the number of calls per sample, by default the number that takes about 0.2 ms.
 
-    On a driver without `gpu_timing`, `fn` runs once, as with `measure`.
+    If the driver lacks the capability `gpu_timing`, `fn` runs once, as in `measure`.
     """
     call = "measure_host"
     works = _as_works(call, fn)

@@ -251,12 +251,12 @@ class _Benchmark:
 
     @property
     def enabled(self) -> bool:
-        """Whether to measure times: pytest-benchmark is there and not disabled."""
+        """Whether times are measured: pytest-benchmark is installed and not disabled."""
         return self._benchmark is not None and bool(self._benchmark.enabled)
 
     @property
     def extra_info(self) -> dict[str, Any]:
-        """The data that is stored with this benchmark's times; both the fixture and the test may add to it."""
+        """The additional data stored with this benchmark's times; the fixture and the test may both add to it."""
         return {} if self._benchmark is None else self._benchmark.extra_info
 
     def _measure(
@@ -320,10 +320,10 @@ class GpuBenchmark(_Benchmark):
     def __call__(
         self, fn: Works, *, beside: Mapping[str, Works | None] | None = None, **options: Unpack[DeviceArguments]
     ) -> Measurement:
-        """Measure as `cudart_py.benchmark.measure` does, with its keyword arguments, and return its record.
+        """Measure like `cudart_py.benchmark.measure`, with the same keyword arguments and the same result.
 
-        `beside`: functions that do the same work, by name, which are measured alternately with it. A function that is
-        None is skipped, for example if its library is not installed.
+        `beside` maps names to functions that do the same work; they are measured alternately with `fn`. A value of None
+        is skipped: use it, for example, if a library is not installed.
         """
         return self._measure(measure, fn, beside, dict(options))
 
@@ -334,10 +334,10 @@ class HostBenchmark(_Benchmark):
     def __call__(
         self, fn: Work, *, beside: Mapping[str, Work | None] | None = None, **options: Unpack[HostArguments]
     ) -> Measurement:
-        """Measure as `cudart_py.benchmark.measure_host` does, with its keyword arguments, and return its record.
+        """Measure like `cudart_py.benchmark.measure_host`, with the same keyword arguments and the same result.
 
-        `beside`: functions that do the same work, by name, which are measured alternately with it. A function that is
-        None is skipped, for example if its library is not installed.
+        `beside` maps names to functions that do the same work; they are measured alternately with `fn`. A value of None
+        is skipped: use it, for example, if a library is not installed.
         """
         return self._measure(measure_host, fn, beside, dict(options))
 

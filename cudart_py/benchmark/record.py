@@ -21,7 +21,7 @@ _MEDIAN_PER_MEAN = math.sqrt(math.pi / 2)
 
 
 class Peer(NamedTuple):
-    """The time of another package's code for the same work in the same run.
+    """The time of other code that does the same work, measured in the same run.
 
     `median` is the peer's time per call in seconds. `ratio` is the measured code's time divided by the peer's time, as
     the median over several rounds in which both were measured. `spread` is the range of these ratios divided by
@@ -67,21 +67,21 @@ class Measurement:
     """The result of `measure` or `measure_host`. Times are in seconds per call.
 
     - `samples`: the times that were kept; empty if the driver's event times are not those of a GPU.
-    - `batch`: the number of calls per sample; a sample is their mean.
+    - `batch`: the number of calls per sample; each sample is their mean time.
     - `cache`: the state of the L2 cache: "flushed", "rotated" (different inputs each time) or "warm"; empty for host
       times.
     - `blocked`: whether the work was queued after a blocking kernel, so that the times do not include launch latency.
     - `captured`: whether the calls of a batch were launched as one graph.
-    - `streams`: the number of streams if each sample is the median of one of them, otherwise None.
-    - `overhead`: the time between two events without work between them, which is subtracted from every sample.
+    - `streams`: the number of streams if each sample is the median time in one stream, otherwise None.
+    - `overhead`: the time between two events with no work between them. It is subtracted from every sample.
     - `rejected`: the number of samples discarded because of reduced clocks.
     - `clock_mhz`: the multiprocessors' clock in MHz, the median over the samples; None without NVML.
     - `bytes`, `flops`: the bytes and operations of one call, as passed.
     - `ceiling`: the device's peak rate in bytes or operations per second; None unless requested.
     - `ceiling_name`: the name of that ceiling, such as "copy"; None if it was passed as a number.
     - `device`: the name of the device.
-    - `counters`: the counters of a driver that profiles, one mapping per launch.
-    - `peers`: the peers measured alternately with the work, keyed by name, if a fixture was called with `beside`.
+    - `counters`: the counters, one mapping per launch; empty unless the driver counts what launches do.
+    - `peers`: the times of the peers that a fixture measured alternately with the work (`beside`), keyed by name.
     """
 
     samples: tuple[float, ...]
@@ -135,7 +135,7 @@ class Measurement:
 
     @property
     def fraction(self) -> float | None:
-        """The achieved fraction of the ceiling, 1 for all of it; None without a ceiling or times."""
+        """The achieved rate divided by the ceiling; None without a ceiling or times."""
         amount = self.flops if self.ceiling_name in ("fp32", "fp64") or not self.bytes else self.bytes
         return self._rate(amount, self.ceiling) if self.ceiling else None
 
@@ -144,7 +144,7 @@ class Measurement:
         return amount / middle / unit if amount and middle else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything except the samples, for a record in JSON."""
+        """Return the results and conditions, but not the samples, as a dictionary for JSON, without None values."""
         known = {
             "device": self.device or None,
             "median": self.median,

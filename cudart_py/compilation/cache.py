@@ -57,7 +57,7 @@ class CacheWarning(RuntimeWarning):
 class CacheInfo(NamedTuple):
     """The compile cache: its folder, the number and size of its entries, and this process's hits and misses.
 
-    The folder is "" if no variable names one and the user's home folder is unknown.
+    `folder` is "" if no environment variable sets it and the user's home folder is unknown. `bytes` is the total size.
     """
 
     folder: str
@@ -311,14 +311,14 @@ def _files(*suffixes: str) -> list[str]:
 
 
 def cache_info() -> CacheInfo:
-    """Return the folder, number and size of the cached images, and the hits and misses of this process."""
+    """Return the cache's folder, the number and total size of its images, and the hits and misses of this process."""
     found = [status for status in map(witness, _files(_SUFFIX)) if status]
     with _lock:
         return CacheInfo(folder(), len(found), sum(size for _, size, _ in found), _hits, _misses)
 
 
 def clear_cache() -> int:
-    """Delete all entries of the compile cache, and return their number."""
+    """Delete all entries of the compile cache, and return how many were deleted."""
     for path in _files(_TEMPORARY):
         _remove(path)
     return sum(_remove(path) for path in _files(_SUFFIX))

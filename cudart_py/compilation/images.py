@@ -13,14 +13,14 @@ from .names.signatures import Parameter, Signature
 class KernelAttributes:
     """The resources and limits of one kernel. Sizes are in bytes.
 
-    For a compiled image, the values come from the assembler's report: registers, shared and local memory, and spills.
-    Values that are known only on a device are then None. For a loaded kernel, the values come from the driver
-    (cuFuncGetAttribute), except for the spills, which come from the report and are None if the kernel was loaded from
-    an image.
+    For a compiled image, the registers, the shared and local memory and the spills come from the assembler's report,
+    and values that are known only on a device are None. For a loaded kernel, the values come from the driver
+    (cuFuncGetAttribute), except for the spills. These come from the assembler's report, and are None if the kernel was
+    loaded from an image.
 
     `local_bytes` is the local memory per thread, for arrays and spilled registers. `spill_store_bytes` and
-    `spill_load_bytes` are the bytes of the instructions that store and load spilled registers. Each instruction counts
-    once, however often it is executed.
+    `spill_load_bytes` are the numbers of bytes that the instructions for spilled registers store and load. Each
+    instruction counts once, however often it is executed.
     """
 
     registers: int
@@ -40,7 +40,7 @@ class Variable(NamedTuple):
 
     `symbol` is the name in the image, `name` is the C++ name, and `space` is "global", "const" or "managed". `type`,
     `dtype` (the name of a NumPy dtype) and `shape` are those of the declaration if the compiler reported them.
-    Otherwise `type` is empty, `dtype` is None and `shape` counts bytes.
+    Otherwise `type` is empty, `dtype` is None and `shape` is the size in bytes.
     """
 
     symbol: str
@@ -62,14 +62,14 @@ def normalised(name: str) -> str:
 class CompiledImage:
     """The code of one source for one architecture, with its signatures and names.
 
-    `ptx` is text without a terminating NUL, and `cubin` is machine code for `arch` ("sm_90"). An image for a virtual
-    architecture ("compute_90") has only PTX. An image that was compiled with `-dlto` has only link-time code (`ltoir`)
-    and no signatures. Missing parts are empty.
+    `ptx` is the PTX as bytes, without a terminating NUL, and `cubin` is machine code for `arch` ("sm_90"). An image for
+    a virtual architecture ("compute_90") has only PTX. An image that was compiled with `-dlto` has only link-time code
+    (`ltoir`) and no signatures. Missing parts are empty.
 
     `signatures` and `attributes` are keyed by entry, `variables` by symbol. `names` maps every name that a program may
-    use, including name expressions, to the entries and symbols that the name can mean; the methods `entries` and
-    `symbols` look a name up. `log` has the warnings about the program's own files. `source` is the text that was
-    compiled, empty for a linked image.
+    use, including name expressions, to the entries and symbols that the name can mean. To look up a name, use the
+    methods `entries` and `symbols`. `log` contains the warnings about the program's own files. `source` is the text
+    that was compiled; it is empty for a linked image.
 
     `cudart_py.load` loads an image, and `cudart_py.link` links several images. A pickled image keeps all its parts.
     """
@@ -91,11 +91,11 @@ class CompiledImage:
         return f"<CompiledImage {self.name!r} for {self.arch}: {kernels or 'no kernels'}>"
 
     def entries(self, name: str) -> tuple[str, ...]:
-        """Return the kernels that a name can mean: none, one, or several if it is ambiguous."""
+        """Return the entries of the kernels that a name can mean: none, one, or several if the name is ambiguous."""
         return self._found(name, self.signatures)
 
     def symbols(self, name: str) -> tuple[str, ...]:
-        """Return the variables that a name can mean: none, one, or several if it is ambiguous."""
+        """Return the symbols of the variables that a name can mean: none, one, or several if the name is ambiguous."""
         return self._found(name, self.variables)
 
     def _found(self, name: str, among: Mapping[str, object]) -> tuple[str, ...]:

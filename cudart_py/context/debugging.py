@@ -45,7 +45,7 @@ if state.always:
 
 @contextmanager
 def debug() -> Iterator[None]:
-    """Synchronise after every launch of the process inside the block, so that an error names the kernel to blame."""
+    """Synchronise after every launch in this process, inside the block, so that an error names the kernel at fault."""
     block = object()
     try:
         state.blocks.add(block)

@@ -29,7 +29,7 @@ class Device:
 
     `with device:` makes the device's primary context current inside the block and restores the previous context
     afterwards. Work outside any such block goes to the thread's current device, device 0 by default, as in the CUDA
-    runtime. Raises ValueError if no device has the ordinal, and TypeError if it is not an int.
+    runtime. Raises ValueError if there is no device with this ordinal, and TypeError if the ordinal is not an int.
     """
 
     _all: ClassVar[dict[int, Device]] = {}
@@ -126,15 +126,15 @@ class Device:
     def attribute(self, name: str) -> int:
         """Return an attribute by the name of its enumerator, such as "l2_cache_size" (cuDeviceGetAttribute).
 
-        Capital letters and the prefix `CU_DEVICE_ATTRIBUTE_` are optional. Values have the driver's units, and booleans
-        are 1 or 0. Raises ValueError with the closest names if no attribute has this name, and NotSupportedError for an
-        attribute that is newer than the driver.
+        The name may be in upper or lower case, with or without the prefix `CU_DEVICE_ATTRIBUTE_`. Values have the
+        driver's units, and booleans are 1 or 0. Raises ValueError, suggesting similar names, if no attribute has this
+        name, and NotSupportedError for an attribute that is newer than the driver.
         """
         return read_attribute(self.ordinal, name)
 
     @property
     def attributes(self) -> dict[str, int]:
-        """All attributes that the driver knows, by the names that `attribute` takes (cuDeviceGetAttribute)."""
+        """All attributes that the driver knows, keyed by the names that `attribute` accepts (cuDeviceGetAttribute)."""
         return read_attributes(self.ordinal)
 
     @property
@@ -166,7 +166,7 @@ class Device:
 
     @property
     def limits(self) -> Limits:
-        """The context's limits, which can be read and set: stack, printf buffer, malloc heap and so on."""
+        """The context's limits, such as the stack size and the size of the printf buffer; they can be read and set."""
         return Limits(self)
 
     # -- operations ----------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class Device:
         this_thread.device = self
 
     def can_access_peer(self, other: Device) -> bool:
-        """Return whether this device can be given access to the memory of `other` (cuDeviceCanAccessPeer)."""
+        """Return whether this device supports access to the memory of `other` (cuDeviceCanAccessPeer)."""
         arguments.instance("Device.can_access_peer", "other", other, Device)
         return bool(api.cuDeviceCanAccessPeer(self._device, other._device))
 
@@ -309,7 +309,7 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork; the first CUDA call 
 
 
 def current_device() -> Device:
-    """Return the calling thread's current device, making one current if the thread has none yet.
+    """Return the calling thread's current device. If the thread has none yet, make one current.
 
     If another library made a context current, it must be its device's primary context; any other raises
     InvalidContextError. If none is current, device 0 becomes current.
@@ -337,7 +337,7 @@ def _adopt() -> Device:
 
 
 def devices() -> tuple[Device, ...]:
-    """Return this machine's devices in the driver's order (cuDeviceGetCount)."""
+    """Return the devices of this machine, in the driver's order (cuDeviceGetCount)."""
     return tuple(Device(ordinal) for ordinal in range(api.cuDeviceGetCount()))
 
 

@@ -138,7 +138,7 @@ class Handle:
 
     @property
     def closed(self) -> bool:
-        """Whether `close()` was called."""
+        """Whether the object has been closed."""
         return self._value is None
 
     def _closed_by(self) -> str:

@@ -157,16 +157,16 @@ MULTIPROCESSORS: Mapping[tuple[int, int], Multiprocessor] = {
     (12, 0): _since_ampere(1536, 24, 100),
     (12, 1): _since_ampere(1536, 24, 100),
 }
-"""The multiprocessor of every compute capability, keyed by (major, minor)."""
+"""The resources of a multiprocessor of each compute capability, keyed by (major, minor)."""
 
 
 @dataclass(frozen=True)
 class Occupancy:
     """The number of blocks and warps of a kernel that a multiprocessor can hold, and the resource that limits it.
 
-    `limiter` is the resource that another block would exceed: "threads" (the block is too large), "warps", "blocks",
-    "registers" or "shared memory"; if there are several, the first in this order. `limits` is the number of blocks that
-    each resource would allow on its own.
+    `limiter` is the resource that one more block would exceed: "threads" (the block is too large), "warps", "blocks",
+    "registers" or "shared memory". If there are several, it is the first in this order. `limits` maps each resource to
+    the number of blocks that this resource alone would allow.
     """
 
     blocks: int
@@ -177,7 +177,7 @@ class Occupancy:
 
     @property
     def fraction(self) -> float:
-        """The number of resident warps divided by the maximum, 0 to 1."""
+        """The number of resident warps divided by the maximum, from 0 to 1."""
         return self.warps / self.max_warps
 
 
@@ -187,15 +187,16 @@ def occupancy(
     registers_per_thread: int = 0,
     shared_bytes_per_block: int = 0,
 ) -> Occupancy:
-    """Calculate how many blocks one multiprocessor can hold at once; needs no driver and no device.
+    """Calculate how many blocks one multiprocessor can hold at once, without a driver or a device.
 
-    `compute_capability` is (major, minor), at least 1.0. `registers_per_thread` is the compiler's figure; 0 ignores
-    registers. `shared_bytes_per_block` is the sum of static and dynamic shared memory, in bytes. The calculation
-    assumes the largest shared memory carveout, which a launch gets unless the kernel prefers otherwise.
+    `compute_capability` is (major, minor), at least 1.0. `registers_per_thread` is the number that the compiler
+    reports; with 0, registers are not taken into account. `shared_bytes_per_block` is the sum of static and dynamic
+    shared memory, in bytes. The calculation assumes the largest shared memory carveout, which a launch gets unless the
+    kernel prefers otherwise.
 
     The result agrees with cuOccupancyMaxActiveBlocksPerMultiprocessor. If a block does not fit at all, the result is 0
     blocks, and `limiter` names the resource that the block exceeds. Raises ValueError for negative numbers, a block
-    without threads, more than 255 registers and an unknown compute capability, and TypeError for arguments that are not
+    without threads, more than 255 registers or an unknown compute capability, and TypeError for arguments that are not
     integers.
     """
     call = "occupancy"

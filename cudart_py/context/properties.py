@@ -17,14 +17,14 @@ _PREFIX = "CU_DEVICE_ATTRIBUTE_"
 
 
 class MemoryInfo(NamedTuple):
-    """Device memory in bytes."""
+    """The free and total memory of a device, in bytes."""
 
     free: int
     total: int
 
     @property
     def used(self) -> int:
-        """Bytes in use, by any process."""
+        """The number of bytes in use by all processes."""
         return self.total - self.free
 
 

@@ -27,16 +27,16 @@ def at_reset(forget: Callable[[], object]) -> None:
 def reset() -> None:
     """Reset all devices in this process, so that it can use CUDA again after a fault in a kernel.
 
-    Every existing array, stream, event, module, graph and pool is closed: using it raises a ValueError that names
-    `cuda.reset()`, and nothing is given back to the driver. Work that has not finished may never run. Limits, peer
-    access and memory pools return to their initial state. The default streams, the `Device` objects and `with device:`
-    blocks remain valid. NumPy arrays in page-locked, managed or registered memory keep their contents, but become
-    ordinary arrays that kernels do not accept. Objects that `gc.freeze()` has set aside are collected again, because
-    they may include arrays.
+    Every existing array, stream, event, module, graph and pool is closed without a call to the driver, which has
+    already released everything. Using one of them raises a ValueError that mentions `cuda.reset()`. Work that has not
+    finished may never run. Limits, peer access and memory pools return to their initial state. The default streams, the
+    `Device` objects and `with device:` blocks remain valid. NumPy arrays in page-locked, managed or registered memory
+    keep their contents, but become ordinary arrays that kernels do not accept. Objects that `gc.freeze()` has set aside
+    become subject to garbage collection again, because they may include arrays.
 
-    No other thread may use CUDA during the call. Raises NotSupportedError, and changes nothing, if the driver lacks the
-    capability `reset`: after a fault on a GPU, only a new process can use CUDA. Raises CaptureError while a stream is
-    being captured. A host function must not call it.
+    No other thread may use CUDA during the call. Raises NotSupportedError, without changing anything, if the driver
+    lacks the capability `reset`: after a fault on a GPU, only a new process can use CUDA. Raises CaptureError while a
+    stream is being captured. A host function must not call `reset`.
     """
     if "reset" not in capabilities():
         raise errors.NotSupportedError(

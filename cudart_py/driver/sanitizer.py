@@ -94,12 +94,12 @@ def sanitizer(mode: Literal["off", "warn", "error"]) -> _Choice:
     - "off": the simulator does not check for mistakes.
 
     The mode applies to the whole process, or inside a block (`with cuda.sanitizer("error"):`) until its end. After a
-    block the previous mode applies again. If several blocks are open, in any threads, the latest applies. The
-    environment variable CUDART_PY_SANITIZER sets the initial mode.
+    block the previous mode applies again. If several blocks are open, even in different threads, the one that was
+    opened last applies. The environment variable CUDART_PY_SANITIZER sets the initial mode.
 
     Launches run when something waits for them, so synchronise inside the block. The traceback of an exception ends at
-    the program's line and leaves out this package's frames. On a GPU the mode has no effect; use compute-sanitizer from
-    the CUDA toolkit there. Raises ValueError for another mode.
+    the program's own line, without the frames of this package. On a GPU the mode has no effect; use compute-sanitizer
+    from the CUDA toolkit there. Raises ValueError for another mode.
     """
     arguments.choice("sanitizer", "mode", mode, ("off", "warn", "error"))
     return _Choice(mode)

@@ -139,8 +139,9 @@ _REMEDIES = {
 def check(result: tuple[Any, ...]) -> Any:
     """Unwrap the result tuple of any `cuda.bindings` driver, runtime or NVRTC call.
 
-    Return nothing, the value, or a tuple of the values after the status. For a status other than success, raise the
-    corresponding exception from `errors`. Raise TypeError for anything but a result tuple.
+    Returns the value that follows the status, a tuple if there are several values, or None if there are none. If the
+    status is not success, raises the corresponding exception from `errors`. Raises TypeError for anything but a result
+    tuple.
     """
     if not isinstance(result, tuple) or not result or not hasattr(result[0], "name"):
         raise arguments.wrong_type("check", "result", "the tuple that a call of cuda.bindings returned", result)

@@ -61,10 +61,11 @@ def empty(shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream) -> Dev
                 first[grid, block, 0, stream](x, scratch)
                 second[grid, block, 0, stream](scratch, y)
 
-    Each launch of the graph allocates the array uninitialised, and frees it at the point in stream order where it was
-    closed, or at the end. Graphs that do not run at the same time may share such memory. A graph with allocations can
-    have only one executable graph at a time, cannot be part of another graph and cannot be used for an update. `shape`
-    is an int or a tuple. Raises CaptureError if the stream is not being captured, and OutOfMemoryError with the sizes.
+    Each launch of the graph allocates the array without initialising it, and frees it at the point in stream order at
+    which it was closed, or at the end of the launch. Graphs that do not run at the same time may share such memory. A
+    graph with allocations can have only one executable graph at a time, cannot be part of another graph and cannot be
+    used for an update. `shape` is an int or a tuple. Raises CaptureError if the stream is not being captured or records
+    the body of a conditional node, and OutOfMemoryError, with the sizes, if there is not enough memory.
     """
     call = "graphs.empty"
     sizes, kind, nbytes = arguments.layout(call, shape, dtype)

@@ -27,7 +27,7 @@ class NodeCopy(NodeWork):
 
     `dst` and `src` are device arrays or page-locked host arrays with the same dtype and number of elements, contiguous
     and not empty. They must be in the same kinds of memory as the node's arrays, which must also be contiguous; the
-    number of elements may differ from the node's. Raises TypeError for other types and for different dtypes, and
+    number of elements may differ from the node's. Raises TypeError for other types or if the dtypes differ, and
     ValueError for arrays that cannot be copied in this way.
     """
 
@@ -87,8 +87,9 @@ class NodeFill(NodeWork):
         executable.set_node(graph.nodes[0], cuda.graphs.NodeFill(x, 1.0))
 
     `dst` is a device array that the driver can set with a single fill: not empty, and contiguous or with evenly spaced
-    rows. `value` is as for `memset`. A node that fills rows keeps their shape and pitch. Raises TypeError for other
-    types, and ValueError for a value that does not fit the dtype or is not a repetition of 8, 16 or 32 bits.
+    rows. `value` is as for `memset`. A node that fills padded rows can change neither their shape nor their pitch.
+    Raises TypeError for other types, and ValueError for a value that does not fit the dtype or is not a repetition of
+    8, 16 or 32 bits.
     """
 
     __slots__ = ("_dst", "_layout")

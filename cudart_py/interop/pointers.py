@@ -15,8 +15,8 @@ from ..pointer import Pointer
 def pointer_attributes(x: Any) -> PointerAttributes:
     """Return the driver's information about the memory of an array or at an address (cuPointerGetAttributes).
 
-    `x` is a DeviceArray, a NumPy array, a Pointer or an address. Addresses that the driver does not know count as
-    pageable. Raises TypeError for other objects, and ValueError for an array that is closed or has no elements.
+    `x` is a DeviceArray, a NumPy array, a Pointer or an address. An address that the driver does not know is reported
+    as pageable. Raises TypeError for other objects, and ValueError for an array that is closed or has no elements.
     """
     return attributes_of(_address(x))
 

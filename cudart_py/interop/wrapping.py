@@ -21,12 +21,12 @@ _READ_ONLY = "pass read_only=True if nothing will write to the result"
 
 
 def as_device_array(x: Any, *, stream: Stream | None = None, read_only: bool = False) -> DeviceArray:
-    """Wrap another library's array that has `__cuda_array_interface__`, without a copy; the array is kept alive.
+    """Wrap another library's array, using `__cuda_array_interface__`, without copying it; the array is kept alive.
 
-    Work that is then queued in `stream`, by default the legacy default stream, waits for the stream that the interface
-    names. A DeviceArray is returned unchanged. Raises TypeError for objects without the interface. Raises ValueError
-    for masked arrays, negative strides and memory that is not device memory, and for read-only arrays unless
-    `read_only` promises that nothing will write to the result.
+    Later work in `stream`, by default the legacy default stream, waits for the stream that the interface names. A
+    DeviceArray is returned unchanged. Raises TypeError for objects without the interface. Raises ValueError for masked
+    arrays, negative strides or memory that the driver does not know. Also raises ValueError for read-only arrays,
+    unless `read_only` promises that nothing will write to the result.
     """
     call = "as_device_array"
     consumer = stream_of(call, stream)
@@ -62,11 +62,11 @@ def wrap(call: str, name: str, x: Any, stream: Stream, writes: str | None) -> De
 
 
 def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False) -> DeviceArray:
-    """Wrap another library's array that has `__dlpack__`, without a copy; the array is kept alive.
+    """Wrap another library's array, using `__dlpack__`, without copying it; the array is kept alive.
 
-    Work that is then queued in `stream`, by default the legacy default stream, waits for the work that the other
-    library has queued. Raises TypeError for objects without the protocol. Raises ValueError for memory that devices
-    cannot access, and for read-only arrays unless `read_only` promises that nothing will write to the result.
+    Later work in `stream`, by default the legacy default stream, waits for the work that the other library has queued.
+    Raises TypeError for objects without the protocol. Raises ValueError for memory that devices cannot access. Also
+    raises ValueError for read-only arrays, unless `read_only` promises that nothing will write to the result.
     """
     from cuda.core.utils import StridedMemoryView  # it takes long to import, and few programs need it
 

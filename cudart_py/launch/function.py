@@ -73,12 +73,12 @@ class Function:
 
     @property
     def device(self) -> Device:
-        """The device that the kernel's module is loaded on."""
+        """The device on which the kernel's module is loaded."""
         return self._device
 
     @property
     def attributes(self) -> KernelAttributes:
-        """The kernel's registers, memory, spills and maximum number of threads per block."""
+        """The kernel's resources and limits, such as its registers, memory and spills (cuFuncGetAttribute)."""
         if self._attributes is None:
             with activated(self._device):
                 self._attributes = KernelAttributes(
@@ -97,7 +97,7 @@ class Function:
 
     @property
     def required_cluster(self) -> tuple[int, int, int]:
-        """The cluster shape in blocks that the kernel was compiled for with `__cluster_dims__`; zeros without it."""
+        """The cluster shape that `__cluster_dims__` sets, in blocks; (0, 0, 0) for a kernel without it."""
         if self._required_cluster is None:
             with activated(self._device):
                 self._required_cluster = (
@@ -111,8 +111,8 @@ class Function:
     def carveout(self) -> int | None:
         """The preferred percentage of a multiprocessor's combined shared memory and L1 cache to use as shared memory.
 
-        From 0 to 100, or None for the driver's choice (cuFuncSetAttribute). It is a hint: a launch always gets the
-        shared memory that its blocks need. `occupancy` does not take it into account.
+        It is from 0 to 100, or None to let the driver choose (cuFuncSetAttribute). This is a hint: a launch always gets
+        the shared memory that its blocks need. `occupancy` does not take it into account.
         """
         with activated(self._device):
             share = self._ask("PREFERRED_SHARED_MEMORY_CARVEOUT")

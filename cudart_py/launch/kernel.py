@@ -38,9 +38,10 @@ def _is_plain(size: Any) -> bool:
 class Kernel(Function):
     """A `__global__` function of a loaded module.
 
-    `kernel[grid, block](...)` and `kernel[grid, block, shared_bytes, stream](...)` launch it, with the same order of
-    arguments as CUDA's `<<<...>>>`. `configure` is the long form of the brackets, with more options, and `launch` takes
-    the shape and the arguments in one call. The arguments are checked against `signature` before the driver gets them.
+    `kernel[grid, block](...)` and `kernel[grid, block, shared_bytes, stream](...)` launch it, with the values in the
+    same order as in CUDA's `<<<...>>>`. `configure` is the long form of the brackets, with more options, and `launch`
+    takes the shape and the arguments in one call. The arguments are checked against `signature` before they are passed
+    to the driver.
     """
 
     # With slots, an assignment to an unknown attribute, such as one of cupy.RawKernel, raises instead of doing nothing.
@@ -107,11 +108,12 @@ class Kernel(Function):
         cluster_scheduling: str | None = None,
         memory_domain: str | None = None,
     ) -> Launch:
-        """Return a launch of this kernel with a shape; calling the result with arguments launches the kernel.
+        """Return a launch of this kernel with this shape; calling the result with arguments launches the kernel.
 
         - `grid`, `block`: an int, or one to three ints.
-        - `shared_bytes`: the dynamic shared memory per block. Above 48 KiB, this call opts in.
-        - `cooperative`: all blocks are resident at once, and can synchronise as a grid.
+        - `shared_bytes`: the size of the dynamic shared memory per block in bytes. For more than 48 KiB, this call
+          performs the opt-in that CUDA requires.
+        - `cooperative`: all blocks are resident at once, so that they can synchronise across the grid.
         - `cluster`: the shape of a cluster in blocks, like `grid`; it must divide the grid.
         - `programmatic`: a programmatic dependent launch, which may begin before the previous kernel in the stream has
           finished. The kernel must call `cudaGridDependencySynchronize()` before it uses the results of the previous
@@ -122,12 +124,12 @@ class Kernel(Function):
 
         - `priority`: overrides the stream's priority.
         - `carveout`: overrides `Kernel.carveout`.
-        - `cluster_scheduling`: "default", "spread" or "load_balancing", how clusters are distributed over
-          multiprocessors.
+        - `cluster_scheduling`: how clusters are distributed over the multiprocessors: "default", "spread" or
+          "load_balancing".
         - `memory_domain`: "default" or "remote". Fences do not wait for the writes of kernels in the other domain.
 
-        Programmatic launches, clusters and memory domains need compute capability 9.0 and otherwise raise
-        NotSupportedError. For a shape that the device cannot launch, raises TypeError or ValueError with the kernel and
+        Programmatic launches, clusters and memory domains require compute capability 9.0; on older devices, they raise
+        NotSupportedError. If the device cannot launch this shape, raises TypeError or ValueError, naming the kernel and
         the limit (cuLaunchKernel, cuLaunchKernelEx).
         """
         if stream is None:
@@ -179,8 +181,8 @@ class Kernel(Function):
     def occupancy(self, block: Any, shared_bytes: int = 0) -> Occupancy:
         """Return how many blocks of this shape fit on one multiprocessor of the kernel's device at once.
 
-        `block` and the dynamic `shared_bytes` are as for a launch, with the same errors. The result agrees with
-        cuOccupancyMaxActiveBlocksPerMultiprocessor, and also names the limiting resource.
+        `block` and the dynamic `shared_bytes` are as for a launch, with the same errors. The number agrees with
+        cuOccupancyMaxActiveBlocksPerMultiprocessor. The result also names the limiting resource.
         """
         shape = LaunchShape.checked(self, 1, block, shared_bytes)
         x, y, z = shape.block
@@ -195,8 +197,8 @@ class Kernel(Function):
     def max_active_clusters(self, block: Any, cluster: Any = None, shared_bytes: int = 0) -> int:
         """Return how many clusters of this shape fit on the kernel's device at once (cuOccupancyMaxActiveClusters).
 
-        `block`, `cluster` and the dynamic `shared_bytes` are as for a launch, with the same errors. The default
-        `cluster` is the one that the kernel was compiled for, or one block. Raises NotSupportedError below compute
+        `block`, `cluster` and the dynamic `shared_bytes` are as for a launch, with the same errors. `cluster` defaults
+        to the shape that the kernel was compiled for, or to one block. Raises NotSupportedError below compute
         capability 9.0.
         """
         shape = LaunchShape.checked(self, 1, block, shared_bytes)
@@ -216,8 +218,9 @@ class Kernel(Function):
     def suggested_block(self, *, shared_bytes: int | Callable[[int], int] = 0, limit: int = 0) -> int:
         """Return the number of threads per block with the highest occupancy (cuOccupancyMaxPotentialBlockSize).
 
-        `shared_bytes` is the dynamic shared memory per block, or a function that returns it for a number of threads per
-        block. `limit` is the maximum number of threads per block, 0 for the kernel's own limit.
+        `shared_bytes` is the size of the dynamic shared memory per block in bytes, or a function that returns this size
+        for a given number of threads per block. `limit` is the maximum number of threads per block; 0 means the
+        kernel's own limit.
         """
         call = "Kernel.suggested_block"
         limit = arguments.integer(call, "limit", limit, 0, _MAX_INT)

@@ -144,7 +144,7 @@ class Launch:
         self._mark = prepared.mark
 
     def __call__(self, *arguments: Any, **named: Any) -> None:
-        """Launch the kernel with these positional arguments, as many as its signature has."""
+        """Launch the kernel with positional arguments, one for each parameter of its signature."""
         prepared = self._prepared
         if named:
             raise self._by_keyword(named, "launch(grid, block, ..., {})")
@@ -180,21 +180,21 @@ class Launch:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel."""
+        """The kernel that is launched."""
         return self._prepared.kernel
 
     @property
     def shape(self) -> LaunchShape:
-        """The grid, the block and the bytes of dynamic shared memory."""
+        """The grid and block shapes, and the size of the dynamic shared memory in bytes."""
         return self._prepared.shape
 
     @property
     def stream(self) -> Stream:
-        """The stream."""
+        """The stream in which the kernel is launched."""
         return self._stream
 
     def bind(self, *arguments: Any, **named: Any) -> BoundLaunch:
-        """Check and pack positional arguments once; the result keeps them alive and is called without arguments."""
+        """Check and pack the arguments once. The result keeps them alive, and is called without arguments."""
         if named:
             raise self._by_keyword(named, "configure(grid, block, {}).bind(...)")
         return BoundLaunch(self, arguments)
@@ -209,7 +209,7 @@ class Launch:
 class BoundLaunch(NodeWork):
     """A launch with packed arguments; each call launches the kernel with them.
 
-    It keeps the arguments alive. If one of the arrays was closed explicitly, a launch raises a ValueError.
+    It keeps the arguments alive. If one of the arrays has been closed explicitly, a launch raises ValueError.
     """
 
     __slots__ = ("_arguments", "_call", "_device", "_launch", "_mark", "_parameters", "_prepared", "_record", "_start")
@@ -233,7 +233,7 @@ class BoundLaunch(NodeWork):
         return self._launch
 
     def __call__(self) -> None:
-        """Launch again."""
+        """Launch the kernel with the bound arguments."""
         if self._mark is not epoch.current:
             self._check()
         if this_thread.device is self._device:

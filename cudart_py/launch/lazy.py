@@ -23,12 +23,12 @@ class LazyModule:
         kernels = cuda.LazyModule(Path("saxpy.cu"))  # no driver is chosen, nothing is compiled
         kernels["saxpy"][grid, block](2.0, x, y, n)  # on the current device
 
-    A program can thus define its kernels at import. With several devices, each has its own copy of the code and its
+    This allows a module to define kernels when it is imported. Each device has its own copy of the code and of its
     variables. The arguments are those of `compile` without `arch`, since the code is always compiled for the device.
     They are checked at once. A file is read when it is compiled, but relative paths in `source` and `include` refer to
     the working folder at the time when the LazyModule is created.
 
-    Raises TypeError and ValueError for invalid arguments. The first use on a device raises the errors of `compile`.
+    Raises TypeError or ValueError for invalid arguments. The first use on a device may raise any error of `compile`.
     """
 
     def __init__(

@@ -30,11 +30,12 @@ def compile_image(
     cache: bool = True,
     name: str | None = None,
 ) -> CompiledImage:
-    """Compile CUDA C++ with NVRTC as `compile` does, without loading it: for `load`, for `link`, or to read its code.
+    """Compile CUDA C++ with NVRTC, like `compile`, and return the image without loading it.
 
-    The arguments and errors are those of `compile`. With `arch`, no device is needed. The image for a real architecture
-    has PTX and machine code, the image for a virtual one only PTX. For `link`, the code must be relocatable
-    (`options=["-rdc=true"]`) or link-time code (with `-dlto` as well).
+    Pass the image to `load` or `link`, or read its code: PTX, a cubin or link-time code. The arguments and errors are
+    those of `compile`. With `arch`, no device is needed. The image for a real architecture contains PTX and machine
+    code, and the image for a virtual architecture contains only PTX. For `link`, the code must be relocatable
+    (`options=["-rdc=true"]`) or link-time code (`options=["-rdc=true", "-dlto"]`).
     """
     from ..compilation import compiler  # imported late because its modules take milliseconds to import
 
@@ -67,14 +68,22 @@ def compile(
 ) -> Module:
     """Compile CUDA C++ with NVRTC and load it on the current device.
 
-    A `Path` is read, and a `str` is the source itself. `names` instantiates templates: `["reduce<float, 256>"]`. `arch`
-    defaults to the device's architecture. With a virtual one, such as "compute_80", the driver compiles the PTX. `std`
-    is a standard such as "c++20", `include` lists folders, and `define` maps macros to values (None for a macro without
-    a value). `options` are passed to NVRTC unchanged. `name` is the name of the source in messages and reports, by
-    default its path, or "kernel.cu" for text. The result is cached on disk, keyed by source, options and included
-    headers. `cache=False` always compiles. A source in which macros decide what is included is also always compiled.
+    - `source`: a `Path` names a source file; a `str` is the source itself.
+    - `names`: the templates to instantiate, as name expressions: `["reduce<float, 256>"]`.
+    - `arch`: the architecture to compile for, by default that of the device. For a virtual architecture, such as
+      "compute_80", the driver compiles the PTX.
+    - `std`: the C++ standard, such as "c++20".
+    - `fast_math`: compile with `--use_fast_math`.
+    - `include`: the folders in which to look for headers.
+    - `define`: a mapping from macros to values, None for a macro without a value.
+    - `options`: further options, which are passed to NVRTC unchanged.
+    - `cache`: the result is cached on disk, and the cache key covers the source, the options and the contents of the
+      included headers. With False, the source is always compiled. A source in which macros determine what is included
+      is also always compiled.
+    - `name`: the name of the source in messages and reports, by default its path, or "kernel.cu" for text.
 
-    Raises CompileError with the log and the source lines, TypeError and ValueError for bad arguments.
+    Raises CompileError, with the log and the source lines, if the source cannot be compiled, and TypeError or
+    ValueError for invalid arguments.
     """
     from ..compilation import compiler  # as in compile_image
 
@@ -122,9 +131,10 @@ def _load_compiled(call: str, compiled: CompiledImage, origin: str = "") -> Modu
 def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[str] = ()) -> Module:
     """Link images that were compiled separately and load the result on the current device (nvJitLink).
 
-    An image is a result of `compile_image` with relocatable code (`-rdc=true`) or link-time code (`-dlto`), or it is a
-    cubin, PTX, a fatbin or a library of device code, as bytes or as the path of a file. Raises LinkError with the
-    linker's log or for a symbol that two images define, and TypeError and ValueError for invalid arguments.
+    Each image is either a result of `compile_image` with relocatable code (`-rdc=true`) or link-time code (`-dlto`), or
+    a cubin, PTX, a fatbin or a library of device code, as bytes or as the path of a file. Raises LinkError, with the
+    linker's log, if the images cannot be linked: for example, because two of them define the same symbol. Raises
+    TypeError or ValueError for invalid arguments.
     """
     from ..compilation.linking.linking import link_images  # as in compile_image
 
@@ -136,7 +146,7 @@ def load(image: bytes | bytearray | memoryview | Path | CompiledImage) -> Module
 
     `image` is the image itself or the path of a file. Launches of a `CompiledImage` are checked like launches of a
     module from `compile`. The parameter types of other images are unknown: their launches accept typed scalars (NumPy's
-    or ctypes'), arrays and `Pointer`, and check only sizes. Raises TypeError and ValueError if `image` is not an image,
+    or ctypes'), arrays and `Pointer`, and check only sizes. Raises TypeError or ValueError if `image` is not an image,
     and ImageError if the driver cannot load it.
     """
     if isinstance(image, CompiledImage):

@@ -31,9 +31,8 @@ from .kernel import Kernel
 class Module(Handle):
     """Code loaded on a device (cuModuleLoadData). `module["name"]` is a kernel.
 
-    A kernel can be requested by its C++ name, by a name expression from `compile(names=...)`, or by its name in the
-    image.
-    The module is unloaded when it is closed, or when neither it nor any of its kernels is referenced any longer.
+    `name` is the C++ name of the kernel, a name expression from `compile(names=...)`, or the name in the image. The
+    module is unloaded when it is closed, or when neither it nor any of its kernels is referenced any longer.
 
     `image` is a cubin, PTX or a fatbin as bytes; `compiled` is the result of compiling its source.
     """
@@ -85,7 +84,7 @@ class Module(Handle):
 
     @property
     def ptx(self) -> bytes:
-        """The PTX that was compiled or linked, as text; empty if the linker produced only machine code.
+        """The compiled or linked PTX, as bytes; empty if the linker produced only machine code.
 
         Raises ValueError for a module that was loaded from an image, since the image is not kept.
         """
@@ -93,7 +92,7 @@ class Module(Handle):
 
     @property
     def cubin(self) -> bytes:
-        """The machine code that was compiled or linked; raises ValueError for a module loaded from an image."""
+        """The compiled or linked machine code; raises ValueError for a module that was loaded from an image."""
         return self._made("cubin").cubin
 
     def _made(self, what: str) -> CompiledImage:
@@ -186,10 +185,11 @@ class Module(Handle):
         return f"no kernel is named {name!r}{_suggestion(name, self.kernels)} Kernels of this module: {listing}"
 
     def symbol(self, name: str, dtype: DTypeLike | None = None, shape: Shape | None = None) -> DeviceArray:
-        """Return a `__device__` or `__constant__` variable as an array over its memory (cuModuleGetGlobal).
+        """Return a variable of the module as an array over its memory (cuModuleGetGlobal).
 
-        `dtype` and `shape` default to those of the declaration, or to bytes if the declaration is not known. Raises
-        NotFoundError if the module has no variable of this name, and ValueError if the size differs.
+        `dtype` and `shape` default to those of the declaration, or to an array of bytes if the declaration is not
+        known. If only `dtype` is given, the array has one dimension. Raises NotFoundError if the module has no variable
+        with this name, and ValueError if the size does not match that of the variable.
         """
         handle = self.handle
         arguments.text("Module.symbol", "name", name)

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 class DeviceArray(ArrayProtocols):
     """An n-dimensional array in device memory.
 
-    `shape` is in elements, `strides` in bytes. Arrays are made by `empty`, `zeros`, `full`, `to_device` and
-    `empty_pitched`. `array[...]` with ints and slices with a positive step is a view of the same memory. An array
-    without elements has the pointer 0.
+    `shape` is in elements, `strides` in bytes. `empty`, `zeros`, `full`, `to_device` and `empty_pitched` create arrays.
+    Indexing an array with ints and with slices whose steps are positive returns a view of the same memory. The pointer
+    of an array without elements is 0.
     """
 
     # `_value` is the address in the form in which the driver returned it; None once the array is closed.
@@ -90,7 +90,7 @@ class DeviceArray(ArrayProtocols):
         owner: Any = None,
         device: Device | None = None,
     ) -> DeviceArray:
-        """Make an array over device memory that is owned elsewhere; it is never freed here.
+        """Make an array over device memory that is owned elsewhere; this package never frees the memory.
 
         `strides` are in bytes and must not be negative. In two or more dimensions, the pitch must be at least the size
         of a row. `owner` is kept alive with the array.
@@ -176,9 +176,9 @@ class DeviceArray(ArrayProtocols):
         return self._view(shape, self.dtype, strides, offset)
 
     def reshape(self, *shape: shapes.Shape) -> DeviceArray:
-        """Return a view with another shape of the same size; the array must be contiguous.
+        """Return a view with another shape and the same number of elements; the array must be contiguous.
 
-        One of the sizes may be -1; it is then calculated from the others.
+        One of the sizes may be -1; it is calculated from the others.
         """
         given = shape[0] if len(shape) == 1 else shape
         sizes = arguments.shape("DeviceArray.reshape", "shape", shapes.without_unknown(given, self.size))
@@ -192,11 +192,15 @@ class DeviceArray(ArrayProtocols):
 
     @property
     def T(self) -> DeviceArray:  # noqa: N802  # NumPy's name
-        """A view with the axes in reverse order; the memory that its pointer refers to does not change."""
+        """A view with the axes in reverse order; the elements are not moved in memory."""
         return self._view(self.shape[::-1], self.dtype, self.strides[::-1], 0)
 
     def view(self, dtype: DTypeLike) -> DeviceArray:
-        """Return a view of the same bytes as another dtype; the last axis must be contiguous and divisible."""
+        """Return a view of the same bytes with another dtype.
+
+        If the element size changes, the last axis must be contiguous, and its size in bytes must be a multiple of the
+        new size.
+        """
         kind = arguments.dtype("DeviceArray.view", "dtype", dtype)
         if kind.itemsize == self.itemsize:
             return self._view(self.shape, kind, self.strides, 0)
@@ -241,9 +245,10 @@ class DeviceArray(ArrayProtocols):
         return out
 
     def preview(self, count: int = 6) -> ArrayPreview:
-        """Return the first values for display: `count` along each of the last two axes, and one along all other axes.
+        """Return the first values for display: `count` along each of the last two axes, and one along each other axis.
 
-        Copies only these values, like `to_host()`. The result has a repr, a table for notebooks, and `values`.
+        Copies only these values, and waits for the copy. The result has a readable repr, a table for notebooks, and
+        `values`.
         """
         count = arguments.integer("DeviceArray.preview", "count", count, 1)
         self.pointer  # noqa: B018  # raises when closed
@@ -254,11 +259,11 @@ class DeviceArray(ArrayProtocols):
     def copy_from(self, source: Any, *, stream: Stream | None = None) -> Self:
         """Copy into this array, and return it.
 
-        `source` has the same shape and dtype: a host array, an object that NumPy converts to one, or another
-        DeviceArray. From bytes, a bytearray, a memoryview or a ctypes object of the array's size in bytes, the bytes
-        themselves are copied. A uint8 array also accepts the bytes of a structured NumPy scalar or array.
+        `source` must have the same shape and dtype. It is a host array, an object that NumPy converts to one, or
+        another DeviceArray. If it is bytes, a bytearray, a memoryview or a ctypes object, of the same size in bytes as
+        the array, its bytes are copied. A uint8 array also accepts the bytes of a structured NumPy scalar or array.
 
-        Returns when a host source may be changed again, unless both a `stream` and a pinned source are given: the
+        Returns once a host source may be changed again, unless both a `stream` and a pinned source are given: the
         source must then not change until that stream is synchronised. A copy from a DeviceArray is queued, by default
         in this array's own stream.
         """
@@ -284,7 +289,7 @@ class DeviceArray(ArrayProtocols):
         return self
 
     def copy(self, *, stream: Stream | None = None) -> DeviceArray:
-        """Return a contiguous copy on the device of `stream`, queued there; by default, the array's own stream is used.
+        """Return a contiguous copy, queued in `stream`, by default the array's own stream, and on the stream's device.
 
         Raises ValueError when closed.
         """
@@ -337,14 +342,14 @@ class DeviceArray(ArrayProtocols):
 
     @property
     def closed(self) -> bool:
-        """Whether the memory has been released."""
+        """Whether the array has been closed, or the array of which it is a view."""
         return self._value is None or (self.base is not None and self.base.closed)
 
     def _closed_by(self) -> str:
         return super()._closed_by() or ("" if self.base is None else self.base._closed_by())
 
     def close(self, *, stream: Stream | None = None) -> None:
-        """Free the memory in the order of `stream`, by default the stream of the allocation.
+        """Free the memory in the order of `stream`, by default the stream in which it was allocated.
 
         Views of the array are closed with it; closing a view closes only the view. A second call does nothing.
         """

@@ -23,7 +23,8 @@ def empty(
 
     `shape` is an int or a tuple. The array is allocated, and later freed, in the order of `stream`, by default the
     legacy default stream. The memory comes from `pool`, by default the device's current pool (cuMemAllocFromPoolAsync).
-    Raises OutOfMemoryError with the sizes, and ValueError if the pool and the stream belong to different devices.
+    Raises OutOfMemoryError, with the sizes, if there is not enough memory, and ValueError if the pool and the stream
+    belong to different devices.
     """
     return _allocate("empty", shape, dtype, stream, pool)
 
@@ -43,7 +44,7 @@ def full(
     stream: Stream | None = None,
     pool: MemoryPool | None = None,
 ) -> DeviceArray:
-    """Allocate an array, like `empty`, and set every element to `value`; the dtype is the value's unless given.
+    """Allocate an array, like `empty`, and set every element to `value`; `dtype` is by default that of `value`.
 
     Raises ValueError if the value does not fit the dtype.
     """
@@ -79,8 +80,9 @@ def to_device(
 ) -> DeviceArray:
     """Allocate an array on the current device, like `empty`, and copy a host array into it.
 
-    The host first converts the elements to `dtype`, by NumPy's rules. The copy is in C order, whatever the order of the
-    source. Returns when the source may be changed again, unless both a `stream` and a pinned source are given.
+    The host first converts the elements to `dtype`, following NumPy's rules. The array is in C order, whatever the
+    order of the source. Returns once the source may be changed again, unless both a `stream` and a pinned source are
+    given.
     """
     if isinstance(host, DeviceArray):
         raise arguments.wrong_type("to_device", "host", "a host array (use DeviceArray.copy for a device array)", host)

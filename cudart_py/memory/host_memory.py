@@ -169,7 +169,7 @@ def register_host(array: NDArray[Any]) -> RegisteredMemory:
     longer. Until then, copies of the array run at full speed and concurrently with the host, and kernels accept the
     array as an argument. Page-locking takes a long time, so it pays off only for memory that is used repeatedly.
 
-    Raises TypeError for anything that is not an array, ValueError for an array that is empty, read-only or not
+    Raises TypeError for anything that is not a NumPy array, ValueError for an array that is empty, read-only or not
     contiguous, and InvalidValueError for an array that is already page-locked.
     """
     _check_lockable("register_host", array)
@@ -195,12 +195,12 @@ def pinned_empty(
 ) -> NDArray[Any]:
     """Allocate page-locked (pinned) host memory as an uninitialised NumPy array (cuMemHostAlloc).
 
-    Copies to and from it run at full speed and concurrently with the host.
+    Copies to and from this memory run at full speed and concurrently with the host.
 
     - `mapped`: kernels can read and write the array, as an argument or through `device_pointer`.
     - `write_combined`: faster for the device to read, but very slow for the host to read.
 
-    The memory is freed with the last array over it.
+    The memory is freed once no array uses it any longer.
     """
     call = "pinned_empty"
     sizes, kind, nbytes = arguments.layout(call, shape, dtype)

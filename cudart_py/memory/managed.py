@@ -38,9 +38,9 @@ _HOST, _NOWHERE = -1, -2
 class ManagedAttributes:
     """The advice that applies to all pages of a managed array. A location is a Device or "host".
 
-    `read_mostly` and `preferred_location` were set by `advise`, and `accessed_by` lists the locations with mappings.
-    `last_prefetch_location` is the destination of the last completed `prefetch`; the pages may have moved since. A
-    location is None if there is none, or if it differs between pages.
+    `read_mostly` and `preferred_location` are as set by `advise`, and `accessed_by` lists the locations for which the
+    memory is mapped. `last_prefetch_location` is the destination of the last completed `prefetch`; the pages may have
+    moved since. A location is None if there is none, or if it differs between pages.
     """
 
     read_mostly: bool
@@ -80,8 +80,9 @@ class ManagedMemory(HostMemory):
 def managed_empty(shape: Shape, dtype: DTypeLike = np.float64) -> NDArray[Any]:
     """Allocate managed memory as an uninitialised NumPy array (cuMemAllocManaged).
 
-    The host uses it like any other array, and kernels accept it as an argument. Synchronise before the host accesses
-    the results of a kernel. The memory is freed with the last array over it. Raises OutOfMemoryError with the size.
+    The host uses the array like any other, and kernels accept it as an argument. Synchronise before the host accesses
+    the results of a kernel. The memory is freed once no array uses it any longer. Raises OutOfMemoryError, with the
+    size, if there is not enough memory.
     """
     sizes, kind, nbytes = arguments.layout("managed_empty", shape, dtype)
     if 0 in sizes:
@@ -93,8 +94,8 @@ def advise(array: NDArray[Any], advice: Advice, location: Location | None = None
     """Tell the driver how a managed array will be used (cuMemAdvise).
 
     `advice` is "set_read_mostly", "set_preferred_location" or "set_accessed_by", or one of these with "unset_" instead
-    of "set_". Preferred locations and accesses need a `location`: a Device, by default the current one, or "host". The
-    advice applies to whole pages. Raises ValueError for an array that is not managed and for other advice.
+    of "set_". `location` is the preferred or accessing location: a Device, by default the current one, or "host". The
+    advice applies to whole pages. Raises ValueError for an array that is not managed or for any other advice.
     """
     arguments.choice("advise", "advice", advice, get_args(Advice))
     kind = getattr(enums.CUmem_advise, f"CU_MEM_ADVISE_{advice.upper()}")
@@ -120,9 +121,9 @@ def prefetch(array: NDArray[Any], location: Location | None = None, *, stream: S
 def managed_attributes(array: NDArray[Any]) -> ManagedAttributes:
     """Return the advice for a managed array and its last prefetch location (cuMemRangeGetAttribute).
 
-    The driver stores advice per page, and arrays of less than 2 MiB may share a page. It reports only values that are
-    the same for all pages of an array. Does not wait for queued prefetches. Raises ValueError for an array that is not
-    managed.
+    The driver stores advice per page, and arrays smaller than 2 MiB may share a page. The driver reports only values
+    that are the same for all pages of an array. The call does not wait for queued prefetches. Raises ValueError for an
+    array that is not managed.
     """
     address, nbytes = _managed_range("managed_attributes", array)
     # The maximum number of locations: every device, and the host.

@@ -125,7 +125,7 @@ class MemoryPool(Handle):
 
     @classmethod
     def borrow(cls, handle: int, device: Device) -> MemoryPool:
-        """Wrap a pool that is owned elsewhere (a CUmemoryPool as an int); it is never destroyed here."""
+        """Wrap a pool that is owned elsewhere (a CUmemoryPool as an int); this package never destroys it."""
         value = arguments.integer("MemoryPool.borrow", "handle", handle, 1, 2**64 - 1)
         arguments.instance("MemoryPool.borrow", "device", device, Device)
         pool = cls.__new__(cls)
@@ -138,7 +138,7 @@ class MemoryPool(Handle):
 
     @classmethod
     def current(cls, device: Device | None = None) -> MemoryPool:
-        """Return the pool that arrays are allocated from by default (cuDeviceGetMemPool).
+        """Return the pool from which a device's arrays are allocated by default (cuDeviceGetMemPool).
 
         `device` is the current device by default.
         """
@@ -153,7 +153,7 @@ class MemoryPool(Handle):
         return cls.borrow(int(api.cuDeviceGetDefaultMemPool(owner._device)), owner)
 
     def make_current(self) -> None:
-        """Allocate later arrays of the device from this pool by default (cuDeviceSetMemPool).
+        """Allocate the device's later arrays from this pool by default (cuDeviceSetMemPool).
 
         Closing the pool makes the device's default pool current again, unless this pool is borrowed.
         """
@@ -179,7 +179,7 @@ class MemoryPool(Handle):
 
     @property
     def used(self) -> int:
-        """Bytes in use by arrays (cuMemPoolGetAttribute)."""
+        """The number of bytes in use by arrays (cuMemPoolGetAttribute)."""
         return self._get("USED_MEM_CURRENT")
 
     @property
@@ -189,7 +189,7 @@ class MemoryPool(Handle):
 
     @property
     def reserved(self) -> int:
-        """Bytes of device memory that the pool holds, whether in use or kept for later arrays."""
+        """The number of bytes of device memory that the pool holds, whether in use or kept for later arrays."""
         return self._get("RESERVED_MEM_CURRENT")
 
     @property

@@ -142,9 +142,9 @@ def download(destination: int, source: int, nbytes: int, stream: int) -> bool:
 
 
 def release_staging() -> None:
-    """Release the page-locked memory and the threads that stage copies, on every device.
+    """Release the page-locked memory and the threads that stage pageable copies, for all devices.
 
-    Waits for the copies in progress. The next large pageable copy allocates new memory and threads.
+    Waits for copies in progress. The next large pageable copy allocates new memory and starts new threads.
     """
     with _making:
         rings, devices = list(_rings.values()), list(_rings)

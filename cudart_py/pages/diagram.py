@@ -22,8 +22,8 @@ _MOST_CODE, _COLUMNS = 88, 80
 class Diagram:
     """A diagram, returned by the functions of `cudart_py.profiling`.
 
-    `caption` is a sentence that says what it shows. `str(diagram)` is the diagram as text for a terminal of 80 columns,
-    and `diagram.svg()` is a drawing that needs no other file. A notebook shows the drawing.
+    `caption` is a sentence that says what the diagram shows. `str(diagram)` is the diagram as text for a terminal of 80
+    columns, and `diagram.svg()` is a drawing that needs no other file. A notebook shows the drawing.
     """
 
     __slots__ = ("_code", "_height", "_parts", "_text", "caption", "title")

@@ -29,12 +29,12 @@ def access_diagram(
     An access to global, local or constant memory is drawn as lanes and the 32-byte sectors that they touch. An access
     to shared memory is drawn as lanes and the wavefronts in which the 32 banks serve them.
 
-    `launch` is a launch of a profile that recorded a warp, `cuda.profile(record_warp=0)`. `line` is the number of a
+    `launch` is a launch from a profile that recorded a warp: `cuda.profile(record_warp=0)`. `line` is the number of a
     source line, `operation` is "load", "store" or "atomic", and `space` is "global", "shared", "local" or "const"; None
-    matches any. `occurrence` is the index among the matching accesses, in the order of their execution, by default the
-    first.
+    matches any value. `occurrence` is the index of the access among those that match, in the order of execution; the
+    default is the first.
 
-    Raises ValueError for a launch without a record, and if no access matches.
+    Raises ValueError if the launch has no record of a warp, or if no access matches.
     """
     call = "access_diagram"
     record = _record(call, launch)
@@ -62,11 +62,11 @@ def access_diagram(
 
 
 def divergence_diagram(launch: LaunchProfile, line: int | None = None) -> Diagram:
-    """Draw which lanes of a warp were active over time, one strip per run of instructions by the same lanes.
+    """Draw which lanes of a warp were active over time, with one strip per run of instructions by the same lanes.
 
-    `launch` is a launch of a profile that recorded a warp, `cuda.profile(record_warp=0)`. `line` is the number of a
-    source line, to draw only its instructions; None means all lines. Raises ValueError for a launch without a record,
-    and for a line without instructions.
+    `launch` is a launch from a profile that recorded a warp: `cuda.profile(record_warp=0)`. If `line` is the number of
+    a source line, only its instructions are drawn; None means all lines. Raises ValueError if the launch has no record
+    of a warp, or if the warp executed no instruction of the line.
     """
     call = "divergence_diagram"
     record = _record(call, launch)

@@ -27,7 +27,7 @@ _MOST_WARPS = 2**63 - 1
 
 @dataclass(frozen=True, repr=False)
 class LineProfile:
-    """The metrics of one source line's instructions; `file` is the path as it was passed to the compiler."""
+    """The metrics of the instructions of one source line; `file` is the path as it was passed to the compiler."""
 
     file: str
     line: int
@@ -41,8 +41,8 @@ class LineProfile:
 class LaunchProfile:
     """One launch: the kernel's C++ name, its grid and block shapes, and the metrics, keyed by name.
 
-    `sources` maps the names in `lines` to the texts of sources that were passed as strings. `warp` is the record of one
-    warp, or None if the profile did not record one.
+    `sources` maps file names in `lines` to the texts of sources that were compiled from strings. `warp` is the record
+    of one warp, or None if the profile did not record one.
     """
 
     kernel: str
@@ -69,9 +69,9 @@ class LaunchProfile:
 class Profile:
     """The counters of the launches inside a `with` block, returned by `cuda.profile()`.
 
-    After the block, `launches` has the launches in the order in which they ran. `print(profile)` shows a table of the
-    32-byte sectors per load and store of global memory, bank conflicts in shared memory, and active lanes per
-    instruction. Caches are not modelled: accesses that would hit in L1 count as sectors too.
+    After the block, `launches` contains the launches in the order in which they ran. `print(profile)` shows a table of
+    the 32-byte sectors per load and store of global memory, bank conflicts in shared memory, and active lanes per
+    instruction. Caches are not modelled: sectors are counted even for accesses that would hit in L1.
     """
 
     def __init__(self, record_warp: int | None = None) -> None:
@@ -121,11 +121,11 @@ class Profile:
 
 
 def profile(record_warp: int | None = None) -> Profile:
-    """Return a profile that counts launches: `with cuda.profile() as p:`, then `p.launches` or `print(p)`.
+    """Return a profile that counts what launches do: `with cuda.profile() as p:`, then `p.launches` or `print(p)`.
 
     Work that was queued before the block runs first and is not counted. The end of the block waits for the work queued
-    inside. With `record_warp`, the index of a warp, counted over the blocks of a launch, each launch has a record of
-    this warp, which `cuda.profiling.access_diagram` draws. The kernels then run in the NumPy engine, which is slower.
+    inside. `record_warp` is the index of a warp, counted over the blocks of a launch. Each launch then has a record of
+    this warp, which `cuda.profiling.access_diagram` draws, and the kernels run in the NumPy engine, which is slower.
     Entering the block raises NotSupportedError if the driver lacks the capability `profile`, as a GPU's driver does.
     """
     return Profile(_warp_number("profile", record_warp))

@@ -17,11 +17,11 @@ class WarpAccess:
     """One access of a warp to memory.
 
     `operation` is "load", "store" or "atomic", `space` is "global", "shared", "local" or "const", and `size` is the
-    size of a lane's access in bytes. `addresses` has the address of each of the 32 lanes as int64, or -1 for an
+    size of a lane's access in bytes. `addresses` contains the address of each of the 32 lanes as int64, or -1 for an
     inactive lane. Addresses of shared memory are relative to the start of the block's shared memory, whose first 1,024
     bytes CUDA reserves, and addresses of local memory to the start of the thread's local memory. For shared memory,
-    `wavefronts` has the index of the wavefront that serves each 4-byte word of each lane, with shape (32, words), or -1
-    for an inactive lane. It is None for other spaces.
+    `wavefronts`, with the shape (32, words), contains the index of the wavefront that serves each 4-byte word of each
+    lane, or -1 for an inactive lane. It is None for other spaces.
     """
 
     file: str
@@ -44,7 +44,7 @@ class WarpAccess:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class WarpShuffle:
-    """One shuffle of a warp; `sources` has the source lane of each of the 32 lanes, -1 for an inactive lane."""
+    """One shuffle of a warp; `sources` contains the source lane of each of the 32 lanes, or -1 for an inactive lane."""
 
     file: str
     line: int
@@ -75,8 +75,8 @@ class WarpStep:
 class WarpRecord:
     """The record of one warp of a launch: its steps and accesses, in order.
 
-    `warp` is the index of the warp, counted over the blocks of the launch. The record has the first 16 accesses of each
-    instruction and the first 1,024 steps of the warp; `complete` says whether that is all of them.
+    `warp` is the index of the warp, counted over the blocks of the launch. The record contains the first 16 accesses of
+    each instruction and the first 1,024 steps of the warp; `complete` says whether these are all.
     """
 
     warp: int

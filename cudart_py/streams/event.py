@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @hinted
 class Event(ComparedHandle):
-    """A mark in a stream (cuEventCreate).
+    """A marker in a stream (cuEventCreate).
 
-    - `timing`: record a time, so that `end - start` works; an event without timing is cheaper.
+    - `timing`: record a time, so that `end - start` is the time between two events; an event without timing is cheaper.
     - `blocking`: let a waiting host thread sleep instead of spinning.
-    - `interprocess`: let other processes open the event with the result of `ipc.handle`; requires timing=False.
+    - `interprocess`: let other processes open the event with a handle from `ipc.handle`; requires timing=False.
 
     Raises NotSupportedError for `interprocess` if the driver lacks the capability `ipc`.
     """
@@ -71,7 +71,7 @@ class Event(ComparedHandle):
 
     @property
     def interprocess(self) -> bool:
-        """Whether other processes can open the event with the result of `ipc.handle`."""
+        """Whether other processes can open the event with a handle from `ipc.handle`."""
         return self._interprocess
 
     @property
@@ -88,7 +88,7 @@ class Event(ComparedHandle):
 
     @property
     def recorded(self) -> bool:
-        """Whether the event has been recorded; True for events shared between processes."""
+        """Whether the event has been recorded; always True for events that are shared between processes."""
         return self._recorded
 
     @property
@@ -124,7 +124,7 @@ class Event(ComparedHandle):
 
             await stream.record()
 
-        Raises what `synchronize` would.
+        Raises the same errors as `synchronize`.
         """
         return until(lambda: self.done).__await__()
 
@@ -159,7 +159,7 @@ class Event(ComparedHandle):
 
 
 class Timer:
-    """The result of `timed`: the time from the beginning of its block to the end."""
+    """The result of `timed`: the time from the beginning of its block to its end."""
 
     def __init__(self) -> None:
         self._milliseconds: float | None = None

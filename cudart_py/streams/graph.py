@@ -36,7 +36,7 @@ _SWITCHED = ("kernel", "memcpy", "memset")
 class Graph(Handle):
     """Work and its dependencies, captured by `with stream.capture() as graph:` (CUgraph).
 
-    The graph keeps alive the objects that the work uses. It has a handle once the block has ended.
+    The graph keeps the objects that the work uses alive. It can be used once the block has ended.
     """
 
     __slots__ = ("_capturing", "_conditions", "_device", "_retained")
@@ -82,7 +82,7 @@ class Graph(Handle):
         return tuple((GraphNode(self, one), GraphNode(self, other)) for one, other in zip(before, after, strict=True))
 
     def dot(self, *, verbose: bool = False) -> str:
-        """Return the graph in Graphviz's DOT language, with all parameters if `verbose` (cuGraphDebugDotPrint)."""
+        """Return the graph in Graphviz's DOT language, including all parameters if `verbose` (cuGraphDebugDotPrint)."""
         import tempfile  # imported late, because it imports a dozen modules
 
         verbose = arguments.flag("Graph.dot", "verbose", verbose)
@@ -246,9 +246,9 @@ class Capturing:
 
 
 class ExecutableGraph(Handle):
-    """A graph that can be launched (CUgraphExec). It keeps alive the objects that its work uses.
+    """A graph that can be launched (CUgraphExec). It keeps the objects that its work uses alive.
 
-    If one of its arrays was closed explicitly, the next launch raises a ValueError.
+    If one of its arrays has been closed explicitly, the next launch raises ValueError.
     """
 
     __slots__ = ("_device", "_graph", "_handles", "_mark", "_native", "_nodes", "_record", "_retained")
@@ -279,7 +279,7 @@ class ExecutableGraph(Handle):
 
     @property
     def device(self) -> Device:
-        """The device that the graph runs on."""
+        """The device on which the graph runs."""
         return self._device
 
     @property
@@ -290,7 +290,7 @@ class ExecutableGraph(Handle):
     def launch(self, stream: Stream | None = None) -> None:
         """Launch the graph in a stream, by default the legacy default stream (cuGraphLaunch).
 
-        Returns at once. The graph runs after its earlier launches.
+        Returns at once. Launches of the same graph run one after another.
         """
         target = resolved("ExecutableGraph.launch", stream)
         native, record = target.native, self._record
@@ -328,7 +328,7 @@ class ExecutableGraph(Handle):
         )
 
     def upload(self, stream: Stream | None = None) -> None:
-        """Prepare the first launch in a stream, so that it takes no longer than later ones (cuGraphUpload)."""
+        """Upload the graph in a stream, so that the first launch takes no longer than later ones (cuGraphUpload)."""
         target = resolved("ExecutableGraph.upload", stream)
         if target._device is not None and target._device is not self._device:
             raise self._foreign(target)
@@ -338,8 +338,8 @@ class ExecutableGraph(Handle):
     def update(self, graph: Graph) -> None:
         """Use the parameters of another graph of the same topology in later launches (cuGraphExecUpdate).
 
-        This is much cheaper than instantiating. If the topology differs, raises a CudaError that names the difference;
-        the executable graph is then unchanged.
+        This is much cheaper than instantiating the other graph. If the topology differs, raises a CudaError that
+        describes the difference, and the executable graph does not change.
         """
         _check_graph("ExecutableGraph.update", graph)
         with activated(self._device):
@@ -367,8 +367,8 @@ class ExecutableGraph(Handle):
 
         For all other kinds, capture the work again and call `update`.
 
-        Raises ValueError for a node of another graph or kind, and for a launch with attributes, which belong to the
-        node. Raises InvalidValueError for work that the driver does not accept in this node.
+        Raises ValueError for a node of another graph or kind, or for a launch with attributes, since attributes belong
+        to the node. Raises InvalidValueError for work that the driver does not accept in this node.
         """
         call, executable = "ExecutableGraph.set_node", self.handle
         arguments.instance(call, "node", node, GraphNode)

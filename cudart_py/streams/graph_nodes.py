@@ -18,7 +18,7 @@ _KIND = "CU_GRAPH_NODE_TYPE_"
 
 
 class GraphNode:
-    """One piece of work in a graph, an element of `graph.nodes` (CUgraphNode). It keeps the graph alive.
+    """One piece of work in a graph: an element of `graph.nodes` (CUgraphNode). It keeps the graph alive.
 
     Two nodes are equal if they are the same node of the same graph.
     """

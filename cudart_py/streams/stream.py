@@ -36,10 +36,10 @@ class Stream(StreamBase):
     - `priority`: lower numbers have priority; a number outside the device's range raises a ValueError.
     - `non_blocking`: do not synchronise implicitly with the legacy default stream.
 
-    `with cuda.Stream() as stream:` closes the stream at the end of the block. Unlike CuPy and PyTorch, it does not make
-    the stream current: no stream is ever current, and calls without a stream use the legacy default stream. Pass the
-    stream to each call: `kernel[grid, block, 0, stream](...)`, `cuda.memcpy(dst, src, stream=stream)`. A `with` block
-    with a stream that has been used before raises a ValueError, since other code may still use it.
+    `with cuda.Stream() as stream:` closes the stream at the end of the block. Unlike in CuPy and PyTorch, it does not
+    make the stream current: no stream is ever current, and calls without a stream use the legacy default stream. Pass
+    the stream to each call: `kernel[grid, block, 0, stream](...)`, `cuda.memcpy(dst, src, stream=stream)`. Entering a
+    stream that has been used before raises ValueError, since other code may still use that stream.
     """
 
     __slots__ = ("_owner",)
@@ -63,7 +63,7 @@ class Stream(StreamBase):
 
     @classmethod
     def borrow(cls, stream: Any, device: Device | None = None) -> Stream:
-        """Wrap another library's stream, which is kept alive and never destroyed here.
+        """Wrap another library's stream, which is kept alive; this package never destroys it.
 
         `stream` is an object with `__cuda_stream__`, a stream of CuPy or PyTorch, or a handle: a CUstream, a
         cudaStream_t or an int. `device` is the stream's device, by default the one that the driver reports
@@ -95,20 +95,20 @@ class Stream(StreamBase):
 
     @property
     def priority(self) -> int:
-        """The priority; lower numbers come first (cuStreamGetPriority)."""
+        """The priority; lower numbers have priority (cuStreamGetPriority)."""
         with activated(self.device):
             return int(api.cuStreamGetPriority(self._open_handle()))
 
     @property
     def done(self) -> bool:
-        """Whether all work of the stream has finished, without waiting (cuStreamQuery)."""
+        """Whether all work in the stream has finished; reading this does not wait (cuStreamQuery)."""
         return finished(self._ask(raw.cuStreamQuery), "cuStreamQuery")
 
     @property
     def is_capturing(self) -> bool:
         """Whether the stream is recording its work into a graph instead of running it (cuStreamIsCapturing).
 
-        Raises CaptureError if the capture has been invalidated; ending it also raises.
+        Raises CaptureError if the capture has been invalidated; ending such a capture raises the same error.
         """
         with activated(self.device):
             status = api.cuStreamIsCapturing(self._open_handle())
@@ -131,7 +131,7 @@ class Stream(StreamBase):
 
             await stream
 
-        Raises what `synchronize` would. Does not wait for work that is queued during the wait.
+        Raises the same errors as `synchronize`. Does not wait for work that is queued during the wait.
         """
         return until_finished(self).__await__()
 
@@ -147,8 +147,8 @@ class Stream(StreamBase):
     def wait(self, other: Event | Stream) -> None:
         """Make later work in this stream wait for an event, or for all of another stream's work so far.
 
-        The host does not wait (cuStreamWaitEvent). Waiting for an event that was never recorded raises an
-        EventNotRecordedError: CUDA would silently not wait at all.
+        The host does not wait (cuStreamWaitEvent). Raises EventNotRecordedError for an event that was never recorded,
+        because CUDA would silently not wait at all.
         """
         if isinstance(other, Stream):
             arguments.opened("Stream.wait", "other", other, Stream)
@@ -168,12 +168,12 @@ class Stream(StreamBase):
             note_wait(event.handle, self.handle)
 
     def launch_host_function(self, function: Callable[[], object]) -> None:
-        """Call a host function, without arguments, once the stream's work so far is done (cuLaunchHostFunc).
+        """Call a host function, without arguments, once the stream's work so far has finished (cuLaunchHostFunc).
 
         The function runs in one of the driver's threads and delays the stream's later work. It must not make any CUDA
-        calls, not even queries. Its exceptions go to `sys.unraisablehook`. It is kept alive until it has run, or for
-        the life of the graph if the stream is being captured. With asyncio, `await stream` is simpler than setting a
-        future in a host function.
+        calls, not even queries. Its exceptions go to `sys.unraisablehook`. The function is kept alive until it has run
+        or, if the stream is being captured, for the life of the graph. With asyncio, `await stream` is simpler than
+        setting a future in a host function.
         """
         launch_host_function(self, function)
 
@@ -188,8 +188,8 @@ class Stream(StreamBase):
         before the block ends. Calls that cannot be captured raise CaptureError: synchronisation, queries, copies of
         pageable memory, and allocations other than `graphs.empty`. During the capture, potentially unsafe calls fail in
         every thread ("global"), in this thread ("thread_local") or in none ("relaxed"), depending on `mode`. If the
-        block raises, no graph is produced. The capture ends however the block is left, and when the stream is closed
-        inside the block.
+        block raises an exception, no graph is produced. The capture ends however the block is left, and also if the
+        stream is closed inside the block.
         """
         return Capturing(self, mode)
 
@@ -246,14 +246,14 @@ class Stream(StreamBase):
         return ConditionalNode("Stream.if_else", self, condition, "IF", 2, make_stream=_body_stream, shape=tuple)
 
     def while_loop(self, condition: Condition) -> ConditionalNode[Stream]:
-        """Record a part that runs repeatedly while a condition, checked before each iteration, is not 0.
+        """Record a part that runs repeatedly as long as a condition, checked before each iteration, is not 0.
 
         Otherwise like `if_then`.
         """
         return self._one_body("Stream.while_loop", condition, "WHILE")
 
     def switch(self, condition: Condition, count: int) -> ConditionalNode[tuple[Stream, ...]]:
-        """Record `count` parts, of which only the one whose index equals a condition's value runs, if there is one.
+        """Record `count` parts; the part whose index equals the value of a condition runs, if there is one.
 
         `as` binds a tuple of their streams. Otherwise like `if_then`.
         """
@@ -277,8 +277,9 @@ class Stream(StreamBase):
             with stream.access_policy(weights, hit_ratio=0.6):
                 kernel[grid, block, 0, stream](weights, x)
 
-        The fraction `hit_ratio` of the array gets the policy `hit`, and the rest gets `miss`: "normal", "streaming" or
-        "persisting". Persisting accesses need a part of L2 set aside: `device.limits.persisting_l2_cache_size`.
+        The fraction `hit_ratio` of the array gets the policy `hit` ("normal", "streaming" or "persisting"), and the
+        rest gets the policy `miss` ("normal" or "streaming"). Persisting accesses require that a part of L2 is set
+        aside: see `device.limits.persisting_l2_cache_size`.
         """
         return AccessPolicy(self, array, hit_ratio, hit, miss)
 
@@ -292,9 +293,9 @@ class Stream(StreamBase):
         return self
 
     def close(self) -> None:
-        """Destroy the stream once its work is done; a second call does nothing (cuStreamDestroy).
+        """Destroy the stream once its work has finished; a second call does nothing (cuStreamDestroy).
 
-        A capture that began in this stream ends without a graph. A capture that it only joined continues.
+        A capture that began in this stream ends without a graph. A capture that this stream only joined continues.
         """
         try:
             super().close()

@@ -20,7 +20,7 @@ class ArrayObject(WaitingHandle):
 
     @property
     def device(self) -> Device:
-        """The device that the object can be used on."""
+        """The device on which the object can be used."""
         return self._array.device
 
     @property

@@ -36,11 +36,12 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
     `shape` is in elements: (width,), (height, width) or (depth, height, width). With `layered`, it is (layers, width)
     or (layers, height, width), and each layer is a separate texture. An element has 1, 2 or 4 `channels` of `dtype`:
     integers of 8, 16 or 32 bits, float16 or float32. Host and device arrays that are copied to or from it have the same
-    shape, with the channels as an additional last axis if there are several. With `surface`, kernels can also write the
-    array, through a `Surface`.
+    shape, with an additional last axis for the channels if there are several. With `surface`, kernels can also write
+    the array, through a `Surface`.
 
-    A CudaArray has no address and no strides. Besides textures and surfaces, only copies can access it: its own methods
-    and `memcpy`. Destroying it, by `close` or with the last reference, waits for all work on the device.
+    A CudaArray has no address and no strides. Besides textures and surfaces, only copies can access it: its own
+    methods, `memcpy`, `memcpy2d` and `memcpy3d`. Destroying it, with `close` or when the last reference is dropped,
+    waits for all work on the device.
 
     Raises TypeError for other dtypes, ValueError for sizes that the device does not support and for other numbers of
     channels, and OutOfMemoryError if there is not enough memory.
@@ -119,7 +120,7 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
 
     @property
     def layered(self) -> bool:
-        """Whether the first axis is the layers."""
+        """Whether the first axis counts layers."""
         return self._layered
 
     @property
@@ -147,11 +148,11 @@ class CudaArray(UnreadByNumPy, WaitingHandle):
     def copy_from(self, source: Any, *, stream: Stream | None = None) -> Self:
         """Copy into this array, and return it (cuMemcpy2DAsync, cuMemcpy3DAsync).
 
-        `source` is a host array, an object that NumPy converts to one, a DeviceArray or another CudaArray. It has this
-        array's dtype and shape, or is contiguous and has the same number of elements. From bytes, a bytearray, a
-        memoryview or a ctypes object, the bytes themselves are copied.
+        `source` is a host array, an object that NumPy converts to one, a DeviceArray or another CudaArray. It must have
+        this array's dtype and shape; a contiguous host array or DeviceArray may also have another shape with the same
+        number of elements. If it is bytes, a bytearray, a memoryview or a ctypes object, its bytes are copied.
 
-        Returns when a host source may be changed again, unless both a `stream` and a pinned source are given: the
+        Returns once a host source may be changed again, unless both a `stream` and a pinned source are given: the
         source must then not change until that stream is synchronised. A copy from a device is queued, by default in the
         legacy default stream.
         """

@@ -17,13 +17,14 @@ class Surface(ArrayObject):
 
     Kernels take it as a `cudaSurfaceObject_t`, which is an unsigned long long in C++. They read and write elements of
     type T with `surf1Dread<T>` and `surf1Dwrite<T>`, and with similar functions for two and three dimensions and for
-    layers. There, x is in bytes and must be a multiple of the size of T; y, z and the layer are indices. An access
-    outside the array ends the launch with an error, unless the kernel names another boundary mode: with
+    layers. In these functions, x is in bytes and must be a multiple of the size of T; y, z and the layer are indices.
+    An access outside the array ends the launch with an error, unless the kernel specifies another boundary mode: with
     `cudaBoundaryModeClamp`, the nearest element is accessed; with `cudaBoundaryModeZero`, reads return zeros and writes
     are ignored.
 
-    `array` is kept alive. Later kernels see a kernel's writes through textures of the array. Closing a surface, by
-    `close` or with the last reference, waits for all work on the device, because kernels may still use it.
+    `array` is kept alive. Kernels that run later see a kernel's writes, including through textures of the array.
+    Destroying a surface, with `close` or when the last reference is dropped, waits for all work on the device, because
+    kernels may still use the surface.
 
     Raises TypeError for anything that is not a CudaArray, and ValueError for a CudaArray made without `surface=True`.
     """

@@ -30,14 +30,15 @@ _FOR_EACH_AXIS = {1: "", 2: ", or one for x and one for y", 3: ", or one for eac
 class TextureOptions:
     """The options that determine how kernels read a texture.
 
-    - `address`: the address mode for coordinates outside the texture, either one for all axes or one for each of (x, y)
-      or (x, y, z). "clamp" repeats the edge, and "border" returns `border`. "wrap" and "mirror" repeat the texture and
-      require `normalized`.
+    - `address`: the address mode for coordinates outside the texture, either one mode for all axes or a tuple with one
+      mode for each of (x, y) or (x, y, z). "clamp" repeats the edge, and "border" returns `border`. "wrap" and "mirror"
+      repeat the texture and require `normalized`.
     - `normalized`: coordinates run from 0 to 1 instead of to the width, height and depth.
-    - `filter`: "point" reads the nearest element. "linear" interpolates between the nearest two, four or eight with
-      8-bit weights, for floats only.
+    - `filter`: "point" reads the nearest element. "linear" interpolates between the nearest two, four or eight elements
+      with 8-bit weights. It requires a texture that returns floats.
     - `read`: "element" returns elements unchanged. "normalized_float" returns integers of 8 and 16 bits as floats from
-      0 to 1, or from -1 to 1 if signed.
+      0 to 1, or from -1 to 1 if the integers are signed.
+    - `border`: the four numbers, one per channel, that the address mode "border" returns.
     """
 
     address: AddressMode | tuple[AddressMode, ...]
@@ -54,7 +55,7 @@ class TextureOptions:
         return x, y, z
 
     def check(self, dtype: np.dtype[Any], axes: int) -> None:
-        """Raise TypeError or ValueError unless these options suit elements of this dtype and this many axes."""
+        """Raise TypeError or ValueError unless these options are valid for this dtype and this number of axes."""
         call = "Texture"
         wanted = f"one mode{_FOR_EACH_AXIS[axes]}"
         if not isinstance(self.address, str | tuple | list):
@@ -99,13 +100,13 @@ class Texture(ArrayObject):
     read it with `tex2D<T>`. Allocate it with `empty_pitched`, so that its rows have the alignment that texture units
     need. With `dimensions=1`, the default for a one-dimensional array, it must be contiguous and have the shape
     (width,) or (width, channels). Kernels then read it by index, with `tex1Dfetch<T>(texture, i)`. Reads outside the
-    array return zeros. Only the option `read` applies; the others must be left out.
+    array return zeros. With `dimensions=1`, `read` is the only option that may be given.
 
-    A kernel reads the contents that the array had when the kernel began. Destroying a texture, by `close` or with the
-    last reference, waits for all work on the device, since kernels may still use it.
+    A kernel reads the contents that the array had when the kernel began. Destroying a texture, with `close` or when the
+    last reference is dropped, waits for all work on the device, since kernels may still use the texture.
 
-    Raises TypeError for anything that is not a DeviceArray or CudaArray and for dtypes that textures do not support,
-    and ValueError for shapes and strides that they do not support.
+    Raises TypeError for anything that is not a DeviceArray or CudaArray, or for dtypes that textures do not support,
+    and ValueError for shapes or strides that they do not support.
     """
 
     __slots__ = ("_options",)

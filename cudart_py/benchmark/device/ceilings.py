@@ -51,10 +51,10 @@ _Way = Callable[[], object]
 
 @dataclass(frozen=True)
 class Ceilings:
-    """The measured peaks of a device, in bytes per second and operations per second.
+    """The measured peak rates of a device, in bytes per second and operations per second.
 
     A copy counts both the bytes read and the bytes written. A multiply-add counts as two operations. `fp32` and `fp64`
-    do not include tensor cores.
+    are rates without tensor cores.
     """
 
     copy: float
@@ -70,10 +70,10 @@ class Ceilings:
 
 
 def ceilings(device: Device | None = None) -> Ceilings:
-    """Measure the peaks of a device, by default the current device, once per process; this takes several seconds.
+    """Measure the peak rates of a device, by default the current device. This takes several seconds, once per process.
 
-    Uses up to 8 GiB of device memory during the measurement. Raises NotSupportedError if the driver's event times are
-    not those of a GPU (it lacks the capability `gpu_timing`).
+    Uses up to 8 GiB of device memory during the measurement. Raises NotSupportedError if the driver lacks the
+    capability `gpu_timing`, since its event times are then not those of a GPU.
     """
     where = current_device() if device is None else arguments.instance("ceilings", "device", device, Device)
     return Ceilings(**{kind: measured_ceiling(where, kind) for kind in KINDS})

@@ -42,12 +42,12 @@ _QUALIFIERS = re.compile(r"(?:\s*\b(?:const|volatile|__restrict)\b)+$")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a kernel; `size`, `alignment` and `offset` are in bytes of the parameter buffer.
+    """One parameter of a kernel, with its `size`, `alignment` and `offset` in the parameter buffer, all in bytes.
 
     `type` is the C++ type as the demangler spells it, or empty if it is unknown. `dtype` is the name of the NumPy dtype
     of the scalar, or of a pointer's elements. It is None for structures, and for pointers that accept any dtype
-    (`void*`, `char*`, pointers to structures). The dtype "bfloat16" does not exist in NumPy. `constant` means that the
-    kernel does not write through the pointer.
+    (`void*`, `char*`, pointers to structures). The name "bfloat16" has no dtype in NumPy. `constant` is True for a
+    pointer to const elements, through which the kernel does not write.
     """
 
     type: str
@@ -61,7 +61,7 @@ class Parameter:
 
     @property
     def bits(self) -> int:
-        """The width in bits."""
+        """The size in bits."""
         return 8 * self.size
 
     @property
@@ -85,7 +85,7 @@ class Signature:
 
     @property
     def typed(self) -> bool:
-        """Whether any C++ type is known, rather than only sizes."""
+        """Whether the C++ type of any parameter is known, rather than only sizes."""
         return not self.parameters or any(parameter.type for parameter in self.parameters)
 
     def __str__(self) -> str:
