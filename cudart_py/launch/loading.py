@@ -77,9 +77,9 @@ def compile(
     - `include`: the folders in which to look for headers.
     - `define`: a mapping from macros to values, None for a macro without a value.
     - `options`: further options, which are passed to NVRTC unchanged.
-    - `cache`: the result is cached on disk, and the cache key covers the source, the options and the contents of the
-      included headers. With False, the source is always compiled. A source in which macros determine what is included
-      is also always compiled.
+    - `cache`: the result is cached on disk, and the cache key covers the source, the options and the included headers.
+      With False, the source is always compiled. A source in which macros determine what is included is also always
+      compiled.
     - `name`: the name of the source in messages and reports, by default its path, or "kernel.cu" for text.
 
     Raises CompileError, with the log and the source lines, if the source cannot be compiled, and TypeError or
