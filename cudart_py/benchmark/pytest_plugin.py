@@ -10,12 +10,12 @@ driver counts instead of timing, its counters are in the table, and in the JSON 
 ratios are in the table, and in `extra_info` under "beside".
 
 `--benchmark-save`, `--benchmark-autosave` and `--benchmark-compare` store and compare counts in the same way as times.
-`--counters-compare-fail=sectors:5%` fails the run if that figure of `counter_gate` became worse by more than 5 %.
-`--benchmark-compare-fail` limits times, and is a usage error if the driver does not time.
+`--counters-compare-fail=sectors:5%` fails the run if this figure of `counter_gate` has become worse by more than 5 %.
+`--benchmark-compare-fail` limits times, and is a usage error if the driver does not measure times.
 
 Without pytest-benchmark, or with benchmarks disabled, the code runs once, as a test.
 
-`fresh_driver` is for tests that provoke faults, and measures nothing: it calls `cuda.reset()` when that is needed.
+`fresh_driver` is for tests that provoke faults, and does not measure anything: it calls `cuda.reset()` when needed.
 
 If the simulator's checks raise an error about a kernel, the traceback in the report ends at the test's line.
 
