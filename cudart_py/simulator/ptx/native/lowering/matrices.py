@@ -1,4 +1,4 @@
-"""Lower the instructions on matrices of whole warps: ``wmma``, ``mma``, ``ldmatrix``, ``stmatrix`` and ``movmatrix``."""
+"""Lower instructions on the matrices of whole warps: ``wmma``, ``mma``, ``ldmatrix``, ``stmatrix``, ``movmatrix``."""
 
 from __future__ import annotations
 
