@@ -81,7 +81,7 @@ class Measurement:
     - `ceiling_name`: the name of that ceiling, such as "copy"; None if it was passed as a number.
     - `device`: the name of the device.
     - `counters`: the counters, one mapping per launch; empty unless the driver counts what launches do.
-    - `peers`: the times of the peers that a fixture measured alternately with the work (`beside`), keyed by name.
+    - `peers`: the times of other code that was measured alternately with this work (`beside`), keyed by name.
     """
 
     samples: tuple[float, ...]
@@ -176,7 +176,7 @@ class Measurement:
             "median": "not timed" if middle is None else format_seconds(middle),
             "spread": "" if self.spread is None else f"{100 * self.spread:.1f} %",
             "rate": ", ".join(f"{value:,.4g} {unit}" for value, unit in rates if value is not None),
-            "of ceiling": "" if fraction is None else f"{100 * fraction:.1f} % of {self.ceiling_name or 'its own'}",
+            "of ceiling": "" if fraction is None else f"{100 * fraction:.1f} % of {self.ceiling_name or 'the ceiling'}",
             "samples": f"{len(self.samples):,}" if self.samples else "",
             "calls per sample": f"{self.batch:,}" if self.samples and self.batch > 1 else "",
             "L2": self.cache if self.samples else "",

@@ -1,4 +1,4 @@
-"""NVRTC, the runtime compiler: loading its library, and running it once.
+"""NVRTC, the runtime compiler: loading its library, and compiling one program.
 
 `cudart_py.images.compile_image` builds on this with defaults, header discovery, checked signatures and a cache.
 """
@@ -21,7 +21,7 @@ _MAJOR = 13
 _SUBSTITUTE = "\x1a"
 _FILE = re.compile(rb"^\s*\.file\b.*", re.MULTILINE)
 
-# Whether a program of this process was compiled with -G.
+# Whether this process has compiled a program with -G.
 _for_debugger = False
 
 
@@ -47,7 +47,7 @@ def _library() -> Any:
 
 
 def _call(name: str, *arguments: Any) -> Any:
-    """Call a function of NVRTC; return None, the value, or a tuple of the values that follow its status.
+    """Call a function of NVRTC; return the value after its status, a tuple if there are several, None if there is none.
 
     Raises NvrtcError for a status other than success.
     """
@@ -108,8 +108,8 @@ class NvrtcOutput(NamedTuple):
 def run_nvrtc(source: bytes, *, name: str, names: Sequence[str] = (), options: Sequence[str]) -> NvrtcOutput:
     """Compile a source called `name`, with name expressions and options that have been checked.
 
-    nvrtcCreateProgram, nvrtcAddNameExpression, nvrtcCompileProgram. Raises CompileError with the log and the source
-    lines that the log names.
+    Calls nvrtcCreateProgram, nvrtcAddNameExpression and nvrtcCompileProgram. Raises CompileError with the log and the
+    source lines that the log names.
     """
     global _for_debugger
     alias = _alias(name)
@@ -138,7 +138,7 @@ def _explained(error: errors.NvrtcError, source: bytes, name: str, handle: Any) 
     log = _log(handle, name)
     if not log:
         return error
-    # After an error of the assembler, this is the PTX that it rejected. After an error of the compiler, it is empty.
+    # After an assembler error, the PTX passed here is the text that was rejected. After a compiler error, it is empty.
     placed = at_source_lines(log, _ptx(handle, name).decode(errors="replace"), name)
     text = diagnostics.explain(placed, functools.partial(_line, source, name))
     if "--gpu-architecture" in log:
@@ -179,8 +179,8 @@ def _bytes(handle: Any, kind: str) -> bytes:
     size = _call(f"nvrtcGet{kind}Size", handle)
     if size == 0:
         return b""
-    # The binding overwrites this object in place. Python shares one-byte objects, but this one consists of a NUL, so
-    # the NUL of an empty log does not change it.
+    # The binding overwrites this object in place. Python shares one-byte objects, but an empty log only writes a NUL
+    # over the NUL that is already there.
     buffer = bytes(size)
     _call(f"nvrtcGet{kind}", handle, buffer)
     return buffer

@@ -47,12 +47,12 @@ def _row(name: str, body: str, single: float | Bound | None, double: float | Bou
 
 
 def _of(name: str, call: str, single: float | Bound, double: float | Bound, reference: Reference) -> Function:
-    """Return a row for a function; `call` has the arguments of its call."""
+    """Return a row for a function; `call` is the list of arguments that it is called with."""
     return _row(name, f"result = {name}{{f}}({call});", single, double, reference)
 
 
 def _unary(name: str, single: float | Bound, double: float | Bound, reference: Any) -> Function:
-    """Return a row for a function of x, with a reference that maps x."""
+    """Return a row for a function of x; `reference` takes the values of x."""
     return _of(name, "x", single, double, lambda a: reference(a.x))
 
 
@@ -75,7 +75,7 @@ def _outside(low: float, high: float, ulps: float) -> Bound:
 
 
 def _norm(name: str, call: str, columns: str, single: float, double: float) -> Function:
-    """Return a row for the norm of a vector of some of the arguments, or for its reciprocal."""
+    """Return a row for a norm or its reciprocal; `columns` names the arguments that are the vector's components."""
 
     def reference(a: Arguments) -> Any:
         size = references.norm(*(getattr(a, column) for column in columns))
@@ -94,7 +94,7 @@ APPROXIMATE = [
     _norm("rnorm3d", "x, y, z", "xyz", 2, 1),
     _norm("norm4d", "x, y, z, w", "xyzw", 3, 2),
     _norm("rnorm4d", "x, y, z, w", "xyzw", 2, 1),
-    # The guide no longer gives bounds, because a sum of any length has none. These are its former bounds.
+    # The guide no longer gives bounds for these: the error of a sum grows with its length. These are its former bounds.
     _norm("norm", "4, p", "xyzw", 4, 3),
     _norm("rnorm", "4, p", "xyzw", 3, 2),
     *(
@@ -138,7 +138,7 @@ APPROXIMATE = [
 
 
 def _maximum(a: Arguments, least: bool) -> Any:
-    """Return the larger numbers, or the smaller if `least`; +0 is larger than -0."""
+    """Return the elementwise maximum of x and y, or the minimum if `least`; +0 is larger than -0."""
     chosen = (np.fmin if least else np.fmax)(a.x, a.y)
     zeros = (a.x == 0) & (a.y == 0)
     negative = np.signbit(a.x) | np.signbit(a.y) if least else np.signbit(a.x) & np.signbit(a.y)
@@ -152,7 +152,7 @@ def _away(x: Any) -> Any:
 
 
 def _whole(values: Any) -> Any:
-    """Convert integral values to int64, saturating as the PTX ISA says of `cvt`."""
+    """Convert integral values to int64, saturating as the PTX ISA specifies for `cvt`."""
     inside = np.abs(values) < 2.0**63
     integers = np.where(inside, values, 0).astype(np.int64)
     ends = np.where(values > 0, np.int64((1 << 63) - 1), np.int64(-(1 << 63)))

@@ -134,7 +134,7 @@ def _number(value: float | None) -> str:
 
 def _ceiling(entry: Entry) -> str:
     fraction = entry.info.get("of ceiling")
-    return "" if fraction is None else f"{100 * fraction:.1f} % of {entry.info.get('ceiling') or 'its own'}"
+    return "" if fraction is None else f"{100 * fraction:.1f} % of {entry.info.get('ceiling') or 'the ceiling'}"
 
 
 def _peers(entry: Entry) -> str:

@@ -109,7 +109,7 @@ def _place(line: HotLine) -> str:
 
 def _hot(ranked: Sequence[HotLine], columns: Sequence[Column], links: Mapping[int, str]) -> str:
     if not ranked:
-        return "<p>No line of a source is known.</p>"
+        return "<p>No source lines are known.</p>"
     rows = [
         (
             Cell(f"{100 * line.share:.1f} %", "figure"),

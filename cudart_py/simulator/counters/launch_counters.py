@@ -1,4 +1,4 @@
-"""The counters of a launch: an observer of the PTX machine that counts like the hardware's counters.
+"""The counters of a launch: an observer of the PTX machine whose counts follow those of the hardware.
 
 Counts are kept per instruction and per basic block, and summed per source line at the end.
 """
@@ -70,10 +70,10 @@ class LaunchCounters(Observer):
             known = self._sites[id(site)] = site, {}
             self._kinds[id(site)] = _kind(group.code, kind, site)
         if kind == "mbarrier":
-            return  # how the hardware counts operations on an mbarrier is not known
+            return  # it is not known how the hardware counts mbarrier operations
         if form_of(site).space == "const":
-            # Constants have their own cache. A constant at a fixed address is an operand of the instruction that uses
-            # it, without a load, so only addresses in registers count.
+            # Constants have their own cache. The hardware reads a constant at a fixed address as an operand of the
+            # instruction that uses it, without a load. Only accesses through an address in a register are counted.
             if not isinstance(address, Mixed) and _by_register(site):
                 _add(known[1], ("requests", "const", "ld"), _constant_requests(group, address, offset))
             return
@@ -92,8 +92,9 @@ class LaunchCounters(Observer):
 
         Nsight Compute has a separate counter for `ldmatrix` instructions, which its rule on bank conflicts adds to the
         other loads from shared memory. It counts the wavefronts and conflicts of `ldmatrix` with those of the loads.
-        `stmatrix` is assumed to be counted with the stores in the same way, including its instructions. `wmma` is not
-        counted: it has no row addresses, and the loads and stores that the assembler generates for it are unknown.
+        `stmatrix` is assumed to have no counter of its own: its instructions, wavefronts and conflicts are counted with
+        those of the stores. `wmma` is not counted: it has no row addresses, and the loads and stores that the assembler
+        generates for it are unknown.
         """
         if rows is not None:
             tally = self._sites.setdefault(id(site), (site, {}))[1]
@@ -109,11 +110,11 @@ class LaunchCounters(Observer):
         arranged = np.concatenate([rows.arrange(column) for column in places.T], axis=1)
         borders = np.count_nonzero((arranged < 0).any(axis=1))
         _add(tally, ("requests", "texture", "ld"), rows.count)
-        # Entries without a texel (-1) are counted above as one sector per warp.
+        # `count_sectors` counts the entries of a row that have no texel (-1) as one sector, which is subtracted here.
         _add(tally, ("sectors", "texture", "ld"), count_sectors(arranged) - int(borders))
 
     def counted(self, blocks: Iterable[BlockCount], accesses: Iterable[AccessCount]) -> None:
-        """Add the counts of machine code."""
+        """Add the counts that machine code has taken."""
         for one in blocks:
             self._add_block(one.block, one.warps, one.lanes)
         for found in accesses:
@@ -219,7 +220,7 @@ def executed_instructions(block: Block) -> list[Instruction]:
 
 
 def _kind(code: Code, kind: str, site: Instruction) -> str:
-    """Return the kind of an access; like the hardware, treat an atomic whose result is never read as a reduction."""
+    """Return the kind of an access; as in hardware, an atomic counts as a reduction if its result is never read."""
     if kind != "atom":
         return kind
     results = set(code.touched(site)[1])
@@ -272,7 +273,7 @@ def _atomic_sectors(group: Group, address: Address, offset: int, positions: Any,
 
 
 def _local_sectors(group: Group, address: Address, offset: int, size: int, positions: Any) -> int:
-    """Return the sectors of local memory, where the words of a warp's lanes at the same address are contiguous."""
+    """Return the sectors of an access to local memory, which interleaves the words of a warp's lanes."""
     rows = rows_of(group) if positions is None else WarpRows(group, positions)
     chunk = group.chunk
     lanes = group.lane_numbers if positions is None else group.lane_numbers.take(positions)

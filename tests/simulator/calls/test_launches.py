@@ -90,7 +90,7 @@ def test_a_kernel_that_does_not_end_is_ended_by_a_limit(context, monkeypatch, ch
 
 def test_counters_and_checks_see_each_event_of_a_launch_one_after_the_other() -> None:
     for event, method in vars(Observer).items():
-        # The records of machine code are not an event, and at most one observer, the checks, receives them.
+        # `records` isn't an event: it returns the records that machine code makes for the one observer that checks.
         if inspect.isfunction(method) and event != "records":
             seen: list[tuple[Any, ...]] = []
             watching = [Observer(), Observer()]

@@ -56,12 +56,12 @@ class Box:
                 yield self.address + z * self.slice_pitch + y * self.pitch, width
 
     def view(self, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
-        """Return a view of the bytes, which have been checked."""
+        """Return a view of the bytes; the caller has checked that they may be accessed."""
         return memory.space.window(self.address, shape, (self.slice_pitch, self.pitch, 1))
 
 
 class BoxCopy(Operation):
-    """A copy of a box of bytes; `held` are the bytes themselves if the source was read during the call."""
+    """A copy of a box of bytes; `held` contains the bytes if the source was read during the call."""
 
     __slots__ = ("destination", "held", "shape", "source")
 
@@ -106,7 +106,7 @@ def _refuse() -> StatusError:
 
 
 def _base(parameters: Any, end: str) -> tuple[int, CUmemorytype]:
-    """Return the base address of `end` ("src" or "dst"), 0 for an array, and the memory type that the caller states."""
+    """Return the base address (0 for an array) and the memory type that the caller passed for `end`, "src" or "dst"."""
     try:
         kind = getattr(parameters, f"{end}MemoryType")
     except ValueError:
@@ -120,7 +120,7 @@ def _base(parameters: Any, end: str) -> tuple[int, CUmemorytype]:
 
 
 def _in_array(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool) -> Box:
-    """Return a checked source or destination of a copy in a CUDA array."""
+    """Return the checked source or destination of a copy, which is in a CUDA array."""
     array = cuda_arrays.find(getattr(parameters, f"{end}Array"))
     x, y = getattr(parameters, f"{end}XInBytes"), getattr(parameters, f"{end}Y")
     z = getattr(parameters, f"{end}Z") if three else 0
@@ -162,7 +162,10 @@ def _end(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool)
 
 
 def checked_box_copy(parameters: Any, *, three: bool) -> BoxCopy | None:
-    """Return the copy that a CUDA_MEMCPY2D or CUDA_MEMCPY3D describes, None if empty; raise the status if invalid."""
+    """Return the copy that a CUDA_MEMCPY2D or CUDA_MEMCPY3D describes, or None if it is empty.
+
+    Raises StatusError if it is invalid.
+    """
     if parameters is None:
         raise _refuse()
     shape = (parameters.Depth if three else 1), parameters.Height, parameters.WidthInBytes
@@ -173,7 +176,7 @@ def checked_box_copy(parameters: Any, *, three: bool) -> BoxCopy | None:
     source = _end(parameters, "src", shape, three=three)
     destination = _end(parameters, "dst", shape, three=three)
     for one, other in ((source, destination), (destination, source)):
-        # Driver 580.159 of an H200 advances by the pitch from layer to layer here, and ignores srcHeight or dstHeight.
+        # On an H200, driver 580.159 advances by the pitch from layer to layer here, and ignores srcHeight or dstHeight.
         if other.layered_rows and not one.in_array and one.allocation is not None and one.allocation.kind == DEVICE:
             one.slice_pitch = one.pitch
     return BoxCopy(destination, source, shape)

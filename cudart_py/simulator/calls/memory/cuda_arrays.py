@@ -1,6 +1,6 @@
-"""CUDA arrays: memory with a layout of the driver's own, which copies, textures and surfaces access by coordinates.
+"""CUDA arrays: memory whose layout the driver chooses; copies, textures and surfaces address it by coordinates.
 
-Here, the elements of a row are contiguous, and rows and planes or layers follow one another at a fixed pitch.
+Here, the elements of a row are contiguous. Rows follow one another at a fixed pitch, and so do planes or layers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Vector clocks of warps, which barriers in memory (``mbarrier``) pass on from arriving to waiting threads.
 
 The clock of a warp has, for each warp w of its block, the time up to which the accesses of w happen before the warp's
-own accesses. A barrier has two clocks: one of all arrivals, and one of the arrivals up to the last completed phase,
-which a wait receives. Each of the two comes with the time up to which the arriving threads had acquired the releases of
-other blocks.
+own accesses. A barrier has two clocks: one for all arrivals, and one for the arrivals up to the end of the last
+completed phase. A wait receives the second clock. Each clock comes with the time up to which the arriving threads had
+acquired the releases of other blocks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PARITY = np.uint64(63)
 
 
 class WarpClocks:
-    """The clocks of the warps and barriers of a chunk of `blocks` blocks of `threads` threads.
+    """The clocks of a chunk's warps and barriers; the chunk has `blocks` blocks with `threads` threads each.
 
     `words` are the 64-bit words of the blocks' shared memory, which contain the barriers.
     """
@@ -30,7 +30,7 @@ class WarpClocks:
         warps = -(-threads // _LANES)
         # Indexed by block, warp, and the warp whose accesses the time refers to.
         self._clocks = np.zeros((blocks, warps, warps), np.int64)
-        # The row of each barrier that has been used, by the index of its word; -1 for other words.
+        # The row in the arrays below of each barrier that has been used, indexed by its word; -1 for other words.
         self._rows = np.full(len(words), -1, np.int32)
         self._parity = np.zeros(0, np.uint64)
         self._complete = np.zeros((0, warps), np.int64)
@@ -38,10 +38,10 @@ class WarpClocks:
         self._acquired = np.zeros((2, 0), np.int64)
 
     def arrive(self, lanes: Array, barriers: Array, acquired: Array, now: int, arrivals: Array) -> None:
-        """Record that lanes are about to make `arrivals` arrivals each at barriers, given by their offsets.
+        """Record that each lane is about to arrive at its barrier; `arrivals` says how many times.
 
-        `acquired` is the time up to which the lanes have acquired the releases of other blocks. `now` is 0 for an
-        arrival that releases nothing.
+        `barriers` contains the offset of each lane's barrier in the blocks' shared memory. `acquired` is the time up to
+        which the lanes have acquired the releases of other blocks. `now` is 0 for an arrival that releases nothing.
         """
         rows = self._rows_of(barriers)
         if now:
@@ -50,8 +50,7 @@ class WarpClocks:
             passed[np.arange(len(lanes)), warp] = now
             np.maximum.at(self._arrived, rows, passed)
             np.maximum.at(self._acquired[1], rows, acquired)
-        # If a phase ends in the middle of these arrivals, the next one begins. Which lanes arrive in which phase is not
-        # distinguished.
+        # If a phase ends in the middle of these arrivals, the next one begins. All lanes count as arriving in both.
         total = np.bincount(rows, arrivals, len(self._parity))
         between = rows[total[rows] > self._words[barriers >> 3] & mbarriers.MISSING]
         if len(between):

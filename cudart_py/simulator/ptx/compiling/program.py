@@ -24,7 +24,7 @@ class Program:
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         # The kernel in machine code, keyed by the size of local memory, the set of watched events and the processor. A
-        # value is None if the kernel can't be compiled, for the reason below.
+        # value is None if the kernel can't be compiled; `unsupported_reason` then says why.
         self.native: dict[tuple[int, frozenset[str], Any], Any] = {}
         self.unsupported_reason = ""
         # The keys of `native` for which the cache of machine code had no entry.
@@ -65,7 +65,7 @@ class Program:
         )
 
     def environment(self, uniform_specials: frozenset[str], observed: bool) -> Environment:
-        """Return the environment for launches with these scalar special registers, observed or not."""
+        """Return the environment for launches with these scalar special registers, with or without an observer."""
         key = (uniform_specials, observed)
         if key not in self._environments:
             self._environments[key] = Environment(self.entry, uniform_specials, observed)

@@ -1,4 +1,4 @@
-"""Find instructions with a member mask on different sides of a branch, at which lanes of a warp may converge."""
+"""Find instructions with a member mask on several sides of a branch; diverged lanes may converge at them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Sides:
         self._of_code: dict[str, frozenset[str]] = {}
 
     def meet(self, code: Code) -> bool:
-        """Return whether two sides of a branch in this function, not in its callees, have such instructions."""
+        """Return whether a branch of this function, not of a callee, has matching instructions on two sides."""
         names = [self._names(block) for block in code.blocks]
         several = {name for name in set().union(*names) if sum(name in found for found in names) > 1}
         if not several:
@@ -48,7 +48,7 @@ class _Sides:
             return own
         code = self._callee(block)
         if code.name not in self._of_code:
-            self._of_code[code.name] = frozenset()  # because a recursive function would never end here
+            self._of_code[code.name] = frozenset()  # otherwise, a recursive function would recurse here forever
             self._of_code[code.name] = frozenset().union(*map(self._names, code.blocks))
         return own | self._of_code[code.name]
 

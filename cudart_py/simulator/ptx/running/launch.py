@@ -35,10 +35,10 @@ _MOST_SHARED = 1 << 26
 _MOST_LOCAL = 1 << 28
 _MOST_CHUNKS = 8
 _PRINTF_BYTES = 7 << 20
-# The number of steps between two checks of the limits. Most kernels execute them in a few milliseconds.
+# The number of steps between two checks of the limits. Most kernels execute that many in a few milliseconds.
 _STEPS_BETWEEN_LOOKS = 1000
-# If all threads have only waited for this many steps, they are checked for a deadlock. That takes seconds, so a loop
-# that polls a barrier a limited number of times can end before the check.
+# If all threads have only waited for this many steps, they are checked for a deadlock. So many steps take seconds, so a
+# loop that polls a barrier a limited number of times can end before the check.
 _STEPS_OF_WAITING = 1 << 19
 # After an eighth of those steps, the clocks that threads read in such waits run faster. A wait with a timeout therefore
 # times out long before it is reported as a deadlock.
@@ -210,12 +210,12 @@ class LaunchState:
 
     @cached_property
     def memory_access(self) -> Memory:
-        """The accesses of Python code to the launch's memory."""
+        """The object through which Python code accesses the launch's memory."""
         return Memory(self)
 
     @property
     def steps_done(self) -> int:
-        """Return the number of instructions that groups have executed, including the rest of the current block."""
+        """Return the number of instructions that groups have executed; the current basic block counts in full."""
         return self.steps_at_start - self.steps_left
 
     @property
@@ -314,7 +314,8 @@ def run(
     `native` may run the launch in machine code. `clock` is the device's clock, which continues from launch to launch;
     without it, the launch's time begins at 0. `steps` limits the number of instructions that groups of lanes execute,
     and `seconds` limits the simulator's run time. `poll` is called from time to time, and an exception that it raises
-    ends the launch. Raises Fault for an error of the kernel and UnsupportedError for an instruction outside the subset.
+    ends the launch. Raises Fault for an error of the kernel and UnsupportedError for an instruction that isn't
+    simulated.
     """
     if launch.entry.module is not module:
         raise ValueError(f"the entry {launch.entry.name} belongs to another module")

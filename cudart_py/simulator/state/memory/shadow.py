@@ -2,8 +2,8 @@
 
 A piece is a 4-byte word, or one or two bytes in memory where kernels make accesses of that size. A record holds, from
 its lowest bit up: the thread (28 bits), whether the access was strong (atomic or volatile), whether it had block scope,
-and the time, which counts accesses across all launches. 0 means that nothing has written the piece, and `FILLED` that
-the host has.
+and the time, which counts accesses across all launches. The record 0 means that the piece has not been written, and
+`FILLED` means that the host has written it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ BLOCK_SCOPE = STRONG << 1
 TIME = _THREAD_BITS + 2
 FILLED = 1 << TIME
 _WORD = 2
-# Coarse records take at most the limit divided by two to this power.
+# Coarse records take at most the limit in bytes divided by 1 << _COARSE_PART.
 _COARSE_PART = 6
-# The coarse records of memory that counts as written: one piece. They can be shared, because no piece ever becomes
-# unwritten again.
+# The coarse records of memory that counts as written: a single piece. All such memory can share them, because a record
+# of a write is never removed from coarse records.
 _WRITTEN = np.ones(1, np.bool_)
 
 
@@ -47,9 +47,9 @@ clock = LogicalClock()
 class History:
     """The records of the last write and read of each piece, for `size` bytes of memory, created when first needed.
 
-    A record that is replaced is lost, unless it is set aside for the piece of work that left it. If the records would
-    take too much memory, there are none: `coarse` then says, for larger pieces of ``1 << coarse_shift`` bytes, whether
-    anything has been written there.
+    A record that is replaced is lost, unless it is set aside for the work that left it. If the records would take too
+    much memory, there are none: `coarse` then says, for larger pieces of ``1 << coarse_shift`` bytes, whether anything
+    has been written there.
     """
 
     __slots__ = ("_aside", "_reads", "_writes", "coarse", "coarse_shift", "shift", "size")
@@ -83,7 +83,7 @@ class History:
         return self._reads
 
     def prepare(self, size: int, *, reads: bool = True) -> bool:
-        """Create records for accesses of `size` bytes, only of writes unless `reads`; return whether there are records.
+        """Create records for accesses of `size` bytes, of reads only if `reads`; return whether there are records now.
 
         Pieces larger than the accesses are split, and each part gets the record of the whole. If the records would take
         too much memory, from then on only `coarse` says what has been written.
@@ -110,7 +110,7 @@ class History:
         divided = limit.repeated(records, 1 << (self.shift - shift))
         if divided is None:
             return False
-        # Replace them all together, because records of pieces of different sizes match neither each other nor `shift`.
+        # All arrays are replaced together, because all of them must have pieces of the size that `shift` gives.
         following = iter(divided)
         if self._writes is not None:
             self._writes = next(following)
@@ -123,7 +123,7 @@ class History:
         return True
 
     def _give_up(self) -> None:
-        """Keep only what has been written; if there is no memory for that either, treat everything as written."""
+        """Replace all records with coarse ones; if there is no memory for these either, treat everything as written."""
         reason = f"the records of {self.size:,} bytes of memory would take too much memory"
         self.coarse_shift = _WORD
         while self.size >> self.coarse_shift > limit.most() >> _COARSE_PART:
@@ -132,7 +132,7 @@ class History:
             self.coarse = np.zeros(((self.size - 1) >> self.coarse_shift) + 1, np.bool_)
             if self._writes is not None:
                 self.note_coarsely(self._writes != 0, self.shift)
-            limit.say(reason, "races are not looked for there, and uninitialised values in larger pieces alone")
+            limit.say(reason, "races are not looked for there, and uninitialised values only in larger pieces")
         except MemoryError:
             self.coarse, self.coarse_shift = _WRITTEN, max(_WORD, self.size.bit_length())
             limit.say(reason, "neither races nor uninitialised values are looked for there")
@@ -170,7 +170,7 @@ class History:
         return known is not None and bool(known.all())
 
     def set_aside(self, work: Any, kind: str, index: Any, records: Array) -> None:
-        """Keep records that are about to be replaced while the work that left them is remembered; 0 means no record."""
+        """Keep records that are about to be replaced, as long as the work that left them exists; 0 means no record."""
         kinds = self._aside.setdefault(work, {})
         kept = kinds[kind] if kind in kinds else self._blank()
         if kept is not None:
@@ -178,7 +178,7 @@ class History:
             kept[index] = records if records.all() else np.where(records, records, kept[index])
 
     def aside(self, work: Any, kind: str, index: Any) -> Array | None:
-        """Return the records that were set aside for a piece of work, 0 for no record; None if none ever were."""
+        """Return the records that were set aside for `work`, with 0 for no record, or None if it has none at all."""
         kept = self._aside.get(work, {}).get(kind)
         return None if kept is None else kept[index]
 
@@ -194,7 +194,7 @@ class History:
 class ShadowMemory:
     """The shadow memory of one allocation.
 
-    `initialised` says that every byte has been written, so that reads need not be checked for that. `native` contains
+    If `initialised` is true, every byte has been written, so no read can be of uninitialised memory. `native` contains
     the records of machine code, keyed by the era of their clock and the size of the pieces.
     """
 

@@ -1,4 +1,4 @@
-"""Elements of products are those of exact fractions, each product truncated 25 bits below the greatest.
+"""Matrix products equal sums of exact fractions, each truncated 25 bits below the leading bit of the largest.
 
 `tests/launch/test_tensor_cores.py` compares products with those of a GPU.
 """
@@ -49,7 +49,7 @@ def test_a_sum_has_the_hardwares_bits(left: list[float], right: list[float], sta
 
 
 def one_addition(left: Sequence[Any], right: Sequence[Any], start: Any, kind: str) -> float:
-    """Add exact products to a number, each truncated 25 bits below the greatest, and round the sum once."""
+    """Add `start` and exact products, each truncated 25 bits below the leading bit of the largest, and round once."""
     leading = [math.frexp(x)[1] + math.frexp(y)[1] - 1 for x, y in zip(left, right, strict=True) if x and y]
     last = Fraction(2) ** (max([*leading, *[math.frexp(start)[1]] * (start != 0)], default=0) - 26)
     terms = [Fraction(start), *(Fraction(x) * Fraction(y) for x, y in zip(left, right, strict=True))]
@@ -57,7 +57,7 @@ def one_addition(left: Sequence[Any], right: Sequence[Any], start: Any, kind: st
 
 
 def by_pairs(left: Sequence[Any], right: Sequence[Any], start: Any, kind: str) -> float:
-    """Add products of 8-bit floats: the first two of every four, then the other two, and finally the number."""
+    """Add products of 8-bit floats: the first two of every four, then the other two, and finally `start`."""
     total = 0.0
     for first in (0, 2):
         chosen = [place for place in range(len(left)) if place % 4 in (first, first + 1)]
@@ -79,7 +79,7 @@ def drawn(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> tuple[
     numbers = np.where(zero, 0, (-1.0) ** sign * (1 + bits / (1 << fraction)) * 2.0 ** (exponent - bias))
     patterns = np.where(zero, 0, sign << exponents + fraction | exponent << fraction | bits)
     if kind == "tf32":
-        # The hardware ignores the bits below.
+        # The hardware ignores the 13 bits below the fraction.
         return (patterns << 13 | rng.integers(0, 1 << 13, shape)).astype(np.uint32), numbers
     return patterns.astype(f"u{-(-(1 + exponents + fraction) // 8)}"), numbers
 
