@@ -19,14 +19,14 @@ def _known(error: Any) -> CUresult:
 
 @entry(values=1, in_callbacks=True, before_init=True)
 def cuGetErrorName(error: Any) -> bytes:
-    """Return the status's name, as cuGetErrorName."""
+    """Return the status's name (cuGetErrorName)."""
     name: str = _known(error).name
     return name.encode()
 
 
 @entry(values=1, in_callbacks=True, before_init=True)
 def cuGetErrorString(error: Any) -> bytes:
-    """Return a description of the status, derived from its name, as cuGetErrorString."""
+    """Return a description of the status, derived from its name (cuGetErrorString)."""
     name: str = _known(error).name
     if name == "CUDA_SUCCESS":
         return b"no error"

@@ -53,7 +53,7 @@ def end(context: Context, in_use: Collection[int] = ()) -> None:
 
 @entry(values=1)
 def cuDevicePrimaryCtxRetain(dev: Any) -> Any:
-    """Return the device's primary context with one more reference, as cuDevicePrimaryCtxRetain."""
+    """Return the device's primary context with one more reference (cuDevicePrimaryCtxRetain)."""
     context = primary(find_device(dev))
     if not context.references:
         context.sticky = None
@@ -64,7 +64,7 @@ def cuDevicePrimaryCtxRetain(dev: Any) -> Any:
 
 @entry(frees=True)
 def cuDevicePrimaryCtxRelease(dev: Any) -> None:
-    """Release a reference; the last one ends the context, as cuDevicePrimaryCtxRelease."""
+    """Release a reference; the last one ends the context (cuDevicePrimaryCtxRelease)."""
     context = primary(find_device(dev))
     if not context.references:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
@@ -75,20 +75,20 @@ def cuDevicePrimaryCtxRelease(dev: Any) -> None:
 
 @entry()
 def cuDevicePrimaryCtxReset(dev: Any) -> None:
-    """End the primary context, even if it is retained, as cuDevicePrimaryCtxReset."""
+    """End the primary context, even if it is retained (cuDevicePrimaryCtxReset)."""
     end(primary(find_device(dev)))
 
 
 @entry(values=2)
 def cuDevicePrimaryCtxGetState(dev: Any) -> tuple[int, int]:
-    """Return the primary context's flags and whether it is active, as cuDevicePrimaryCtxGetState."""
+    """Return the primary context's flags and whether it is active (cuDevicePrimaryCtxGetState)."""
     context = primary(find_device(dev))
     return context.flags, int(context.active)
 
 
 @entry()
 def cuDevicePrimaryCtxSetFlags(dev: Any, flags: Any) -> None:
-    """Set the primary context's flags, as cuDevicePrimaryCtxSetFlags."""
+    """Set the primary context's flags (cuDevicePrimaryCtxSetFlags)."""
     device = find_device(dev)
     value = number(flags)
     if value & ~CUctx_flags.CU_CTX_FLAGS_MASK.value or value & CUctx_flags.CU_CTX_SCHED_MASK.value not in (0, 1, 2, 4):
@@ -98,7 +98,7 @@ def cuDevicePrimaryCtxSetFlags(dev: Any, flags: Any) -> None:
 
 @entry(of_thread_only=True)
 def cuCtxSetCurrent(ctx: Any) -> None:
-    """Make a context the thread's current one, null for none, as cuCtxSetCurrent."""
+    """Make a context the thread's current one, null for none (cuCtxSetCurrent)."""
     stack = of_thread.stack
     if not number(ctx):
         if stack:
@@ -113,20 +113,20 @@ def cuCtxSetCurrent(ctx: Any) -> None:
 
 @entry(values=1, of_thread_only=True)
 def cuCtxGetCurrent() -> Any:
-    """Return the thread's current context, null when there is none, as cuCtxGetCurrent."""
+    """Return the thread's current context, null when there is none (cuCtxGetCurrent)."""
     stack = of_thread.stack
     return CUcontext(stack[-1].handle if stack else 0)
 
 
 @entry(of_thread_only=True)
 def cuCtxPushCurrent(ctx: Any) -> None:
-    """Push a context, which becomes the current one, as cuCtxPushCurrent."""
+    """Push a context, which becomes the current one (cuCtxPushCurrent)."""
     of_thread.stack.append(find_context(ctx))
 
 
 @entry(values=1, of_thread_only=True)
 def cuCtxPopCurrent() -> Any:
-    """Pop the current context and return it; the one below becomes current again, as cuCtxPopCurrent."""
+    """Pop the current context and return it; the one below becomes current again (cuCtxPopCurrent)."""
     if not of_thread.stack:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
     return CUcontext(of_thread.stack.pop().handle)
@@ -134,7 +134,7 @@ def cuCtxPopCurrent() -> Any:
 
 @entry(values=1, of_thread_only=True)
 def cuCtxGetDevice() -> Any:
-    """Return the device of the current context, as cuCtxGetDevice."""
+    """Return the device of the current context (cuCtxGetDevice)."""
     if not of_thread.stack:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
     return CUdevice(of_thread.stack[-1].device.ordinal)
@@ -142,13 +142,13 @@ def cuCtxGetDevice() -> Any:
 
 @entry(values=1)
 def cuCtxGetFlags() -> int:
-    """Return the current context's flags, as cuCtxGetFlags."""
+    """Return the current context's flags (cuCtxGetFlags)."""
     return current().flags
 
 
 @entry()
 def cuCtxSynchronize() -> None:
-    """Run all work of the current context; a capture in any mode forbids that, as cuCtxSynchronize."""
+    """Run all work of the current context; a capture in any mode forbids that (cuCtxSynchronize)."""
     context = current()
     captures.refuse_all(context)
     complete_context(context)
@@ -156,20 +156,20 @@ def cuCtxSynchronize() -> None:
 
 @entry(values=2)
 def cuCtxGetStreamPriorityRange() -> tuple[int, int]:
-    """Return the least and the greatest stream priority, as cuCtxGetStreamPriorityRange."""
+    """Return the least and the greatest stream priority (cuCtxGetStreamPriorityRange)."""
     current()
     return streams.LEAST_PRIORITY, streams.GREATEST_PRIORITY
 
 
 @entry()
 def cuCtxResetPersistingL2Cache() -> None:
-    """Do nothing, because no L2 cache is simulated, as cuCtxResetPersistingL2Cache."""
+    """Do nothing, because no L2 cache is simulated (cuCtxResetPersistingL2Cache)."""
     current()
 
 
 @entry()
 def cuCtxEnablePeerAccess(peerContext: Any, Flags: Any) -> None:
-    """Let the current context's kernels access another device's memory, as cuCtxEnablePeerAccess."""
+    """Let the current context's kernels access another device's memory (cuCtxEnablePeerAccess)."""
     context = current()
     peer = find_context(peerContext)
     if number(Flags):
@@ -184,7 +184,7 @@ def cuCtxEnablePeerAccess(peerContext: Any, Flags: Any) -> None:
 
 @entry()
 def cuCtxDisablePeerAccess(peerContext: Any) -> None:
-    """Revoke the access that cuCtxEnablePeerAccess granted, as cuCtxDisablePeerAccess."""
+    """Revoke the access that cuCtxEnablePeerAccess granted (cuCtxDisablePeerAccess)."""
     context = current()
     peer = find_context(peerContext)
     if peer.device not in context.peers:

@@ -36,7 +36,7 @@ def _after_fork() -> None:
 
 @entry(before_init=True)
 def cuInit(Flags: Any) -> None:
-    """Create the devices that the environment specifies, once, as cuInit.
+    """Create the devices that the environment specifies, once (cuInit).
 
     Raises ValueError for an invalid value of one of the simulator's environment variables.
     """
@@ -64,25 +64,25 @@ def cuInit(Flags: Any) -> None:
 
 @entry(values=1, before_init=True)
 def cuDriverGetVersion() -> int:
-    """Return the CUDA version that the driver supports, as cuDriverGetVersion."""
+    """Return the CUDA version that the driver supports (cuDriverGetVersion)."""
     return DRIVER_VERSION
 
 
 @entry(values=1)
 def cuDeviceGetCount() -> int:
-    """Return the number of devices, as cuDeviceGetCount."""
+    """Return the number of devices (cuDeviceGetCount)."""
     return len(state.devices)
 
 
 @entry(values=1)
 def cuDeviceGet(ordinal: Any) -> Any:
-    """Return the device with an ordinal, as cuDeviceGet."""
+    """Return the device with an ordinal (cuDeviceGet)."""
     return CUdevice(find_device(ordinal).ordinal)
 
 
 @entry(values=1)
 def cuDeviceGetName(length: Any, dev: Any) -> bytes:
-    """Return the device's name, truncated to `length` bytes with the final zero, as cuDeviceGetName."""
+    """Return the device's name, truncated to `length` bytes with the final zero (cuDeviceGetName)."""
     find_device(dev)
     return _cut(NAME, number(length))
 
@@ -96,7 +96,7 @@ def _cut(text: bytes, length: int) -> bytes:
 
 @entry(values=1)
 def cuDeviceGetUuid(dev: Any) -> Any:
-    """Return the device's 16 identifying bytes, as cuDeviceGetUuid."""
+    """Return the device's 16 identifying bytes (cuDeviceGetUuid)."""
     device = find_device(dev)
     result = CUuuid()
     # The attribute of the bindings' object can't be written in every version.
@@ -106,13 +106,13 @@ def cuDeviceGetUuid(dev: Any) -> Any:
 
 @entry(values=1)
 def cuDeviceGetAttribute(attrib: Any, dev: Any) -> int:
-    """Return an attribute of a device, as cuDeviceGetAttribute."""
+    """Return an attribute of a device (cuDeviceGetAttribute)."""
     return find_device(dev).answer(number(attrib))
 
 
 @entry(values=1)
 def cuDeviceGetTexture1DLinearMaxWidth(pformat: Any, numChannels: Any, dev: Any) -> int:
-    """Return the largest number of elements of a linear texture, as cuDeviceGetTexture1DLinearMaxWidth."""
+    """Return the largest number of elements of a linear texture (cuDeviceGetTexture1DLinearMaxWidth)."""
     device = find_device(dev)
     if number(numChannels) not in (1, 2, 4):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -121,13 +121,13 @@ def cuDeviceGetTexture1DLinearMaxWidth(pformat: Any, numChannels: Any, dev: Any)
 
 @entry(values=1)
 def cuDeviceTotalMem(dev: Any) -> int:
-    """Return the size of a device's memory in bytes, as cuDeviceTotalMem."""
+    """Return the size of a device's memory in bytes (cuDeviceTotalMem)."""
     return find_device(dev).total
 
 
 @entry(values=1)
 def cuDeviceGetPCIBusId(length: Any, dev: Any) -> bytes:
-    """Return the device's PCI address, as cuDeviceGetPCIBusId."""
+    """Return the device's PCI address (cuDeviceGetPCIBusId)."""
     device = find_device(dev)
     if number(length) <= len(device.bus_id):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -136,7 +136,7 @@ def cuDeviceGetPCIBusId(length: Any, dev: Any) -> bytes:
 
 @entry(values=1)
 def cuDeviceGetByPCIBusId(pciBusId: Any) -> Any:
-    """Return the device with a PCI address, as cuDeviceGetByPCIBusId."""
+    """Return the device with a PCI address (cuDeviceGetByPCIBusId)."""
     text = pciBusId.split(b"\0")[0].decode("ascii", "replace").upper()
     parts = text.split(":")
     wanted = text if len(parts) == 3 else f"0000:{text}"
@@ -148,13 +148,13 @@ def cuDeviceGetByPCIBusId(pciBusId: Any) -> Any:
 
 @entry(values=1)
 def cuDeviceCanAccessPeer(dev: Any, peerDev: Any) -> int:
-    """Return 1 for two different devices, as cuDeviceCanAccessPeer."""
+    """Return 1 for two different devices (cuDeviceCanAccessPeer)."""
     return int(find_device(dev) is not find_device(peerDev))
 
 
 @entry(values=1)
 def cuDeviceGetP2PAttribute(attrib: Any, srcDevice: Any, dstDevice: Any) -> int:
-    """Return an attribute of the link between two devices, as cuDeviceGetP2PAttribute."""
+    """Return an attribute of the link between two devices (cuDeviceGetP2PAttribute)."""
     source, destination = find_device(srcDevice), find_device(dstDevice)
     if source is destination:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_DEVICE)

@@ -18,29 +18,29 @@ def _refuse() -> NoReturn:
 
 @entry(values=1)
 def cuIpcGetMemHandle(dptr: Any) -> Any:
-    """Refuse to return a handle of memory for other processes, as cuIpcGetMemHandle."""
+    """Refuse to return a handle of memory for other processes (cuIpcGetMemHandle)."""
     _refuse()
 
 
 @entry(values=1)
 def cuIpcOpenMemHandle(handle: Any, Flags: Any) -> Any:
-    """Refuse to open the memory of another process, as cuIpcOpenMemHandle."""
+    """Refuse to open the memory of another process (cuIpcOpenMemHandle)."""
     _refuse()
 
 
 @entry(frees=True)
 def cuIpcCloseMemHandle(dptr: Any) -> None:
-    """Refuse to close the memory of another process, as cuIpcCloseMemHandle."""
+    """Refuse to close the memory of another process (cuIpcCloseMemHandle)."""
     _refuse()
 
 
 @entry(values=1)
 def cuIpcGetEventHandle(event: Any) -> Any:
-    """Refuse to return a handle of an event for other processes, as cuIpcGetEventHandle."""
+    """Refuse to return a handle of an event for other processes (cuIpcGetEventHandle)."""
     _refuse()
 
 
 @entry(values=1)
 def cuIpcOpenEventHandle(handle: Any) -> Any:
-    """Refuse to open the event of another process, as cuIpcOpenEventHandle."""
+    """Refuse to open the event of another process (cuIpcOpenEventHandle)."""
     _refuse()

@@ -19,7 +19,7 @@ _SMALLEST_PRINTF_FIFO = 512 << 10
 
 @entry(values=1)
 def cuCtxGetLimit(limit: Any) -> int:
-    """Return one of the current context's limits, as cuCtxGetLimit."""
+    """Return one of the current context's limits (cuCtxGetLimit)."""
     limits = current().limits
     value = number(limit)
     if not 0 <= value < CUlimit.CU_LIMIT_MAX.value:
@@ -32,7 +32,7 @@ def cuCtxGetLimit(limit: Any) -> int:
 
 @entry(unsafe=True)
 def cuCtxSetLimit(limit: Any, value: Any) -> None:
-    """Set one of the current context's limits, rounded as the driver does, as cuCtxSetLimit."""
+    """Set one of the current context's limits, rounded as the driver does (cuCtxSetLimit)."""
     context = current()
     limits = context.limits
     key, wanted = number(limit), number(value)

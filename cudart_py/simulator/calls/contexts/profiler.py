@@ -8,11 +8,11 @@ from ..entry import entry
 
 @entry()
 def cuProfilerStart() -> None:
-    """Do nothing, because no profiler watches the simulator, as cuProfilerStart."""
+    """Do nothing, because no profiler watches the simulator (cuProfilerStart)."""
     current()
 
 
 @entry()
 def cuProfilerStop() -> None:
-    """Do nothing, because no profiler watches the simulator, as cuProfilerStop."""
+    """Do nothing, because no profiler watches the simulator (cuProfilerStop)."""
     current()

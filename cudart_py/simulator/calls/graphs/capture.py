@@ -38,7 +38,7 @@ def _mode(mode: Any) -> int:
 
 @entry()
 def cuStreamBeginCapture(hStream: Any, mode: Any) -> None:
-    """Begin to capture the work submitted to a stream, as cuStreamBeginCapture."""
+    """Begin to capture the work submitted to a stream (cuStreamBeginCapture)."""
     stream = _free_stream(hStream)
     Capture(stream, _mode(mode))
 
@@ -47,7 +47,7 @@ def cuStreamBeginCapture(hStream: Any, mode: Any) -> None:
 def cuStreamBeginCaptureToGraph(
     hStream: Any, hGraph: Any, dependencies: Any, dependencyData: Any, numDependencies: Any, mode: Any
 ) -> None:
-    """Begin to capture a stream's work into a graph, after some of its nodes, as cuStreamBeginCaptureToGraph."""
+    """Begin to capture a stream's work into a graph, after some of its nodes (cuStreamBeginCaptureToGraph)."""
     stream, graph = _free_stream(hStream), find_graph(hGraph)
     before = find_nodes(graph, dependencies, numDependencies)
     Capture(stream, _mode(mode), graph, tuple(before))
@@ -65,7 +65,7 @@ def _free_stream(hStream: Any) -> Stream:
 
 @entry(values=1)
 def cuStreamEndCapture(hStream: Any) -> Any:
-    """End a capture and return its graph, as cuStreamEndCapture."""
+    """End a capture and return its graph (cuStreamEndCapture)."""
     stream = find_stream(hStream)
     capture = stream.capture
     if capture is None:
@@ -100,13 +100,13 @@ def _status(stream: Stream) -> Any:
 
 @entry(values=1)
 def cuStreamIsCapturing(hStream: Any) -> Any:
-    """Return whether a stream is being captured, as cuStreamIsCapturing."""
+    """Return whether a stream is being captured (cuStreamIsCapturing)."""
     return _status(find_stream(hStream))
 
 
 @entry(values=6)
 def cuStreamGetCaptureInfo(hStream: Any) -> tuple[Any, ...]:
-    """Return a capture's status, id, graph and the next node's dependencies, as cuStreamGetCaptureInfo."""
+    """Return a capture's status, id, graph and the next node's dependencies (cuStreamGetCaptureInfo)."""
     stream = find_stream(hStream)
     status = _status(stream)
     capture = stream.capture
@@ -121,7 +121,7 @@ def cuStreamGetCaptureInfo(hStream: Any) -> tuple[Any, ...]:
 def cuStreamUpdateCaptureDependencies(
     hStream: Any, dependencies: Any, dependencyData: Any, numDependencies: Any, flags: Any
 ) -> None:
-    """Set, or add to, the dependencies of a captured stream's next node, as cuStreamUpdateCaptureDependencies."""
+    """Set, or add to, the dependencies of a captured stream's next node (cuStreamUpdateCaptureDependencies)."""
     stream = find_stream(hStream)
     capture = stream.capture
     if capture is None:
@@ -136,7 +136,7 @@ def cuStreamUpdateCaptureDependencies(
 
 @entry(values=1)
 def cuThreadExchangeStreamCaptureMode(mode: Any) -> Any:
-    """Set the thread's mode for unsafe calls and return the previous one, as cuThreadExchangeStreamCaptureMode."""
+    """Set the thread's mode for unsafe calls and return the previous one (cuThreadExchangeStreamCaptureMode)."""
     before = captures.of_thread.mode
     captures.of_thread.mode = _mode(mode)
     return CUstreamCaptureMode(before)

@@ -28,7 +28,7 @@ _GRAPHS_OFFSET = 16
 
 @entry(values=1)
 def cuGraphConditionalHandleCreate(hGraph: Any, ctx: Any, defaultLaunchValue: Any, flags: Any) -> Any:
-    """Create a condition for a conditional node of a graph, as cuGraphConditionalHandleCreate."""
+    """Create a condition for a conditional node of a graph (cuGraphConditionalHandleCreate)."""
     graph, given = find_graph(hGraph), number(flags)
     context = find_context(ctx) if number(ctx) else current()
     if given & ~CU_GRAPH_COND_ASSIGN_DEFAULT:
@@ -40,7 +40,7 @@ def cuGraphConditionalHandleCreate(hGraph: Any, ctx: Any, defaultLaunchValue: An
 
 @entry(values=1)
 def cuGraphAddNode(hGraph: Any, dependencies: Any, dependencyData: Any, numDependencies: Any, nodeParams: Any) -> Any:
-    """Add a conditional node after the given nodes; other types of nodes are not supported, as cuGraphAddNode."""
+    """Add a conditional node after the given nodes; other types of nodes are not supported (cuGraphAddNode)."""
     graph = find_graph(hGraph)
     before = find_nodes(graph, dependencies, numDependencies)
     if nodeParams is None:

@@ -138,13 +138,13 @@ def _check_conditionals(graph: Graph) -> None:
 
 @entry(values=1, unsafe=True)
 def cuGraphInstantiate(hGraph: Any, flags: Any) -> Any:
-    """Create an executable graph from a graph as it is now, as cuGraphInstantiate."""
+    """Create an executable graph from a graph as it is now (cuGraphInstantiate)."""
     return _instantiate(find_graph(hGraph), number(flags))
 
 
 @entry(values=1, unsafe=True)
 def cuGraphInstantiateWithParams(hGraph: Any, instantiateParams: Any) -> Any:
-    """Create an executable graph and store the outcome in the parameters, as cuGraphInstantiateWithParams."""
+    """Create an executable graph and store the outcome in the parameters (cuGraphInstantiateWithParams)."""
     graph = find_graph(hGraph)
     if instantiateParams is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -155,27 +155,27 @@ def cuGraphInstantiateWithParams(hGraph: Any, instantiateParams: Any) -> Any:
 
 @entry(frees=True, unsafe=True)
 def cuGraphExecDestroy(hGraphExec: Any) -> None:
-    """Destroy an executable graph; launches of it still run, as cuGraphExecDestroy."""
+    """Destroy an executable graph; launches of it still run (cuGraphExecDestroy)."""
     executables.find(hGraphExec)
     executables.remove(int(hGraphExec))
 
 
 @entry(values=1)
 def cuGraphExecGetFlags(hGraphExec: Any) -> int:
-    """Return the flags with which an executable graph was instantiated, as cuGraphExecGetFlags."""
+    """Return the flags with which an executable graph was instantiated (cuGraphExecGetFlags)."""
     return executables.find(hGraphExec).flags
 
 
 @entry()
 def cuGraphUpload(hGraphExec: Any, hStream: Any) -> None:
-    """Do nothing, because a launch of an executable graph needs no preparation here, as cuGraphUpload."""
+    """Do nothing, because a launch of an executable graph needs no preparation here (cuGraphUpload)."""
     executables.find(hGraphExec)
     find_stream(hStream)
 
 
 @entry()
 def cuGraphLaunch(hGraphExec: Any, hStream: Any) -> None:
-    """Launch an executable graph in a stream, after its earlier launches, as cuGraphLaunch."""
+    """Launch an executable graph in a stream, after its earlier launches (cuGraphLaunch)."""
     executable, stream = executables.find(hGraphExec), find_stream(hStream)
     if stream.capture is not None:
         stream.capture.invalidate()
@@ -190,7 +190,7 @@ def cuGraphLaunch(hGraphExec: Any, hStream: Any) -> None:
 
 @entry(values=1)
 def cuGraphExecUpdate(hGraphExec: Any, hGraph: Any) -> Any:
-    """Replace an executable graph's operations with those of a graph of the same topology, as cuGraphExecUpdate."""
+    """Replace an executable graph's operations with those of a graph of the same topology (cuGraphExecUpdate)."""
     executable, graph = executables.find(hGraphExec), find_graph(hGraph)
     flat = FlatGraph(graph)
     outcome, reason = _difference(executable, graph, flat)

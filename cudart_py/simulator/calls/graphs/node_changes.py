@@ -58,7 +58,7 @@ def _require_same_mapping(address: int, size: int, before: int) -> None:
 
 @entry()
 def cuGraphExecChildGraphNodeSetParams(hGraphExec: Any, hNode: Any, childGraph: Any) -> None:
-    """Replace the operations of a child graph in an executable graph, as cuGraphExecChildGraphNodeSetParams."""
+    """Replace the operations of a child graph in an executable graph (cuGraphExecChildGraphNodeSetParams)."""
     executable, node, child = executables.find(hGraphExec), find_node(hNode), find_graph(childGraph)
     places, operation, flat = executable.flat.children.get(node.handle), node.operation, FlatGraph(child)
     if (
@@ -73,7 +73,7 @@ def cuGraphExecChildGraphNodeSetParams(hGraphExec: Any, hNode: Any, childGraph: 
 
 @entry()
 def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
-    """Change the parameters and the shape of a kernel in an executable graph, as cuGraphExecKernelNodeSetParams."""
+    """Change the parameters and the shape of a kernel in an executable graph (cuGraphExecKernelNodeSetParams)."""
     executable, place, before = _find(hGraphExec, hNode)
     if nodeParams is None or not isinstance(before, KernelLaunch):
         raise _refuse()
@@ -104,7 +104,7 @@ def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any)
 
 @entry()
 def cuGraphExecMemcpyNodeSetParams(hGraphExec: Any, hNode: Any, copyParams: Any, ctx: Any) -> None:
-    """Change the addresses and the size of a copy in an executable graph, as cuGraphExecMemcpyNodeSetParams."""
+    """Change the addresses and the size of a copy in an executable graph (cuGraphExecMemcpyNodeSetParams)."""
     executable, place, before = _find(hGraphExec, hNode)
     find_context(ctx)
     if isinstance(before, Copy):
@@ -125,7 +125,7 @@ def cuGraphExecMemcpyNodeSetParams(hGraphExec: Any, hNode: Any, copyParams: Any,
 
 @entry()
 def cuGraphExecMemsetNodeSetParams(hGraphExec: Any, hNode: Any, memsetParams: Any, ctx: Any) -> None:
-    """Change the memory and the value of a fill in an executable graph, as cuGraphExecMemsetNodeSetParams."""
+    """Change the memory and the value of a fill in an executable graph (cuGraphExecMemsetNodeSetParams)."""
     executable, place, before = _find(hGraphExec, hNode)
     given, context = memsetParams, find_context(ctx)
     if given is None or not isinstance(before, Fill) or given.elementSize not in (1, 2, 4):
@@ -141,7 +141,7 @@ def cuGraphExecMemsetNodeSetParams(hGraphExec: Any, hNode: Any, memsetParams: An
 
 @entry()
 def cuGraphNodeSetEnabled(hGraphExec: Any, hNode: Any, isEnabled: Any) -> None:
-    """Disable a kernel, a copy or a fill in later launches, or enable it again, as cuGraphNodeSetEnabled."""
+    """Disable a kernel, a copy or a fill in later launches, or enable it again (cuGraphNodeSetEnabled)."""
     executable, place, operation = _find(hGraphExec, hNode)
     if not isinstance(operation, _SWITCHED):
         raise _refuse()
@@ -153,7 +153,7 @@ def cuGraphNodeSetEnabled(hGraphExec: Any, hNode: Any, isEnabled: Any) -> None:
 
 @entry(values=1)
 def cuGraphNodeGetEnabled(hGraphExec: Any, hNode: Any) -> int:
-    """Return whether a kernel, a copy or a fill is enabled, as cuGraphNodeGetEnabled."""
+    """Return whether a kernel, a copy or a fill is enabled (cuGraphNodeGetEnabled)."""
     executable, place, operation = _find(hGraphExec, hNode)
     if not isinstance(operation, _SWITCHED):
         raise _refuse()

@@ -88,7 +88,7 @@ def _handlers_raising() -> Iterator[list[BaseException]]:
 
 @entry()
 def cuLaunchHostFunc(hStream: Any, fn: Any, userData: Any) -> None:
-    """Call a host function in stream order, as cuLaunchHostFunc."""
+    """Call a host function in stream order (cuLaunchHostFunc)."""
     stream = find_stream(hStream)
     function = number(fn)
     if not function:

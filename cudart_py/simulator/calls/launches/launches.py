@@ -173,7 +173,7 @@ def cuLaunchKernel(
     kernelParams: Any,
     extra: Any,
 ) -> None:
-    """Launch a kernel in a stream, as cuLaunchKernel."""
+    """Launch a kernel in a stream (cuLaunchKernel)."""
     function = find_function(f)
     stream = _stream_for(function, hStream)
     parameters = packed_parameters(function, kernelParams, extra)
@@ -194,7 +194,7 @@ def cuLaunchCooperativeKernel(
     hStream: Any,
     kernelParams: Any,
 ) -> None:
-    """Launch a kernel whose blocks are all resident at once, as cuLaunchCooperativeKernel."""
+    """Launch a kernel whose blocks are all resident at once (cuLaunchCooperativeKernel)."""
     function = find_function(f)
     stream = _stream_for(function, hStream)
     parameters = packed_parameters(function, kernelParams, 0)
@@ -205,7 +205,7 @@ def cuLaunchCooperativeKernel(
 
 @entry()
 def cuLaunchKernelEx(config: Any, f: Any, kernelParams: Any, extra: Any) -> None:
-    """Launch a kernel with attributes, as cuLaunchKernelEx."""
+    """Launch a kernel with attributes (cuLaunchKernelEx)."""
     function = find_function(f)
     if config is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)

@@ -42,7 +42,7 @@ def _blocks(func: Any, blockSize: Any, dynamicSMemSize: Any) -> int:
 
 @entry(values=1)
 def cuOccupancyMaxActiveBlocksPerMultiprocessor(func: Any, blockSize: Any, dynamicSMemSize: Any) -> int:
-    """Return how many blocks fit on a multiprocessor, as cuOccupancyMaxActiveBlocksPerMultiprocessor."""
+    """Return how many blocks fit on a multiprocessor (cuOccupancyMaxActiveBlocksPerMultiprocessor)."""
     return _blocks(func, blockSize, dynamicSMemSize)
 
 
@@ -50,7 +50,7 @@ def cuOccupancyMaxActiveBlocksPerMultiprocessor(func: Any, blockSize: Any, dynam
 def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     func: Any, blockSize: Any, dynamicSMemSize: Any, flags: Any
 ) -> int:
-    """Return how many blocks fit on a multiprocessor, as cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags."""
+    """Return how many blocks fit on a multiprocessor (cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)."""
     if number(flags) & ~CUoccupancy_flags.CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE.value:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return _blocks(func, blockSize, dynamicSMemSize)
@@ -60,7 +60,7 @@ def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 def cuOccupancyMaxPotentialBlockSize(
     func: Any, blockSizeToDynamicSMemSize: Any, dynamicSMemSize: Any, blockSizeLimit: Any
 ) -> tuple[int, int]:
-    """Return the number of blocks that fill the device and their size, as cuOccupancyMaxPotentialBlockSize."""
+    """Return the number of blocks that fill the device and their size (cuOccupancyMaxPotentialBlockSize)."""
     function = find_function(func)
     limit = number(blockSizeLimit) or function.max_threads
     by_block = number(blockSizeToDynamicSMemSize)
@@ -80,7 +80,7 @@ def cuOccupancyMaxPotentialBlockSize(
 
 @entry(values=1)
 def cuOccupancyAvailableDynamicSMemPerBlock(func: Any, numBlocks: Any, blockSize: Any) -> int:
-    """Return how much dynamic shared memory leaves room for the blocks, as cuOccupancyAvailableDynamicSMemPerBlock."""
+    """Return how much dynamic shared memory leaves room for the blocks (cuOccupancyAvailableDynamicSMemPerBlock)."""
     function = find_function(func)
     blocks, threads = number(numBlocks), number(blockSize)
     if blocks <= 0 or threads <= 0 or blocks > blocks_per_multiprocessor(function, threads, 0):
@@ -92,7 +92,7 @@ def cuOccupancyAvailableDynamicSMemPerBlock(func: Any, numBlocks: Any, blockSize
 
 @entry(values=1)
 def cuOccupancyMaxActiveClusters(func: Any, config: Any) -> int:
-    """Return how many clusters the device holds at once, as cuOccupancyMaxActiveClusters."""
+    """Return how many clusters the device holds at once (cuOccupancyMaxActiveClusters)."""
     function = find_function(func)
     blocks = _blocks_of(function, config)
     size = prod(_cluster_of(function, config))
@@ -103,7 +103,7 @@ def cuOccupancyMaxActiveClusters(func: Any, config: Any) -> int:
 
 @entry(values=1)
 def cuOccupancyMaxPotentialClusterSize(func: Any, config: Any) -> int:
-    """Return the largest number of blocks in a cluster, as cuOccupancyMaxPotentialClusterSize."""
+    """Return the largest number of blocks in a cluster (cuOccupancyMaxPotentialClusterSize)."""
     function = find_function(func)
     return largest_cluster(function) if _blocks_of(function, config) else 0
 

@@ -200,29 +200,29 @@ def _copy_box(parameters: Any, stream: Stream, *, three: bool, waits: bool) -> N
 
 @entry()
 def cuMemcpy2D(pCopy: Any) -> None:
-    """Copy rows of bytes, as cuMemcpy2D."""
+    """Copy rows of bytes (cuMemcpy2D)."""
     _copy_box(pCopy, current().legacy, three=False, waits=True)
 
 
 @entry()
 def cuMemcpy2DUnaligned(pCopy: Any) -> None:
-    """Copy rows of bytes with any pitch, as cuMemcpy2DUnaligned."""
+    """Copy rows of bytes with any pitch (cuMemcpy2DUnaligned)."""
     _copy_box(pCopy, current().legacy, three=False, waits=True)
 
 
 @entry()
 def cuMemcpy2DAsync(pCopy: Any, hStream: Any) -> None:
-    """Copy rows of bytes in a stream, as cuMemcpy2DAsync."""
+    """Copy rows of bytes in a stream (cuMemcpy2DAsync)."""
     _copy_box(pCopy, find_stream(hStream), three=False, waits=False)
 
 
 @entry()
 def cuMemcpy3D(pCopy: Any) -> None:
-    """Copy a box of bytes, as cuMemcpy3D."""
+    """Copy a box of bytes (cuMemcpy3D)."""
     _copy_box(pCopy, current().legacy, three=True, waits=True)
 
 
 @entry()
 def cuMemcpy3DAsync(pCopy: Any, hStream: Any) -> None:
-    """Copy a box of bytes in a stream, as cuMemcpy3DAsync."""
+    """Copy a box of bytes in a stream (cuMemcpy3DAsync)."""
     _copy_box(pCopy, find_stream(hStream), three=True, waits=False)

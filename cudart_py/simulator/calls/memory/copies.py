@@ -130,13 +130,13 @@ def _is_hosts(allocation: Allocation | None) -> bool:
 
 @entry()
 def cuMemcpyHtoD(dstDevice: Any, srcHost: Any, ByteCount: Any) -> None:
-    """Copy from the host to a device, as cuMemcpyHtoD."""
+    """Copy from the host to a device (cuMemcpyHtoD)."""
     _host_to_device(dstDevice, srcHost, ByteCount, current().legacy, waits=True)
 
 
 @entry()
 def cuMemcpyHtoDAsync(dstDevice: Any, srcHost: Any, ByteCount: Any, hStream: Any) -> None:
-    """Copy from the host to a device in a stream, as cuMemcpyHtoDAsync."""
+    """Copy from the host to a device in a stream (cuMemcpyHtoDAsync)."""
     _host_to_device(dstDevice, srcHost, ByteCount, find_stream(hStream), waits=False)
 
 
@@ -155,13 +155,13 @@ def _positive(size: int) -> int:
 
 @entry()
 def cuMemcpyDtoH(dstHost: Any, srcDevice: Any, ByteCount: Any) -> None:
-    """Copy from a device to the host, as cuMemcpyDtoH."""
+    """Copy from a device to the host (cuMemcpyDtoH)."""
     _device_to_host(dstHost, srcDevice, ByteCount, current().legacy, waits=True)
 
 
 @entry()
 def cuMemcpyDtoHAsync(dstHost: Any, srcDevice: Any, ByteCount: Any, hStream: Any) -> None:
-    """Copy from a device to the host in a stream, as cuMemcpyDtoHAsync."""
+    """Copy from a device to the host in a stream (cuMemcpyDtoHAsync)."""
     _device_to_host(dstHost, srcDevice, ByteCount, find_stream(hStream), waits=False)
 
 
@@ -174,13 +174,13 @@ def _device_to_host(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bo
 
 @entry()
 def cuMemcpyDtoD(dstDevice: Any, srcDevice: Any, ByteCount: Any) -> None:
-    """Copy between device addresses; the host doesn't wait, as cuMemcpyDtoD."""
+    """Copy between device addresses; the host doesn't wait (cuMemcpyDtoD)."""
     _device_to_device(dstDevice, srcDevice, ByteCount, current().legacy, waits=True)
 
 
 @entry()
 def cuMemcpyDtoDAsync(dstDevice: Any, srcDevice: Any, ByteCount: Any, hStream: Any) -> None:
-    """Copy between device addresses in a stream, as cuMemcpyDtoDAsync."""
+    """Copy between device addresses in a stream (cuMemcpyDtoDAsync)."""
     _device_to_device(dstDevice, srcDevice, ByteCount, find_stream(hStream), waits=False)
 
 
@@ -193,13 +193,13 @@ def _device_to_device(dst: Any, src: Any, count: Any, stream: Stream, *, waits: 
 
 @entry()
 def cuMemcpy(dst: Any, src: Any, ByteCount: Any) -> None:
-    """Copy between any two addresses, as cuMemcpy."""
+    """Copy between any two addresses (cuMemcpy)."""
     _unified(dst, src, ByteCount, current().legacy, waits=True)
 
 
 @entry()
 def cuMemcpyAsync(dst: Any, src: Any, ByteCount: Any, hStream: Any) -> None:
-    """Copy between any two addresses in a stream, as cuMemcpyAsync."""
+    """Copy between any two addresses in a stream (cuMemcpyAsync)."""
     _unified(dst, src, ByteCount, find_stream(hStream), waits=False)
 
 
@@ -212,7 +212,7 @@ def _unified(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> 
 
 @entry()
 def cuMemcpyPeer(dstDevice: Any, dstContext: Any, srcDevice: Any, srcContext: Any, ByteCount: Any) -> None:
-    """Copy from one context's device memory to another's, between all work of both, as cuMemcpyPeer."""
+    """Copy from one context's device memory to another's, between all work of both (cuMemcpyPeer)."""
     stream = current().legacy
     contexts = dict.fromkeys((stream.context, find_context(dstContext), find_context(srcContext)))
     join_all(stream, contexts)
@@ -224,7 +224,7 @@ def cuMemcpyPeer(dstDevice: Any, dstContext: Any, srcDevice: Any, srcContext: An
 def cuMemcpyPeerAsync(
     dstDevice: Any, dstContext: Any, srcDevice: Any, srcContext: Any, ByteCount: Any, hStream: Any
 ) -> None:
-    """Copy from one context's device memory to another's in a stream, as cuMemcpyPeerAsync."""
+    """Copy from one context's device memory to another's in a stream (cuMemcpyPeerAsync)."""
     stream = find_stream(hStream)
     if stream.capture is not None:  # driver 580.159 refuses it between any devices, with or without peer access
         stream.capture.invalidate()

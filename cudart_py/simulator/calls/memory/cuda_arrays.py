@@ -142,7 +142,7 @@ def _create(description: Any, depth: int, flags: int) -> Any:
 
 @entry(values=1, unsafe=True)
 def cuArrayCreate(pAllocateArray: Any) -> Any:
-    """Create a CUDA array of one or two dimensions, as cuArrayCreate."""
+    """Create a CUDA array of one or two dimensions (cuArrayCreate)."""
     if pAllocateArray is None:
         raise _refuse()
     return _create(pAllocateArray, 0, 0)
@@ -150,7 +150,7 @@ def cuArrayCreate(pAllocateArray: Any) -> Any:
 
 @entry(values=1, unsafe=True)
 def cuArray3DCreate(pAllocateArray: Any) -> Any:
-    """Create a CUDA array of up to three dimensions, or a layered one, as cuArray3DCreate."""
+    """Create a CUDA array of up to three dimensions, or a layered one (cuArray3DCreate)."""
     if pAllocateArray is None:
         raise _refuse()
     return _create(pAllocateArray, number(pAllocateArray.Depth), number(pAllocateArray.Flags))
@@ -164,14 +164,14 @@ def _describe(array: CudaArray, description: Any) -> Any:
 
 @entry(values=1)
 def cuArrayGetDescriptor(hArray: Any) -> Any:
-    """Return the width, height and element format of a CUDA array, as cuArrayGetDescriptor."""
+    """Return the width, height and element format of a CUDA array (cuArrayGetDescriptor)."""
     current()
     return _describe(cuda_arrays.find(hArray), CUDA_ARRAY_DESCRIPTOR())
 
 
 @entry(values=1)
 def cuArray3DGetDescriptor(hArray: Any) -> Any:
-    """Return the extents, element format and flags of a CUDA array, as cuArray3DGetDescriptor."""
+    """Return the extents, element format and flags of a CUDA array (cuArray3DGetDescriptor)."""
     current()
     array = cuda_arrays.find(hArray)
     description = _describe(array, CUDA_ARRAY3D_DESCRIPTOR())
@@ -181,7 +181,7 @@ def cuArray3DGetDescriptor(hArray: Any) -> Any:
 
 @entry(frees=True, unsafe=True)
 def cuArrayDestroy(hArray: Any) -> None:
-    """Complete the context's work and free a CUDA array, as cuArrayDestroy."""
+    """Complete the context's work and free a CUDA array (cuArrayDestroy)."""
     current()
     array = cuda_arrays.find(hArray)
     cuda_arrays.remove(number(hArray))

@@ -19,14 +19,14 @@ _PITCH = 512
 
 @entry(values=1, unsafe=True)
 def cuMemAlloc(bytesize: Any) -> Any:
-    """Allocate device memory, as cuMemAlloc."""
+    """Allocate device memory (cuMemAlloc)."""
     context = current()
     return CUdeviceptr(memory.allocate(number(bytesize), memory.DEVICE, context, counted=True).address)
 
 
 @entry(values=2, unsafe=True)
 def cuMemAllocPitch(WidthInBytes: Any, Height: Any, ElementSizeBytes: Any) -> tuple[Any, int]:
-    """Allocate rows that each begin at a multiple of 512 bytes, as cuMemAllocPitch."""
+    """Allocate rows that each begin at a multiple of 512 bytes (cuMemAllocPitch)."""
     context = current()
     width, height = number(WidthInBytes), number(Height)
     if number(ElementSizeBytes) not in (4, 8, 16) or width <= 0 or height <= 0:
@@ -37,7 +37,7 @@ def cuMemAllocPitch(WidthInBytes: Any, Height: Any, ElementSizeBytes: Any) -> tu
 
 @entry(frees=True, unsafe=True)
 def cuMemFree(dptr: Any) -> None:
-    """Complete the context's work and free device or managed memory, as cuMemFree."""
+    """Complete the context's work and free device or managed memory (cuMemFree)."""
     context = current()
     address = number(dptr)
     if not address:
@@ -58,6 +58,6 @@ def _free(allocation: Allocation) -> None:
 
 @entry(values=2)
 def cuMemGetInfo() -> tuple[int, int]:
-    """Return the free and total bytes of the current context's device, as cuMemGetInfo."""
+    """Return the free and total bytes of the current context's device (cuMemGetInfo)."""
     device = current().device
     return device.total - device.used, device.total

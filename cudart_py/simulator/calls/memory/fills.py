@@ -107,74 +107,74 @@ def _fill(
 
 @entry()
 def cuMemsetD8(dstDevice: Any, uc: Any, N: Any) -> None:
-    """Set N bytes, as cuMemsetD8."""
+    """Set N bytes (cuMemsetD8)."""
     _fill(dstDevice, uc, N, current().legacy, element=1, waits=True)
 
 
 @entry()
 def cuMemsetD16(dstDevice: Any, us: Any, N: Any) -> None:
-    """Set N elements of 16 bits, as cuMemsetD16."""
+    """Set N elements of 16 bits (cuMemsetD16)."""
     _fill(dstDevice, us, N, current().legacy, element=2, waits=True)
 
 
 @entry()
 def cuMemsetD32(dstDevice: Any, ui: Any, N: Any) -> None:
-    """Set N elements of 32 bits, as cuMemsetD32."""
+    """Set N elements of 32 bits (cuMemsetD32)."""
     _fill(dstDevice, ui, N, current().legacy, element=4, waits=True)
 
 
 @entry()
 def cuMemsetD8Async(dstDevice: Any, uc: Any, N: Any, hStream: Any) -> None:
-    """Set N bytes in a stream, as cuMemsetD8Async."""
+    """Set N bytes in a stream (cuMemsetD8Async)."""
     _fill(dstDevice, uc, N, find_stream(hStream), element=1, waits=False)
 
 
 @entry()
 def cuMemsetD16Async(dstDevice: Any, us: Any, N: Any, hStream: Any) -> None:
-    """Set N elements of 16 bits in a stream, as cuMemsetD16Async."""
+    """Set N elements of 16 bits in a stream (cuMemsetD16Async)."""
     _fill(dstDevice, us, N, find_stream(hStream), element=2, waits=False)
 
 
 @entry()
 def cuMemsetD32Async(dstDevice: Any, ui: Any, N: Any, hStream: Any) -> None:
-    """Set N elements of 32 bits in a stream, as cuMemsetD32Async."""
+    """Set N elements of 32 bits in a stream (cuMemsetD32Async)."""
     _fill(dstDevice, ui, N, find_stream(hStream), element=4, waits=False)
 
 
 @entry()
 def cuMemsetD2D8(dstDevice: Any, dstPitch: Any, uc: Any, Width: Any, Height: Any) -> None:
-    """Set rows of bytes, as cuMemsetD2D8."""
+    """Set rows of bytes (cuMemsetD2D8)."""
     stream = current().legacy
     _fill(dstDevice, uc, Width, stream, element=1, rows=(dstPitch, Height), waits=True)
 
 
 @entry()
 def cuMemsetD2D16(dstDevice: Any, dstPitch: Any, us: Any, Width: Any, Height: Any) -> None:
-    """Set rows of elements of 16 bits, as cuMemsetD2D16."""
+    """Set rows of elements of 16 bits (cuMemsetD2D16)."""
     stream = current().legacy
     _fill(dstDevice, us, Width, stream, element=2, rows=(dstPitch, Height), waits=True)
 
 
 @entry()
 def cuMemsetD2D32(dstDevice: Any, dstPitch: Any, ui: Any, Width: Any, Height: Any) -> None:
-    """Set rows of elements of 32 bits, as cuMemsetD2D32."""
+    """Set rows of elements of 32 bits (cuMemsetD2D32)."""
     stream = current().legacy
     _fill(dstDevice, ui, Width, stream, element=4, rows=(dstPitch, Height), waits=True)
 
 
 @entry()
 def cuMemsetD2D8Async(dstDevice: Any, dstPitch: Any, uc: Any, Width: Any, Height: Any, hStream: Any) -> None:
-    """Set rows of bytes in a stream, as cuMemsetD2D8Async."""
+    """Set rows of bytes in a stream (cuMemsetD2D8Async)."""
     _fill(dstDevice, uc, Width, find_stream(hStream), element=1, rows=(dstPitch, Height), waits=False)
 
 
 @entry()
 def cuMemsetD2D16Async(dstDevice: Any, dstPitch: Any, us: Any, Width: Any, Height: Any, hStream: Any) -> None:
-    """Set rows of elements of 16 bits in a stream, as cuMemsetD2D16Async."""
+    """Set rows of elements of 16 bits in a stream (cuMemsetD2D16Async)."""
     _fill(dstDevice, us, Width, find_stream(hStream), element=2, rows=(dstPitch, Height), waits=False)
 
 
 @entry()
 def cuMemsetD2D32Async(dstDevice: Any, dstPitch: Any, ui: Any, Width: Any, Height: Any, hStream: Any) -> None:
-    """Set rows of elements of 32 bits in a stream, as cuMemsetD2D32Async."""
+    """Set rows of elements of 32 bits in a stream (cuMemsetD2D32Async)."""
     _fill(dstDevice, ui, Width, find_stream(hStream), element=4, rows=(dstPitch, Height), waits=False)

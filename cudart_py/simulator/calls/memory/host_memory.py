@@ -29,7 +29,7 @@ _REGISTRATION_FLAGS = CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE
 
 @entry(values=1, unsafe=True)
 def cuMemHostAlloc(bytesize: Any, Flags: Any) -> int:
-    """Allocate pinned memory, which every context may access, as cuMemHostAlloc."""
+    """Allocate pinned memory, which every context may access (cuMemHostAlloc)."""
     context = current()
     flags = number(Flags)
     if flags & ~_ALLOCATION_FLAGS:
@@ -39,7 +39,7 @@ def cuMemHostAlloc(bytesize: Any, Flags: Any) -> int:
 
 @entry(frees=True, unsafe=True)
 def cuMemFreeHost(p: Any) -> None:
-    """Complete the context's work and free pinned memory, as cuMemFreeHost."""
+    """Complete the context's work and free pinned memory (cuMemFreeHost)."""
     context = current()
     address = host_address(p)
     if not address:
@@ -60,7 +60,7 @@ def _pinned(address: int, kinds: tuple[str, ...] = (memory.PINNED, memory.REGIST
 
 @entry(values=1)
 def cuMemHostGetDevicePointer(p: Any, Flags: Any) -> Any:
-    """Return the device address of pinned or registered memory, which is the same, as cuMemHostGetDevicePointer."""
+    """Return the device address of pinned or registered memory, which is the same (cuMemHostGetDevicePointer)."""
     current()
     address = host_address(p)
     if number(Flags):
@@ -71,14 +71,14 @@ def cuMemHostGetDevicePointer(p: Any, Flags: Any) -> Any:
 
 @entry(values=1)
 def cuMemHostGetFlags(p: Any) -> int:
-    """Return the flags with which pinned memory was allocated, as cuMemHostGetFlags."""
+    """Return the flags with which pinned memory was allocated (cuMemHostGetFlags)."""
     current()
     return _pinned(host_address(p), (memory.PINNED,)).flags
 
 
 @entry(unsafe=True)
 def cuMemHostRegister(p: Any, bytesize: Any, Flags: Any) -> None:
-    """Pin a range of ordinary host memory, as cuMemHostRegister."""
+    """Pin a range of ordinary host memory (cuMemHostRegister)."""
     context = current()
     address, size, flags = host_address(p), number(bytesize), number(Flags)
     if flags & CU_MEMHOSTREGISTER_READ_ONLY:
@@ -100,7 +100,7 @@ def cuMemHostRegister(p: Any, bytesize: Any, Flags: Any) -> None:
 
 @entry(frees=True, unsafe=True)
 def cuMemHostUnregister(p: Any) -> None:
-    """Complete the context's work and unpin a registered range, as cuMemHostUnregister."""
+    """Complete the context's work and unpin a registered range (cuMemHostUnregister)."""
     context = current()
     address = host_address(p)
     allocation = memory.known.by_start.get(address)

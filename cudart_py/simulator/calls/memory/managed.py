@@ -72,7 +72,7 @@ def _advice_of(allocation: Allocation) -> Advice:
 
 @entry(values=1, unsafe=True)
 def cuMemAllocManaged(bytesize: Any, flags: Any) -> Any:
-    """Allocate managed memory, as cuMemAllocManaged."""
+    """Allocate managed memory (cuMemAllocManaged)."""
     context = current()
     attach = number(flags)
     if attach not in _ATTACH:
@@ -105,7 +105,7 @@ def _ordinal(location: Any) -> int:
 
 @entry(unsafe=True)
 def cuMemAdvise(devPtr: Any, count: Any, advice: Any, location: Any) -> None:
-    """Record advice on the allocation that contains a range of managed memory, as cuMemAdvise."""
+    """Record advice on the allocation that contains a range of managed memory (cuMemAdvise)."""
     current()
     allocation = _managed(devPtr, count)
     found = _advice_of(allocation)
@@ -133,7 +133,7 @@ def cuMemAdvise(devPtr: Any, count: Any, advice: Any, location: Any) -> None:
 
 @entry()
 def cuMemPrefetchAsync(devPtr: Any, count: Any, location: Any, flags: Any, hStream: Any) -> None:
-    """Record, in stream order, the location to which managed memory is prefetched, as cuMemPrefetchAsync."""
+    """Record, in stream order, the location to which managed memory is prefetched (cuMemPrefetchAsync)."""
     stream = find_stream(hStream)
     allocation = _managed(devPtr, count)
     if number(flags):
@@ -143,7 +143,7 @@ def cuMemPrefetchAsync(devPtr: Any, count: Any, location: Any, flags: Any, hStre
 
 @entry(values=1)
 def cuMemRangeGetAttribute(dataSize: Any, attribute: Any, devPtr: Any, count: Any) -> Any:
-    """Return the advice on a range of managed memory, as cuMemRangeGetAttribute."""
+    """Return the advice on a range of managed memory (cuMemRangeGetAttribute)."""
     current()
     found = _advice_of(_managed(devPtr, count))
     names, size = CUmem_range_attribute, number(dataSize)

@@ -84,7 +84,7 @@ _UNKNOWN: dict[int, Any] = {
 
 @entry(values=1)
 def cuPointerGetAttribute(attribute: Any, ptr: Any) -> Any:
-    """Return an attribute of an address, as cuPointerGetAttribute."""
+    """Return an attribute of an address (cuPointerGetAttribute)."""
     current()
     address = number(ptr)
     allocation = memory.known.find(address)
@@ -95,7 +95,7 @@ def cuPointerGetAttribute(attribute: Any, ptr: Any) -> Any:
 
 @entry(values=1)
 def cuPointerGetAttributes(numAttributes: Any, attributes: Any, ptr: Any) -> list[Any]:
-    """Return several attributes of an address, empty ones if it is unknown, as cuPointerGetAttributes."""
+    """Return several attributes of an address, empty ones if it is unknown (cuPointerGetAttributes)."""
     current()
     wanted = [number(attribute) for attribute in attributes or ()]
     if number(numAttributes) > len(wanted) or any(attribute not in _UNKNOWN for attribute in wanted):
@@ -115,7 +115,7 @@ def cuPointerGetAttributes(numAttributes: Any, attributes: Any, ptr: Any) -> lis
 
 @entry(values=2)
 def cuMemGetAddressRange(dptr: Any) -> tuple[Any, int]:
-    """Return the start and the size of the allocation into which a pointer points, as cuMemGetAddressRange."""
+    """Return the start and the size of the allocation into which a pointer points (cuMemGetAddressRange)."""
     current()
     allocation = memory.known.find(number(dptr))
     if allocation is None:

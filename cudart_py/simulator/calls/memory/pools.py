@@ -32,19 +32,19 @@ _USED_HIGH = CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH.value
 
 @entry(values=1)
 def cuDeviceGetDefaultMemPool(dev: Any) -> Any:
-    """Return a device's default pool, as cuDeviceGetDefaultMemPool."""
+    """Return a device's default pool (cuDeviceGetDefaultMemPool)."""
     return CUmemoryPool(default_pool(find_device(dev)).handle)
 
 
 @entry(values=1)
 def cuDeviceGetMemPool(dev: Any) -> Any:
-    """Return the pool from which cuMemAllocAsync allocates, as cuDeviceGetMemPool."""
+    """Return the pool from which cuMemAllocAsync allocates (cuDeviceGetMemPool)."""
     return CUmemoryPool(current_pool(find_device(dev)).handle)
 
 
 @entry(unsafe=True)
 def cuDeviceSetMemPool(dev: Any, pool: Any) -> None:
-    """Choose the pool from which cuMemAllocAsync allocates, as cuDeviceSetMemPool."""
+    """Choose the pool from which cuMemAllocAsync allocates (cuDeviceSetMemPool)."""
     device, chosen = find_device(dev), pools.find(pool)
     if chosen.device is not device:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -53,7 +53,7 @@ def cuDeviceSetMemPool(dev: Any, pool: Any) -> None:
 
 @entry(values=1, unsafe=True)
 def cuMemPoolGetAttribute(pool: Any, attr: Any) -> Any:
-    """Return a pool's attribute, with sizes in bytes as cuuint64_t, as cuMemPoolGetAttribute."""
+    """Return a pool's attribute, with sizes in bytes as cuuint64_t (cuMemPoolGetAttribute)."""
     found, key = pools.find(pool), number(attr)
     if key in found.reuse:
         return found.reuse[key]
@@ -71,7 +71,7 @@ def cuMemPoolGetAttribute(pool: Any, attr: Any) -> Any:
 
 @entry(unsafe=True)
 def cuMemPoolSetAttribute(pool: Any, attr: Any, value: Any) -> None:
-    """Set a pool's attribute; 0 resets a high-water mark to the current value, as cuMemPoolSetAttribute."""
+    """Set a pool's attribute; 0 resets a high-water mark to the current value (cuMemPoolSetAttribute)."""
     found, key, wanted = pools.find(pool), number(attr), number(value)
     if key in found.reuse:
         found.reuse[key] = int(bool(wanted))
@@ -87,13 +87,13 @@ def cuMemPoolSetAttribute(pool: Any, attr: Any, value: Any) -> None:
 
 @entry(unsafe=True)
 def cuMemPoolTrimTo(pool: Any, minBytesToKeep: Any) -> None:
-    """Release unused memory until the pool holds no more than `minBytesToKeep` bytes, as cuMemPoolTrimTo."""
+    """Release unused memory until the pool holds no more than `minBytesToKeep` bytes (cuMemPoolTrimTo)."""
     pools.find(pool).trim(number(minBytesToKeep))
 
 
 @entry(unsafe=True)
 def cuMemPoolSetAccess(pool: Any, map: Any, count: Any) -> None:
-    """Set which other devices may access a pool's memory, as cuMemPoolSetAccess."""
+    """Set which other devices may access a pool's memory (cuMemPoolSetAccess)."""
     found, descriptions = pools.find(pool), list(map or ())
     if number(count) > len(descriptions):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -113,7 +113,7 @@ def cuMemPoolSetAccess(pool: Any, map: Any, count: Any) -> None:
 
 @entry(values=1, unsafe=True)
 def cuMemPoolGetAccess(memPool: Any, location: Any) -> Any:
-    """Return the access that a device has to a pool's memory, as cuMemPoolGetAccess."""
+    """Return the access that a device has to a pool's memory (cuMemPoolGetAccess)."""
     found, device = pools.find(memPool), _device_at(location)
     flags = CUmemAccess_flags
     if device is found.device or device in found.access:
@@ -129,7 +129,7 @@ def _device_at(location: Any) -> Device:
 
 @entry(values=1, unsafe=True)
 def cuMemPoolCreate(poolProps: Any) -> Any:
-    """Create a pool of a device's memory, whose allocation type must be "pinned", as cuMemPoolCreate."""
+    """Create a pool of a device's memory, whose allocation type must be "pinned" (cuMemPoolCreate)."""
     current()
     if poolProps is None or poolProps.allocType != CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -142,7 +142,7 @@ def cuMemPoolCreate(poolProps: Any) -> Any:
 
 @entry(frees=True, unsafe=True)
 def cuMemPoolDestroy(pool: Any) -> None:
-    """Destroy a pool; its allocations stay valid until they are freed, as cuMemPoolDestroy."""
+    """Destroy a pool; its allocations stay valid until they are freed (cuMemPoolDestroy)."""
     found = pools.find(pool)
     device = found.device
     if found is device.default_pool:

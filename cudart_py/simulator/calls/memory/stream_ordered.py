@@ -85,20 +85,20 @@ def _allocate(pool: Pool, size: int, stream: Stream) -> Any:
 
 @entry(values=1)
 def cuMemAllocAsync(bytesize: Any, hStream: Any) -> Any:
-    """Allocate from the current pool of the stream's device, as cuMemAllocAsync."""
+    """Allocate from the current pool of the stream's device (cuMemAllocAsync)."""
     stream = find_stream(hStream)
     return _allocate(current_pool(stream.context.device), number(bytesize), stream)
 
 
 @entry(values=1)
 def cuMemAllocFromPoolAsync(bytesize: Any, pool: Any, hStream: Any) -> Any:
-    """Allocate from a pool, as cuMemAllocFromPoolAsync."""
+    """Allocate from a pool (cuMemAllocFromPoolAsync)."""
     return _allocate(pools.find(pool), number(bytesize), find_stream(hStream))
 
 
 @entry(frees=True)
 def cuMemFreeAsync(dptr: Any, hStream: Any) -> None:
-    """Free an allocation in a stream, as cuMemFreeAsync."""
+    """Free an allocation in a stream (cuMemFreeAsync)."""
     stream = find_stream(hStream)
     allocation = memory.known.by_start.get(number(dptr))
     if allocation is None or allocation.kind != memory.DEVICE:

@@ -89,33 +89,33 @@ def find_function(handle: Any) -> LoadedFunction:
 
 @entry(values=1)
 def cuFuncGetName(hfunc: Any) -> bytes:
-    """Return a kernel's name, as cuFuncGetName."""
+    """Return a kernel's name (cuFuncGetName)."""
     name: str = find_function(hfunc).entry.name
     return name.encode()
 
 
 @entry(values=1)
 def cuFuncGetModule(hfunc: Any) -> Any:
-    """Return a kernel's module, as cuFuncGetModule."""
+    """Return a kernel's module (cuFuncGetModule)."""
     return CUmodule(find_function(hfunc).module.handle)
 
 
 @entry(values=1)
 def cuFuncIsLoaded(function: Any) -> Any:
-    """Report a kernel as loaded, because all kernels always are, as cuFuncIsLoaded."""
+    """Report a kernel as loaded, because all kernels always are (cuFuncIsLoaded)."""
     find_function(function)
     return CUfunctionLoadingState.CU_FUNCTION_LOADING_STATE_LOADED
 
 
 @entry()
 def cuFuncLoad(function: Any) -> None:
-    """Do nothing, because all kernels are loaded, as cuFuncLoad."""
+    """Do nothing, because all kernels are loaded (cuFuncLoad)."""
     find_function(function)
 
 
 @entry(values=2)
 def cuFuncGetParamInfo(func: Any, paramIndex: Any) -> tuple[int, int]:
-    """Return the offset and size of a kernel's parameter, as cuFuncGetParamInfo."""
+    """Return the offset and size of a kernel's parameter (cuFuncGetParamInfo)."""
     layout, index = find_function(func).layout, number(paramIndex)
     if not 0 <= index < len(layout):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -124,7 +124,7 @@ def cuFuncGetParamInfo(func: Any, paramIndex: Any) -> tuple[int, int]:
 
 @entry(values=1)
 def cuFuncGetParamCount(func: Any) -> int:
-    """Return the number of a kernel's parameters, as cuFuncGetParamCount."""
+    """Return the number of a kernel's parameters (cuFuncGetParamCount)."""
     return len(find_function(func).layout)
 
 
@@ -150,7 +150,7 @@ _SETTINGS = {_NON_PORTABLE_CLUSTER: (0, 1), _SCHEDULING: (0, 2)}
 
 @entry(values=1)
 def cuFuncGetAttribute(attrib: Any, hfunc: Any) -> int:
-    """Return a kernel's attribute, as cuFuncGetAttribute."""
+    """Return a kernel's attribute (cuFuncGetAttribute)."""
     function, key = find_function(hfunc), number(attrib)
     kernel = function.entry
     constants = sum(variable.size for variable in function.module.code.variables.values() if variable.space == "const")
@@ -182,7 +182,7 @@ def cuFuncGetAttribute(attrib: Any, hfunc: Any) -> int:
 
 @entry()
 def cuFuncSetAttribute(hfunc: Any, attrib: Any, value: Any) -> None:
-    """Set an attribute of a kernel, if it can be set, as cuFuncSetAttribute."""
+    """Set an attribute of a kernel, if it can be set (cuFuncSetAttribute)."""
     function, key, wanted = find_function(hfunc), number(attrib), number(value)
     function.shapes.clear()
     if key == _DYNAMIC_SHARED:

@@ -174,13 +174,13 @@ def _check_target(target: str) -> None:
 
 @entry(values=1)
 def cuModuleLoadData(image: Any) -> Any:
-    """Load PTX into the current context, as cuModuleLoadData."""
+    """Load PTX into the current context (cuModuleLoadData)."""
     return CUmodule(_load(image).handle)
 
 
 @entry(values=1)
 def cuModuleLoadDataEx(image: Any, numOptions: Any, options: Any, optionValues: Any) -> Any:
-    """Load PTX; of the options, only those for an error log have an effect, as cuModuleLoadDataEx."""
+    """Load PTX; of the options, only those for an error log have an effect (cuModuleLoadDataEx)."""
     given = dict(zip(options or (), optionValues or (), strict=False))
     if number(numOptions) != len(given):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -207,7 +207,7 @@ def _fill_log(options: dict[Any, Any]) -> None:
 
 @entry(frees=True, unsafe=True)
 def cuModuleUnload(hmod: Any) -> None:
-    """Complete the context's work and unload a module, as cuModuleUnload."""
+    """Complete the context's work and unload a module (cuModuleUnload)."""
     module = modules.find(hmod)
     context = module.context
     if context.sticky is None:
@@ -223,7 +223,7 @@ def _name(name: Any) -> str:
 
 @entry(values=1)
 def cuModuleGetFunction(hmod: Any, name: Any) -> Any:
-    """Return a module's kernel by name, as cuModuleGetFunction."""
+    """Return a module's kernel by name (cuModuleGetFunction)."""
     module = modules.find(hmod)
     current()
     if name is None:
@@ -236,7 +236,7 @@ def cuModuleGetFunction(hmod: Any, name: Any) -> Any:
 
 @entry(values=2)
 def cuModuleGetGlobal(hmod: Any, name: Any) -> tuple[Any, int]:
-    """Return the address and size of a module's variable, as cuModuleGetGlobal."""
+    """Return the address and size of a module's variable (cuModuleGetGlobal)."""
     module = modules.find(hmod)
     current()
     if name is None:
@@ -249,13 +249,13 @@ def cuModuleGetGlobal(hmod: Any, name: Any) -> tuple[Any, int]:
 
 @entry(values=1)
 def cuModuleGetFunctionCount(mod: Any) -> int:
-    """Return the number of a module's kernels, as cuModuleGetFunctionCount."""
+    """Return the number of a module's kernels (cuModuleGetFunctionCount)."""
     return len(modules.find(mod).functions)
 
 
 @entry(values=1)
 def cuModuleEnumerateFunctions(numFunctions: Any, mod: Any) -> list[Any]:
-    """Return up to `numFunctions` of a module's kernels, as cuModuleEnumerateFunctions."""
+    """Return up to `numFunctions` of a module's kernels (cuModuleEnumerateFunctions)."""
     wanted = number(numFunctions)
     found = [CUfunction(function.handle) for function in modules.find(mod).functions.values()][:wanted]
     return found + [CUfunction() for _ in range(wanted - len(found))]

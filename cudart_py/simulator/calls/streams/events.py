@@ -83,7 +83,7 @@ def find_event(handle: Any) -> Event:
 
 @entry(values=1)
 def cuEventCreate(Flags: Any) -> Any:
-    """Create an event, as cuEventCreate."""
+    """Create an event (cuEventCreate)."""
     context = current()
     flags = number(Flags)
     if flags & ~_FLAGS or (flags & _INTERPROCESS and not flags & _DISABLE_TIMING):
@@ -95,7 +95,7 @@ def cuEventCreate(Flags: Any) -> Any:
 
 @entry(frees=True)
 def cuEventDestroy(hEvent: Any) -> None:
-    """Destroy an event; work that waits for its mark still waits, as cuEventDestroy."""
+    """Destroy an event; work that waits for its mark still waits (cuEventDestroy)."""
     event = events.find(hEvent)
     events.remove(int(hEvent))
     if event.context.sticky is not None:
@@ -104,13 +104,13 @@ def cuEventDestroy(hEvent: Any) -> None:
 
 @entry()
 def cuEventRecord(hEvent: Any, hStream: Any) -> None:
-    """Record an event in a stream, as cuEventRecord."""
+    """Record an event in a stream (cuEventRecord)."""
     _record(find_event(hEvent), find_stream(hStream))
 
 
 @entry()
 def cuEventRecordWithFlags(hEvent: Any, hStream: Any, flags: Any) -> None:
-    """Record an event in a stream; external records become graph nodes, as cuEventRecordWithFlags."""
+    """Record an event in a stream; external records become graph nodes (cuEventRecordWithFlags)."""
     value = number(flags)
     if value & ~CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL.value:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -137,7 +137,7 @@ def _record(event: Event, stream: Stream) -> None:
 
 @entry()
 def cuStreamWaitEvent(hStream: Any, hEvent: Any, Flags: Any) -> None:
-    """Make the stream's later work wait for the event's last record, as cuStreamWaitEvent."""
+    """Make the stream's later work wait for the event's last record (cuStreamWaitEvent)."""
     stream, event = find_stream(hStream), find_event(hEvent)
     if number(Flags) & ~CUevent_wait_flags.CU_EVENT_WAIT_EXTERNAL.value:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -167,7 +167,7 @@ def _refuse_captured(event: Event) -> None:
 
 @entry()
 def cuEventSynchronize(hEvent: Any) -> None:
-    """Run all work before the event's last record, as cuEventSynchronize."""
+    """Run all work before the event's last record (cuEventSynchronize)."""
     event = find_event(hEvent)
     _refuse_captured(event)
     captures.refuse_unsafe()
@@ -177,7 +177,7 @@ def cuEventSynchronize(hEvent: Any) -> None:
 
 @entry()
 def cuEventQuery(hEvent: Any) -> None:
-    """Run one piece of work; CUDA_ERROR_NOT_READY until the event's mark is reached, as cuEventQuery."""
+    """Run one piece of work; CUDA_ERROR_NOT_READY until the event's mark is reached (cuEventQuery)."""
     event = find_event(hEvent)
     _refuse_captured(event)
     captures.refuse_unsafe()
@@ -188,7 +188,7 @@ def cuEventQuery(hEvent: Any) -> None:
 
 @entry(values=1)
 def cuEventElapsedTime(hStart: Any, hEnd: Any) -> float:
-    """Return the wall-clock time in milliseconds between two events' marks, as cuEventElapsedTime."""
+    """Return the wall-clock time in milliseconds between two events' marks (cuEventElapsedTime)."""
     start, end = find_event(hStart), find_event(hEnd)
     _refuse_captured(start)
     _refuse_captured(end)

@@ -33,7 +33,7 @@ def _known(attr: Any) -> Any:
 
 @entry()
 def cuStreamSetAttribute(hStream: Any, attr: Any, value: Any) -> None:
-    """Store an attribute of a stream, as cuStreamSetAttribute."""
+    """Store an attribute of a stream (cuStreamSetAttribute)."""
     stream, key = find_stream(hStream), _known(attr)
     if value is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -58,7 +58,7 @@ def cuStreamSetAttribute(hStream: Any, attr: Any, value: Any) -> None:
 
 @entry(values=1)
 def cuStreamGetAttribute(hStream: Any, attr: Any) -> Any:
-    """Return an attribute of a stream, as cuStreamGetAttribute."""
+    """Return an attribute of a stream (cuStreamGetAttribute)."""
     stream, key = find_stream(hStream), _known(attr)
     if key == _PRIORITY:
         value = CUstreamAttrValue()
@@ -69,7 +69,7 @@ def cuStreamGetAttribute(hStream: Any, attr: Any) -> Any:
 
 @entry()
 def cuStreamCopyAttributes(dst: Any, src: Any) -> None:
-    """Copy the attributes of one stream to another, as cuStreamCopyAttributes."""
+    """Copy the attributes of one stream to another (cuStreamCopyAttributes)."""
     destination, source = find_stream(dst), find_stream(src)
     if destination.context is not source.context:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)

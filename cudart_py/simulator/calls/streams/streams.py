@@ -17,13 +17,13 @@ from ..entry import entry
 
 @entry(values=1)
 def cuStreamCreate(Flags: Any) -> Any:
-    """Create a stream, as cuStreamCreate."""
+    """Create a stream (cuStreamCreate)."""
     return _create(number(Flags), LEAST_PRIORITY)
 
 
 @entry(values=1)
 def cuStreamCreateWithPriority(flags: Any, priority: Any) -> Any:
-    """Create a stream with a priority, clamped to the valid range, as cuStreamCreateWithPriority."""
+    """Create a stream with a priority, clamped to the valid range (cuStreamCreateWithPriority)."""
     return _create(number(flags), min(max(number(priority), GREATEST_PRIORITY), LEAST_PRIORITY))
 
 
@@ -38,7 +38,7 @@ def _create(flags: int, priority: int) -> Any:
 
 @entry(frees=True)
 def cuStreamDestroy(hStream: Any) -> None:
-    """Destroy a stream; its work stays queued, and a capture that began on it is discarded, as cuStreamDestroy."""
+    """Destroy a stream; its work stays queued, and a capture that began on it is discarded (cuStreamDestroy)."""
     value = number(hStream)
     if value <= CU_STREAM_PER_THREAD:
         current()
@@ -55,13 +55,13 @@ def cuStreamDestroy(hStream: Any) -> None:
 
 @entry()
 def cuStreamSynchronize(hStream: Any) -> None:
-    """Run all of a stream's work and the work for which it waits, as cuStreamSynchronize."""
+    """Run all of a stream's work and the work for which it waits (cuStreamSynchronize)."""
     complete_stream(find_stream(hStream))
 
 
 @entry()
 def cuStreamQuery(hStream: Any) -> None:
-    """Run one piece of a stream's work; return CUDA_ERROR_NOT_READY if there was one to run, as cuStreamQuery."""
+    """Run one piece of a stream's work; return CUDA_ERROR_NOT_READY if there was one to run (cuStreamQuery)."""
     stream = find_stream(hStream)
     refuse_captured(stream)
     tail = stream.tail
@@ -76,29 +76,29 @@ def cuStreamQuery(hStream: Any) -> None:
 
 @entry(values=1)
 def cuStreamGetPriority(hStream: Any) -> int:
-    """Return a stream's priority, as cuStreamGetPriority."""
+    """Return a stream's priority (cuStreamGetPriority)."""
     return find_stream(hStream).priority
 
 
 @entry(values=1)
 def cuStreamGetFlags(hStream: Any) -> int:
-    """Return the flags with which a stream was created, as cuStreamGetFlags."""
+    """Return the flags with which a stream was created (cuStreamGetFlags)."""
     return find_stream(hStream).flags
 
 
 @entry(values=1)
 def cuStreamGetCtx(hStream: Any) -> Any:
-    """Return a stream's context, as cuStreamGetCtx."""
+    """Return a stream's context (cuStreamGetCtx)."""
     return CUcontext(find_stream(hStream).context.handle)
 
 
 @entry(values=1)
 def cuStreamGetDevice(hStream: Any) -> Any:
-    """Return a stream's device, as cuStreamGetDevice."""
+    """Return a stream's device (cuStreamGetDevice)."""
     return CUdevice(find_stream(hStream).context.device.ordinal)
 
 
 @entry(values=1)
 def cuStreamGetId(hStream: Any) -> int:
-    """Return the number that identifies a stream and is never reused, as cuStreamGetId."""
+    """Return the number that identifies a stream and is never reused (cuStreamGetId)."""
     return find_stream(hStream).identity

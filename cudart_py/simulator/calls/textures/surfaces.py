@@ -21,7 +21,7 @@ def _refuse() -> StatusError:
 
 @entry(values=1, unsafe=True)
 def cuSurfObjectCreate(pResDesc: Any) -> Any:
-    """Create a surface object over a CUDA array, as cuSurfObjectCreate."""
+    """Create a surface object over a CUDA array (cuSurfObjectCreate)."""
     context = current()
     if pResDesc is None or pResDesc.resType != CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
         raise _refuse()
@@ -43,7 +43,7 @@ def cuSurfObjectCreate(pResDesc: Any) -> Any:
 
 @entry(frees=True, unsafe=True)
 def cuSurfObjectDestroy(surfObject: Any) -> None:
-    """Destroy a surface object, as cuSurfObjectDestroy."""
+    """Destroy a surface object (cuSurfObjectDestroy)."""
     surfaces = current().surfaces
     handle = number(surfObject)
     if handle not in surfaces:

@@ -100,7 +100,7 @@ def _by_number(flags: int) -> Any:
 
 @entry(values=1, unsafe=True)
 def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
-    """Create a texture object over linear or pitched device memory or a CUDA array, as cuTexObjectCreate."""
+    """Create a texture object over linear or pitched device memory or a CUDA array (cuTexObjectCreate)."""
     context = current()
     if pResDesc is None or pTexDesc is None or pResViewDesc is not None:
         raise _refuse()
@@ -136,7 +136,7 @@ def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
 
 @entry(frees=True, unsafe=True)
 def cuTexObjectDestroy(texObject: Any) -> None:
-    """Destroy a texture object, as cuTexObjectDestroy."""
+    """Destroy a texture object (cuTexObjectDestroy)."""
     textures = current().textures
     handle = number(texObject)
     if handle not in textures:
