@@ -24,7 +24,7 @@ def parameters(function: Any) -> list[Any]:
 def test_every_function_has_the_parameters_of_cuda_bindings_and_says_which_it_is() -> None:
     theirs = {name: parameters(getattr(bindings, name)) for name in FUNCTIONS}
     assert {name: parameters(function) for name, function in FUNCTIONS.items()} == theirs
-    assert [name for name, function in FUNCTIONS.items() if f"as {name}." not in (function.__doc__ or "")] == []
+    assert [name for name, function in FUNCTIONS.items() if f"({name})." not in (function.__doc__ or "")] == []
 
 
 def test_what_the_modules_offer_is_all_that_is_offered() -> None:
