@@ -91,7 +91,7 @@ def describe(value: Any) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if isinstance(value, np.ndarray):
-        return f"a NumPy array of {value.dtype} and shape {value.shape}"
+        return f"a NumPy array of dtype {value.dtype} and shape {value.shape}"
     kind = type(value).__name__
     if getattr(value, "closed", False) is True:
         return f"a closed {kind}"

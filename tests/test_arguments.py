@@ -25,7 +25,7 @@ class Unprintable:
         ("x", "not the str 'x'"),
         (5, "not the int 5"),
         (np.float32(1.5), r"not the float32 np.float32\(1.5\)"),
-        (np.zeros((2, 3), np.int8), r"not a NumPy array of int8 and shape \(2, 3\)"),
+        (np.zeros((2, 3), np.int8), r"not a NumPy array of dtype int8 and shape \(2, 3\)"),
         (cuda.Stream, "not the class Stream"),
         (Unprintable(), "not an object of type Unprintable"),
         ("y" * 1000, "not the str 'y.{,60}y'$"),

@@ -110,7 +110,7 @@ def _convert(place: _Place, argument: Any) -> Any:
 
 def _what(argument: Any) -> str:
     if isinstance(argument, np.ndarray):
-        return f"a host array of {argument.dtype} and shape {argument.shape}"
+        return f"a host array of dtype {argument.dtype} and shape {argument.shape}"
     return describe(argument)
 
 

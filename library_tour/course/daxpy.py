@@ -8,8 +8,8 @@ On the simulator, which checks and does not time:
            check
     ────────────
     daxpy  right
-    Each element takes two operations and moves 24 bytes, so memory bandwidth limits
-    the kernel.
+    For each element, the kernel performs two operations and moves 24 bytes, so
+    memory bandwidth limits it.
 """
 
 from __future__ import annotations
@@ -53,5 +53,5 @@ def run(device: cuda.Device, size: int) -> Result:
         amount=3 * x.nbytes,
     )
     limit = copy_limit(device)
-    note = "Each element takes two operations and moves 24 bytes, so memory bandwidth limits the kernel."
+    note = "For each element, the kernel performs two operations and moves 24 bytes, so memory bandwidth limits it."
     return Result(measure([variant], limit), limit, notes=[note])

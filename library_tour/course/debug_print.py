@@ -20,8 +20,8 @@ On the simulator, which checks and does not time:
     (30,30) (31,31)
     one line in two calls: the first line is 'block 0, block 0, block 0, block 0,
     thread 0': other threads print between a thread's two calls.
-    buffer overflow: only 21,845 of 32,768 lines are printed: the buffer, set to the
-    smallest size for this row, holds 524,288 bytes. It is circular, and new lines
+    buffer overflow: only 21,845 of 32,768 lines are printed. For this row, the
+    buffer is set to its smallest size, 524,288 bytes. It is circular, and new lines
     overwrite the oldest ones.
     no synchronisation: 0 lines have arrived when the launch returns, 64 after
     device.synchronize(). A program that ends without waiting prints nothing.
@@ -34,11 +34,12 @@ On the simulator, which checks and does not time:
     any order, because blocks and warps run in any order. Print the thread's index
     with each value and sort the lines, or let only one thread print.
     Each pair is a lane and the value that it reads with __shfl_down_sync(mask,
-    lane, 2, width): the number of the lane two further on, or its own number if
-    that lane is outside its group of `width` lanes. 10 of the 32 pairs are shown.
-    printf costs every thread of the kernel registers and stack space, even if only
-    one thread calls it. The buffer for printed text holds 7,340,032 bytes here
-    (device.limits.printf_fifo_size, cudaLimitPrintfFifoSize).
+    lane, 2, width): the number of the lane two places further on, or its own number
+    if that lane is outside its group of `width` lanes. 10 of the 32 pairs are
+    shown.
+    Calling printf takes registers and stack space in every thread of the kernel,
+    even if only one thread calls it. The buffer for printed text holds 7,340,032
+    bytes here (device.limits.printf_fifo_size, cudaLimitPrintfFifoSize).
 """
 
 from __future__ import annotations
@@ -101,10 +102,10 @@ def run(device: cuda.Device, size: int) -> Result:
         "warps run in any order. Print the thread's index with each value and sort the lines, or let only one thread "
         "print.",
         "Each pair is a lane and the value that it reads with __shfl_down_sync(mask, lane, 2, width): the number of "
-        "the lane two further on, or its own number if that lane is outside its group of `width` lanes. 10 of the 32 "
-        "pairs are shown.",
-        "printf costs every thread of the kernel registers and stack space, even if only one thread calls it. The "
-        f"buffer for printed text holds {device.limits.printf_fifo_size:,} bytes here "
+        "the lane two places further on, or its own number if that lane is outside its group of `width` lanes. 10 of "
+        "the 32 pairs are shown.",
+        "Calling printf takes registers and stack space in every thread of the kernel, even if only one thread calls "
+        f"it. The buffer for printed text holds {device.limits.printf_fifo_size:,} bytes here "
         "(device.limits.printf_fifo_size, cudaLimitPrintfFifoSize).",
     ]
     return Result(rows, notes=notes, tables={"Cost of printf per thread": costs})
@@ -184,7 +185,7 @@ def too_much() -> str:
     if len(lines) == size:
         return ""
     return (
-        f"only {len(lines):,} of {size:,} lines are printed: the buffer, set to the smallest size for this row, holds "
+        f"only {len(lines):,} of {size:,} lines are printed. For this row, the buffer is set to its smallest size, "
         f"{limits.printf_fifo_size:,} bytes. It is circular, and new lines overwrite the oldest ones."
     )
 

@@ -36,7 +36,7 @@ On the simulator, which checks and does not time:
     call cuda.reset().
     null store, debug(): IllegalAddressError: cuStreamSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
-    the legacy default stream, launched at library_tour/course/errors.py:226
+    the legacy default stream, launched at library_tour/course/errors.py:227
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
@@ -78,7 +78,8 @@ On the simulator, which checks and does not time:
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError.
     host pointer: TypeError: argument 0 of store (float*) takes a device pointer,
-    not a host array of float32 and shape (8,); copy it with cudart_py.to_device
+    not a host array of dtype float32 and shape (8,); copy it with
+    cudart_py.to_device
     As a bare address: IllegalAddressError: cuCtxSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at
@@ -91,7 +92,7 @@ On the simulator, which checks and does not time:
     uninitialised memory: SimulatorWarning: kernel copy at kernels/errors.cu:41:
     uninitialised value reaches a store: it was read at kernels/errors.cu:41 from
     global memory at 0x7f… (0 bytes into the 32-byte allocation at
-    0x7f…, allocated at library_tour/course/errors.py:279), where nothing
+    0x7f…, allocated at library_tour/course/errors.py:280), where nothing
     has been written; block (0, 0, 0), thread (0, 0, 0), instruction 'st.global.f32
     [%rd7], %f1'
         41 | to[i] = from[i];

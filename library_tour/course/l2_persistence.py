@@ -23,14 +23,16 @@ On the simulator, which checks and counts but does not time:
     after a reset               100.0 %  right
     'L2 hit rate' is the share of reads of the weights, or of the other array, that
     hit in a model of L2. The model always replaces the least recently used line. A
-    real L2 cache replaces lines differently, and the measured rates vary less.
-    The weights take up 0.9 times the size that can be set aside, and the large
-    weights 1.5 times. The weights are read again and again, and each value only
-    once. Without a policy, the values displace the weights. With a persisting
-    policy, the weights stay in the part of L2 that is set aside. The limit is the
-    memory bandwidth, so a rate above it shows how much L2 saves. A streaming policy
-    does the opposite: the weights are replaced first. With __ldcs in the kernel,
-    the values are replaced first, so the weights stay without any policy.
+    real L2 cache replaces lines differently, and the measured rates in GB/s vary
+    less than these shares.
+    The array of weights is 0.9 times as large as the part that can be set aside,
+    and the large array 1.5 times as large. The weights are read again and again,
+    and each value only once. Without a policy, the values displace the weights.
+    With a persisting policy, the weights stay in the part of L2 that is set aside.
+    The limit is the memory bandwidth, so a rate above it shows how much L2 saves. A
+    streaming policy does the opposite: the weights are replaced first. With __ldcs
+    in the kernel, the values are replaced first, so the weights stay without any
+    policy.
     If the weights are larger than the part set aside, they displace one another
     there. Divide the size of that part by the size of the weights. With a hit ratio
     a little below the quotient, that share of the weights persists, and the rest is
@@ -78,12 +80,13 @@ HITS = "L2 hit rate"
 NOTES = [
     "'L2 hit rate' is the share of reads of the weights, or of the other array, that hit in a model of L2. The model "
     "always replaces the least recently used line. A real L2 cache replaces lines differently, and the measured rates "
-    "vary less.",
-    f"The weights take up {FITS} times the size that can be set aside, and the large weights {EXCEEDS} times. The "
-    "weights are read again and again, and each value only once. Without a policy, the values displace the weights. "
-    "With a persisting policy, the weights stay in the part of L2 that is set aside. The limit is the memory "
-    "bandwidth, so a rate above it shows how much L2 saves. A streaming policy does the opposite: the weights are "
-    "replaced first. With __ldcs in the kernel, the values are replaced first, so the weights stay without any policy.",
+    "in GB/s vary less than these shares.",
+    f"The array of weights is {FITS} times as large as the part that can be set aside, and the large array {EXCEEDS} "
+    "times as large. The weights are read again and again, and each value only once. Without a policy, the values "
+    "displace the weights. With a persisting policy, the weights stay in the part of L2 that is set aside. The limit "
+    "is the memory bandwidth, so a rate above it shows how much L2 saves. A streaming policy does the opposite: the "
+    "weights are replaced first. With __ldcs in the kernel, the values are replaced first, so the weights stay without "
+    "any policy.",
     "If the weights are larger than the part set aside, they displace one another there. Divide the size of that part "
     "by the size of the weights. With a hit ratio a little below the quotient, that share of the weights persists, and "
     "the rest is replaced first.",
@@ -105,7 +108,7 @@ class Way(NamedTuple):
     size: float
     hit: Literal["", "normal", "streaming", "persisting"] = ""
     ratio: float = 1.0
-    evict_first: bool = False  # the values, by the kernel's own hint
+    evict_first: bool = False  # whether the kernel reads the values with __ldcs
 
 
 WAYS = {
@@ -301,7 +304,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def read_after(device: cuda.Device, weighing: Weighing, limit: Limit) -> list[Row]:
-    """Return the rows of another array: read while nothing persists, while the weights do, and afterwards."""
+    """Return rows for another array, read while nothing persists, while the weights persist, and afterwards."""
     persisting, normal = WAYS["policy: persisting"], Way(FITS, "normal")
     befores = {
         "nothing persists": [],

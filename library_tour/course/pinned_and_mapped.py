@@ -17,7 +17,7 @@ On the simulator, which checks and counts but does not time:
     pageable, in place                                                     right
     mapped, read too early                                                 caught
     pageable, in place: argument 0 of add_up (unsigned int const*) takes a device
-    pointer, not a host array of uint32 and shape (131077,); copy it with
+    pointer, not a host array of dtype uint32 and shape (131077,); copy it with
     cudart_py.to_device
     mapped, read too early: 4,096 of 4,096 elements have not been written yet.
     Read 8 times
@@ -40,10 +40,10 @@ On the simulator, which checks and counts but does not time:
     therefore slightly slower than a copy. Wider loads make no difference, because
     the link is the limit.
     The 'link MB' column shows how much data crosses the link. The rates in GB/s are
-    based on the bytes that kernels read and write. If a copy is read 8 times, that
-    is more than the link carries. Copies to the device and back run one after
-    another, while loads from and stores to mapped memory use both directions of the
-    link at the same time.
+    based on the bytes that kernels read and write. A kernel that reads a copy 8
+    times reads more bytes than cross the link. Copies to the device and back run
+    one after another, whereas loads from and stores to mapped memory use both
+    directions of the link at the same time.
     Registering an array pins and maps its pages. Such an array need not be aligned
     to 32 bytes. If it is not, each load of a warp touches a fifth sector and takes
     two requests over the link. Write-combined memory bypasses the host's caches. On
@@ -135,9 +135,9 @@ def run(device: cuda.Device, size: int) -> Result:
         "cross the link in requests of at most 128 bytes, and are therefore slightly slower than a copy. Wider loads "
         "make no difference, because the link is the limit.",
         "The 'link MB' column shows how much data crosses the link. The rates in GB/s are based on the bytes that "
-        "kernels read and write. If a copy is read 8 times, that is more than the link carries. Copies to the device "
-        "and back run one after another, while loads from and stores to mapped memory use both directions of the link "
-        "at the same time.",
+        "kernels read and write. A kernel that reads a copy 8 times reads more bytes than cross the link. Copies to "
+        "the device and back run one after another, whereas loads from and stores to mapped memory use both directions "
+        "of the link at the same time.",
         "Registering an array pins and maps its pages. Such an array need not be aligned to 32 bytes. If it is not, "
         "each load of a warp touches a fifth sector and takes two requests over the link. Write-combined memory "
         "bypasses the host's caches. On an H200, the device reads it as fast as other mapped memory. The host should "

@@ -51,8 +51,8 @@ LESSON = Lesson(
     "The kernel below needs one thread per element. A **grid-stride loop** lifts that restriction: a thread computes "
     "several elements, and the distance between them is the number of threads in the grid. The exercise asks for such "
     "a loop.\n\n"
-    "Rule of thumb: for a kernel limited by memory, count the bytes and compare its rate with a copy. If it is as fast "
-    "as a copy, only moving fewer bytes can make it faster.",
+    "Rule of thumb: for a kernel limited by memory, count the bytes and compare its rate with that of a copy. If "
+    "it is as fast as a copy, only moving fewer bytes can make it faster.",
     steps=[
         Step(
             name="daxpy",
@@ -66,7 +66,7 @@ LESSON = Lesson(
     ],
     look_at=[
         "The limit for this stop is the rate of a copy within device memory. A copy reads as many bytes as it writes, "
-        "so its rate counts both.",
+        "and its rate counts both.",
         "On an H200, the kernel reaches 100.9 % of that limit. It can exceed 100 % because memory gets slightly faster "
         "when it alternates less between reads and writes. *daxpy* reads two elements for each one that it writes, and "
         "a copy reads only one.",

@@ -97,8 +97,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     why="When a kernel reads a large array once and a small one again and again, the large one displaces the small one "
-    "from the L2 cache. CUDA offers two remedies: a hint in the kernel, or an access policy on the stream that keeps "
-    "the small array in a reserved part of L2.\n\n"
+    "from the L2 cache. CUDA offers two remedies: a hint in the kernel, and an access policy on the stream. The "
+    "policy keeps the small array in a reserved part of L2.\n\n"
     "Their effects differ. On an H200, the hint raises the rate from 4,788 to 6,082 GB/s, more than memory itself "
     "delivers. With the policy, the rate hardly changes: it is 4,812 GB/s. This lesson shows how both work, and why "
     "you should measure before you rely on either.",
@@ -133,16 +133,16 @@ LESSON = Lesson(
             name="policy: persisting",
             shows=["set_aside", "Way", "WAYS"],
             text="This is the first kernel again. `set_aside` asks for as much of L2 as the device allows, and "
-            "restores the old size at the end. The launch is inside `with stream.access_policy(weights, hit_ratio=..., "
-            "hit=...)`, with arguments from the `WAYS` table. The 'policy: streaming' row shows the opposite policy: "
-            "the weights are replaced first.",
+            "restores the old size at the end. The launch is inside a `with stream.access_policy(weights, "
+            "hit_ratio=..., hit=...)` block, with arguments from the `WAYS` table. The 'policy: streaming' row shows "
+            "the opposite policy: the weights are replaced first.",
         ),
         Step(
             name="large: tuned ratio",
             shows=["FITS", "EXCEEDS"],
             text="The large array of weights is 1.5 times as large as the part set aside. With a hit ratio of 1, all "
-            "of its lines are marked as persisting, and they displace each other. With a ratio of 0.9 / 1.5 = 0.6, as "
-            "many lines persist as fit, and the rest are replaced first.",
+            "of its lines are marked as persisting, and they displace each other. With a ratio of 0.9 / 1.5 = 0.6, the "
+            "marked lines fit and therefore persist. The rest are replaced first.",
         ),
         Step(
             name="the weights persist",

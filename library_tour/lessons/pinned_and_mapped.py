@@ -59,7 +59,8 @@ LESSON = Lesson(
     "therefore depends on the number of reads. A single read costs the same either way, because the data crosses the "
     "link once in both cases. Data that is read several times belongs in device memory.\n\n"
     "Results cross the link in the opposite direction. A kernel that reads and writes mapped memory uses both "
-    "directions at the same time, while a copy to the device, a kernel and a copy back run one after another.\n\n"
+    "directions at the same time. With copies, the copy to the device, the kernel and the copy back run one after "
+    "another.\n\n"
     "Rule of thumb: map data that is read or written once, and copy data that is used more often.",
     steps=[
         Step(
@@ -94,12 +95,12 @@ LESSON = Lesson(
     look_at=[
         "The 'link MB' column shows how much data crosses the link. Mapped data that is read 8 times crosses it 8 "
         "times, and copied data crosses it once.",
-        "Compare the 'pinned, copied' and 'mapped, in place' rows in the three tables. On an H200, their times are "
-        "nearly equal for one read, 2.8 ms and 21 ms for eight reads, and 5.0 ms and 3.2 ms if results are written "
-        "back.",
-        "`registered, in place` reads an ordinary NumPy array whose pages are pinned temporarily. Such an array need "
-        "not start at a 32-byte boundary. If it does not, the 'sectors/load' column, which is available only without a "
-        "GPU, shows 5 instead of 4.",
+        "Compare the 'pinned, copied' and 'mapped, in place' rows in the three tables. On an H200, the two take "
+        "nearly the same time for one read. Eight reads take 2.8 ms and 21 ms, and reading once and writing results "
+        "back takes 5.0 ms and 3.2 ms.",
+        "The 'registered, in place' row reads an ordinary NumPy array whose pages are pinned temporarily. Such an "
+        "array need not start at a 32-byte boundary. If it does not, the 'sectors/load' column, which is available "
+        "only without a GPU, shows 5 instead of 4.",
         "The 'pinned, copy alone' row only copies the array and runs no kernel, so it shows what the link can do.",
     ],
     exercise=Exercise(

@@ -79,7 +79,7 @@ def test_what_is_not_a_number_is_refused_for_a_handle_with_the_objects_that_have
 
 def test_what_is_not_of_a_structures_bytes_is_refused(kernels):
     out = cuda.zeros(4, np.float32)
-    with pytest.raises(ValueError, match="has 16 bytes, but a host array of float32 and shape .3,. has 12"):
+    with pytest.raises(ValueError, match="has 16 bytes, but a host array of dtype float32 and shape .3,. has 12"):
         kernels["four"][1, 1](np.arange(3, dtype=np.float32), out)
     with pytest.raises(TypeError, match="is passed by value"):
         kernels["four"][1, 1](np.array([None, None]), out)
