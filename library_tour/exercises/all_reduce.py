@@ -1,6 +1,6 @@
 """Copy an array from one worker to all others, in at most the time that it takes to send two such arrays.
 
-So far, worker 0 sends the whole array to each of the others, whose outgoing links are idle.
+For now, worker 0 sends the whole array to each of the others, whose outgoing links are idle.
 """
 
 from __future__ import annotations

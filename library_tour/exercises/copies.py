@@ -1,6 +1,6 @@
 """Copy a pageable array to the device in pieces, through two pinned buffers.
 
-So far, a buffer is refilled even if the copy that reads it is still queued.
+For now, a buffer is refilled even if the copy that reads it is still queued.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 // Solve tridiagonal systems whose ends are joined: one warp per ring of 32 unknowns, one lane per row.
 //
-// So far, each lane computes its unknown from those of its neighbours over and over again. That converges so slowly
+// For now, each lane computes its unknown from those of its neighbours over and over again. That converges so slowly
 // that 40 passes are not enough.
 
 constexpr unsigned ALL = 0xffffffff;

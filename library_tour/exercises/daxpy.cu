@@ -1,6 +1,6 @@
 // Compute y = a x + y for all n elements with any number of blocks and threads.
 //
-// So far, each thread computes one element, and elements without a thread are left unchanged.
+// For now, each thread computes one element, and elements without a thread are left unchanged.
 
 extern "C" __global__ void daxpy(double a, const double* x, double* y, int n)
 {

@@ -1,6 +1,6 @@
 // Print the elements of an array, four per line, as in "group 2: 8 -1 0 5". The array has n elements, a multiple of 4.
 //
-// So far, each thread prints its own element, so pieces of different lines are mixed.
+// For now, each thread prints its own element, so pieces of different lines are mixed.
 
 extern "C" __global__ void print_groups(const int* x, int n)
 {

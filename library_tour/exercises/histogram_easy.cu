@@ -1,6 +1,6 @@
 // Count the lowercase letters in a text. The counts are initially zero.
 //
-// So far, nothing keeps a thread from counting too early or from adding too early.
+// For now, nothing keeps a thread from counting too early or from adding too early.
 
 constexpr int LETTERS = 26;
 

@@ -1,6 +1,7 @@
 """Run work in a stream while an array persists in the L2 cache, and leave the cache as it was.
 
-So far, the whole array is marked as persisting, however little of L2 is set aside, and its lines stay in L2 afterwards.
+For now, the whole array is marked as persisting, however little of L2 is set aside, and its lines stay in L2
+afterwards.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Advance an array in managed memory, with all pages where they are needed.
 
-So far, the function returns before the kernel has run, and every page moves because of a page fault.
+For now, the function returns before the kernel has run, and every page moves because of a page fault.
 """
 
 from __future__ import annotations

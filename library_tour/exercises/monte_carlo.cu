@@ -2,8 +2,8 @@
 // less than the side squared. Point i has the coordinates `coordinate(2 * i)` and `coordinate(2 * i + 1)`. A launch
 // tests `points` points, beginning with point `first`, and adds its count to the total.
 //
-// So far, each thread has its own sequence of random numbers. The points therefore depend on the number of threads, and
-// a second launch tests the same ones again.
+// For now, each thread has its own sequence of random numbers. The points therefore depend on the number of threads,
+// and a second launch tests the same ones again.
 
 // Return a number that looks random: each bit of the result depends on all bits of x.
 __device__ unsigned mix(unsigned x)

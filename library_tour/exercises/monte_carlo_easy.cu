@@ -1,7 +1,7 @@
 // Throw a die n times; add the sum of the points to totals[0], and the sum of their squares to totals[1]. Both are
 // initially zero.
 //
-// So far, the squares are missing.
+// For now, the squares are missing.
 
 // Turn a number into one that looks random: each bit of the result depends on all bits of the number.
 __device__ unsigned mix(unsigned x)

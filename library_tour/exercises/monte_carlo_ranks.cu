@@ -1,6 +1,6 @@
 // Count random points in a circle on several devices, so that together they find what one device finds.
 //
-// So far, every device tests the same points, and the remainder of the division is not tested at all.
+// For now, every device tests the same points, and the remainder of the division is not tested at all.
 
 // A random number that depends only on the seed and on the index of the draw: a mix of all bits.
 __device__ unsigned random_bits(unsigned seed, unsigned draw)

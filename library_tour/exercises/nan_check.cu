@@ -1,6 +1,6 @@
 // For each of n half-precision numbers, given as bits, write 1 if it is a NaN, and 0 if it is not.
 //
-// So far, the kernel mistakes infinities for NaNs, because all of their exponent bits are set too.
+// For now, the kernel mistakes infinities for NaNs, because all of their exponent bits are set too.
 
 extern "C" __global__ void half_nan(const unsigned short* bits, int* found, int n)
 {

@@ -1,6 +1,6 @@
 """Compute how many 4-byte loads each thread must have in flight for a multiprocessor to reach a bandwidth.
 
-So far, the function assumes that the multiprocessor is full, whatever the block size and the registers per thread.
+For now, the function assumes that the multiprocessor is full, whatever the block size and the registers per thread.
 `cuda.occupancy` returns the number of blocks that are resident.
 """
 

@@ -1,6 +1,6 @@
 """Find the smallest block size that makes the most warps resident on a multiprocessor.
 
-So far, the function assumes that the largest block is the best.
+For now, the function assumes that the largest block is the best.
 """
 
 from __future__ import annotations

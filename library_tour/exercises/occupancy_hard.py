@@ -1,6 +1,6 @@
 """Find how much shared memory each block can use while enough blocks remain resident on a multiprocessor.
 
-So far, the function divides the shared memory of an H200's multiprocessor by the number of blocks.
+For now, the function divides the shared memory of an H200's multiprocessor by the number of blocks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Swap the contents of two arrays on two devices, with one stream per device and copies through spare arrays.
 
-So far, nothing orders the work of the two streams.
+For now, nothing orders the work of the two streams.
 """
 
 from __future__ import annotations

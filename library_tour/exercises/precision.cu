@@ -1,6 +1,6 @@
 // Compute the discriminants b b - 4 a c of n quadratic equations, accurate to two units in the last place.
 //
-// So far, 4 a c is rounded before it is subtracted. If b b is almost equal to it, little but rounding error remains.
+// For now, 4 a c is rounded before it is subtracted. If b b is almost equal to it, little but rounding error remains.
 
 extern "C" __global__ void discriminant(const double* a, const double* b, const double* c, double* out, int n)
 {

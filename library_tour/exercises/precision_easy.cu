@@ -1,6 +1,6 @@
 // Sum the columns of a row-major matrix in single precision, with one thread per column, right to one ulp.
 //
-// So far, each addition rounds, and what it loses is lost for good.
+// For now, each addition rounds, and what it loses is lost for good.
 
 extern "C" __global__ void sum_columns(const float* x, float* sums, int rows, int columns)
 {

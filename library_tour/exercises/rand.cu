@@ -1,6 +1,6 @@
 // Write random numbers greater than 0 and at most 1.
 //
-// So far, each thread continues its own sequence, so the numbers depend on the number of threads.
+// For now, each thread continues its own sequence, so the numbers depend on the number of threads.
 
 #include <curand_kernel.h>
 

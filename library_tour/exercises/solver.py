@@ -1,6 +1,6 @@
 """Solve a least squares problem.
 
-So far, the function solves the normal equations, which loses twice as many digits as working with the matrix itself.
+For now, the function solves the normal equations, which loses twice as many digits as working with the matrix itself.
 """
 
 from __future__ import annotations

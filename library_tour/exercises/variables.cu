@@ -1,7 +1,7 @@
 // Give a ticket to each person who wants one. There are at least as many threads as people. Tickets are numbered across
 // all blocks and all launches.
 //
-// So far, tickets start at 0 in each block, and next_ticket stays 0.
+// For now, tickets start at 0 in each block, and next_ticket stays 0.
 
 __device__ unsigned next_ticket = 0;
 

@@ -94,7 +94,7 @@ FURTHER = [
         name="hard",
         task="Write `largest_tile(capability, threads, registers, blocks) -> int`. It returns the largest number of "
         "bytes of shared memory that each block can use while at least `blocks` blocks remain resident on a "
-        "multiprocessor. It returns -1 if fewer blocks are resident even without shared memory. So far, the function "
+        "multiprocessor. It returns -1 if fewer blocks are resident even without shared memory. For now, the function "
         "divides 228 KiB by the number of blocks.",
         hints=[
             "The hardware reserves some shared memory for each block, and rounds sizes up. `cuda.occupancy(capability, "

@@ -112,8 +112,8 @@ LESSON = Lesson(
         "CUB's algorithm for one block.",
     ],
     exercise=Exercise(
-        task="Count how often each side of a die was thrown. So far, the kernel performs one atomic addition to global "
-        "memory per throw. Let each block count in shared memory first, so that it performs at most six atomic "
+        task="Count how often each side of a die was thrown. For now, the kernel performs one atomic addition to "
+        "global memory per throw. Let each block count in shared memory first, so that it performs at most six atomic "
         "additions to global memory.",
         hints=[
             "Follow the three phases of the lesson: clear, count, merge.",

@@ -103,7 +103,7 @@ LESSON = Lesson(
         "4,437 GB/s.",
     ],
     exercise=Exercise(
-        task="Determine whether any element is above a limit. So far, every thread that finds one executes an atomic "
+        task="Determine whether any element is above a limit. For now, every thread that finds one executes an atomic "
         "operation. Let only one thread per block do so, and only in blocks that contain such an element. `found` is "
         "initially zero.",
         hints=[

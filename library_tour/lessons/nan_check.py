@@ -117,7 +117,7 @@ LESSON = Lesson(
     ],
     exercise=Exercise(
         task="A half-precision number has a sign bit, 5 exponent bits and 10 mantissa bits. The kernel receives such "
-        "numbers as 16-bit integers. For each of them, decide from its bits whether it is a NaN. So far, the kernel "
+        "numbers as 16-bit integers. For each of them, decide from its bits whether it is a NaN. For now, the kernel "
         "mistakes infinities for NaNs. The check tests every 16-bit pattern.",
         hints=[
             "The mask 0x7fff selects all bits except the sign. What are the bits of infinity?",

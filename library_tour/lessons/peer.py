@@ -151,7 +151,7 @@ LESSON = Lesson(
         task="Write `swap(arrays, spares, streams)`. The function swaps the contents of two arrays on two devices. "
         "`arrays[0]`, `streams[0]` and a spare array of the same size, `spares[0]`, belong to device 0; those with "
         "index 1 belong to device 1. Earlier work in each stream writes that device's array. The host must not wait, "
-        "and the arrays must be swapped when both streams are done. So far, the function queues the copies, but "
+        "and the arrays must be swapped when both streams are done. For now, the function queues the copies, but "
         "nothing orders them.",
         hints=[
             "Two things can go wrong. A device may read the other's array before it is written, and it may overwrite "
