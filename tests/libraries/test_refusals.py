@@ -102,6 +102,10 @@ REFUSED = {
     "spmm(eye('sell'), f64(4, 2))": "ValueError: spmm: a: 'csr' ... 'coo' ... not 'sell'",
     "spgemm(eye(), eye('coo'))": "ValueError: spgemm: b: 'csr' ... not 'coo'",
     "sddmm(f64(4, 2), f64(3, 4), eye())": "ValueError: sddmm: b: 2 rows ... 'a' ... 2 columns ... not 3",
+    "sddmm((a := f64(4, 2)), f64(2, 4), SparseMatrix('csr', (4, 4), a[:2].reshape(4), of(i32, 4), of(i32, 5)))":
+        "ValueError: sddmm: out.values: not overlap 'a'",
+    "sddmm(f64(4, 2), (b := f64(2, 4)), SparseMatrix('csr', (4, 4), b[1], of(i32, 4), of(i32, 5)))":
+        "ValueError: sddmm: out.values: not overlap 'b'",
     "eye('dia')": "ValueError: SparseMatrix.from_host: format: 'csr' ... 'coo' ... 'sell' ... not the str 'dia'",
     "SparseMatrix('csr', (1, 4), f64(2), of(np.int64, 2), of(i32, 2))":
         "TypeError: SparseMatrix: indices: int32 ... not int64",
@@ -177,7 +181,7 @@ QUEUES = {
     "cublas": ("gemm_ex", "dgemv", "axpy_ex", "scal_ex", "dot_ex"),
     "cublasLt": ("matmul",),
     "cufft": ("exec_c2c", "exec_r2c", "exec_c2r", "xt_exec"),
-    "cusparse": ("sp_mv", "sp_mm"),
+    "cusparse": ("sp_mv", "sp_mm", "sddmm"),
 }
 
 

@@ -77,6 +77,24 @@ def test_spgemm_and_sddmm_are_scipys_products(device, numbers, matrix):
     assert np.allclose(out.to_host().toarray(), stored * (a @ b) + pattern.toarray())
 
 
+def test_a_graph_keeps_the_operands_of_a_captured_sddmm_alive(device, numbers, matrix):
+    a, b, pattern = numbers((8, 4)), numbers((4, 9)), matrix((8, 9))
+    left, right, out = cuda.to_device(a), cuda.to_device(b), SparseMatrix.from_host(pattern)
+    with cuda.Stream() as stream:
+        sddmm(left, right, out, stream=stream)  # library functions need a first call outside a capture
+        with stream.capture() as graph:
+            sddmm(left, right, out, stream=stream)
+        del left, right
+        gc.collect()
+        others = [cuda.full(shape, np.nan) for shape in ((8, 4), (4, 9)) for _ in range(4)]  # would reuse freed memory
+        out.values.fill(0.0)
+        device.synchronize()
+        graph.instantiate().launch(stream)
+        stream.synchronize()
+        assert len(others) == 8
+    assert np.allclose(out.to_host().toarray(), (pattern.toarray() != 0) * (a @ b))
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_matrix_that_stores_nothing_takes_part_in_products(device, matrix, format):
     nothing = SparseMatrix.from_host(sparse.csr_array((8, 6)), format)

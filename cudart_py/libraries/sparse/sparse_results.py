@@ -19,7 +19,7 @@ from .. import views
 from ..blas.scalars import Scalar, factor, scalar
 from ..dtypes import Kind
 from ..failures import failure
-from ..handles import library_handle
+from ..handles import keep, library_handle, scratch
 from .matrix import INDEX_DTYPE, TYPES, DenseMatrix, Description, SparseMatrix, check_matrix
 
 
@@ -84,6 +84,9 @@ def sddmm(
     left, right = views.matrix(call, "a", a), views.matrix(call, "b", b)
     views.check_product(call, ("b", right.rows), ("a", left.columns))
     arguments.same_shape(call, "out", out, (left.rows, right.columns), "for the product of 'a' and 'b'")
+    views.check_apart(
+        call, "out.values", out.values.pointer, out.values.nbytes, a=(a.pointer, left.span), b=(b.pointer, right.span)
+    )
     factors = scalar(call, "alpha", alpha, out.kind), scalar(call, "beta", beta, out.kind)
     enums = library("cusparse")
     plain = int(enums.Operation.NON_TRANSPOSE)
@@ -98,12 +101,12 @@ def sddmm(
         try:
             size = np.zeros(1, np.uint64)
             functions.sddmm_buffer_size(*parameters, size.ctypes.data)
-            # The result of the preprocessing stays in this buffer, so it cannot be the shared workspace.
-            memory = empty(max(int(size[0]), 1), np.uint8, stream=where)
-            functions.sddmm_preprocess(*parameters, memory.pointer)
+            # No preprocessing: it pays only if later calls reuse its buffer, which could not be the shared workspace.
+            memory = scratch(device).get(int(size[0]), where)
             functions.sddmm(*parameters, memory.pointer)
         except Exception as error:
             raise failure("cusparseSDDMM", error) from error
+    keep(where, call, a, b, out.values, out.indices, out.offsets, memory)
     return out
 
 
