@@ -4,9 +4,10 @@ import ctypes
 from typing import Any
 
 import numpy as np
+from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
-from tests.simulator.support import Status, compile_ptx, download, ok
+from tests.simulator.support import Status, compile_ptx, download, ok, struct
 
 SOURCE = r"""
 __constant__ int table[4] = {10, 20, 30, 40};
@@ -42,6 +43,20 @@ def launch(kernel: Any, *parameters: Any, grid: Any = (1, 1, 1), block: Any = (1
     pointers = (ctypes.c_void_p * max(len(parameters), 1))(*map(ctypes.addressof, parameters))
     (status,) = driver.cuLaunchKernel(kernel, *grid, *block, 0, 0, ctypes.addressof(pointers), 0)
     return status
+
+
+def clusters(grid: int, cluster: int | None, threads: int = 1) -> Any:
+    """Return a configuration with one-dimensional extents; the launch has no cluster attribute if `cluster` is None."""
+    sizes = {f"{kind}Dim{axis}": 1 for kind in ("grid", "block") for axis in "XYZ"}
+    sizes |= {"gridDimX": grid, "blockDimX": threads}
+    if cluster is None:
+        return struct("CUlaunchConfig", **sizes, numAttrs=0)
+    attribute = bindings.CUlaunchAttribute()
+    attribute.id = bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    value = bindings.CUlaunchAttributeValue()
+    value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster, 1, 1
+    attribute.value = value
+    return struct("CUlaunchConfig", **sizes, attrs=[attribute], numAttrs=1)
 
 
 def value_of(address: int) -> int:

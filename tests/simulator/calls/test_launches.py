@@ -11,7 +11,7 @@ from cudart_py.simulator import ptx as machine
 from cudart_py.simulator.calls.launches import launches
 from cudart_py.simulator.calls.launches.observers import Observers
 from cudart_py.simulator.ptx.running.observer import Observer
-from tests.simulator.kernels import INVALID, function, launch, loaded, ptx, value_of
+from tests.simulator.kernels import INVALID, clusters, function, launch, loaded, ptx, value_of
 from tests.simulator.support import Status, ok, upload
 
 
@@ -185,3 +185,46 @@ def test_a_managed_variable_is_managed_memory(context: Any) -> None:
     assert ctypes.c_int.from_address(int(address)).value == 7
     ok(driver.cuModuleUnload(module))
     assert ok(driver.cuMemGetInfo()) == start
+
+
+CLUSTERS = r"""
+extern "C" __global__ void size(int *x) { asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(*x)); }
+extern "C" __global__ void __cluster_dims__(2) fixed(int *x) { *x = 0; }
+"""
+EXTENTS = [
+    getattr(bindings.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_{extent}")
+    for extent in ("WIDTH", "HEIGHT", "DEPTH")
+]
+
+
+def test_a_required_cluster_is_every_launchs_cluster(context: Any) -> None:
+    size = function(loaded(CLUSTERS), "size")
+    address = upload(np.zeros(1, np.int32))
+
+    def run(grid: int, cluster: int | None = None) -> Any:
+        return driver.cuLaunchKernelEx(clusters(grid, cluster), size, ((address,), (ctypes.c_void_p,)), 0)[0]
+
+    ok(driver.cuFuncSetAttribute(size, EXTENTS[0], 4))
+    assert run(4) == Status.CUDA_ERROR_INVALID_CLUSTER_SIZE  # height and depth are still 0
+    for extent in EXTENTS[1:]:
+        ok(driver.cuFuncSetAttribute(size, extent, 1))
+    assert [ok(driver.cuFuncGetAttribute(extent, size)) for extent in EXTENTS] == [4, 1, 1]
+    assert (run(4), value_of(address)) == (Status.CUDA_SUCCESS, 4)
+    assert not launch(size, ctypes.c_void_p(address), grid=(8, 1, 1))
+    assert launch(size, ctypes.c_void_p(address), grid=(6, 1, 1)) == INVALID
+    assert run(4, 4) == Status.CUDA_SUCCESS
+    assert {run(4, cluster) for cluster in (1, 2)} == {Status.CUDA_ERROR_INVALID_CLUSTER_SIZE}
+    active = [ok(driver.cuOccupancyMaxActiveClusters(size, clusters(4, cluster, 1024))) for cluster in (4, None)]
+    assert active[0] == active[1]
+    for extent in EXTENTS:
+        ok(driver.cuFuncSetAttribute(size, extent, 0))
+    assert (run(6), value_of(address)) == (Status.CUDA_SUCCESS, 1)
+
+
+def test_a_cluster_that_was_set_at_compile_time_cannot_be_set_again(context: Any) -> None:
+    fixed = function(loaded(CLUSTERS), "fixed")
+    assert ok(driver.cuFuncGetAttribute(EXTENTS[0], fixed)) == 2
+    assert driver.cuFuncSetAttribute(fixed, EXTENTS[0], 2) == (Status.CUDA_ERROR_NOT_PERMITTED,)
+    address = upload(np.zeros(1, np.int32))
+    parameters = (address,), (ctypes.c_void_p,)
+    assert driver.cuLaunchKernelEx(clusters(2, 1), fixed, parameters, 0) == (Status.CUDA_ERROR_INVALID_CLUSTER_SIZE,)

@@ -5,7 +5,7 @@ import pytest
 from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
-from tests.simulator.kernels import function
+from tests.simulator.kernels import clusters, function
 from tests.simulator.support import create_array, ok, struct
 
 DEVICE = bindings.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -16,17 +16,6 @@ def make_pool(device: int, most: int = 0) -> Any:
     kind = bindings.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     given = {"allocType": kind, "location__type": DEVICE, "location__id": device, "maxSize": most}
     return ok(driver.cuMemPoolCreate(struct("CUmemPoolProps", **given)))
-
-
-def clusters(grid: int, cluster: int, threads: int = 1) -> Any:
-    sizes = {f"{kind}Dim{axis}": 1 for kind in ("grid", "block") for axis in "XYZ"}
-    attribute = bindings.CUlaunchAttribute()
-    attribute.id = bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-    value = bindings.CUlaunchAttributeValue()
-    value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster, 1, 1
-    attribute.value = value
-    sizes |= {"gridDimX": grid, "blockDimX": threads}
-    return struct("CUlaunchConfig", **sizes, attrs=[attribute], numAttrs=1)
 
 
 class World:

@@ -135,4 +135,4 @@ def _cluster_of(function: LoadedFunction, config: Any) -> tuple[int, int, int]:
         if item.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
             extents = item.value.clusterDim
             return extents.x, extents.y, extents.z
-    return function.entry.cluster or (1, 1, 1)
+    return function.required_cluster or (1, 1, 1)

@@ -67,7 +67,7 @@ def _checked_shape(function: LoadedFunction, extents: Sequence[int], shared: int
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if kernel.parameter_bytes > _LARGEST_PARAMETERS:
         raise StatusError(CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
-    return _checked_cluster(function, (gx, gy, gz), cluster or kernel.cluster or (1, 1, 1))
+    return _checked_cluster(function, (gx, gy, gz), cluster or function.required_cluster or (1, 1, 1))
 
 
 def _refuse_threads(function: LoadedFunction, threads: int) -> None:
@@ -80,13 +80,10 @@ def _refuse_threads(function: LoadedFunction, threads: int) -> None:
 
 
 def _checked_cluster(function: LoadedFunction, grid: Extents, cluster: Extents) -> Extents:
-    if cluster == (1, 1, 1):
-        return cluster
-    fixed = function.entry.cluster
     if (
         min(cluster) <= 0
         or prod(cluster) > occupancy.largest_cluster(function)
-        or (fixed is not None and tuple(fixed) != cluster)
+        or cluster != (function.required_cluster or cluster)
     ):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE)
     if any(count % part for count, part in zip(grid, cluster, strict=True)):

@@ -64,6 +64,17 @@ class LoadedFunction:
         """Return whether clusters of more than 8 blocks are allowed."""
         return bool(self.settings.get(_NON_PORTABLE_CLUSTER))
 
+    @property
+    def required_cluster(self) -> tuple[int, int, int] | None:
+        """The cluster extents of every launch, set at compile time or by cuFuncSetAttribute; None if neither set them.
+
+        Some of the extents may be 0, because they are set one at a time. A launch then fails.
+        """
+        if self.entry.cluster is not None:
+            return self.entry.cluster
+        width, height, depth = (self.settings.get(key, 0) for key in _CLUSTER_EXTENTS)
+        return (width, height, depth) if width or height or depth else None
+
     @cached_property
     def max_threads(self) -> int:
         """The largest number of threads that a block may have."""
@@ -152,9 +163,8 @@ _SETTINGS = {_NON_PORTABLE_CLUSTER: (0, 1), _SCHEDULING: (0, 2)}
 def cuFuncGetAttribute(attrib: Any, hfunc: Any) -> int:
     """Return a kernel's attribute (cuFuncGetAttribute)."""
     function, key = find_function(hfunc), number(attrib)
-    kernel = function.entry
     constants = sum(variable.size for variable in function.module.code.variables.values() if variable.space == "const")
-    cluster = kernel.cluster or (0, 0, 0)
+    cluster = function.required_cluster or (0, 0, 0)
     values = {
         _ATTRIBUTE.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK.value: function.max_threads,
         _ATTRIBUTE.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES.value: function.shared_bytes,
@@ -170,10 +180,7 @@ def cuFuncGetAttribute(attrib: Any, hfunc: Any) -> int:
         _NON_PORTABLE_CLUSTER: function.settings.get(_NON_PORTABLE_CLUSTER, 0),
         _SCHEDULING: function.settings.get(_SCHEDULING, 0),
         **dict.fromkeys(_RECENT, 0),
-        **{
-            extent: function.settings.get(extent, fixed)
-            for extent, fixed in zip(_CLUSTER_EXTENTS, cluster, strict=True)
-        },
+        **dict(zip(_CLUSTER_EXTENTS, cluster, strict=True)),
     }
     if key not in values:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -194,7 +201,9 @@ def cuFuncSetAttribute(hfunc: Any, attrib: Any, value: Any) -> None:
     if key == _CARVEOUT:
         allowed = -1 <= wanted <= 100
     elif key in _CLUSTER_EXTENTS:
-        allowed = wanted >= 0 and function.entry.cluster is None
+        if function.entry.cluster is not None:
+            raise StatusError(CUresult.CUDA_ERROR_NOT_PERMITTED)
+        allowed = wanted >= 0  # a launch checks the three extents together
     else:
         allowed = key in _SETTINGS and _SETTINGS[key][0] <= wanted <= _SETTINGS[key][1]
     if not allowed:
