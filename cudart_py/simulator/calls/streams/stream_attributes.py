@@ -69,8 +69,9 @@ def cuStreamGetAttribute(hStream: Any, attr: Any) -> Any:
 
 @entry()
 def cuStreamCopyAttributes(dst: Any, src: Any) -> None:
-    """Copy the attributes of one stream to another (cuStreamCopyAttributes)."""
+    """Copy the attributes of one stream to another, including its priority (cuStreamCopyAttributes)."""
     destination, source = find_stream(dst), find_stream(src)
     if destination.context is not source.context:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     destination.attributes = dict(source.attributes)
+    destination.priority = source.priority
