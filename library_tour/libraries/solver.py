@@ -49,10 +49,11 @@ On the simulator, whose libraries run in software and which does not time:
     The high-degree polynomial and the Hilbert matrix also have small residuals, but
     the errors of their solutions can reach about the condition number times eps. A
     small residual does not prove that a solution is accurate.
-    A singular matrix raises an error that gives the pivot: a is singular: pivot 2
-    of its elimination is zero
-    A matrix that is not positive definite raises an error that gives the minor: a
-    is not positive definite: its leading minor of order 3 is not positive
+    A singular matrix raises an error that gives the pivot: solve: 'a' is singular:
+    pivot 2 of its elimination is zero
+    A matrix that is not positive definite raises an error that gives the minor:
+    cholesky: 'a' is not positive definite: its leading minor of order 3 is not
+    positive
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import libraries as lib
+from cudart_py.libraries.solvers.linear import Work
 
 pytestmark = pytest.mark.needs("libraries")
 
@@ -55,21 +56,50 @@ def test_cholesky_is_numpys_and_solve_of_a_positive_matrix_reads_its_lower_trian
 
 
 def test_a_matrix_that_has_no_solution_is_named_with_the_place(device, numbers):
-    with pytest.raises(lib.SingularMatrixError, match="a is singular: pivot 2 of its elimination is zero") as error:
+    with pytest.raises(lib.SingularMatrixError, match="^solve: 'a' is singular: pivot 2 of its elimination") as error:
         lib.solve(cuda.to_device(np.diag([1.0, 2.0, 0.0, 4.0])), cuda.zeros(4))
     assert error.value.pivot == 2
     assert isinstance(error.value, cuda.CudaError)
     assert isinstance(error.value, np.linalg.LinAlgError)
-    with pytest.raises(lib.SingularMatrixError, match="its diagonal is zero in row 1"):
+    with pytest.raises(lib.SingularMatrixError, match="^solve_triangular: 'a' is singular: .* zero in row 1"):
         lib.solve_triangular(cuda.to_device(np.diag([1.0, 0.0, 2.0])), cuda.zeros(3))
     a = numbers((9, 4))
     a[:, 2] = a[:, 0] + a[:, 1]
-    with pytest.raises(lib.SingularMatrixError, match="a does not have full rank: column 2") as error:
+    with pytest.raises(lib.SingularMatrixError, match="^lstsq: 'a' does not have full rank: column 2") as error:
         lib.lstsq(cuda.to_device(a), cuda.zeros(9))
     assert error.value.pivot == 2
-    with pytest.raises(lib.NotPositiveDefiniteError, match="its leading minor of order 3 is not positive") as error:
-        lib.cholesky(cuda.to_device(np.diag([1.0, 2.0, -1.0, 4.0])))
-    assert error.value.minor == 3
+    zeros, indefinite = cuda.zeros(4), cuda.to_device(np.diag([1.0, 2.0, -1.0, 4.0]))
+    calls = {"cholesky": lambda: lib.cholesky(indefinite), "solve": lambda: lib.solve(indefinite, zeros, positive=True)}
+    for name, call in calls.items():
+        words = f"^{name}: 'a' is not positive definite: its leading minor of order 3 is not positive"
+        with pytest.raises(lib.NotPositiveDefiniteError, match=words) as error:
+            call()
+        assert (error.value.minor, error.value.call) == (3, name)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "call"),
+    [
+        ("Xgetrs", lambda a: lib.solve(a, cuda.zeros(2))),
+        ("Xpotrs", lambda a: lib.solve(a, cuda.zeros(2), positive=True)),
+        ("Dorgqr", lib.qr),
+        ("Dormqr", lambda a: lib.lstsq(a, cuda.zeros(2))),
+        ("Xgesvd", lib.svd),
+        ("Xgesvdp", lambda a: lib.svd(a, method="polar")),
+    ],
+)
+def test_a_status_names_the_function_that_ran(device, monkeypatch, symbol, call):
+    original, name = Work.verdict, symbol[0].lower() + symbol[1:]
+
+    def verdict(work, function):
+        if function == name:
+            work.info.fill(-2, stream=work.stream)
+        return original(work, function)
+
+    monkeypatch.setattr(Work, "verdict", verdict)
+    with pytest.raises(cuda.errors.InvalidValueError, match=f"^cusolverDn{symbol}: argument 2 of") as error:
+        call(cuda.to_device(np.eye(2)))
+    assert error.value.call == f"cusolverDn{symbol}"
 
 
 @every_dtype

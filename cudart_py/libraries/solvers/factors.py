@@ -38,8 +38,9 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
         work = Work(where, device)
         factors, tau = _factor(work, a, kind)
         upper = triangle(factors, n, where, lower=False)  # copied before Q overwrites it
-        work.run_typed(_name(kind, "gqr"), m, n, n, factors.pointer, m, tau.pointer)
-        work.verdict("cusolverDn orgqr")
+        name = _name(kind, "gqr")
+        work.run_typed(name, m, n, n, factors.pointer, m, tau.pointer)
+        work.verdict(name)
         return transposed(factors, kind, where), upper
 
 
@@ -61,12 +62,13 @@ def lstsq(a: DeviceArray, b: DeviceArray, *, stream: Stream | None = None) -> De
     with activated(device):
         work = Work(where, device)
         factors, tau = _factor(work, a, kind)
-        _check_rank(factors, kind, where)
+        _check_rank(call, factors, kind, where)
         x, count = columns_of(b, kind, where)
         enums = library("cublas")
         turn = int(enums.Operation.C if kind.is_complex else enums.Operation.T)
         sizes = int(enums.SideMode.LEFT), turn, m, count, n
-        work.run_typed(_name(kind, "mqr"), *sizes, factors.pointer, m, tau.pointer, x.pointer, m)
+        name = _name(kind, "mqr")
+        work.run_typed(name, *sizes, factors.pointer, m, tau.pointer, x.pointer, m)
         one = factor(1.0, kind)
         handle = library_handle("cublas", where, device)
         try:
@@ -76,7 +78,7 @@ def lstsq(a: DeviceArray, b: DeviceArray, *, stream: Stream | None = None) -> De
             )  # fmt: skip  # grouped by meaning
         except Exception as error:
             raise failure(f"cublas{kind.letter.upper()}trsm", error) from error
-        work.verdict("cusolverDn ormqr")
+        work.verdict(name)
         if b.ndim == 1:
             return copied(x[:n], where)
         return transposed(x[:, :n], kind, where)
@@ -124,14 +126,13 @@ def _svd_of_columns(
     code, real = kind.code, KINDS[kind.real].code
     ends = code, matrix.pointer, m, real, values.pointer, code, left.pointer, m, code, right.pointer, n, code
     if method == "qr":
-        work.run("xgesvd", ord("S"), ord("S"), m, n, *ends)
+        name, modes = "xgesvd", (ord("S"), ord("S"))
     else:
-        vectors = 1  # CUSOLVER_EIG_MODE_VECTOR
-        work.run("xgesvdp", vectors, 1, m, n, *ends)
-    failed = work.verdict(f"cusolverDn {method}")
+        name, modes = "xgesvdp", (1, 1)  # CUSOLVER_EIG_MODE_VECTOR, and the thin factors
+    work.run(name, *modes, m, n, *ends)
+    failed = work.verdict(name)
     if failed:
-        raise CudaError(f"the singular value decomposition of a did not converge: {failed} values are missing",
-                             call="svd")  # fmt: skip  # grouped by meaning
+        raise CudaError(f"svd: the decomposition of 'a' did not converge: {failed} values are missing", call="svd")
     if method == "polar":
         right = transposed(right, kind, stream, conjugate=kind.is_complex)
     return left, values, right
@@ -156,9 +157,9 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
         fill = int(library("cublas").FillMode.UPPER)  # column-major LAPACK sees our lower triangle as the upper one
         with_vectors = 1  # CUSOLVER_EIG_MODE_VECTOR
         work.run("xsyevd", with_vectors, fill, n, kind.code, vectors.pointer, n, real, values.pointer, kind.code)
-        failed = work.verdict("cusolverDnXsyevd")
+        failed = work.verdict("xsyevd")
         if failed:
-            raise CudaError(f"the eigenvalues of a did not converge: {failed} are missing", call="eigh")
+            raise CudaError(f"{call}: the eigenvalues of 'a' did not converge: {failed} are missing", call=call)
         # LAPACK saw the transpose. For a Hermitian matrix this is the conjugate, so the eigenvectors are conjugated.
         return values, transposed(vectors, kind, where, conjugate=kind.is_complex)
 
@@ -187,12 +188,12 @@ def _factor(work: Work, a: DeviceArray, kind: Kind) -> tuple[DeviceArray, Device
     return factors, tau
 
 
-def _check_rank(factors: DeviceArray, kind: Kind, stream: Stream) -> None:
+def _check_rank(call: str, factors: DeviceArray, kind: Kind, stream: Stream) -> None:
     sizes = np.abs(diagonal(factors, stream))
     lost = np.flatnonzero(~(sizes > len(sizes) * np.finfo(kind.real).eps * sizes.max()))
     if lost.size:
         raise SingularMatrixError(
-            f"a does not have full rank: column {lost[0]} depends on the previous columns, up to rounding",
+            f"{call}: 'a' does not have full rank: column {lost[0]} depends on the previous columns, up to rounding",
             pivot=int(lost[0]),
-            call="lstsq",
+            call=call,
         )  # fmt: skip  # grouped by meaning

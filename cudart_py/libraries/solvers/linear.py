@@ -42,6 +42,11 @@ class _Parameters(Handle):
         library("cusolverDn").destroy_params(value)
 
 
+def _symbol(name: str) -> str:
+    """Return the name of a cuSOLVER function from that of its binding: "cusolverDnXgetrf" for "xgetrf"."""
+    return f"cusolverDn{name[:1].upper()}{name[1:]}"
+
+
 class Work:
     """One use of cuSOLVER: its handle, its stream, and the status (`info`) that it writes to device memory."""
 
@@ -74,7 +79,7 @@ class Work:
                 self.info.pointer,
             )  # fmt: skip  # grouped by meaning
         except Exception as error:
-            raise failure(f"cusolverDn {name}", error) from error
+            raise failure(_symbol(name), error) from error
 
     def run_typed(self, name: str, *operands: Any) -> None:
         """Call a function of the older interface, "dormqr" for cusolverDnDormqr, with the workspace that it needs."""
@@ -85,17 +90,17 @@ class Work:
             memory = empty(max(count, 1), np.complex128, stream=self.stream)
             getattr(functions, name)(self.handle, *operands, memory.pointer, count, self.info.pointer)
         except Exception as error:
-            raise failure(f"cusolverDn {name}", error) from error
+            raise failure(_symbol(name), error) from error
 
     def run_plain(self, name: str, *operands: Any) -> None:
         """Call a function of the 64-bit interface that needs no workspace."""
         try:
             getattr(self.functions, name)(self.handle, self.parameters, *operands, self.info.pointer)
         except Exception as error:
-            raise failure(f"cusolverDn {name}", error) from error
+            raise failure(_symbol(name), error) from error
 
     def verdict(self, name: str) -> int:
-        """Wait and return the library's status: 0 for success, a positive number for a pivot, a minor or a count.
+        """Wait and return the status of a function, "xgetrf" for cusolverDnXgetrf: 0 for success, or a positive number.
 
         It is the failed pivot, counted from 1, the order of the minor that is not positive, or the number of values
         that did not converge. Raises InvalidValueError for a negative status.
@@ -103,7 +108,8 @@ class Work:
         info = int(self.info.to_host(stream=self.stream)[0])
         self._held.clear()
         if info < 0:
-            raise InvalidValueError(f"{name}: argument {-info} of the library's function is wrong", call=name)
+            symbol = _symbol(name)
+            raise InvalidValueError(f"{symbol}: argument {-info} of the library's function is wrong", call=symbol)
         return info
 
 
@@ -160,27 +166,28 @@ def solve(a: DeviceArray, b: DeviceArray, *, positive: bool = False, stream: Str
         x, count = columns_of(b, kind, where)
         ends = kind.code, x.pointer, n
         if positive:
-            factors = _factor_positive(work, a, kind)
+            factors = _factor_positive(call, work, a, kind)
             matrix = int(library("cublas").FillMode.LOWER), n, count, kind.code, factors.pointer, n
             work.run_plain("xpotrs", *matrix, *ends)
+            work.verdict("xpotrs")
         else:
             # Our rows are LAPACK's columns, so it factors the transpose of a.
             factors = copied(a, where)
             pivots = empty(n, np.int64, stream=where)
             shape = n, n, kind.code, factors.pointer, n
             work.run("xgetrf", *shape, pivots.pointer, kind.code, sizing=(*shape, kind.code))
-            pivot = work.verdict("cusolverDnXgetrf")
+            pivot = work.verdict("xgetrf")
             if pivot:
                 raise SingularMatrixError(
-                    f"a is singular: pivot {pivot - 1} of its elimination is zero", pivot=pivot - 1, call="solve"
+                    f"{call}: 'a' is singular: pivot {pivot - 1} of its elimination is zero", pivot=pivot - 1, call=call
                 )
             matrix = int(library("cublas").Operation.T), n, count, kind.code, factors.pointer, n
             work.run_plain("xgetrs", *matrix, pivots.pointer, *ends)
-        work.verdict("cusolverDnXgetrs")
+            work.verdict("xgetrs")
         return rows_of(x, b, kind, where)
 
 
-def _factor_positive(work: Work, a: DeviceArray, kind: Kind) -> DeviceArray:
+def _factor_positive(call: str, work: Work, a: DeviceArray, kind: Kind) -> DeviceArray:
     """Factor a positive definite matrix; return L in column-major order, with unrelated numbers above its diagonal.
 
     The matrix is transposed first, because cuSOLVER is twice as fast with the lower triangle as with the upper one.
@@ -188,12 +195,10 @@ def _factor_positive(work: Work, a: DeviceArray, kind: Kind) -> DeviceArray:
     """
     factors, n = transposed(a, kind, work.stream), a.shape[0]
     work.run("xpotrf", int(library("cublas").FillMode.LOWER), n, kind.code, factors.pointer, n, kind.code)
-    minor = work.verdict("cusolverDnXpotrf")
+    minor = work.verdict("xpotrf")
     if minor:
-        raise NotPositiveDefiniteError(
-            f"a is not positive definite: its leading minor of order {minor} is not positive", minor=minor,
-            call="cholesky",
-        )  # fmt: skip  # grouped by meaning
+        fact = f"its leading minor of order {minor} is not positive"
+        raise NotPositiveDefiniteError(f"{call}: 'a' is not positive definite: {fact}", minor=minor, call=call)
     return factors
 
 
@@ -210,7 +215,7 @@ def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     kind = views.kind(call, "a", a, TYPES)
     n = check_square(call, "a", a)
     with activated(device):
-        return triangle(_factor_positive(Work(where, device), a, kind), n, where, lower=True)
+        return triangle(_factor_positive(call, Work(where, device), a, kind), n, where, lower=True)
 
 
 def solve_triangular(
@@ -246,7 +251,7 @@ def solve_triangular(
             zeros = np.flatnonzero(diagonal(a, where) == 0)
             if zeros.size:
                 raise SingularMatrixError(
-                    f"a is singular: its diagonal is zero in row {zeros[0]}", pivot=int(zeros[0]), call="trsm"
+                    f"{call}: 'a' is singular: its diagonal is zero in row {zeros[0]}", pivot=int(zeros[0]), call=call
                 )
         x = copied(b, where)
         count = 1 if b.ndim == 1 else b.shape[1]
