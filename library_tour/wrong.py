@@ -28,7 +28,8 @@ def shown_wrong(name: str, program: Callable[[], str], *, devices: int = 1) -> R
     `program` is a function of a module. It runs the wrong code, and either raises the driver's error or returns a
     sentence on what is wrong with the result, "" if nothing is. The driver has `devices` devices.
     """
-    command = [sys.executable, "-m", __name__, program.__module__, program.__name__]
+    # -P keeps the working directory off the path, because a reader's file there may have the name of a module.
+    command = [sys.executable, "-P", "-m", __name__, program.__module__, program.__name__]
     # The folder of the package comes first, so that a checkout works without being installed.
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])

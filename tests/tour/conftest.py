@@ -87,8 +87,8 @@ def shown_wrong_quickly(forks: Forks) -> Iterator[None]:
     """Run programs that are wrong on purpose in forks, which have everything imported already."""
 
     def run(command: list[str], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
-        assert command[:2] == [sys.executable, "-m"], command
-        return forks.run(f"{command[2]}:main", command[3:], env)
+        assert command[:3] == [sys.executable, "-P", "-m"], command
+        return forks.run(f"{command[3]}:main", command[4:], env)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wrong, "subprocess", SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired))

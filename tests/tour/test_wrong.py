@@ -52,6 +52,12 @@ def test_the_readers_own_choices_change_nothing(monkeypatch):
     assert shown_wrong("idea", devices, devices=2).note == "2 devices, checks warn"
 
 
+def test_a_readers_file_with_the_name_of_a_module_is_not_imported(monkeypatch, tmp_path):
+    (tmp_path / "random.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.chdir(tmp_path)
+    assert "2 devices" in shown_wrong("idea", devices, devices=2).note
+
+
 def endless() -> str:
     time.sleep(30)
     return ""
