@@ -115,10 +115,6 @@ class NotSupportedError(CudaError, NotImplementedError):
 class NotFoundError(CudaError, LookupError):
     """A kernel, variable or file that does not exist: CUDA_ERROR_NOT_FOUND."""
 
-    def __str__(self) -> str:
-        # LookupError itself shows the message too; of the built-in classes, only KeyError shows its repr.
-        return str(self.args[0])
-
 
 class ImageError(CudaError):
     """A cubin, PTX or fatbin that cannot be loaded on this device."""

@@ -123,8 +123,6 @@ class Case:
 @functools.cache
 def code(group: str, kernel: str) -> str:
     """Return a kernel's code: its file and `rows.cuh` without the other kernels, comments and spacing."""
-    if group == "random":  # the text of random kernels is not in a file
-        return ""
     text = re.sub(r"//[^\n]*", "", (KERNELS / "rows.cuh").read_text() + (KERNELS / f"{group}.cu").read_text())
     kept, *others = re.split(r"(?=^extern \"C\" __global__ void \w+\()", text, flags=re.MULTILINE)
     for part in others:

@@ -165,7 +165,7 @@ def cuFuncGetAttribute(attrib: Any, hfunc: Any) -> int:
     function, key = find_function(hfunc), number(attrib)
     constants = sum(variable.size for variable in function.module.code.variables.values() if variable.space == "const")
     cluster = function.required_cluster or (0, 0, 0)
-    values = {
+    values: dict[int, int] = {
         _ATTRIBUTE.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK.value: function.max_threads,
         _ATTRIBUTE.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES.value: function.shared_bytes,
         _ATTRIBUTE.CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES.value: constants,

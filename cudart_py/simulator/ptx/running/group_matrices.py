@@ -90,7 +90,7 @@ def _read(
     except ValueError as error:
         what = f"a matrix descriptor with {error}"
         raise UnsupportedError(group.chunk.state.located(what, site, group, int(first[0]))) from None
-    base = np.broadcast_to(group.shared_base, group.n)[first]
+    base = group.shared_base[first]
     positions = np.repeat(first, units[0].size)
     places = (units + base[:, None, None]).reshape(-1)
     address = address_of_units(group.chunk.shared, group, places, np.repeat(base, units[0].size))

@@ -154,12 +154,11 @@ class Group:
         self.chunk.state.clock.nap(int(np.max(nanoseconds)))
 
     @property
-    def shared_base(self) -> Any:
+    def shared_base(self) -> Array:
         """Return the offset of each lane's block in the chunk's arena of shared memory."""
         if self._shared_base is None:
-            base = self.chunk.shared_base
-            self._shared_base = base if base.__class__ is not ndarray else self.per_lane(base)
-        return self._shared_base
+            self._shared_base = self.per_lane(self.chunk.shared_base)
+        return self._shared_base  # type: ignore[no-any-return]  # because the slot also holds None
 
     @property
     def local_base(self) -> Array:

@@ -291,6 +291,7 @@ class Resolver:
             return np.asarray(address.places + self.base)
         if address.base is not None:
             return np.asarray(address.places - address.base)
+        base: Any
         if address.space.name == "shared":
             base = address.group.shared_base
         elif address.space.name == "local":
