@@ -84,7 +84,7 @@ class OpenedAllocation(Allocation, WaitingHandle):
         api.cuIpcCloseMemHandle(value)
 
 
-_STILL_OPEN = "The {0} must be open in the process that made it, which must be a process of this machine"
+_STILL_OPEN = "The {0} must be open in the process that made it, which must run on this machine"
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def handle(thing: DeviceArray | Event) -> ArrayHandle | EventHandle:
     if isinstance(thing, Event):
         if not thing.interprocess:
             raise ValueError(
-                f"{call}: argument 'thing' is an event for this process alone: make it by "
+                f"{call}: argument 'thing' is an event that other processes cannot open: make it with "
                 "Event(timing=False, interprocess=True), in the process that shares it"
             )
         with activated(device):
@@ -208,8 +208,8 @@ def _place_of(call: str, array: DeviceArray) -> tuple[int, bytes]:
         base = base.base
     if not isinstance(base, SharedAllocation):
         raise ValueError(
-            f"{call}: argument 'thing' is an array that other processes cannot open: allocate it by ipc.empty, in the "
-            "process that shares it"
+            f"{call}: argument 'thing' is an array that other processes cannot open: allocate it with ipc.empty, in "
+            "the process that shares it"
         )
     with activated(array.device):
         native = api.cuIpcGetMemHandle(base.handle)
@@ -220,11 +220,13 @@ def _device_here(call: str, wanted: uuid.UUID, process: str) -> Device:
     """Return the device that a handle belongs to, after checking that this process can open the handle."""
     require_ipc(call)
     if process == _token_of(os.getpid()):
-        raise ValueError(f"{call}: this process made what the handle names, and has no need to open it")
+        raise ValueError(f"{call}: this handle was made in this process: use the original object")
     for device in devices():
         if device.properties.uuid == wanted:
             return device
-    raise ValueError(f"{call}: the handle is of a device that this process does not see, with the UUID {wanted}")
+    raise ValueError(
+        f"{call}: the handle belongs to a device that is not visible to this process, with the UUID {wanted}"
+    )
 
 
 @functools.cache

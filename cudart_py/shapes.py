@@ -52,7 +52,7 @@ def index(shape: tuple[int, ...], strides: tuple[int, ...], key: Any) -> tuple[i
     """
     keys = list(key) if isinstance(key, tuple) else [key]
     if sum(k is Ellipsis for k in keys) > 1:
-        raise IndexError("an index takes one Ellipsis at most")
+        raise IndexError("an index can contain at most one Ellipsis")
     if Ellipsis not in [k for k in keys if k is Ellipsis]:
         keys.append(Ellipsis)
     given = len(keys) - 1

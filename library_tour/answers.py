@@ -33,7 +33,7 @@ from .stop import Check
 KERNEL_SECONDS, SECONDS, CLOCK_SECONDS = 10, 60, 180
 # The facts for kernel faults and for the simulator's reports, keyed by a phrase of the message.
 FAULTS = {
-    "limit of seconds": f"the kernel did not finish within {KERNEL_SECONDS} s",
+    "the launch took longer than": f"the kernel did not finish within {KERNEL_SECONDS} s",
     "deadlock": "the kernel never finishes",
     "CUDA_ERROR_ILLEGAL_ADDRESS": "the kernel accessed memory outside its arrays",
     "CUDA_ERROR_MISALIGNED_ADDRESS": "the kernel accessed a misaligned address",
@@ -108,7 +108,7 @@ def _reported(report: str, other: str) -> Check:
     # Leave out folders, the thread and the PTX instruction, because lessons do not explain them.
     detail = re.sub(r"/\S*/(?=[^/\s]+:\d)", "", located[0])
     detail = re.sub(r"; block \([^;]*, instruction '[^']*'", "", detail)
-    return Check(fact, False, re.sub(r": the limit of seconds is reached[^\n]*", "", detail))
+    return Check(fact, False, re.sub(r": the launch took longer than[^\n]*", "", detail))
 
 
 def _lacking(report: str) -> Check | None:

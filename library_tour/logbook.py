@@ -65,7 +65,7 @@ def read() -> Progress:
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise UnreadableProgressError(
             f"the progress in {place} cannot be read ({type(error).__name__}: {error}); "
-            "`library-tour progress --reset` begins anew"
+            "`library-tour progress --reset` starts again"
         ) from error
     return Progress(**names, route=route)
 

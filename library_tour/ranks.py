@@ -54,7 +54,7 @@ def world() -> Ranks | None:
     except (ImportError, RuntimeError) as error:  # RuntimeError if mpi4py finds no MPI library
         raise MissingMpiError(
             "mpiexec has started this process, which needs mpi4py and an MPI library to reach the others: install the "
-            f"extra 'mpi' (pip install 'cudart-py[mpi]'), or mpi4py beside the machine's own MPI ({error})"
+            f"extra 'mpi' (pip install 'cudart-py[mpi]'), or mpi4py built for the machine's own MPI ({error})"
         ) from error
     ranks = Ranks(MPI.COMM_WORLD)
     return ranks if ranks.count > 1 else None

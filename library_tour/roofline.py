@@ -91,8 +91,8 @@ def _roofline(kernels: Sequence[Kernel], card: Card, width: float) -> Figure:
     below = 0.2 * len(lines)
     title = f"Roofline of {card.name} ({card.source}): {card.bandwidth:,.0f} GB/s"
     subtitle = (
-        "TFLOP/s at most, by the operations of floating point for each byte that warps ask for. No cache is counted: "
-        "what a cache serves moves a kernel to the right. Dashed: from here on arithmetic is the limit."
+        "Maximum TFLOP/s, against the floating-point operations per byte that warps request. Caches are not counted: "
+        "bytes that a cache serves move a kernel to the right. Dashed: from here on, arithmetic is the limit."
     )
     drawn = figure(title, subtitle, width, 3.9 + below)
     roof, strip = drawn.subplots(2, 1, sharex=True, height_ratios=(2.4, below + 0.2))

@@ -127,7 +127,7 @@ def _check(console: Console, name: str, file: Path) -> int:
 def _refuse_other_files(name: str, file: Path) -> None:
     """Raise UsageError for a file that cannot be read or is not in the exercise's language, instead of judging it."""
     if not file.is_file():
-        raise UsageError(f"there is no file {file}; to begin: library-tour exercise {name}")
+        raise UsageError(f"{file} does not exist; to begin: library-tour exercise {name}")
     suffix = lesson.start(name).suffix
     if file.suffix != suffix:
         raise UsageError(f"the answer to {name} must be a {LANGUAGES[suffix]} file ({suffix}), not {file.name}")

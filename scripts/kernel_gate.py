@@ -129,7 +129,7 @@ def main() -> int:
         left_out = ", ".join(OF_THE_COMPILER)
         print(f"The accepted figures are of NVRTC {accepted['nvrtc']}, and this is {compiler}: no {left_out} compared.")
     found = compare(accepted, now, compiler, names)
-    print("\n".join(table(found)) if found else f"{len(now)} kernels do what was accepted.")
+    print("\n".join(table(found)) if found else f"{len(now)} kernels match the accepted figures.")
     if any(change.failed for change in found):
         print("If that is intended, run `python scripts/kernel_gate.py --accept` and commit the change of its file.")
         return 1

@@ -84,7 +84,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--benchmark-select",
         type=Path,
         metavar="FILE",
-        help="run only the tests whose full names are the lines of this file, as `cudart-py gate` does",
+        help="run only the tests whose full names this file lists, one per line, as `cudart-py gate` does",
     )
     group.addoption(
         "--counters-compare-fail",
@@ -92,7 +92,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         type=_read_limit,
         metavar="FIGURE:LIMIT",
-        help="fail if what was counted became worse than in the run of --benchmark-compare, by more than a percentage "
+        help="fail if a counter is worse than in the run of --benchmark-compare, by more than a percentage "
         "('sectors:5%%') or a number ('conflicts:0'); may be repeated. Figures: "
         f"{', '.join(counter_gate.FIGURES)}, or a metric's full name",
     )
@@ -412,13 +412,13 @@ def _compare(session: pytest.Session, benchmarks: Any) -> bool:
             if benchmarks.compare:
                 # The storage has a separate folder for each minor version of Python.
                 why += (
-                    f", and there is none for this Python ({benchmarks.machine_id}): store one, or name the file of "
+                    f", and none is stored for this Python ({benchmarks.machine_id}): store one, or name the file of "
                     "another by --benchmark-compare=FILE"
                 )
         elif comparisons:
             why = "compared nothing: the stored run has no benchmark of this run; store a run again"
         else:
-            why = "found no counters: this driver times and does not count, or the stored run has none"
+            why = "found no counters: this driver measures times only, or the stored run has none"
         raise pytest.UsageError(f"--counters-compare-fail {why}")
     return failed
 

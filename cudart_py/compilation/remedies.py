@@ -23,7 +23,7 @@ _BUILT_IN = {
     "stdarg": "va_list is built in",
     "stdbool": "bool is built in",
     "stddef": "size_t, ptrdiff_t and NULL are built in",
-    "stdio": "printf() is built in, and nothing else of this header works in kernels",
+    "stdio": "printf() is built in, and nothing else in this header works in kernels",
     "stdlib": "malloc() and free() are built in; random numbers come from <curand_kernel.h>",
     "string": "memcpy() and memset() are built in",
     "time": "clock() and clock64() are built in",
@@ -85,8 +85,9 @@ _NAMES = (
     ),
     (
         r'a host variable\("(\w+)"\) redeclared with __shared__',
-        "all arrays extern __shared__ of one name have one type: declare extern __shared__ char {0}[] in each kernel, "
-        "and write float* numbers = reinterpret_cast<float*>({0}), or give each array its own name",
+        "all extern __shared__ arrays with the same name must have the same type: in each kernel, declare "
+        "extern __shared__ char {0}[], and write float* numbers = reinterpret_cast<float*>({0}), or give each array "
+        "its own name",
     ),
     (
         r'cannot determine which instance of function template "(\w+)" is intended\n'
@@ -95,7 +96,7 @@ _NAMES = (
     ),
     (
         r'namespace "std" has no member (?:\w+ )?"(\w+)"',
-        "std::{0} is not there, since the standard library of device code is cuda::std, in headers such as "
+        "std::{0} is not available, since the standard library for device code is cuda::std, in headers such as "
         "<cuda/std/utility>; max(), min() and the mathematical functions are built in without std::",
     ),
 )
@@ -103,7 +104,7 @@ _NAMES = (
 _ASSEMBLER = (
     (
         r"Unresolved extern function '([^']+)'",
-        "define {0}, which is declared alone; where another source defines it, compile each with compile_image(..., "
+        "define {0}, which is only declared; if another source defines it, compile each with compile_image(..., "
         'options=["-rdc=true"]) and load the images by cuda.link([...])',
     ),
     (
@@ -137,14 +138,14 @@ _OPTIONS = (
     (r"-O\w*", "leave {0} out: NVRTC optimises fully"),
     (
         r"-o|--output-file|-c|--compile|-ptx|--ptx|-cubin|--cubin|-fatbin|--fatbin|-keep|--keep",
-        "leave {0} out, with the file that it names: NVRTC writes no files, and module.cubin and module.ptx have what "
-        "it made",
+        "leave {0} out, with the file that it names: NVRTC writes no files, and module.cubin and module.ptx contain "
+        "the result",
     ),
-    (r"-g|--debug", "leave {0} out: it is for code of the host. Kernels are compiled for a debugger by the option -G"),
-    (r"--lineinfo", "leave {0} out: line information is always made"),
+    (r"-g|--debug", "leave {0} out: it is for host code. The option -G compiles kernels for a debugger"),
+    (r"--lineinfo", "leave {0} out: line information is always generated"),
     (
         r"-gencode|--generate-code|-code|--gpu-code",
-        'leave {0} out, with its value: code is made for the current device, or for that of arch="sm_90"',
+        'leave {0} out, with its value: code is generated for the current device, or for the one in arch="sm_90"',
     ),
     (
         r"-res-usage|--resource-usage|-v|--verbose",
@@ -153,7 +154,7 @@ _OPTIONS = (
     (
         r"-?-expt-relaxed-constexpr",
         "mark the constexpr functions that kernels call __device__ in place of {0}, or write -default-device, which "
-        "takes every function without a mark for one of the device",
+        "compiles every unmarked function for the device",
     ),
     (
         r"-default-stream|--default-stream",
@@ -162,8 +163,8 @@ _OPTIONS = (
     (
         r"-Xcompiler|--compiler-options|-ccbin|--compiler-bindir|-Xlinker|--linker-options|-W\w.*|-f(?:PIC|pic|openmp)|"
         r"-pthread|-m(?:64|arch|tune)|-?-(?:expt-)?extended-lambda|-[lL].*|-shared|--shared|-static|-cudart|--cudart",
-        "leave {0} out, with its value if it has one: it is for the compiler of the host or for the linker, neither of "
-        "which NVRTC calls. What NVRTC warns of is in module.log",
+        "leave {0} out, with its value if it has one: it is for the host compiler or the linker, neither of which "
+        "NVRTC calls. The warnings of NVRTC are in module.log",
     ),
 )
 # The name of a kernel is the first name before a parenthesis that is not an attribute such as __launch_bounds__.
@@ -219,7 +220,7 @@ def _for_name(name: str, code: str) -> str:
     near = arguments.nearest(name, kernels)
     hint = f"; did you mean {near}?" if near else ""
     listing = f" Kernels of the source: {', '.join(kernels)}" if kernels else ""
-    return f"names=[...] asks for {name}, which the source does not declare{hint or ('.' if listing else '')}{listing}"
+    return f"names=[...] contains {name}, which the source does not declare{hint or ('.' if listing else '')}{listing}"
 
 
 def _for_header(includer: str, header: str, name: str, code: str, found: headers.Headers) -> str:
@@ -233,7 +234,7 @@ def _for_header(includer: str, header: str, name: str, code: str, found: headers
         if library is not None:
             return _of_the_host(library)
         return (
-            f"<{os.path.basename(includer)}> is for code of the host, which NVRTC does not compile, and includes "
+            f"<{os.path.basename(includer)}> is for host code, which NVRTC does not compile, and includes "
             f'"{header}": leave it out'
         )
     if header.startswith("cupy/"):
@@ -265,7 +266,7 @@ def _for_header(includer: str, header: str, name: str, code: str, found: headers
 
 def _of_the_host(header: str) -> str:
     return (
-        f"<{header}> is for code of the host, which NVRTC does not compile: leave #include <{header}> out, with the "
+        f"<{header}> is for host code, which NVRTC does not compile: leave #include <{header}> out, with the "
         "code that needs it"
     )
 
@@ -308,12 +309,12 @@ def _for_host_code(log: str, code: str, *, header_is_missing: bool) -> list[str]
     if (refused or header_is_missing) and (launched or _MAIN.search(code)):
         kernel = launched[1] if launched else "k"
         return [
-            "the source has code of the host, which NVRTC does not compile: cut main() and every function that "
+            "the source has host code, which NVRTC does not compile: cut main() and every function that "
             "launches kernels or calls CUDA, with the headers that only they need. From Python, "
             f"{kernel}<<<grid, block, shared_bytes, stream>>>(...) is written "
             f'module["{kernel}"][grid, block, shared_bytes, stream](...), and cuda.empty, cuda.to_device and '
             "array.to_host() stand for cudaMalloc and cudaMemcpy"
         ]
     if refused:
-        return ["mark functions that kernels call __device__, and cut those of the host"]
+        return ["mark functions that kernels call __device__, and remove the host functions"]
     return []

@@ -193,7 +193,7 @@ class Handle:
         self.close()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        arguments.refuse_copy(self, "a copy would be given back as well")
+        arguments.refuse_copy(self, "a copy would be released as well")
 
     def __del__(self, _finalize: Callable[[Callable[[], None]], None] = finalize) -> None:
         try:

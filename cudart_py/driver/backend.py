@@ -231,8 +231,8 @@ def chosen() -> Backend:
         if _used is None:
             if sys.platform != "linux":  # checked before importing modules that other systems lack
                 raise errors.NotSupportedError(
-                    f"cudart_py runs on Linux, and this is {sys.platform}: use WSL 2 on Windows, a Linux container, as "
-                    "of Docker, or a notebook of Google Colab"
+                    f"cudart_py runs on Linux, and this is {sys.platform}: use WSL 2 on Windows, a Linux container "
+                    "(with Docker, for example), or a notebook on Google Colab"
                 )
             name = _selected or os.environ.get(ENVIRONMENT_VARIABLE)
             if name and name not in _NAMES:
@@ -274,7 +274,7 @@ def _cuda(*, required: bool) -> Backend:
             raise errors.NoDeviceError("libcuda.so.1 was not found: install the NVIDIA driver") from error
         return _fall_back("libcuda.so.1 was not found")
     if result == driver.CUresult.CUDA_ERROR_NO_DEVICE and not required:
-        return _fall_back("the driver finds no device")
+        return _fall_back("the driver found no device")
     if result:
         # The driver is not initialised, so only its functions for error texts may be called.
         text = driver.cuGetErrorString(result)[1]

@@ -109,7 +109,7 @@ def _device_of(call: str, name: str, address: int) -> Device:
     found = attributes_of(address)
     if found.device is None:
         raise ValueError(
-            f"{call}: argument {name!r} is at {address:#x}, which this driver does not know as device memory"
+            f"{call}: argument {name!r} is at {address:#x}, which this driver does not recognise as device memory"
         )
     return found.device
 

@@ -120,8 +120,8 @@ def _load_compiled(call: str, compiled: CompiledImage, origin: str = "") -> Modu
         return Module(compiled.cubin, compiled)
     if not compiled.ptx:
         raise errors.NotSupportedError(
-            "this driver runs PTX, which linked machine code has not: link PTX, what compile_image returns, or "
-            "link-time code alone"
+            "this driver runs PTX, which linked machine code does not contain: link only PTX, images from "
+            "compile_image, or link-time code"
         )
     from ..compilation import compiler  # as in compile_image
 

@@ -80,7 +80,7 @@ def _profile(options: argparse.Namespace) -> int:
         return _refuse(f"the driver that {backend.ENVIRONMENT_VARIABLE} names counts nothing; on a GPU, use ncu")
     with _place_of(options):
         if not (_is_module(options.program) if options.as_module else Path(options.program).is_file()):
-            options.parser.error(f"there is no {'module' if options.as_module else 'file'} {options.program}")
+            options.parser.error(f"{'the module ' if options.as_module else ''}{options.program} does not exist")
         other = None if options.as_module else _other_language(Path(options.program))
         if other is not None:
             return _refuse(

@@ -67,7 +67,7 @@ def test_a_limit_names_the_remedy_where_another_python_has_stored_the_run(run, s
     path = folder.rename(folder.with_name("Linux-CPython-3.9-64bit")) / stored.name
     result = run(TWO, *COMPARE, "-W", "ignore")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*none for this Python ({folder.name}): *--benchmark-compare=FILE"])
+    result.stderr.fnmatch_lines([f"*none is stored for this Python ({folder.name}): *--benchmark-compare=FILE"])
     assert run(TWO, "--counters-compare-fail=sectors:0", f"--benchmark-compare={path}").ret == 0
 
 

@@ -67,7 +67,7 @@ def test_a_step_is_marked_with_its_commit(store, report):
 
 @pytest.mark.parametrize(
     ("runs", "said"),
-    [(6, "No benchmark has a step in these 6 runs."), (1, "Steps show from 6 runs of a benchmark on.")],
+    [(6, "No benchmark has a step in these 6 runs."), (1, "Steps can be detected after 6 runs of a benchmark.")],
 )
 def test_a_history_without_steps_says_so_or_how_many_runs_are_needed(store, report, runs, said):
     for _ in range(runs):
@@ -221,7 +221,7 @@ def test_any_times_can_be_drawn(store, report, values):
 @pytest.mark.parametrize(
     ("content", "page", "message"),
     [
-        (None, "page.html", "there is no folder "),
+        (None, "page.html", "the folder "),
         ({}, "page.html", "has no stored runs"),
         ({"0001_x.json": "{"}, "page.html", "0001_x.json is not a run"),
         ("a run", "nowhere/page.html", "page.html cannot be written: No such file"),

@@ -257,8 +257,8 @@ def test_another_gpu_is_refused_before_anything_is_run(gate, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["{}/none.json"], "there is no file {}/none.json; cudart-py gate --record FILE"),
-        (["--record", "{}/nowhere/baseline.json"], "there is no folder {}/nowhere"),
+        (["{}/none.json"], "{}/none.json does not exist; cudart-py gate --record FILE"),
+        (["--record", "{}/nowhere/baseline.json"], "the folder {}/nowhere does not exist"),
         *((["--runs", value, "{}/baseline.json"], "--runs") for value in ("0", "x")),
         *((["--limit", value, "{}/baseline.json"], "is not a percentage") for value in ("nan", "inf", "-5", "x")),
     ],

@@ -60,7 +60,7 @@ SOURCES = [
     *((f"__global__ void k(float* x) {{ {line} }}", advice) for line, advice in LINES.items()),
     (
         "__device__ float far_away(float);\n__global__ void k(float* x) { x[0] = far_away(x[1]); }",
-        "define far_away(float), which is declared alone; where another source defines it, compile each with",
+        "define far_away(float), which is only declared; if another source defines it, compile each with",
     ),
     (
         "__global__ void k(float* x) { __shared__ float s[99999]; s[threadIdx.x] = *x; __syncthreads(); *x = s[1]; }",
@@ -74,7 +74,7 @@ SOURCES = [
     (
         "__global__ void j(float* x) { extern __shared__ float s[]; s[0] = *x; *x = s[0]; }\n"
         "__global__ void k(int* x) { extern __shared__ int s[]; s[0] = *x; *x = s[0]; }",
-        "declare extern __shared__ char s[] in each kernel",
+        "in each kernel, declare extern __shared__ char s[]",
     ),
     (KERNEL + PROGRAM, 'module["scale"][grid, block, shared_bytes, stream](...)'),
     (f"#include <stdio.h>\n{KERNEL}{PROGRAM}", "cut main()"),
@@ -129,7 +129,7 @@ def test_the_drivers_header_is_left_out():
     text = error_of(f"#include <cuda.h>\n{KERNEL}")
     if "cuda.h" not in text:
         pytest.skip("no cuda.h that fits this NVRTC")
-    assert "<cuda.h> is for code of the host" in text
+    assert "<cuda.h> is for host code" in text
 
 
 BUILT_IN = """
@@ -196,16 +196,16 @@ def test_headers_of_cub_and_thrust_for_the_host_name_those_that_work(source, adv
         (["-O3"], "leave -O3 out: NVRTC optimises fully"),
         (["-o", "x.cubin"], "leave -o out, with the file that it names: NVRTC writes no files"),
         (["-c"], "leave -c out"),
-        (["-ptx"], "module.cubin and module.ptx have what it made"),
-        (["-g"], "leave -g out: it is for code of the host. Kernels are compiled for a debugger by the option -G"),
-        (["--lineinfo"], "leave --lineinfo out: line information is always made"),
-        (["-gencode", "arch=compute_90,code=sm_90"], 'for that of arch="sm_90"'),
+        (["-ptx"], "module.cubin and module.ptx contain the result"),
+        (["-g"], "leave -g out: it is for host code. The option -G compiles kernels for a debugger"),
+        (["--lineinfo"], "leave --lineinfo out: line information is always generated"),
+        (["-gencode", "arch=compute_90,code=sm_90"], 'for the one in arch="sm_90"'),
         (["-gencode=arch=compute_90,code=sm_90"], "leave -gencode=arch=compute_90,code=sm_90 out"),
         (["--resource-usage"], "leave --resource-usage out: kernel.attributes has the registers"),
         (["--expt-relaxed-constexpr"], "or write -default-device"),
         (["--default-stream=per-thread"], "kernel[grid, block, 0, cuda.per_thread_default]"),
         *(
-            ([option], f"leave {option} out, with its value if it has one: it is for the compiler of the host")
+            ([option], f"leave {option} out, with its value if it has one: it is for the host compiler")
             for option in ("-Wall", "-Xcompiler", "-Xcompiler=-fPIC", "-ccbin=g++", "-lcublas", "-L/usr/lib", "-fPIC")
         ),
         (["-O3 -g"], "each option is an item of options=[...] of its own: write '-O3', '-g'"),
@@ -236,7 +236,7 @@ namespace z { template <class T> __global__ void scale(T* x) { *x *= 2; } }
 @pytest.mark.parametrize(
     ("names", "advice"),
     [
-        (["g<float>"], "names=[...] asks for g, which the source does not declare. Kernels of the source: fill, scale"),
+        (["g<float>"], "names=[...] contains g, which the source does not declare. Kernels of the source: fill, scale"),
         (["fil<float>"], "did you mean fill?"),
         (["scale<float>"], "as in space::scale"),
     ],

@@ -127,7 +127,7 @@ def outcome(text: str) -> tuple[str, str]:
     status, module = driver.cuModuleLoadData(text.encode("utf-8", "replace") + b"\0")
     if status:
         report = driver.take_report() or ""
-        sentences = ("line", "PTX: it has no .version", " bytes of constant ", "is external, and no module has it")
+        sentences = ("line", "PTX: it has no .version", " bytes of constant ", "is external, but the image does not")
         named = status.name != "CUDA_ERROR_INVALID_PTX" or any(sentence in report for sentence in sentences)
         return _judged("refused", status, REFUSED if named else (), report)
     _, count = driver.cuModuleGetFunctionCount(module)
@@ -180,9 +180,9 @@ def run(sources: Sequence[str], count: int, seed: int) -> Iterator[tuple[str, st
 def main() -> int:
     """Run mutants, print a table of outcomes, and save the mutants that show mistakes; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--count", type=int, default=4000, help="how many mutants")
-    parser.add_argument("--seed", type=int, default=1, help="which mutants")
-    parser.add_argument("--keep", type=pathlib.Path, default=".", help="a folder for those that must not be")
+    parser.add_argument("--count", type=int, default=4000, help="number of mutants")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the mutants")
+    parser.add_argument("--keep", type=pathlib.Path, default=".", help="the folder for the mutants that show mistakes")
     arguments = parser.parse_args()
     counts = collections.Counter(dict.fromkeys(MISTAKES, 0))
     for result, report, text in run(texts(), arguments.count, arguments.seed):

@@ -151,10 +151,10 @@ def test_an_empty_array_needs_no_memory_of_another_process(calls, sent):
 def test_a_handle_that_cannot_be_opened_says_why(calls, sent, noun, make):
     thing = make()
     handle = pickle.loads(pickle.dumps(cuda.ipc.handle(thing)))
-    with pytest.raises(ValueError, match="this process made what the handle names"):
+    with pytest.raises(ValueError, match="this handle was made in this process"):
         handle.open()
     handle, unseen = sent(handle), uuid.uuid4()
-    with pytest.raises(ValueError, match=f"a device that this process does not see, with the UUID {unseen}"):
+    with pytest.raises(ValueError, match=f"a device that is not visible to this process, with the UUID {unseen}"):
         dataclasses.replace(handle, device_uuid=unseen).open()
     refused = enums.CUresult.CUDA_ERROR_INVALID_VALUE, None
     ipc.raw.others.update(cuIpcOpenMemHandle=lambda *_: refused, cuIpcOpenEventHandle=lambda *_: refused)
@@ -168,9 +168,9 @@ def test_a_handle_that_cannot_be_opened_says_why(calls, sent, noun, make):
 def test_only_what_was_made_for_it_is_shared(calls, sent):
     opened = sent(cuda.ipc.handle(cuda.ipc.empty(3))).open()
     for array in (cuda.zeros(3), cuda.zeros(3)[1:], cuda.empty_pitched((2, 2)), opened):
-        with pytest.raises(ValueError, match="argument 'thing' .* allocate it by ipc.empty"):
+        with pytest.raises(ValueError, match="argument 'thing' .* allocate it with ipc.empty"):
             cuda.ipc.handle(array)
-    with pytest.raises(ValueError, match=r"make it by Event\(timing=False, interprocess=True\)"):
+    with pytest.raises(ValueError, match=r"make it with Event\(timing=False, interprocess=True\)"):
         cuda.ipc.handle(cuda.Event(timing=False))
 
 
@@ -205,7 +205,7 @@ def test_an_event_that_was_opened_is_recorded_waited_for_and_destroyed(calls, se
         assert opened.done
         with pytest.raises(cuda.errors.EventTimingError):
             opened - event
-        with pytest.raises(ValueError, match="an event for this process alone"):
+        with pytest.raises(ValueError, match="an event that other processes cannot open"):
             cuda.ipc.handle(opened)
         number = opened.handle
     assert int(dict(calls)["cuIpcGetEventHandle"]) == native

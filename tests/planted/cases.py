@@ -199,7 +199,7 @@ PLANTED: dict[tuple[str, ...], list[tuple[str, tuple[int, ...], Arguments]]] = {
         ("waits_for_more", (1, 64), lambda: (ints(64),)),
         ("crossed_barriers", (1, 64), lambda: (ints(64),)),
     ],
-    ("endless loop", "barriers.cu", "limit of executed instructions", "", "LAUNCH_TIMEOUT"): [
+    ("endless loop", "barriers.cu", "more instructions than the limit of", "", "LAUNCH_TIMEOUT"): [
         ("never_ends", (1, 32), lambda: (ints(1),)),
         ("counts_for_ever", (1, 1), lambda: (cuda.zeros(1, np.uint32),)),
     ],

@@ -106,8 +106,8 @@ def test_the_choice_is_that_of_the_launches_and_of_json_too(program, reports, ch
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere.py"], "there is no file nowhere.py"),
-        (["-m", "nowhere.at.all"], "there is no module nowhere.at.all"),
+        (["nowhere.py"], "nowhere.py does not exist"),
+        (["-m", "nowhere.at.all"], "the module nowhere.at.all does not exist"),
         (["--metrics", "lane", "slow.py"], "'lane' is not a metric"),
         (["--metrics", ",", "slow.py"], "no metric is named"),
         (["--metrics", "no__metric", "slow.py", "transpose"], "no metric is named no__metric"),

@@ -93,7 +93,7 @@ def test_what_the_driver_cannot_do_is_no_failure_but_a_size_too_small_is(only_st
         (["glossary", "banc conflict"], "did you mean bank conflict?"),
         (
             ["exercise", "daxpy", "nothing.cu"],
-            "library-tour: there is no file nothing.cu; to begin: library-tour exercise daxpy\n",
+            "library-tour: nothing.cu does not exist; to begin: library-tour exercise daxpy\n",
         ),
         (["exercise", "copies", str(lesson.start("daxpy"))], "copies must be a Python file (.py), not daxpy.cu\n"),
         (["exercise", "daxpy", str(lesson.start("copies"))], "daxpy must be a CUDA C++ file (.cu), not copies.py\n"),

@@ -40,9 +40,10 @@ def add_command(commands: Any) -> None:
     parser = commands.add_parser(
         "gate",
         help="run benchmarks, and fail if one became slower than in a baseline",
-        description="Run benchmarks by pytest, and compare them with a baseline: a file that --record wrote, or any "
-        "run that pytest-benchmark stored. What seems slower is run again in fresh processes before it fails. The exit "
-        "status is 1 where a benchmark is slower or fails, and 2 where nothing can be compared, as with another GPU.",
+        description="Run benchmarks with pytest, and compare them with a baseline: a file that --record wrote, or any "
+        "run that pytest-benchmark stored. Benchmarks that seem slower are run again in fresh processes before they "
+        "fail. The exit status is 1 if a benchmark is slower or fails, and 2 if nothing can be compared, for example "
+        "on a different GPU.",
     )
     parser.add_argument("--record", action="store_true", help="write the baseline")
     parser.add_argument("--add", action="store_true", help="with --record: keep the runs that the baseline has")
@@ -62,7 +63,7 @@ def add_command(commands: Any) -> None:
         action="append",
         default=[],
         metavar="RUN",
-        help="take this run, which pytest-benchmark stored, and run nothing; may be repeated for further runs",
+        help="use this run, which pytest-benchmark stored, instead of running benchmarks; may be repeated",
     )
     parser.add_argument("baseline", type=Path, help="the file of the baseline")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for pytest: files, options")
@@ -113,7 +114,7 @@ def _print(text: str) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
-        raise _GateError(f"there is no file {path}; cudart-py gate --record FILE records a baseline")
+        raise _GateError(f"{path} does not exist; cudart-py gate --record FILE records a baseline")
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
         run["benchmarks"], run["machine_info"]
@@ -181,7 +182,7 @@ def _record(options: argparse.Namespace, take: Take) -> int:
     path: Path = options.baseline
     if not path.absolute().parent.is_dir():
         # Checked before spending minutes on a baseline that could not be written.
-        raise _GateError(f"there is no folder {path.parent}")
+        raise _GateError(f"the folder {path.parent} does not exist")
     known: list[Json] = [_read(path)] if options.add else []
     runs: list[Json] = []
     for _ in range(len(options.stored) or options.runs):
@@ -236,9 +237,9 @@ def _compare(options: argparse.Namespace, take: Take) -> int:
     slowdown = slowdown_of_peers(baseline, run)
     if slowdown is not None and slowdown > BUSY:
         raise _GateError(
-            f"the machine is busy or slower than the baseline's: a quarter of the peers, which are other code, take "
-            f"{slowdown:.2f} times as long as there and more. Run the gate again, or add runs of this machine to the "
-            "baseline by --record --add"
+            f"the machine is busy or slower than the baseline's: a quarter of the peers, which are other code, take at "
+            f"least {slowdown:.2f} times as long. Run the gate again, or add runs of this machine to the baseline with "
+            "--record --add"
         )
     return SLOWER
 

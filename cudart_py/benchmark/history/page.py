@@ -74,7 +74,7 @@ def _title(setup: Setup) -> str:
     device = setup.conditions.device
     if setup.counts:
         return f"Counts of {device or 'launches'}"
-    return f"Times on {device}" if device else "Times of the host"
+    return f"Times on {device}" if device else "Host times"
 
 
 def _facts(setup: Setup) -> str:
@@ -89,7 +89,7 @@ def _section(setup: Setup, name: str) -> str:
     # The anchors of the benchmarks' trends in the page.
     links = {benchmark: f"{name}-{number}" for number, benchmark in enumerate(setup.trends, 1)} if several else {}
     if several:
-        compared = f"The latest run is {_described(latest)}, the one before {_described(setup.runs[-2])}."
+        compared = f"The latest run is {_described(latest)}, the previous one {_described(setup.runs[-2])}."
     else:
         compared = f"There is one run so far: {_described(latest)}."
     missing = len(setup.trends) - len(setup.entries(latest))

@@ -19,8 +19,8 @@ def add_command(commands: Any) -> None:
         "report",
         help="write a page about the runs that pytest-benchmark stored",
         description="Write one page of HTML about the runs that pytest-benchmark stored (--benchmark-autosave): the "
-        "latest beside the one before, the trend of each benchmark with its steps and their commits, ratios, counts "
-        "and a roofline. The exit status is 2 where the store has no runs or a file is broken.",
+        "latest run compared with the previous one, the trend of each benchmark with its steps and their commits, "
+        "ratios, counts and a roofline. The exit status is 2 if the store has no runs or a file is broken.",
     )
     parser.add_argument(
         "store",

@@ -72,7 +72,7 @@ def read_store(folder: Path) -> list[Run]:
     Raises StoreError, whose message is one line, if there are no runs, or for a file that is not a stored run.
     """
     if not folder.is_dir():
-        raise StoreError(f"there is no folder {folder}; pytest --benchmark-save=NAME makes .benchmarks")
+        raise StoreError(f"the folder {folder} does not exist; pytest --benchmark-save=NAME makes .benchmarks")
     files = [*folder.glob(_RUNS), *folder.glob(f"*/{_RUNS}")]
     if not files:
         raise StoreError(f"{folder} has no stored runs (NNNN_*.json); pytest --benchmark-save=NAME stores one")

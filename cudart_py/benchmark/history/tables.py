@@ -55,7 +55,7 @@ def steps_table(setup: Setup, links: dict[str, str]) -> str:
     if not steps:
         if count < (2 if setup.counts else 2 * SHORTEST):
             needed = "two runs" if setup.counts else f"{2 * SHORTEST} runs of a benchmark"
-            return f"<p>Steps show from {needed} on.</p>"
+            return f"<p>Steps can be detected after {needed}.</p>"
         return f"<p>No benchmark has a step in these {count} runs.</p>"
     rows = []
     for trend, step in steps[:_MOST_STEPS]:

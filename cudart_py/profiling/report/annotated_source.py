@@ -41,7 +41,7 @@ def _annotated(source: Source, columns: Sequence[Column]) -> str:
     def row(texts: Sequence[str]) -> str:
         return " ".join(text.rjust(width) for text, width in zip(texts, widths, strict=True))
 
-    missing = "" if source.texts else " (its text is not at hand)"
+    missing = "" if source.texts else " (source text not available)"
     rows = [f"{source.name}{missing}", row(heads[0]).rstrip(), f"{row(heads[1])}  line"]
     last = 0
     for number in shown_lines(source.lines, len(source.texts)):

@@ -78,8 +78,8 @@ class LaunchChecks(Observer):
         """Stop checking this launch, and treat all memory as written, because its writes are no longer recorded."""
         self.ended_early = True
         limit.say(
-            "there is no memory left for the records of a launch",
-            "nothing more of that launch is checked, and all memory counts as written",
+            "no memory is left for the records of a launch",
+            "the rest of that launch is not checked, and all memory counts as written",
         )
         for start in self._memory.extents()[0].tolist():
             self._memory.shadow(start).initialised = True
@@ -110,7 +110,7 @@ class LaunchChecks(Observer):
             if site is not None:
                 if position >= 0:
                     self._findings.put(
-                        "mask", site, group, position, "a thread that its member mask doesn't name executes it"
+                        "mask", site, group, position, "it is executed by a thread that its member mask doesn't name"
                     )
                 if self._racing:
                     self._races.order(group.chunk).warp_together(group, self._races.tick(site))
@@ -120,7 +120,7 @@ class LaunchChecks(Observer):
             past = divergence.passing(group, block)
             if past is not None:
                 barrier, position = past
-                what = "divergent barrier: threads of the block wait here, and this one has gone past it"
+                what = "divergent barrier: threads of the block wait here, but this thread has already passed it"
                 self._findings.put("divergence", barrier, group, position, what)
 
     @without_failing
@@ -146,7 +146,7 @@ class LaunchChecks(Observer):
         """Report a member mask that names lanes that never reach the instruction."""
         site = block.instructions[0] if block.instructions else block.terminator.instruction
         if site is not None:
-            self._findings.put("mask", site, group, position, "its member mask names threads that never come to it")
+            self._findings.put("mask", site, group, position, "its member mask names threads that never reach it")
 
     @without_failing
     def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
@@ -159,7 +159,7 @@ class LaunchChecks(Observer):
         marks.read(
             site,
             group.lane_numbers[positions],
-            lambda: f"a shuffle at {where} read it from lane {sources[0]} of the warp, which takes no part",
+            lambda: f"a shuffle at {where} read it from lane {sources[0]} of the warp, which does not take part",
         )
 
     @without_failing

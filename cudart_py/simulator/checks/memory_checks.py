@@ -281,7 +281,7 @@ class MemoryChecks:
             if unfenced is not None:
                 word, record = unfenced
                 stored = f"which {self._races.past.name(record, 'wrote')}"
-                what = f"race: it {findings.access(words, word)}, {stored}, and no fence.proxy.async lies between"
+                what = f"race: it {findings.access(words, word)}, {stored}, with no fence.proxy.async in between"
                 findings.put("race", site, group, words.position(word), what)
 
     def _note_bulk_copies(self, words: Footprint) -> None:

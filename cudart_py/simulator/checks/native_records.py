@@ -105,8 +105,8 @@ class NativeRecords:
                 self._keep(shadow, shift, records)
             except MemoryError:
                 limit.say(
-                    f"there is no memory left for the records of {shadow.size:,} bytes",
-                    "uninitialised values are not looked for there",
+                    f"no memory is left for the records of {shadow.size:,} bytes",
+                    "uninitialised values are not checked for there",
                 )
                 shadow.initialised = True
 

@@ -73,7 +73,7 @@ def set_pointer_mode(handle: int, mode: int) -> None:
 def _factors(handle: _Handle, dtype: np.dtype[Any], *addresses: int) -> list[Any]:
     """Return factors such as alpha from host memory; raise NOT_SUPPORTED in any pointer mode other than HOST."""
     if handle.pointer_mode != PointerMode.HOST:
-        raise LibraryError(Status.NOT_SUPPORTED, "factors are read on the host only: set the pointer mode HOST")
+        raise LibraryError(Status.NOT_SUPPORTED, "factors must be in host memory: set the pointer mode HOST")
     return [from_host(address, dtype) for address in addresses]
 
 
@@ -269,7 +269,7 @@ def _gemv(
     """Queue y = alpha op(a) x + beta y (cublasSgemv and related functions)."""
     found = _handles.find(handle)
     factor, rest = _factors(found, dtype, alpha, beta)
-    _require(min(incx, incy) > 0, f"the increments are {incx} and {incy}: only positive ones are done in software")
+    _require(min(incx, incy) > 0, f"the increments are {incx} and {incy}: the simulator requires positive ones")
     rows, count = (m, n) if trans == Operation.N else (n, m)
     matrix = columns(int(a), m, n, lda, dtype)
     source, out = vector(int(x), count, dtype, incx), vector(int(y), rows, dtype, incy)
@@ -325,7 +325,7 @@ def dot_ex(
     """Queue the dot product of x and y, which is written to device memory (cublasDotEx)."""
     found = _handles.find(handle)
     if found.pointer_mode != PointerMode.DEVICE:
-        raise LibraryError(Status.NOT_SUPPORTED, "a result goes to the device only: set the pointer mode DEVICE")
+        raise LibraryError(Status.NOT_SUPPORTED, "results must be in device memory: set the pointer mode DEVICE")
     first, second = vector(int(x), n, DTYPES[int(x_type)], incx), vector(int(y), n, DTYPES[int(y_type)], incy)
     out = vector(int(result), 1, DTYPES[int(result_type)])
 

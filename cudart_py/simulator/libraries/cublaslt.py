@@ -113,7 +113,7 @@ def matmul(
     attributes = _products.find(compute_desc)
     epilogue = attributes.get(int(MatmulDescAttribute.EPILOGUE), int(Epilogue.DEFAULT))
     if epilogue not in (Epilogue.DEFAULT, *_BIASED):
-        raise LibraryError(Status.NOT_SUPPORTED, f"the epilogue {epilogue} is not done in software")
+        raise LibraryError(Status.NOT_SUPPORTED, f"the simulator does not support the epilogue {epilogue}")
     scale = DTYPES[attributes[_SCALE]]
     factor, rest = from_host(alpha, scale), from_host(beta, scale)
     left, right, added, out = (

@@ -161,7 +161,7 @@ def _queue(name: str, plan: int, source: int, target: int, direction: int) -> No
     if found.source is None or found.target is None:
         raise LibraryError(Result.INVALID_PLAN, "the plan has not been made")
     if not (found.allocates or found.area):
-        raise LibraryError(Result.NO_WORKSPACE, "the plan has been given no work area")
+        raise LibraryError(Result.NO_WORKSPACE, "the plan has no work area")
     lengths, dtype, dtype_out = found.lengths, found.source.dtype, found.target.dtype
     x = found.source.at(source, _shape(lengths, dtype, dtype_out), found.batch)
     out = found.target.at(target, _shape(lengths, dtype_out, dtype), found.batch)

@@ -291,7 +291,7 @@ def xgesvd(
     if m < n:
         raise LibraryError(Status.INVALID_VALUE, f"the matrix has {m} rows and {n} columns, and must not be wide")
     if (jobu, jobvt) != (ord("S"), ord("S")):
-        raise LibraryError(Status.NOT_SUPPORTED, "both sides are found in software, with no more columns than needed")
+        raise LibraryError(Status.NOT_SUPPORTED, "the simulator computes both sides, with no more columns than needed")
     sides = matrix_at(u, m, n, ldu, data_type_u), matrix_at(vt, n, n, ldvt, data_type_vt)
     matrix, values = matrix_at(a, m, n, lda, data_type_a), vector(int(s), n, DTYPES[int(data_type_s)])
     workspace = buffer_on_device, workspace_in_bytes_on_device
@@ -319,7 +319,7 @@ def xgesvdp(
     """Queue an SVD that returns V, not its transpose; return 0.0 as the perturbation (cusolverDnXgesvdp)."""
     if jobz != EigMode.VECTOR or not econ or m < n:
         raise LibraryError(
-            Status.NOT_SUPPORTED, "both sides of a tall matrix are found, with as many columns as needed"
+            Status.NOT_SUPPORTED, "the simulator computes both sides of a tall matrix, with no more columns than needed"
         )
     sides = matrix_at(u, m, n, ldu, data_type_u), matrix_at(v, n, n, ldv, data_type_v)
     matrix, values = matrix_at(a, m, n, lda, data_type_a), vector(int(s), n, DTYPES[int(data_type_s)])
@@ -370,7 +370,7 @@ def xsyevd(
     The eigenvectors overwrite the matrix.
     """
     if jobz != EigMode.VECTOR:
-        raise LibraryError(Status.NOT_SUPPORTED, "eigenvalues are found in software with their vectors")
+        raise LibraryError(Status.NOT_SUPPORTED, "the simulator computes eigenvalues only together with eigenvectors")
     matrix, values = matrix_at(a, n, n, lda, data_type_a), vector(int(w), n, DTYPES[int(data_type_w)])
     lower = uplo == FillMode.LOWER
 

@@ -133,7 +133,7 @@ def _turned(matrix: Any, operation: int) -> Any:
 
 def _plain(*operations: int) -> None:
     if any(operation != Operation.NON_TRANSPOSE for operation in operations):
-        raise LibraryError(Status.NOT_SUPPORTED, "these operands are not transposed in software")
+        raise LibraryError(Status.NOT_SUPPORTED, "the simulator does not transpose these operands")
 
 
 def _workspace(address: int) -> list[Operand]:
@@ -224,7 +224,7 @@ def _gemvi(
     """Queue y = alpha op(a) x + beta y of a dense matrix and a sparse vector (cusparseSgemvi and related functions)."""
     found, factor, rest = _handles.find(handle), from_host(alpha, dtype), from_host(beta, dtype)
     if trans_a == Operation.CONJUGATE_TRANSPOSE:
-        raise LibraryError(Status.NOT_SUPPORTED, "the matrix is not conjugated by this function")
+        raise LibraryError(Status.NOT_SUPPORTED, "this function does not conjugate the matrix")
     matrix = columns(int(a), m, n, lda, dtype)
     values, indices = vector(int(x_val), nnz, dtype), vector(int(x_ind), nnz, np.int32)
     out = vector(int(y), m if trans_a == Operation.NON_TRANSPOSE else n, dtype)
@@ -286,7 +286,7 @@ def sp_gemm_compute(
         return
     kept, dtype = products.find(spgemm_descr), DTYPES[int(compute_type)]
     if from_host(beta, dtype):
-        raise LibraryError(Status.NOT_SUPPORTED, "nothing is added to the product in software: beta has to be 0")
+        raise LibraryError(Status.NOT_SUPPORTED, "the simulator adds nothing to the product: beta must be 0")
     factor = from_host(alpha, dtype)
     left, right, out = (matrices.find(matrix) for matrix in (mat_a, mat_b, mat_c))
 
@@ -338,7 +338,7 @@ def _in_order(matrix: Any) -> Any:
 def _queue_store(handle: int, name: str, out: SparseMatrix, result: Any) -> None:
     """Queue the copy of a result to its arrays, which the program must already have set."""
     if result is None or out.format != "csr":
-        raise LibraryError(Status.NOT_SUPPORTED, f"{name} comes after the phase that finds the elements, as CSR")
+        raise LibraryError(Status.NOT_SUPPORTED, f"{name} must follow the phase that computes the elements, as CSR")
     offsets, indices, values = out.arrays
 
     def store() -> None:
@@ -376,7 +376,7 @@ def sddmm(
     factor, rest = from_host(alpha, dtype), from_host(beta, dtype)
     left, right, out = dense.find(mat_a), dense.find(mat_b), matrices.find(mat_c)
     if out.format != "csr":
-        raise LibraryError(Status.NOT_SUPPORTED, "the result is stored as CSR in software")
+        raise LibraryError(Status.NOT_SUPPORTED, "the simulator stores the result only as CSR")
 
     def multiply() -> None:
         offsets, columns, values = (operand.elements for operand in out.arrays)
@@ -425,7 +425,7 @@ def _gtsv2strided_batch(
 def _check_systems(m: int, batch_count: int, batch_stride: int) -> None:
     if m < 3 or batch_count < 1 or batch_stride < m:
         raise LibraryError(
-            Status.INVALID_VALUE, f"{batch_count} systems of {m} unknowns, {batch_stride} apart; 3 unknowns at least"
+            Status.INVALID_VALUE, f"{batch_count} systems of {m} unknowns, {batch_stride} apart; at least 3 are needed"
         )
 
 

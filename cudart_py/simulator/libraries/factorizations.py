@@ -33,7 +33,7 @@ def matrix_at(address: int, rows: int, count: int, leading: int, code: int) -> O
     """Return a matrix in column-major order; raise NOT_SUPPORTED for a cudaDataType that LAPACK lacks."""
     dtype = DTYPES.get(int(code))
     if dtype is None or dtype not in LETTERS.values():
-        raise LibraryError(Status.NOT_SUPPORTED, f"there is no factorization of the type {int(code)}")
+        raise LibraryError(Status.NOT_SUPPORTED, f"the simulator does not factor matrices of the type {int(code)}")
     if min(rows, count) < 0 or leading < max(rows, 1):
         raise LibraryError(Status.INVALID_VALUE, f"a matrix of {rows} x {count} with leading dimension {leading}")
     return columns(int(address), rows, count, leading, dtype)
@@ -74,7 +74,7 @@ def queue_factorization(
     verdict = vector(int(info), 1, np.int32)
     area = [] if workspace is None else [vector(int(workspace[0]), int(workspace[1]), np.uint8)]
     if workspace is not None and workspace[1] < WORKSPACE:
-        raise LibraryError(Status.INVALID_WORKSPACE, f"{name} works in {WORKSPACE} bytes, and got {workspace[1]}")
+        raise LibraryError(Status.INVALID_WORKSPACE, f"{name} needs {WORKSPACE} bytes of workspace, got {workspace[1]}")
 
     def decide() -> None:
         verdict.elements[0] = compute()

@@ -44,8 +44,7 @@ def find(name: str) -> Any:
         raise NotSupportedError(f"the simulator has no {name}, only {', '.join(_MODULES)}", call=name)
     if name != "curand" and not _has_scipy():
         raise NotSupportedError(
-            f"{name}: the simulator's libraries compute by SciPy, which is not installed; the extra `cpu` brings it: "
-            "pip install 'cudart-py[cpu]'",
+            f"{name}: the simulator's libraries need SciPy, which is not installed: pip install 'cudart-py[cpu]'",
             call=name,
         )
     return importlib.import_module(f"{__package__}.{_MODULES[name]}")

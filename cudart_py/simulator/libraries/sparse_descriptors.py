@@ -76,13 +76,13 @@ products: Objects[SparseProduct] = Objects(Status.INVALID_VALUE)
 def _dtype(code: int) -> np.dtype[Any]:
     dtype = DTYPES.get(int(code))
     if dtype is None or dtype not in LETTERS.values():
-        raise LibraryError(Status.NOT_SUPPORTED, f"numbers of the type {int(code)} are not multiplied in software")
+        raise LibraryError(Status.NOT_SUPPORTED, f"the simulator does not multiply elements of the type {int(code)}")
     return dtype
 
 
 def _indices(address: int, count: int, code: int, base: int) -> Operand:
     if base != IndexBase.ZERO:
-        raise LibraryError(Status.NOT_SUPPORTED, "indices count from 0 in software")
+        raise LibraryError(Status.NOT_SUPPORTED, "the simulator supports only indices that count from 0")
     return vector(int(address), count, _INDEX_DTYPES[int(code)])
 
 

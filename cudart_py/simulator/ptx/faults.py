@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-# The messages of faults for launches that reach a limit.
-TOO_LONG = "the limit of seconds is reached, which CUDART_PY_SIMULATOR_SECONDS sets"
-TOO_MANY_STEPS = "the limit of executed instructions is reached, which CUDART_PY_SIMULATOR_STEPS sets"
-
 
 class PtxError(Exception):
     """An error in PTX text; `line` is its line in the text, or 0 while that isn't known."""

@@ -45,5 +45,5 @@ def one_of(variable: str, words: tuple[str, ...]) -> str:
     """
     text = os.environ.get(variable) or words[0]
     if text not in words:
-        raise ValueError(f"{variable}={text!r} is none of {', '.join(words)}")
+        raise ValueError(f"{variable}={text!r} is not one of {', '.join(words)}")
     return text

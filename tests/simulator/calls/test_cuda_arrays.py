@@ -67,7 +67,7 @@ FAULTS = [
     ("write", (8,), 0, (0, 0), None, "NOT_SUPPORTED", "of two dimensions, and this one has one dimension"),
     ("sample", (8, 2), 0, (), driver.cuArrayDestroy, ILLEGAL, "array allocation"),
     (*WRITE_FLOATS, driver.cuArrayDestroy, ILLEGAL, "the memory of surface"),
-    (*WRITE_FLOATS, driver.cuSurfObjectDestroy, ILLEGAL, "is no surface object"),
+    (*WRITE_FLOATS, driver.cuSurfObjectDestroy, ILLEGAL, "is not a surface object"),
 ]
 
 

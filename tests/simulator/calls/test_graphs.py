@@ -268,7 +268,7 @@ def test_a_graph_is_instantiated_whole_and_not_copied(stream: Any, graph: Any) -
         assert words in driver.take_report()
 
     unused = condition(graph)
-    refused(REFUSED, "belongs to no conditional node")
+    refused(REFUSED, "does not belong to any conditional node")
     (body,) = add(graph, unused)
     assert driver.cuGraphClone(graph) == UNSUPPORTED
     begin(stream, body)

@@ -72,7 +72,7 @@ def test_each_launch_gets_the_engine_that_suits_it_unless_one_is_named(monkeypat
 SPIN = 'extern "C" __global__ void spin(volatile int *flag) { while (!*flag) { } }'
 
 
-@pytest.mark.parametrize(("steps", "seconds", "words"), [(1000, None, "spin"), (None, 0.1, "the limit of seconds")])
+@pytest.mark.parametrize(("steps", "seconds", "words"), [(1000, None, "spin"), (None, 0.1, "the limit of 0.1 seconds")])
 @pytest.mark.parametrize("chosen", ["numpy", "native"])
 def test_a_kernel_that_does_not_end_is_ended_by_a_limit(context, monkeypatch, chosen, steps, seconds, words):
     if chosen == "native":

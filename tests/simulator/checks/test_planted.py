@@ -47,7 +47,7 @@ def test_a_mistake_that_hardware_hides_is_found_at_its_line(monkeypatch, case):
     elif "race" in case.kind:
         said = rf"\d+ bytes into the \d+-byte allocation at 0x\w+, allocated at \S*{FOLDER.name}/cases.py:\d+"
     elif "shuffle" in case.kind:
-        read = said = r"a shuffle at \S+:(\d+) read it from lane \d+ of the warp, which takes"
+        read = said = r"a shuffle at \S+:(\d+) read it from lane \d+ of the warp, which does not take"
     elif "uninitialised" in case.kind:
         said = UNWRITTEN[case.kind.split()[1]].format(kernel=case.kernel)
         read = r"it was read at \S+:(\d+)"

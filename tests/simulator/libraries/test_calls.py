@@ -146,7 +146,7 @@ def test_memory_that_a_call_may_not_touch_ends_the_context(
     gemm(a, b, wrong)
     assert driver.cuCtxSynchronize()[0] == Status.CUDA_ERROR_ILLEGAL_ADDRESS
     assert "cublasGemmEx touches" in (driver.take_report() or "")
-    with pytest.raises(functions.LibraryError, match="EXECUTION_FAILED .*answered CUDA_ERROR_ILLEGAL_ADDRESS"):
+    with pytest.raises(functions.LibraryError, match="EXECUTION_FAILED .*returned CUDA_ERROR_ILLEGAL_ADDRESS"):
         gemm(a, b, out)
 
 

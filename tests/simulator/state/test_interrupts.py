@@ -72,7 +72,7 @@ def test_what_the_handler_raises_is_the_callers_and_the_next_call_says_what_was_
         flags = cuda.zeros(2, np.int32)
         module["endless"][3, 64](flags)
         interrupted(kind, flags.to_host)
-        text = rf"kernel endless, grid \(3, 1, 1\), block \(64, 1, 1\), was broken off by {kind.__name__}"
+        text = rf"kernel endless, grid \(3, 1, 1\), block \(64, 1, 1\), was interrupted by {kind.__name__}"
         with pytest.raises(cuda.CudaError, match=text) as caught:
             flags.to_host()
         assert caught.value.status.name == "CUDA_ERROR_ILLEGAL_STATE"
@@ -177,7 +177,7 @@ def test_what_one_handler_raises_is_not_raised_in_anothers_calls(handled):
         if saving.is_set():
             return
         saving.set()
-        with pytest.raises(cuda.CudaError, match="broken off by TimeoutError"):
+        with pytest.raises(cuda.CudaError, match="interrupted by TimeoutError"):
             idle.to_host()
         saved.extend(idle.to_host().tolist() for _ in range(2))
 

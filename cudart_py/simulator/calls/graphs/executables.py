@@ -121,7 +121,7 @@ def _check_conditionals(graph: Graph) -> None:
         node.operation for one in (graph, *graph.inner) for node in one.nodes if isinstance(node.operation, Conditional)
     ]
     if any(not condition.used for one in (graph, *graph.inner) for condition in one.conditions):
-        put_report("a condition of the graph belongs to no conditional node")
+        put_report("a condition of the graph does not belong to any conditional node")
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if conditionals and any(other.graph is graph for other in executables):
         put_report("a graph with conditional nodes has one executable graph at a time")

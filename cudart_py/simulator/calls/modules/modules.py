@@ -64,7 +64,7 @@ class LoadedModule:
         """Allocate the variables and write their initial values."""
         for name, variable in self.code.variables.items():
             if variable.external:
-                put_report(f"variable {name} is external, and no module has it")
+                put_report(f"variable {name} is external, but the image does not define it")
                 raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)
             # An array without a size has size 0 here; one byte gives it an address.
             kind = memory.MANAGED if variable.managed else memory.DEVICE
@@ -81,7 +81,7 @@ class LoadedModule:
             for offset, symbol, addend in variable.relocations:
                 target = self.symbols.get(symbol, self.code.function_addresses.get(symbol))
                 if target is None:
-                    put_report(f"variable {name} is initialised with the address of {symbol}, which is nowhere")
+                    put_report(f"variable {name} is initialised with the address of {symbol}, which is not defined")
                     raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)
                 ctypes.memmove(address + offset, (target + addend).to_bytes(8, "little"), 8)
 

@@ -129,7 +129,7 @@ def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool) -> None:
                 verb = "writes" if writes else "reads"
                 put_finding(f"race: {what} {verb} {race}, and {UNORDERED}")
     except MemoryError:
-        limit.say(f"there is no memory left for the records of {what}", "its races with other streams may go unnoticed")
+        limit.say(f"no memory is left for the records of {what}", "its races with other streams may go unnoticed")
     keep(begin, lambda _, verb: f"{what} in another stream {verb}")
 
 

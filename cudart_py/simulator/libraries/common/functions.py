@@ -61,7 +61,7 @@ def entry(failed: Any) -> Callable[[Function], Function]:
                     raise refusal(function.__name__)
                 return alone(function, arguments, named)
             except StatusError as error:
-                raise LibraryError(failed, f"the driver answered {error.status.name}") from error
+                raise LibraryError(failed, f"the driver returned {error.status.name}") from error
 
         return call  # type: ignore[return-value]  # functools.wraps keeps the parameters, but mypy can't see that
 
@@ -75,6 +75,6 @@ def missing(bindings: ModuleType, not_supported: Any, name: str) -> Any:
         return value
 
     def refuse(*arguments: Any, **named: Any) -> Any:
-        raise LibraryError(not_supported, f"{name} is none of the functions of {bindings.__name__} in software")
+        raise LibraryError(not_supported, f"{name} of {bindings.__name__} is not available on the simulator")
 
     return refuse

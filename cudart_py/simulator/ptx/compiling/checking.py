@@ -247,7 +247,7 @@ class _Checker:
             if isinstance(operand, Symbol) and operand.name not in self._function.parameter_sizes:
                 raise PtxError(f"{operand.name} is not a parameter of this function")
             if not isinstance(operand, Symbol | Register):
-                raise PtxError("what is passed is neither a parameter nor a register")
+                raise PtxError("the argument passed is neither a parameter nor a register")
         if isinstance(call.target, Register):
             if not register_fits(self._function.registers[call.target.name], "u64"):
                 raise PtxError("a function's address has 64 bits")
@@ -258,7 +258,7 @@ class _Checker:
             raise PtxError(f"function {name} isn't declared")
         counts = len(module.function_results[name]), len(module.function_parameters[name])
         if counts != (len(call.results), len(call.arguments)):
-            raise PtxError(f"function {name} gives {counts[0]} results and takes {counts[1]} arguments")
+            raise PtxError(f"function {name} returns {counts[0]} results and takes {counts[1]} arguments")
         if name in SYSTEM_FUNCTIONS:
             expected, _ = SYSTEM_FUNCTIONS[name]
             if counts[1] != expected or any(isinstance(a, Register) for a in call.arguments):
@@ -266,7 +266,7 @@ class _Checker:
         elif module.function(name) is None:
             if not name.startswith("cuda"):
                 raise PtxError(
-                    f"the function {name} is declared and not defined; compile the source that defines it, and this "
+                    f"the function {name} is declared but not defined; compile the source that defines it, and this "
                     'one, with compile_image(source, options=["-rdc=true"]), and load both by cuda.link([...])'
                 )
             why = "not simulated: the runtime's functions for kernels, such as launching another"
@@ -284,6 +284,6 @@ def _check_numbers(instruction: Instruction, form: Form) -> None:
         if pattern[0] == "@" and value not in map(int, pattern[1:].split("/")):
             raise PtxError(f"{value} isn't {' or '.join(pattern[1:].split('/'))}")
         if pattern == "B" and not 0 <= value < _MOST_BARRIERS:
-            raise PtxError(f"{value} is not the number of a barrier, which is from 0 to {_MOST_BARRIERS - 1}")
+            raise PtxError(f"{value} is not a barrier number from 0 to {_MOST_BARRIERS - 1}")
         if pattern in ("N", "N?") and (value <= 0 or value % _WARP):
             raise PtxError(f"{value} threads are not a positive multiple of {_WARP}")

@@ -8,18 +8,18 @@ from ..syntax.instructions import Instruction, Symbol
 from .opcodes import TABLE
 
 _MATRIX = (
-    "write wgmma, or mma.sync.aligned.m16n8k16 or its kin, on f16, bf16, tf32, f64, s8, u8, e4m3 or e5m2, or wmma with "
-    "halves, bf16 and float sums; other matrix instructions are not simulated"
+    "write wgmma, or mma.sync with a shape such as m16n8k16, on f16, bf16, tf32, f64, s8, u8, e4m3 or e5m2, or wmma on "
+    "f16 or bf16; other matrix instructions are not simulated"
 )
 _BULK = "write cp.async.bulk with addresses, cp.async, or plain copies; tensor maps are not simulated"
-_SURFACE = "read and write elements by surf2Dread, surf2Dwrite and the like; nothing else of surfaces is simulated"
+_SURFACE = "read and write elements with surf2Dread, surf2Dwrite and so on; other surface operations are not simulated"
 _LEGACY = "write the form with .sync and a member mask, as CUDA C++ does for compute_70 and later"
 _VIDEO = (
-    "write it with shifts, min and max; of the video instructions only these are simulated, on whole registers, with "
-    "sources of one type and without .sat: vabsdiff2 and vabsdiff4"
+    "write it with shifts, min and max; the only video instructions that are simulated are vabsdiff2 and vabsdiff4, on "
+    "whole registers, with sources of the same type and without .sat"
 )
-_VECTOR = "write an atomic for each element; only vectors of f32 are simulated"
-_LOGIC = "compare by setp alone, and write the logical operation behind it, such as and.pred"
+_VECTOR = "write one atomic per element; only vectors of f32 are simulated"
+_LOGIC = "compare with setp alone, followed by the logical operation, such as and.pred"
 _HINTS = {
     "mma": _MATRIX, "wgmma": _MATRIX, "wmma": _MATRIX,
     "tcgen05": f"compile for compute_90; {_MATRIX}", "cp": _BULK, "tensormap": _BULK,
@@ -39,7 +39,7 @@ _HINTS = {
     "vavrg2": _VIDEO, "vavrg4": _VIDEO, "vmin2": _VIDEO, "vmin4": _VIDEO, "vmax2": _VIDEO, "vmax4": _VIDEO,
     "vset2": _VIDEO, "vset4": _VIDEO, "vabsdiff2": _VIDEO, "vabsdiff4": _VIDEO,
     "atom": _VECTOR, "red": _VECTOR, "set": _LOGIC, "setp": _LOGIC,
-    "lop3": "write lop3.b32, setp.ne, and the logical operation behind them, such as or.pred",
+    "lop3": "write lop3.b32, setp.ne, and then the logical operation, such as or.pred",
 }  # fmt: skip  # rows of a table
 # Modifiers and types of PTX that no row has, for opcodes that do have rows.
 _FURTHER_WORDS = {

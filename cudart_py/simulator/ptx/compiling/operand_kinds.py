@@ -122,7 +122,7 @@ def _destination(form: Form, pattern: str, kind: Kind) -> str:
         return next(filter(None, (_register(item, form.types[0], True) for item in items)), "")
     wanted, wider = form.type_of(pattern), pattern.endswith("~")
     if not isinstance(kind, tuple):
-        return "is a register without a predicate beside it" if "&" in pattern else _register(kind, wanted, wider)
+        return "is a register without a predicate next to it" if "&" in pattern else _register(kind, wanted, wider)
     if not ("|" in pattern or "&" in pattern) or len(kind) != 2:
         return "is a vector"
     return _register(kind[0], wanted, wider) or _register(kind[1], "pred", False)

@@ -47,7 +47,7 @@ class TooManyArrivals(Exception):  # noqa: N818  # because it is an event of the
     """An instruction of a warp brings more `arrivals` than are `missing`; `lane` is the index of its first lane."""
 
     def __init__(self, lane: int, arrivals: int, missing: int, needed: int) -> None:
-        super().__init__(f"{arrivals} arrivals at a barrier that lacks {missing} of {needed}")
+        super().__init__(f"{arrivals} arrivals at a barrier that still expects {missing} of {needed}")
         self.lane = lane
         self.arrivals = arrivals
         self.missing = missing

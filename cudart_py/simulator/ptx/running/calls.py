@@ -85,7 +85,8 @@ def _enter(chunk: Chunk, group: Group, block: Block, instruction: Instruction, n
     frame = Frame(caller, resume, group.registers, live, site.results)
     group.stack += -(-caller.local_bytes // 16) * 16 + (_FRAME_BYTES if group.frames else 0)
     if group.stack + code.local_bytes > state.local_size:
-        what = f"stack overflow: {len(group.frames) + 1} calls deep, {state.local_size} bytes a thread"
+        depth = len(group.frames) + 1
+        what = f"stack overflow: {depth} nested calls exceed the stack of {state.local_size} bytes per thread"
         raise Fault("CUDA_ERROR_LAUNCH_FAILED", state.located(what, instruction, group, 0))
     group.prefix = (*group.prefix, caller.base + block.index)
     group.frames = (*group.frames, frame)

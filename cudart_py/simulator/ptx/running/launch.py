@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiling.program import program_of
-from ..faults import TOO_LONG, TOO_MANY_STEPS, Fault
+from ..faults import Fault
 from ..syntax.instructions import Instruction
 from ..syntax.parser import Entry, Module
 from ..windows import RESERVED_SHARED, SHARED_UNIT
@@ -177,7 +177,8 @@ class LaunchState:
         # The number of steps that were left when a thread last did something other than wait at an mbarrier.
         self.progress = self.steps_left
         self.waits = BarrierWaits()
-        self.deadline = time.monotonic() + seconds if seconds is not None else math.inf
+        self.seconds = seconds if seconds is not None else math.inf
+        self.deadline = time.monotonic() + self.seconds
         self.clock = clock
         self.poll = poll
         self._symbols = symbols
@@ -223,6 +224,16 @@ class LaunchState:
         """Return whether all threads have done nothing but wait at mbarriers for many steps."""
         return self.progress - self.steps_left > _STEPS_OF_WAITING // _PATIENT_PART
 
+    def too_many_steps(self) -> str:
+        """Return the message for a launch that has reached its limit of steps."""
+        limit = f"the limit of {self.steps_at_start:,}, which CUDART_PY_SIMULATOR_STEPS sets"
+        return f"the launch executed more instructions than {limit}"
+
+    def too_long(self) -> str:
+        """Return the message for a launch that has reached its limit of seconds."""
+        limit = f"the limit of {self.seconds:g} seconds, which CUDART_PY_SIMULATOR_SECONDS sets"
+        return f"the launch took longer than {limit}"
+
     def look(self) -> str | None:
         """Return a message about the limit that the launch has reached, or None; set `next_look`.
 
@@ -230,9 +241,9 @@ class LaunchState:
         """
         self.poll()
         if self.steps_left < 0:
-            return TOO_MANY_STEPS
+            return self.too_many_steps()
         if time.monotonic() > self.deadline:
-            return TOO_LONG
+            return self.too_long()
         waited = self.progress - self.steps_left
         if waited < _STEPS_BETWEEN_LOOKS:
             self.waits.clear()

@@ -110,7 +110,7 @@ class System:
         state = self._state
         for lane, address in enumerate(np.broadcast_to(pointer, group.n)):
             if address and not state.memory.release(int(address)):
-                what = f"free({int(address):#x}), which malloc didn't give: {state.memory.describe(int(address))}"
+                what = f"free({int(address):#x}), which malloc didn't return: {state.memory.describe(int(address))}"
                 raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, lane))
         state.memory_access.forget()
 
@@ -219,13 +219,13 @@ class System:
         try:
             found = find(handle)
         except KeyError:
-            what = f"{handle:#x} is no {kind} object"
+            what = f"{handle:#x} is not a {kind} object"
             raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, position)) from None
         starts, ends = state.memory.extents()
         index = int(np.searchsorted(starts, found.address, "right")) - 1
         if index < 0 or found.address + found.size > ends[index]:
             where = state.memory.describe(found.address)
-            what = f"the memory of {kind} {handle:#x} is gone: {where}"
+            what = f"the memory of {kind} {handle:#x} has been freed: {where}"
             raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, position))
         if found.geometry != geometry:
             what = (

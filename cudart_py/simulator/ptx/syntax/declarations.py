@@ -171,7 +171,7 @@ def _number(item: str, element_type: str) -> bytes:
         try:
             return struct.pack("<f" if size == 4 else "<d", number)
         except OverflowError:
-            raise PtxError(f"initial value {item!r} is too great for .{element_type}") from None
+            raise PtxError(f"initial value {item!r} is too large for .{element_type}") from None
     if value.float_bits and value.float_bits != 8 * size:
         raise PtxError(f"initial value {item!r} is a floating-point number in elements of .{element_type}")
     return (value.value & ((1 << 8 * size) - 1)).to_bytes(size, "little")

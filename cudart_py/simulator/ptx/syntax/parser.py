@@ -128,13 +128,13 @@ def _read_directives(text: str) -> dict[str, tuple[int, ...]]:
     while rest:
         match = _DIRECTIVE.match(rest)
         if match is None or match[1] not in _DIRECTIVES:
-            raise PtxError(f"{rest[:60]!r} isn't understood behind a function's name")
+            raise PtxError(f"{rest[:60]!r} isn't understood after a function's name")
         rest = rest[match.end() :]
         argument = match[2].strip()
         if match[1] in ("maxntid", "reqntid", "reqnctapercluster"):
             extents = [integer(item.strip()) for item in argument.split(",")]
             if len(extents) > 3 or any(extent is None or not 0 < extent < 1 << 31 for extent in extents):
-                raise PtxError(f".{match[1]} {argument} has no positive extents")
+                raise PtxError(f".{match[1]} {argument} must have positive extents")
             found[match[1]] = tuple(extent or 0 for extent in extents)
     return found
 
@@ -166,7 +166,7 @@ class Module:
         for entry in self.entries.values():
             if entry.static_shared_bytes > _MOST_STATIC_SHARED:
                 what = f"kernel {entry.name} has {entry.static_shared_bytes} bytes of static shared memory"
-                raise self._error(entry.name, f"{what}, and {_MOST_STATIC_SHARED} is the most")
+                raise self._error(entry.name, f"{what}; at most {_MOST_STATIC_SHARED} are allowed")
 
     def function(self, name: str) -> Function | None:
         """Return a device function's body, or None if the module has no body of that name."""
@@ -218,7 +218,7 @@ class Module:
         source = self._source
         position = source.skip_blanks(0)
         position = self._header_line(position, _VERSION, "the image is not PTX: it has no .version at its start")
-        position = self._header_line(position, _TARGET, ".version is followed by no .target")
+        position = self._header_line(position, _TARGET, ".version isn't followed by .target")
         while position < source.end:
             try:
                 position = source.skip_blanks(self._read_one(position))
@@ -235,7 +235,7 @@ class Module:
             self._check_target(match[1], position)
             self.target = match[1].split(",")[0].strip()
         elif int(match[1]) > _NEWEST_VERSION:
-            what = f"the PTX has version {match[1]}.{match[2]}, and {_NEWEST_VERSION}.x is the newest known"
+            what = f"the PTX has version {match[1]}.{match[2]}, and the newest supported version is {_NEWEST_VERSION}.x"
             raise PtxVersionError(what, self._source.line(position))
         return self._source.skip_blanks(match.end())
 
@@ -245,7 +245,7 @@ class Module:
             if not _TARGETS.fullmatch(word):
                 raise self._source.error(position, f"target {word!r} isn't known")
         if not words[0].startswith("sm_"):
-            raise self._source.error(position, ".target names no architecture first")
+            raise self._source.error(position, ".target does not begin with an architecture")
 
     def _read_one(self, position: int) -> int:
         """Read one directive, variable or function, and return where it ends."""
@@ -278,7 +278,9 @@ class Module:
             return match.end()
         if name == "address_size" and (match := _ADDRESS_SIZE.match(text, position)) is not None:
             if match[1] != "64":
-                raise UnsupportedError(f"the simulator has addresses of 64 bits, and the PTX has {match[1]}")
+                raise UnsupportedError(
+                    f"the simulator supports only 64-bit addresses, and the PTX has {match[1]}-bit ones"
+                )
             return match.end()
         if name in ("pragma", "alias"):
             return source.statement_end(position) + 1
@@ -344,8 +346,9 @@ class Module:
         for name, variable in self.variables.items():
             for _, symbol, _ in variable.relocations:
                 if symbol not in self.variables and symbol not in self.function_addresses:
-                    what = f"variable {name} is initialised with the address of {symbol}, which is nowhere"
+                    what = f"variable {name} is initialised with the address of {symbol}, which isn't defined"
                     raise self._error(name, what)
         constant = sum(variable.size for variable in self.variables.values() if variable.space == "const")
         if constant > _MOST_CONSTANT:
-            raise PtxError(f"the module has {constant} bytes of constant variables, and {_MOST_CONSTANT} is the most")
+            what = f"the module has {constant} bytes of constant variables"
+            raise PtxError(f"{what}; at most {_MOST_CONSTANT} are allowed")

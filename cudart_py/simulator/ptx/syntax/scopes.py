@@ -93,7 +93,7 @@ class Scopes:
                 continue
             if vector:
                 if int(match[2]) > _MOST_VECTORS:
-                    raise PtxError(f"{name} are more than {_MOST_VECTORS} vector registers")
+                    raise PtxError(f"{name} declares more than {_MOST_VECTORS} vector registers")
                 for number in range(int(match[2])):
                     each = f"{match[1]}{number}"
                     self.declare(each, self._register(self.unique(each), register_type, vector))

@@ -65,7 +65,7 @@ class Source:
                     break
             elif not depth:
                 return match.start()
-        raise self.error(position, f"{self.excerpt(position)!r} isn't ended by a semicolon")
+        raise self.error(position, f"{self.excerpt(position)!r} doesn't end with a semicolon")
 
     def close(self, position: int) -> int:
         """Return the position of the brace that matches the opening brace before `position`."""

@@ -83,7 +83,7 @@ class RecordLimit:
         with contextlib.suppress(ValueError, OSError):  # it is closed, or nobody reads from the pipe
             stream.write(
                 f"cudart_py: {reason}: {consequence}. Results do not depend on it. All records take at most "
-                f"{self.most() // _MEBIBYTE} MiB, and {LIMIT_VARIABLE} sets another limit. This is said once\n"
+                f"{self.most() // _MEBIBYTE} MiB, and {LIMIT_VARIABLE} sets another limit. This message appears once\n"
             )
 
 

@@ -118,7 +118,7 @@ class Region:
         alignment = _ALIGNMENT if length >= _ALIGNMENT else _SMALLEST_GAP
         start = self._free_range(length + gap, alignment)
         if self._library.mprotect(start, length, mmap.PROT_READ | mmap.PROT_WRITE):
-            raise MemoryError(f"the machine refuses {length} bytes")
+            raise MemoryError(f"the machine refused to provide {length} bytes")
         self._cursor = start + length + gap
         self._opened[start] = start + length
         bisect.insort(self._opened_starts, start)

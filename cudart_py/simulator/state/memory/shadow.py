@@ -135,7 +135,7 @@ class History:
             limit.say(reason, "races are not looked for there, and uninitialised values only in larger pieces")
         except MemoryError:
             self.coarse, self.coarse_shift = _WRITTEN, max(_WORD, self.size.bit_length())
-            limit.say(reason, "neither races nor uninitialised values are looked for there")
+            limit.say(reason, "neither races nor uninitialised values are checked for there")
         self._writes = self._reads = None
         self._aside.clear()
 

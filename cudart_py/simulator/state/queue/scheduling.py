@@ -114,7 +114,7 @@ def refuse_broken(work: Work) -> None:
 
 def broken_off(what: str) -> StatusError:
     """Return CUDA_ERROR_ILLEGAL_STATE, and store a report that says what was interrupted."""
-    put_report(f"{what}: what it writes is incomplete, and the work that was queued after it has not run")
+    put_report(f"{what}: its output is incomplete, and the work that was queued after it has not run")
     return StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
 
 

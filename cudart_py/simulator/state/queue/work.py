@@ -92,7 +92,7 @@ class Work:
                     context.failure = fault.status
                 put_report(fault.report)
             except BaseException as error:
-                self.broken = context.untold = f"{operation} was broken off by {type(error).__name__}"
+                self.broken = context.untold = f"{operation} was interrupted by {type(error).__name__}"
                 _drop_after(context)
                 raise
         self.finished = next(_sequence)

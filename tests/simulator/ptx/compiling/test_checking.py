@@ -16,7 +16,7 @@ BODY = """.entry k(.param .u64 out, .param .u32 n) {{
 ret; }}"""
 
 NO_PTX = {
-    "bar.sync 16;": "16 is not the number of a barrier, which is from 0 to 15",
+    "bar.sync 16;": "16 is not a barrier number from 0 to 15",
     "bar.sync 1, 33;": "33 threads are not a positive multiple of 32",
     "bar.arrive 1, 33;": "33 threads are not a positive multiple of 32",
     "bar.red.popc.u32 %r1, 1, 33, %p1;": "33 threads are not a positive multiple of 32",
@@ -49,8 +49,8 @@ NO_PTX = {
     "bra nowhere;": "label nowhere is missing",
     "brx.idx %r1, here; here:": "here is not a list of branch targets",
     "call nobody;": "function nobody isn't declared",
-    "call f, (%r1);": "function f gives 0 results and takes 0 arguments",
-    "call g;": r"function g is declared and not defined; .* cuda\.link\(",
+    "call f, (%r1);": "function f returns 0 results and takes 0 arguments",
+    "call g;": r"function g is declared but not defined; .* cuda\.link\(",
     "tex.a1d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [%d1, {%f1, %f2}];": "operand 2 is a register of .f32, not of .u32",
     "suld.b.1d.b32.trap {%r1}, [%d1];": "operand 2 is not a texture or surface with coordinates",
     "add.u32 %r1.b0, %r2, %r3;": "%r1.b0 is neither declared nor a special register",
@@ -64,13 +64,13 @@ NO_PTX = {
 # PTX that ptxas accepts for sm_90, in forms that are not simulated, although other forms of the same opcodes are.
 NOT_RUN = {
     "vabsdiff4.u32.u32.u32 %r1.b0, %r1, %r2, %r3;": "operands with .b0 are not simulated: write it with shifts",
-    "vabsdiff4.u32.u32.u32.sat %r1, %r1, %r2, %r3;": "write it with shifts, min and max; of the video instructions",
-    "lop3.or.b32 %r1|%p1, %r1, %r2, %r3, 17, %p2;": "write lop3.b32, setp.ne, and the logical operation behind them",
-    "setp.lt.and.f16x2 %p1|%p2, %r1, %r2, %p3;": "compare by setp alone, and write the logical operation behind it",
-    "red.global.add.noftz.v2.f16x2 [%d1], {%r1, %r2};": "write an atomic for each element; only vectors of f32 are",
+    "vabsdiff4.u32.u32.u32.sat %r1, %r1, %r2, %r3;": "write it with shifts, min and max; the only video instructions",
+    "lop3.or.b32 %r1|%p1, %r1, %r2, %r3, 17, %p2;": "write lop3.b32, setp.ne, and then the logical operation",
+    "setp.lt.and.f16x2 %p1|%p2, %r1, %r2, %p3;": "compare with setp alone, followed by the logical operation",
+    "red.global.add.noftz.v2.f16x2 [%d1], {%r1, %r2};": "write one atomic per element; only vectors of f32 are",
     "fma.rn.oob.f16 %h1, %h2, %h3, %h1;": "write another form of fma: none with .oob is simulated",
     "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%r1, %r1}, "
-    "{%r1, %r1, %r1, %r1};": "write wgmma, or mma.sync.aligned.m16n8k16 or its kin, on f16, bf16, tf32, f64",
+    "{%r1, %r1, %r1, %r1};": "write wgmma, or mma.sync with a shape such as m16n8k16, on f16, bf16, tf32, f64",
     "mbarrier.arrive.noComplete.relaxed.cta.b64 %d1, [%r1], 1;": "write another form of mbarrier: none with all",
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [%r1], [%d1], %r1, %r1, %r1, [%r1];": (
         "write cp.async.bulk with addresses"
@@ -189,5 +189,5 @@ def test_code_without_a_line_leaves_the_users_line_known() -> None:
 
 
 def test_addresses_of_32_bits_are_not_run() -> None:
-    with pytest.raises(UnsupportedError, match="addresses of 64 bits"):
+    with pytest.raises(UnsupportedError, match="only 64-bit addresses"):
         load_module(".version 8.0\n.target sm_90\n.address_size 32\n")

@@ -114,14 +114,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "blocks", "threads", "numbers", "texts"),
     [
-        ("arrive", 1, 48, [50, 0], ["48 threads wait", "E3bar) lacks 2 of 50 arrivals; block (0, 0, 0)"]),
-        ("arrive", 11, 32, [33, 0], ["352 threads wait", "lacks 1 of 33 arrivals; block 1's at 0x400", "and 7 more"]),
-        ("fetch", 1, 64, [320], ["_ZZ5fetchE4full) lacks 64 bytes of copies"]),
-        ("fetch", 1, 64, [240], ["_ZZ5fetchE4full) has got 16 bytes of copies more than it expects"]),
+        ("arrive", 1, 48, [50, 0], ["48 threads wait", "E3bar) still expects 2 of 50 arrivals; block (0, 0, 0)"]),
+        ("arrive", 11, 32, [33, 0], ["352 threads wait", "1 of 33 arrivals; the barrier of block 1 at", "and 7 more"]),
+        ("fetch", 1, 64, [320], ["_ZZ5fetchE4full) still expects 64 bytes of copies"]),
+        ("fetch", 1, 64, [240], ["_ZZ5fetchE4full) has received 16 more bytes of copies than it expects"]),
         ("fetch", 1, 32, [0], ["bytes into _ZZ5fetchE4full) has not been initialised"]),
-        ("crossed", 1, 64, [], ["1 thread waits", "lacks 1 of 2 arrivals; block (0, 0, 0), thread (0, 0, 0)"]),
-        ("elsewhere", 4, 32, [], ["_ZZ9elsewhereE3bar) lacks 1 of 2 arrivals; block 2's at"]),
-        ("back_off", 1, 32, [16], ["32 threads wait", "_ZZ8back_offE3bar) lacks 1 of 33 arrivals"]),
+        ("crossed", 1, 64, [], ["1 thread waits", "still expects 1 of 2 arrivals; block (0, 0, 0), thread (0, 0, 0)"]),
+        ("elsewhere", 4, 32, [], ["_ZZ9elsewhereE3bar) still expects 1 of 2 arrivals; the barrier of block 2 at"]),
+        ("back_off", 1, 32, [16], ["32 threads wait", "_ZZ8back_offE3bar) still expects 1 of 33 arrivals"]),
     ],
 )
 def test_a_deadlocks_report_says_what_each_barrier_lacks(kernels, name, blocks, threads, numbers, texts):

@@ -132,7 +132,7 @@ SHUFFLE = "shfl.sync.idx.b32 r, x, 0, 31, m;"
 )
 def test_other_qualifiers_and_masks_do_not_meet(other, x):
     _, reports = results(kernel(SHUFFLE, other), x, np.arange(LANES, dtype=np.uint32) % 2)
-    assert any("member mask names threads that never come" in report for report in reports)
+    assert any("member mask names threads that never reach" in report for report in reports)
 
 
 @pytest.mark.parametrize("sides", [(SHUFFLE, "mov.u32 r, 1;"), (SHUFFLE * 2, "vote.sync.any.pred odd, odd, m;")])

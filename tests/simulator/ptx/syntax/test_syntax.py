@@ -124,7 +124,7 @@ def test_what_is_announced_may_be_defined_later() -> None:
 
 REFUSED = {
     ".version 8.0\n.target sm_9x\n": "line 2: target 'sm_9x'",
-    ".version 8.0\n.entry k() {}": "line 2: .* no .target",
+    ".version 8.0\n.entry k() {}": "line 2: .* isn't followed by .target",
     ".target sm_90\n": "line 1: .* no .version",
     ".version 8\n.target sm_90\n": "no .version",
 }
@@ -139,7 +139,7 @@ BODIES_REFUSED = {
     ".global .u33 x;": "line 4: .* a .u33 ",
     ".global .u32 x[y];": "line 4: .* not a number",
     ".entry k() .maxthreads 5 { ret; }": "line 4: .*maxthreads",
-    ".entry k() .maxntid 0, 1, 1 { ret; }": "line 4: .* no positive extents",
+    ".entry k() .maxntid 0, 1, 1 { ret; }": "line 4: .* positive extents",
     ".entry k() { ret; }\n\u00e9": "line 5: the character 'é'",
     ".entry k() { .shared .b8 x[50000]; ret; }": "50000 bytes of static",
     ".const .b8 x[70000];": "70000 bytes of constant",

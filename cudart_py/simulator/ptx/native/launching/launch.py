@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults import TOO_LONG, TOO_MANY_STEPS, Fault
+from ...faults import Fault
 from ..instances import WAITING, Instance, word_of
 from ..layout import LANES, Context, Head, HostCall, Status
 from ..layout import Fault as Kind
@@ -185,11 +185,11 @@ class NativeLaunch:
         if self.speculation is not None and self.speculation.overflows():
             raise SpeculationFailed
         if self.stops:
-            raise InterruptedError("another thread has broken the launch off")
+            raise InterruptedError("another thread has stopped the launch")
         if self._used_by_block // (self.warps * max(1, self.in_turns)) > state.steps_at_start * _WARPS_OF_STEP:
-            raise timeout_of(self, TOO_MANY_STEPS)
+            raise timeout_of(self, state.too_many_steps())
         if time.monotonic() > state.deadline:
-            raise timeout_of(self, TOO_LONG)
+            raise timeout_of(self, state.too_long())
 
     def words(self, kind: int) -> Array:
         """Return the lane masks of one kind: one row per warp, one column per basic block."""

@@ -72,7 +72,7 @@ class BarrierWaits:
         more = f", and {len(barriers) - _NAMED} more" if len(barriers) > _NAMED else ""
         who = "1 thread waits" if len(threads) == 1 else f"{len(threads)} threads wait"
         what = (
-            f"deadlock: {who} at barriers in shared memory, and no thread does anything else: "
+            f"deadlock: {who} at barriers in shared memory, and no other thread is running: "
             f"{'; '.join(list(barriers)[:_NAMED])}{more}"
         )
         return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", wait.group.chunk.state.located(what, wait.site, wait.group, position))
@@ -83,12 +83,12 @@ def _described(wait: _Wait, numbers: Array) -> Iterator[str]:
     chunk = wait.group.chunk
     for number in numbers:
         block, place = divmod(8 * int(number), chunk.shared_stride)
-        name = f"block {chunk.first + block}'s at {chunk.state.launch.shared_place(place)}"
+        name = f"the barrier of block {chunk.first + block} at {chunk.state.launch.shared_place(place)}"
         missing, needed, coming, _ = mbarriers.fields(int(chunk.shared.views["u8"][number]))
         lacks = [f"{missing} of {needed} arrivals"] * (missing > 0) + [f"{coming} bytes of copies"] * (coming > 0)
         if not needed:
             yield f"{name} has not been initialised"
         elif lacks:
-            yield f"{name} lacks {' and '.join(lacks)}"
+            yield f"{name} still expects {' and '.join(lacks)}"
         else:
-            yield f"{name} has got {-coming} bytes of copies more than it expects"
+            yield f"{name} has received {-coming} more bytes of copies than it expects"

@@ -234,9 +234,9 @@ class Memory(Resolver):
             return mbarriers.apply(verb, address.space.views["u8"], index, operands, parity, warps)
         except mbarriers.TooManyArrivals as found:
             what = (
-                f"a warp brings {found.arrivals} arrivals at once to a barrier that lacks {found.missing} of "
-                f"{found.needed}: hardware adds up what an instruction of a warp brings, and fails where it is more "
-                "than the phase lacks"
+                f"a warp makes {found.arrivals} arrivals at once at a barrier that still expects {found.missing} of "
+                f"{found.needed}: hardware adds up the arrivals of a warp's instruction, and fails if there are more "
+                "than the phase still expects"
             )
             raise Fault(
                 "CUDA_ERROR_LAUNCH_FAILED", chunk.state.located(what, site, address.group, found.lane)
