@@ -162,7 +162,7 @@ READ = "from which wgmma reads for block (0, 0, 0)"
 @pytest.mark.parametrize(
     ("name", "threads", "numbers", "text"),
     [
-        ("product", 128, (48, 1), "and no fence.proxy.async lies between"),
+        ("product", 128, (48, 1), "with no fence.proxy.async in between"),
         ("product", 128, (48, 2), "nothing orders the two accesses"),
         ("product", 128, (48, 4), READ),
         ("ring", 160, (5, 1), READ),

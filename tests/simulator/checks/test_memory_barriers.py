@@ -22,7 +22,7 @@ pytestmark = WRONG_ON_PURPOSE
 SOURCE = FOLDER / "synchronisation.cu"
 UNWAITED = r"fills by cp.async.bulk at .*, and no wait at the copy's barrier at 0x\w+ \(0 bytes into \w+::bar\)"
 UNREAD = r"from which cp.async.bulk reads for block \(0, 0, 0\), thread \(0, 0, 0\)"
-UNFENCED = r"which block \(0, 0, 0\), thread \(\d+, 0, 0\) wrote at .*, and no fence.proxy.async"
+UNFENCED = r"which block \(0, 0, 0\), thread \(\d+, 0, 0\) wrote at .*, with no fence.proxy.async"
 UNORDERED = "and nothing orders the two accesses"
 READ, WRITTEN = (f"race: it {verb} 4 bytes of shared memory" for verb in ("reads", "writes"))
 # The launch configuration of each kernel, and the report for each value of its parameter that makes a mistake.

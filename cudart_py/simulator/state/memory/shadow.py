@@ -132,7 +132,7 @@ class History:
             self.coarse = np.zeros(((self.size - 1) >> self.coarse_shift) + 1, np.bool_)
             if self._writes is not None:
                 self.note_coarsely(self._writes != 0, self.shift)
-            limit.say(reason, "races are not looked for there, and uninitialised values only in larger pieces")
+            limit.say(reason, "races are not checked for there, and uninitialised values only in larger pieces")
         except MemoryError:
             self.coarse, self.coarse_shift = _WRITTEN, max(_WORD, self.size.bit_length())
             limit.say(reason, "neither races nor uninitialised values are checked for there")
