@@ -163,7 +163,7 @@ REFUSED = {
     "Generator().uniform((2, 3))":
         "TypeError: Generator.uniform: out: array to fill ... not the tuple (2, 3) ... pass cudart_py.empty",
     "Generator().uniform(empty(4))":
-        "TypeError: Generator.uniform: out: a DeviceArray ... not a NumPy array of float64 ... to_device",
+        "TypeError: Generator.uniform: out: a DeviceArray ... not a NumPy array of dtype float64 ... to_device",
     "host().normal(empty(3))":
         "ValueError: Generator.normal: out: even ... not 3 ... fill an array of 4 and take a slice",
     "normal((3, 5))": "ValueError: normal: shape: even ... not 15 ... generate 16 and take a slice",
