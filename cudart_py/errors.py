@@ -11,8 +11,8 @@
     ├── ImageError                              a cubin, PTX or fatbin that cannot be loaded
     ├── NotReadyError                           work that has not finished yet
     ├── EventNotRecordedError   (ValueError)    an event that was never recorded
-    ├── EventTimingError        (ValueError)    a request for the time of an event made without timing
-    ├── CaptureError                            not allowed while a stream is being captured
+    ├── EventTimingError        (ValueError)    a request for the time of an event created without timing
+    ├── CaptureError                            an operation not allowed while a stream is being captured
     ├── PeerAccessError                         peer access missing, or enabled twice
     ├── LaunchError                             a launch that the driver rejected
     ├── KernelFaultError                        a kernel that failed; the context is lost
@@ -20,9 +20,9 @@
     │   ├── MisalignedAddressError
     │   ├── KernelAssertError                   a device-side assert
     │   └── KernelTimeoutError
-    ├── NvrtcError                              the run-time compiler
-    │   └── CompileError                        with the log and the source lines
-    └── LinkError                               nvJitLink, with its log
+    ├── NvrtcError                              a failed call to NVRTC, the run-time compiler
+    │   └── CompileError                        CUDA C++ that cannot be compiled; shows the log and the source lines
+    └── LinkError                               images that cannot be linked; has the linker's log
 
 The exception in parentheses is a built-in one that the class also inherits from.
 """
@@ -64,7 +64,7 @@ class CudaError(Exception):
     """A CUDA call that failed.
 
     `status` is the enum that the call returned (CUresult, cudaError_t, nvrtcResult, ...), and `call` is the name of the
-    function, empty if it is not known.
+    function, or an empty string if the name is not known.
     """
 
     def __init__(self, message: str, *, status: Any = None, call: str = "") -> None:
@@ -90,7 +90,10 @@ class InvalidContextError(CudaError):
 
 
 class OutOfMemoryError(CudaError, MemoryError):
-    """An allocation that failed for lack of memory; `requested`, `free` and `total` are in bytes, None if unknown."""
+    """An allocation that failed for lack of memory.
+
+    `requested`, `free` and `total` are in bytes, or None if they are not known.
+    """
 
     def __init__(
         self,
@@ -129,7 +132,7 @@ class EventNotRecordedError(CudaError, ValueError):
 
 
 class EventTimingError(CudaError, ValueError):
-    """A request for the time of an event made with timing=False: CUDA_ERROR_INVALID_HANDLE."""
+    """A request for the time of an event created with timing=False: CUDA_ERROR_INVALID_HANDLE."""
 
 
 class CaptureError(CudaError):

@@ -99,7 +99,7 @@ def heading(run: Json) -> str:
 
 Recorded {run["date"]} at commit `{name}`{" with changes" if name != commit else ""}.
 
-This page is made by `scripts/record_tour.py` from the JSON of a run; change nothing here by hand."""
+`scripts/record_tour.py` generates this page from the JSON of a run. Do not edit the page by hand."""
 
 
 def bars(found: Json) -> str:
@@ -110,7 +110,7 @@ def bars(found: Json) -> str:
     ]
     intro = """\
 Each ratio compares a stop's best row with a reference that does the same work in the same process. `ok` means that
-the ratio reaches the bar, which the project sets."""
+the ratio reaches the bar that the project has set."""
     return "\n\n".join(["## Bars", intro, *tables])
 
 

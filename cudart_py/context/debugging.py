@@ -45,7 +45,7 @@ if state.always:
 
 @contextmanager
 def debug() -> Iterator[None]:
-    """Synchronise after every launch in this process, inside the block, so that an error names the kernel at fault."""
+    """Synchronise after every launch in this process until the block ends, so that an error names the faulty kernel."""
     block = object()
     try:
         state.blocks.add(block)

@@ -87,5 +87,5 @@ def blame() -> str:
     lines = [f"\n  {record}" for record in suspects[:_SHOWN]]
     if len(suspects) > _SHOWN:
         lines.append(f"\n  and {len(suspects) - _SHOWN} earlier ones")
-    head = "\nLaunches since the last good synchronisation, newest first"
-    return f"{head} (CUDART_PY_DEBUG=1 finds which):{''.join(lines)}{sticky}"
+    head = "\nLaunches since the last successful synchronisation, newest first"
+    return f"{head} (set CUDART_PY_DEBUG=1 to find the one that failed):{''.join(lines)}{sticky}"

@@ -89,17 +89,17 @@ class _Choice:
 def sanitizer(mode: Literal["off", "warn", "error"]) -> _Choice:
     """Choose how the simulator reports mistakes that it finds in kernels: `cuda.sanitizer("error")`.
 
-    - "warn", the default: each mistake is a SimulatorWarning.
+    - "warn", the default: each mistake is reported as a SimulatorWarning.
     - "error": the call that ran the kernel raises the warning as an exception.
     - "off": the simulator does not check for mistakes.
 
-    The mode applies to the whole process, or inside a block (`with cuda.sanitizer("error"):`) until its end. After a
-    block the previous mode applies again. If several blocks are open, even in different threads, the one that was
-    opened last applies. The environment variable CUDART_PY_SANITIZER sets the initial mode.
+    The mode applies to the whole process or, inside a block (`with cuda.sanitizer("error"):`), until the end of the
+    block. The previous mode then applies again. If several blocks are open, even in different threads, the mode of the
+    one that was opened last applies. The environment variable CUDART_PY_SANITIZER sets the initial mode.
 
     Launches run when something waits for them, so synchronise inside the block. The traceback of an exception ends at
     the program's own line, without the frames of this package. On a GPU the mode has no effect; use compute-sanitizer
-    from the CUDA toolkit there. Raises ValueError for another mode.
+    from the CUDA toolkit there. Raises ValueError for any other mode.
     """
     arguments.choice("sanitizer", "mode", mode, ("off", "warn", "error"))
     return _Choice(mode)

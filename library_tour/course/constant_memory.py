@@ -4,21 +4,21 @@ On the simulator, which checks and counts but does not time:
 
     $ library-tour run constant_memory
     constant_memory: Coefficients and tables in constant memory
-    size 8,197: elements to evaluate the polynomial for
-    counters: measured over 8,197 elements, or 3 blocks that read a table
-                                 loads  constants  wavefronts  instructions  check
-    ──────────────────────────────────────────────────────────────────────────────
-    global memory               66,049          0           0       136,544  right
-    shared memory                  521          0      66,056       139,191  right
-    constant memory                257          0           0       136,023  right
-    argument by value              257          0           0       136,287  right
-    registers, 8 elements each  10,497          0           0        97,754  right
-    4 terms, global memory       1,285          0           0         7,016  right
-    4 terms, constant memory       257          0           0         6,495  right
-    constant table, 1 word           0        960           0         5,736  right
-    constant table, 32 words         0     30,720           0         5,736  right
-    shared table, 32 words          24          0         984         3,432  right
-    global table, 32 words         960          0           0         5,760  right
+    size 8,197: elements at which the polynomial is evaluated
+    counters: measured over 8,197 elements per polynomial, and 3 blocks per table
+                               loads  constants  wavefronts  instructions  check
+    ────────────────────────────────────────────────────────────────────────────
+    global memory             66,049          0           0       136,544  right
+    shared memory                521          0      66,056       139,191  right
+    constant memory              257          0           0       136,023  right
+    argument by value            257          0           0       136,287  right
+    8 elements per thread     10,497          0           0        97,754  right
+    4 terms, global memory     1,285          0           0         7,016  right
+    4 terms, constant memory     257          0           0         6,495  right
+    constant table, 1 word         0        960           0         5,736  right
+    constant table, 32 words       0     30,720           0         5,736  right
+    shared table, 32 words        24          0         984         3,432  right
+    global table, 32 words       960          0           0         5,760  right
     The rates count the coefficients, or the table words, that the threads read. A
     polynomial has 256 terms. Each takes one multiply-add and one coefficient, which
     is the same for all threads. A coefficient in constant memory is an operand of
@@ -54,7 +54,7 @@ from ..stop import Curve, Limit, Result, Size
 from ..variants import Variant, measure, points
 
 TITLE = "Coefficients and tables in constant memory"
-SIZE = Size("elements to evaluate the polynomial for", full=2**27 + 3, small=2**13 + 5)
+SIZE = Size("elements at which the polynomial is evaluated", full=2**27 + 3, small=2**13 + 5)
 BLOCK, PER_THREAD = 256, 8
 TERMS, FEW_TERMS = 256, 4
 SEVERAL = f"polynomial_registers<{TERMS}, {PER_THREAD}>"
@@ -119,7 +119,7 @@ def run(device: cuda.Device, size: int) -> Result:
         limit,
         pictures=pictures,
         notes=notes,
-        counted=f"{min(size, SIZE.small):,} elements, or {CHECKED_BLOCKS} blocks that read a table",
+        counted=f"{min(size, SIZE.small):,} elements per polynomial, and {CHECKED_BLOCKS} blocks per table",
     )
 
 
@@ -157,7 +157,7 @@ def polynomials(module: cuda.Module, size: int) -> list[Variant]:
         variant("shared memory", f"polynomial_shared<{TERMS}>", in_global),
         variant("constant memory", f"polynomial_constant<{TERMS}>"),
         variant("argument by value", f"polynomial_argument<{TERMS}>", by_value),
-        variant(f"registers, {PER_THREAD} elements each", SEVERAL, in_global, per_thread=PER_THREAD),
+        variant(f"{PER_THREAD} elements per thread", SEVERAL, in_global, per_thread=PER_THREAD),
         variant(f"{FEW_TERMS} terms, global memory", f"polynomial_global<{FEW_TERMS}>", in_global, terms=FEW_TERMS),
         variant(f"{FEW_TERMS} terms, constant memory", f"polynomial_constant<{FEW_TERMS}>", terms=FEW_TERMS),
     ]

@@ -25,8 +25,8 @@ On the simulator, which checks and does not time:
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError. The next call's error:
     cuCtxSynchronize: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
-    Launches since the last good synchronisation, newest first (CUDART_PY_DEBUG=1
-    finds which):
+    Launches since the last successful synchronisation, newest first (set
+    CUDART_PY_DEBUG=1 to find the one that failed):
       fill[grid (1, 1, 1), block (32, 1, 1)] on the legacy default stream
       store[grid (1, 1, 1), block (1, 1, 1)] on the legacy default stream
       fill[grid (1, 1, 1), block (32, 1, 1)] on the legacy default stream

@@ -57,10 +57,10 @@ On the simulator, which checks and counts but does not time:
     2147483647, not the int 0
     Instructions are executed by warps of 32 threads, so a block of 1 thread costs
     as much as one of 32, and a block of 33 as much as one of 64. Choose a multiple
-    of 32 threads per block, with x along adjacent elements in memory. The names of
-    the 'matrix' rows give the block size in x and y. A 3 x 3 block leaves 23 lanes
-    of its warp idle, and in a 1 x 256 block each lane of a warp reads from a
-    different row.
+    of 32 threads per block, and let x run along elements that are adjacent in
+    memory. The names of the 'matrix' rows give the block size in x and y. A 3 x 3
+    block leaves 23 lanes of its warp idle, and in a 1 x 256 block each lane of a
+    warp reads from a different row.
     A block runs on one multiprocessor, so it takes many blocks to use the whole
     device. A few threads also have only a few loads in flight. Even with one thread
     per cell, one 4-byte load per thread does not saturate the memory of a large GPU
@@ -199,9 +199,9 @@ def run(device: cuda.Device, size: int) -> Result:
     }  # fmt: skip  # rows of a table
     notes = [
         "Instructions are executed by warps of 32 threads, so a block of 1 thread costs as much as one of 32, and a "
-        "block of 33 as much as one of 64. Choose a multiple of 32 threads per block, with x along adjacent elements "
-        "in memory. The names of the 'matrix' rows give the block size in x and y. A 3 x 3 block leaves 23 lanes of "
-        "its warp idle, and in a 1 x 256 block each lane of a warp reads from a different row.",
+        "block of 33 as much as one of 64. Choose a multiple of 32 threads per block, and let x run along elements "
+        "that are adjacent in memory. The names of the 'matrix' rows give the block size in x and y. A 3 x 3 block "
+        "leaves 23 lanes of its warp idle, and in a 1 x 256 block each lane of a warp reads from a different row.",
         "A block runs on one multiprocessor, so it takes many blocks to use the whole device. A few threads also have "
         "only a few loads in flight. Even with one thread per cell, one 4-byte load per thread does not saturate the "
         "memory of a large GPU (see the lesson coalescing). The 'cells' column shows the number of cells, or of "

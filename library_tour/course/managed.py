@@ -111,7 +111,7 @@ def reference(x: Words, steps: int) -> Words:
 
 
 def kernel_over(x: Any, y: Any, steps: int, stream: cuda.Stream = cuda.legacy_default) -> cuda.BoundLaunch:
-    """Return the launch on the current device that advances the elements of `x` into `y`."""
+    """Return a launch on the current device; its kernel stores the advanced elements of `x` in `y`."""
     kernel = load("managed")["advance"][blocks_for(x.size, BLOCK), BLOCK, 0, stream]
     return kernel.bind(x, y, x.size, FACTOR, SUMMAND, steps)
 
@@ -211,7 +211,7 @@ class Pieces:
         return prefetches, kernels
 
     def timeline(self, before: Callable[[], object]) -> Timeline:
-        """Call `before`, and return the timeline of one `advance` after it."""
+        """Call `before` and then `advance`; return the timeline of `advance`."""
         before()
         cuda.current_device().synchronize()
         spans = dict(zip(("prefetch", "long kernel"), self.advance(), strict=True))
@@ -222,7 +222,7 @@ class Pieces:
 
 
 def read_by_host(x: Words, data: Words) -> list[Variant]:
-    """Return one variant per way for the host to read pages that are on the device."""
+    """Return one variant for each way in which the host can read pages that are on the device."""
     seen, mostly_read = np.empty(data.shape, data.dtype), managed_copy(data)
     cuda.advise(mostly_read, "set_read_mostly")
 
@@ -278,7 +278,7 @@ def on_two_devices(device: cuda.Device, x: Words, expected: Words) -> list[Row]:
 
 
 def advice(far: Words, device: cuda.Device) -> Row:
-    """Return a row that holds if the driver reports the advice given for the array on the host."""
+    """Return a row that checks whether the driver reports the advice given for the array on the host."""
     known = cuda.managed_attributes(far)
     told = cuda.ManagedAttributes(False, "host", (device,), None)
     fact = "the driver reports the advice"
@@ -304,7 +304,7 @@ def read_early() -> str:
 
 
 def write_early() -> str:
-    """Write a kernel's input after the launch, as is allowed after a copy from pageable memory."""
+    """Overwrite a kernel's input after the launch, which would be safe after a copy from pageable memory."""
     data = np.arange(1, 1001, dtype=np.uint32)
     x, y = managed_copy(data), cuda.empty(data.size, np.uint32)
     kernel_over(x, y, SHORT)()

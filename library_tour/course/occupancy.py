@@ -50,12 +50,12 @@ On the simulator, which checks and counts but does not time:
     L2 cache                  80           141  about 100      right
     memory                    80           141  200 to 500     right
     L2 cache, all threads                                      right
-    A multiprocessor accepts blocks until it runs out of warps (or threads), blocks,
-    registers or shared memory. The 'limiter' column shows which resource ran out.
-    Blocks of 32 threads fill only half of the multiprocessor, because the number of
-    blocks is also limited. Two blocks of 768 threads leave no room for a third. In
-    a block of 100 threads, the last of the 4 warps has only 4 threads; its other 28
-    lanes (87.5 %) are idle.
+    A multiprocessor accepts blocks until it has no slots left for warps (or
+    threads) or for blocks, or until it runs out of registers or shared memory. The
+    'limiter' column shows which of these ran out. Blocks of 32 threads fill only
+    half of the multiprocessor, because the number of blocks is also limited. Two
+    blocks of 768 threads leave no room for a third. In a block of 100 threads, the
+    last of the 4 warps has only 4 threads; its other 28 lanes (87.5 %) are idle.
     Exercises: a multiprocessor of compute capability 1.3 holds at most 1,024
     threads and 8 blocks, and a block has at most 512 threads. 16 blocks of 8 x 8
     threads would fill it, so 8 leave it half empty. A block of 32 x 32 threads is
@@ -447,11 +447,11 @@ def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
         "The time per step of a 16 KiB chain, which fits in the L1 cache, is subtracted."
     )
     return [
-        "A multiprocessor accepts blocks until it runs out of warps (or threads), blocks, registers or shared memory. "
-        "The 'limiter' column shows which resource ran out. Blocks of 32 threads fill only half of the "
-        "multiprocessor, because the number of blocks is also limited. Two blocks of 768 threads leave no room for a "
-        "third. In a block of 100 threads, the last of the 4 warps has only 4 threads; its other 28 lanes (87.5 %) "
-        "are idle.",
+        "A multiprocessor accepts blocks until it has no slots left for warps (or threads) or for blocks, or until it "
+        "runs out of registers or shared memory. The 'limiter' column shows which of these ran out. Blocks of 32 "
+        "threads fill only half of the multiprocessor, because the number of blocks is also limited. Two blocks of 768 "
+        "threads leave no room for a third. In a block of 100 threads, the last of the 4 warps has only 4 threads; its "
+        "other 28 lanes (87.5 %) are idle.",
         "Exercises: a multiprocessor of compute capability 1.3 holds at most 1,024 threads and 8 blocks, and a block "
         "has at most 512 threads. 16 blocks of 8 x 8 threads would fill it, so 8 leave it half empty. A block of 32 x "
         "32 threads is too large. At compute capability 1.0, a multiprocessor holds 768 threads: 3 blocks of 256, or "

@@ -41,9 +41,9 @@ On the simulator, which checks and counts but does not time:
     the link is the limit.
     The 'link MB' column shows how much data crosses the link. The rates in GB/s are
     based on the bytes that kernels read and write. A kernel that reads a copy 8
-    times reads more bytes than cross the link. Copies to the device and back run
-    one after another, whereas loads from and stores to mapped memory use both
-    directions of the link at the same time.
+    times reads 8 times as many bytes as cross the link. Copies to the device and
+    back run one after another, whereas loads from and stores to mapped memory use
+    both directions of the link at the same time.
     Registering an array pins and maps its pages. Such an array need not be aligned
     to 32 bytes. If it is not, each load of a warp touches a fifth sector and takes
     two requests over the link. Write-combined memory bypasses the host's caches. On
@@ -135,9 +135,9 @@ def run(device: cuda.Device, size: int) -> Result:
         "cross the link in requests of at most 128 bytes, and are therefore slightly slower than a copy. Wider loads "
         "make no difference, because the link is the limit.",
         "The 'link MB' column shows how much data crosses the link. The rates in GB/s are based on the bytes that "
-        "kernels read and write. A kernel that reads a copy 8 times reads more bytes than cross the link. Copies to "
-        "the device and back run one after another, whereas loads from and stores to mapped memory use both directions "
-        "of the link at the same time.",
+        "kernels read and write. A kernel that reads a copy 8 times reads 8 times as many bytes as cross the link. "
+        "Copies to the device and back run one after another, whereas loads from and stores to mapped memory "
+        "use both directions of the link at the same time.",
         "Registering an array pins and maps its pages. Such an array need not be aligned to 32 bytes. If it is not, "
         "each load of a warp touches a fifth sector and takes two requests over the link. Write-combined memory "
         "bypasses the host's caches. On an H200, the device reads it as fast as other mapped memory. The host should "

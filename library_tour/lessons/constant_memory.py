@@ -87,10 +87,10 @@ LESSON = Lesson(
             "loop is the same. Each launch can have its own coefficients.",
         ),
         Step(
-            name="registers, 8 elements each",
+            name="8 elements per thread",
             shows=["polynomial_registers"],
-            text="This version does without constant memory. Each thread computes eight elements, so each coefficient "
-            "is loaded from global memory once and used eight times.",
+            text="This version does without constant memory. Each thread computes eight elements. It loads each "
+            "coefficient from global memory into a register once, and uses it eight times.",
             compared_with="global memory",
         ),
         Step(

@@ -59,9 +59,9 @@ LESSON = Lesson(
     "page faults   load, fault, page moves, load | load, fault, page moves, ...\n"
     "prefetch      all pages move | load, load, load, ...\n"
     "```\n\n"
-    "**Advice** tells the driver how an array will be used. A *preferred location* keeps pages in one place; *accessed "
-    "by* lets a device read them across the link without a fault. *Read mostly* lets the host and each device keep "
-    "their own copies.\n\n"
+    "**Advice** tells the driver how an array will be used. A *preferred location* keeps pages in one place. The "
+    "*accessed by* advice lets a device read them across the link without a fault, and the *read mostly* advice lets "
+    "the host and each device keep their own copies.\n\n"
     "A shared address does not order any work. A launch still only queues the kernel, so the host must wait for the "
     "kernel before it touches the array.\n\n"
     "Rule of thumb: use managed memory to get a program running, then prefetch each array before the kernel that needs "
@@ -93,7 +93,7 @@ LESSON = Lesson(
             'cuda.advise(far, "set_accessed_by", device)\n'
             "```\n\n"
             "The pages stay on the host, and each load crosses the link. No page moves, so this suits data that is "
-            "read only once. `advice` queries the advice that the driver was given.",
+            "read only once. The function `advice` asks the driver which advice it was given.",
         ),
         Step(
             name="prefetch during long kernel",

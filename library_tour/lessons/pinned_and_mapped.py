@@ -41,8 +41,8 @@ LESSON = Lesson(
     "across the link. On an H200, summing 134 MB this way takes 2.6 ms, and a copy followed by the kernel takes 2.5 "
     "ms. The two are nearly equal, and the first needs no device memory.\n\n"
     "Read the same data eight times, and the picture changes: 21 ms in place, against 2.8 ms with one copy. Write "
-    "results back, and it changes again: 3.2 ms in place, against 5.0 ms with copies. This stop shows when to use "
-    "each.",
+    "results back, and it changes again: 3.2 ms in place, against 5.0 ms with copies. This stop shows when to "
+    "read data in place and when to copy it.",
     learn=[
         "tell pageable, pinned and mapped host memory apart, and say which of them a kernel can read.",
         "decide whether to copy data or read it in place.",
@@ -53,11 +53,11 @@ LESSON = Lesson(
     "*zero-copy* access.\n\n"
     "```\n"
     "copied   host ====link====> device memory ----> kernel, any number of reads\n"
-    "mapped   host ====link========================> kernel, again at every read\n"
+    "mapped   host ====link========================> kernel, once per read\n"
     "```\n\n"
-    "On an H200, the link carries 55 GB/s in each direction, and device memory about 4,300 GB/s. Whether to copy data "
-    "therefore depends on the number of reads. A single read costs the same either way, because the data crosses the "
-    "link once in both cases. Data that is read several times belongs in device memory.\n\n"
+    "On an H200, the link carries 55 GB/s in each direction, and device memory delivers about 4,300 GB/s. Whether to "
+    "copy data therefore depends on the number of reads. A single read costs the same either way, because the data "
+    "crosses the link once in both cases. Data that is read several times belongs in device memory.\n\n"
     "Results cross the link in the opposite direction. A kernel that reads and writes mapped memory uses both "
     "directions at the same time. With copies, the copy to the device, the kernel and the copy back run one after "
     "another.\n\n"
@@ -71,8 +71,8 @@ LESSON = Lesson(
         Step(
             name="mapped, in place",
             shows=["first", "stride", "add_up"],
-            text="The kernel sums the elements of `x`, and does not know what kind of memory holds them. In the rows "
-            "with a copy, `x` is a device array. Here, every load crosses the link to the host.",
+            text="The kernel sums the elements of `x`, and does not know what kind of memory holds them. In the "
+            "'copied' rows of the tables, `x` is a device array. Here, every load crosses the link to the host.",
         ),
         Step(
             name="mapped, 16-byte loads",
@@ -96,8 +96,8 @@ LESSON = Lesson(
         "The 'link MB' column shows how much data crosses the link. Mapped data that is read 8 times crosses it 8 "
         "times, and copied data crosses it once.",
         "Compare the 'pinned, copied' and 'mapped, in place' rows in the three tables. On an H200, the two take "
-        "nearly the same time for one read. Eight reads take 2.8 ms and 21 ms, and reading once and writing results "
-        "back takes 5.0 ms and 3.2 ms.",
+        "nearly the same time for one read. Eight reads take 2.8 ms with a copy and 21 ms in place. Reading once and "
+        "writing results back takes 5.0 ms with copies and 3.2 ms in place.",
         "The 'registered, in place' row reads an ordinary NumPy array whose pages are pinned temporarily. Such an "
         "array need not start at a 32-byte boundary. If it does not, the 'sectors/load' column, which is available "
         "only without a GPU, shows 5 instead of 4.",

@@ -47,7 +47,7 @@ BEST = {
     "pinned_and_mapped": Best("mapped, 16-byte loads", 2**23 + 5, ("pinned, copy alone",)),
     "managed": Best("managed, kept on the host", 2**20 + 3),
     "peer": Best("copy within one device", 2**25 + 3),
-    "constant_memory": Best("registers, 8 elements each", 2**22 + 3),
+    "constant_memory": Best("8 elements per thread", 2**22 + 3),
     "texture": Best("texture, 8 x 4 warps", 4096),
     "local_memory": Best("loop, unrolled", 2**24 + 5),
     "l2_persistence": Best("policy: persisting", 2**24),

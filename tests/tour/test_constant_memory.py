@@ -10,7 +10,7 @@ def test_counters_show_the_cost_of_each_memory(rows):
     loads = {name: row.values["loads"] for name, row in rows.items()}
     assert loads["constant memory"] == loads["argument by value"] == warps
     assert loads["global memory"] == pytest.approx((constant_memory.TERMS + 1) * warps, rel=0.02)
-    assert loads["registers, 8 elements each"] == pytest.approx(loads["global memory"] / 8, rel=0.03)
+    assert loads["8 elements per thread"] == pytest.approx(loads["global memory"] / 8, rel=0.03)
     # Lanes that read 32 consecutive words of shared memory have no bank conflict.
     copied = constant_memory.CHECKED_BLOCKS * constant_memory.BLOCK // 32
     reads = copied * 8 * constant_memory.CHECKED_ROUNDS

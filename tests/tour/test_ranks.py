@@ -166,5 +166,5 @@ def test_the_guides_program_runs_and_arrays_are_buffers_where_mpi_says_so(mpiexe
     [program] = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     done = mpiexec("-c", program + BUFFERS, count=2)
     assert done.returncode == 0, done.stderr
-    assert set(re.findall(r"rank (\d) has the numbers of rank (\d)", done.stdout)) == {("0", "1"), ("1", "0")}
+    assert set(re.findall(r"rank (\d) has the elements of rank (\d)", done.stdout)) == {("0", "1"), ("1", "0")}
     assert done.stdout.count("done") == 2

@@ -16,7 +16,7 @@ MISTAKES = {
             "horner<terms>(x[i], constant_coefficients)": "horner<terms - 1>(x[i], constant_coefficients)",
             "value[k] = i < n ? x[i] : 0.0f;": "value[k] = i < n ? x[first] : 0.0f;",
         },
-        {"constant memory", "4 terms, constant memory", "registers, 8 elements each"},
+        {"constant memory", "4 terms, constant memory", "8 elements per thread"},
     ),
     "crank_nicolson": (
         3,

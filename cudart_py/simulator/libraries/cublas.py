@@ -325,7 +325,7 @@ def dot_ex(
     """Queue the dot product of x and y, which is written to device memory (cublasDotEx)."""
     found = _handles.find(handle)
     if found.pointer_mode != PointerMode.DEVICE:
-        raise LibraryError(Status.NOT_SUPPORTED, "results must be in device memory: set the pointer mode DEVICE")
+        raise LibraryError(Status.NOT_SUPPORTED, "results must be in device memory: set the pointer mode to DEVICE")
     first, second = vector(int(x), n, DTYPES[int(x_type)], incx), vector(int(y), n, DTYPES[int(y_type)], incy)
     out = vector(int(result), 1, DTYPES[int(result_type)])
 
