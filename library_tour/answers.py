@@ -91,15 +91,15 @@ def tried(exercise: str, file: Path) -> list[Check]:
         except cuda.CompileError as error:
             found.append(Check("the answer does not compile", False, str(error)))
         except cuda.errors.NotFoundError as error:
-            found.append(_lacking(str(error)) or _reported(str(error), "a CUDA call failed"))
+            found.append(_lacking(str(error)) or _reported(str(error), "a CUDA call failed", file))
         except cuda.CudaError as error:
-            found.append(_reported(str(error), "a CUDA call failed"))
+            found.append(_reported(str(error), "a CUDA call failed", file))
         except Exception as error:  # any exception counts against the answer
             found.append(_raised(error, file))
-    return found + [_reported(str(warning.message), "the simulator found a mistake") for warning in warned[:1]]
+    return found + [_reported(str(warning.message), "the simulator found a mistake", file) for warning in warned[:1]]
 
 
-def _reported(report: str, other: str) -> Check:
+def _reported(report: str, other: str, file: Path) -> Check:
     """Return a failed check for an error message: a known fault with its source line, or the `other` fact."""
     fact = next((fact for words, fact in FAULTS.items() if words in report), other)
     located = re.search(r"^kernel \w+ at .*", report, re.MULTILINE | re.DOTALL)
@@ -108,7 +108,25 @@ def _reported(report: str, other: str) -> Check:
     # Leave out folders, the thread and the PTX instruction, because lessons do not explain them.
     detail = re.sub(r"/\S*/(?=[^/\s]+:\d)", "", located[0])
     detail = re.sub(r"; block \([^;]*, instruction '[^']*'", "", detail)
-    return Check(fact, False, re.sub(r": the launch took longer than[^\n]*", "", detail))
+    # The report of a race between streams already says how to fix it.
+    races = fact == FAULTS["race: "] and "use the same stream" not in report
+    # An array that the check allocated has a line in a file that the reader does not see.
+    detail = re.sub(rf"(?<=, )allocated at (?!{re.escape(file.name)}:)\S+?:\d+", "allocated by the check", detail)
+    detail = re.sub(r": the launch took longer than[^\n]*", "", detail)
+    return Check(fact, False, f"{detail}\n{_order(report)}" if races else detail)
+
+
+def _order(report: str) -> str:
+    """Return how to fix a reported race between two threads."""
+    if len(set(re.findall(r"block (\([^)]*\)), thread", report))) > 1:
+        return (
+            "The threads are in different blocks, which `__syncthreads()` does not order: let each thread write its "
+            "own element, or use an atomic such as `atomicAdd`."
+        )
+    return (
+        "Usually, a `__syncthreads()` is missing between the two lines, or between two iterations if both accesses are "
+        "on the same line of a loop."
+    )
 
 
 def _lacking(report: str) -> Check | None:

@@ -103,6 +103,12 @@ def at_most(fact: str, actual: Value, most: float) -> Check:
     return Check(fact, value <= most, f"The actual value is {text}.")
 
 
+def uses_all_bytes(kind: str, efficiency: Value) -> Check:
+    """Check that the loads or the stores of an answer use all bytes of the sectors that they touch."""
+    fact = f"a {kind} of a warp uses all bytes of its sectors"
+    return Check(fact, float(efficiency) >= 1, f"On average, it uses {100 * float(efficiency):.1f} %.")
+
+
 def number_of(number: int, noun: str) -> str:
     """Return a number with its noun, which has an "s" unless the number is 1: "1 load", "2,048 loads"."""
     return f"{number:,} {noun}{'s'[: number != 1]}"

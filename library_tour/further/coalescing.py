@@ -11,13 +11,14 @@ import cudart_py as cuda
 from .. import counters
 from ..checks import compare, poisoned
 from ..device_code import blocks_for
-from ..lesson import Exercise, at_most
+from ..lesson import Exercise, at_most, uses_all_bytes
 from ..stop import Check, Value
 
 # A warp's 32 elements of 4 bytes fill 4 sectors.
 SECTORS = 4
 TILE, TILE_ROWS = 32, 8
 BLOCK = 128
+COLUMNS = ["sectors/load", "sectors/store", "load efficiency", "store efficiency"]
 
 
 def check_brighten(answer: cuda.Module) -> Iterator[Check]:
@@ -27,7 +28,7 @@ def check_brighten(answer: cuda.Module) -> Iterator[Check]:
         out = poisoned(picture.shape, np.uint32)
         grid = (blocks_for(columns, TILE), blocks_for(rows, TILE_ROWS))
         launch = answer["brighten"][grid, (TILE, TILE_ROWS)].bind(cuda.to_device(picture), out, rows, columns)
-        counted = counters.count(launch, ["sectors/load", "sectors/store"])
+        counted = counters.count(launch, COLUMNS)
         yield compare(f"an image of {rows} x {columns} is brighter by 10", out.to_host(), picture + np.uint32(10))
         if columns % TILE == 0:
             yield from _coalesced(counted)
@@ -39,7 +40,7 @@ def check_split(answer: cuda.Module) -> Iterator[Check]:
         points = np.random.default_rng(5).random((size, 3), np.float32)
         out = [poisoned(size, np.float32) for _ in range(3)]
         launch = answer["split"][blocks_for(size, BLOCK), BLOCK].bind(cuda.to_device(points), *out, size)
-        counted = counters.count(launch, ["sectors/load", "sectors/store", "conflicts"])
+        counted = counters.count(launch, [*COLUMNS, "conflicts"])
         for axis, name in enumerate("xyz"):
             yield compare(f"the {name} of {size} points", out[axis].to_host(), np.ascontiguousarray(points[:, axis]))
         if size % BLOCK == 0:
@@ -50,6 +51,7 @@ def check_split(answer: cuda.Module) -> Iterator[Check]:
 def _coalesced(counted: dict[str, Value]) -> Iterator[Check]:
     for kind in ("load", "store"):
         yield at_most(f"a {kind} of a warp touches at most {SECTORS} sectors", counted[f"sectors/{kind}"], SECTORS)
+        yield uses_all_bytes(kind, counted[f"{kind} efficiency"])
 
 
 FURTHER = [
@@ -75,8 +77,8 @@ FURTHER = [
         task="`n` points are stored as `x y z x y z ...`. Split them into three arrays. The kernel reads three "
         "elements per thread, so the lanes are 12 bytes apart and each load touches 12 sectors. Rewrite it so that "
         "each load and each store of a warp touches at most 4 sectors, without causing bank conflicts. A block has 128 "
-        "threads, and `n` need not be a multiple of 128. The transpose stop explains shared memory and bank conflicts. "
-        "Come back to this exercise after that stop.",
+        "threads, and `n` need not be a multiple of 128. The `variables` stop explains shared memory, and the guide's "
+        "page on profiling without a GPU explains bank conflicts.",
         hints=[
             "The 128 points of a block are 384 contiguous elements. In which order should its threads load them?",
             "First copy the 384 elements to shared memory, in three coalesced steps. After a barrier, each thread "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 import cudart_py as cuda
 
@@ -15,6 +16,33 @@ from ..lesson import Exercise, Lesson, Step, at_most
 from ..stop import Check
 
 BLOCK, EACH = 128, 8
+WARP = 32
+
+
+def elements_per_lane(launch: Callable[[], object], warp: int, operation: str) -> NDArray[np.int64]:
+    """Return how many 4-byte elements each lane of a warp loads from, or stores to, global memory.
+
+    The record of a warp has at most 16 accesses per instruction, so a count that is too high may be cut off.
+    """
+    with cuda.profile(record_warp=warp) as profile:
+        launch()
+    record = profile.launches[0].warp
+    assert record is not None
+    size = np.zeros(WARP, np.int64)
+    for access in record.accesses:
+        if (access.operation, access.space) == (operation, "global"):
+            size += access.active * access.size
+    return size // 4
+
+
+def handles_eight(launch: Callable[[], object], warps: int) -> Iterator[Check]:
+    """Check that each thread loads eight elements and stores eight."""
+    for operation, verb in (("load", "reads"), ("store", "writes")):
+        counts = np.concatenate([elements_per_lane(launch, warp, operation) for warp in range(warps)])
+        thread = int(np.argmax(counts != EACH))
+        amount = f"more than {EACH}" if counts[thread] > EACH else f"{counts[thread]}"
+        found = f"Thread {thread % BLOCK} of block {thread // BLOCK} {verb} {amount}."
+        yield Check(f"each thread {verb} {EACH} elements", bool((counts == EACH).all()), found)
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
@@ -23,13 +51,13 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         x = np.arange(size, dtype=np.uint32)
         out = poisoned(size, np.uint32)
         grid = blocks_for(size, EACH * BLOCK)
-        counted = counters.count(
-            answer["reverse"][grid, BLOCK].bind(cuda.to_device(x), out, size), ["sectors/load", "sectors/store"]
-        )
+        launch = answer["reverse"][grid, BLOCK].bind(cuda.to_device(x), out, size)
+        counted = counters.count(launch, ["sectors/load", "sectors/store"])
         yield compare(f"{size:,} elements are reversed", out.to_host(), x[::-1])
         if size % (EACH * BLOCK) == 0:
             for kind in ("load", "store"):
                 yield at_most(f"a {kind} of a warp touches at most 4 sectors", counted[f"sectors/{kind}"], 4)
+            yield from handles_eight(launch, size // EACH // WARP)
 
 
 LESSON = Lesson(

@@ -10,7 +10,7 @@ import cudart_py as cuda
 
 from .. import counters
 from ..checks import compare
-from ..lesson import Exercise, Lesson, Step, at_most
+from ..lesson import Exercise, Lesson, Step, at_most, uses_all_bytes
 from ..stop import Check
 
 BLOCKS, THREADS = 4, 64
@@ -24,11 +24,12 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         x, y = np.random.default_rng(5).integers(-99, 100, (2, size)).astype(np.float64)
         device_y = cuda.to_device(y)
         launch = answer["daxpy"][BLOCKS, THREADS].bind(2.0, cuda.to_device(x), device_y, size)
-        counted = counters.count(launch, ["sectors/load"])
+        counted = counters.count(launch, ["sectors/load", "load efficiency"])
         yield compare(f"{BLOCKS * THREADS} threads compute all {size:,} elements", device_y.to_host(), 2 * x + y)
         if size % (BLOCKS * THREADS) == 0:
             fact = f"a warp's load touches {SECTORS} sectors, as for adjacent elements"
             yield at_most(fact, counted["sectors/load"], SECTORS)
+            yield uses_all_bytes("load", counted["load efficiency"])
 
 
 LESSON = Lesson(

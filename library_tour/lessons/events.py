@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from types import ModuleType
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -22,19 +27,23 @@ LONGER = 0.05
 class Steps:
     """Steps in a stream with earlier work, one of them long.
 
-    They note whether the earlier work was done when they were queued.
+    They note whether the earlier work was done when they were queued. While `traced`, the line of the answer that
+    waited for it is noted too.
     """
 
     def __init__(self, stream: cuda.Stream, count: int, long: int) -> None:
         self.begun: list[int] = []
         self.early: list[int] = []
-        done: list[bool] = []
+        self.waited = ""  # the line of the answer that waited for the earlier work
+        self._line = ""
+        self._done = done = list[bool]()
         temperatures = cuda.full(COUNT, 100.0, np.float32)
         cuda.legacy_default.synchronize()
 
         def step(number: int) -> None:
             if done:
                 self.early.append(number)
+                self.waited = self.waited or self._line
             stream.launch_host_function(partial(self.begun.append, number))
             # A fill, because the first launches of a kernel take longer: its code must be loaded or compiled.
             cuda.memset(temperatures, 20.0, stream=stream)
@@ -45,13 +54,35 @@ class Steps:
         stream.launch_host_function(partial(time.sleep, 10 * LONGER))
         stream.launch_host_function(partial(done.append, True))
 
+    @contextmanager
+    def traced(self, file: str) -> Iterator[None]:
+        """Note the lines of a file that are executed in this block."""
+
+        def trace(frame: FrameType, event: str, _: Any) -> Any:
+            if frame.f_code.co_filename != file:
+                return None
+            if event == "line":
+                if self._done:
+                    self.waited = self.waited or self._line
+                source = linecache.getline(file, frame.f_lineno).strip()
+                self._line = f"{Path(file).name}:{frame.f_lineno}: {source}"
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+
 
 def check(answer: ModuleType) -> Iterator[Check]:
     """Ask for the times of steps, the first or second of them long, and see whether the host waited before."""
     for count, long in ((4, 1), (3, 0), (1, 0)):
         with cuda.Stream(non_blocking=True) as stream:
             steps = Steps(stream, count, long)
-            times = answer.step_times(steps.calls, stream)
+            with steps.traced(str(answer.__file__)):
+                times = answer.step_times(steps.calls, stream)
             named = f"{count} step{'s' if count > 1 else ''}"
             found = f"The times were {', '.join(f'{ms:.3f}' for ms in times)} ms."
             yield Check(f"{named}: one time per step, none negative", len(times) == count and min(times) >= 0, found)
@@ -60,7 +91,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
             least, most = 1e3 * LONGER, 1e4 * LONGER
             fact = f"{named}: step {long} takes {least:g} ms or a little more"
             yield Check(fact, 0.95 * least <= times[long] < most, found)
-            yield Check(f"{named}: all steps are queued before the host waits", not steps.early)
+            waited = f"The host waited for the stream at {steps.waited}"
+            yield Check(f"{named}: all steps are queued before the host waits", not steps.early, waited)
 
 
 LESSON = Lesson(
@@ -125,8 +157,9 @@ LESSON = Lesson(
     exercise=Exercise(
         task="Write `step_times(steps, stream)`. It calls the functions in `steps` one after another. Each of them "
         "queues work in `stream`. Return the time that the device takes for each step, in milliseconds. All steps must "
-        "be queued before the host waits, so that the device is never idle between them. The stream may still be busy "
-        "with earlier work when your function is called; that time must not count.",
+        "be queued before the host waits for anything, so that the device is never idle between them. The stream may "
+        "still be busy with earlier work when your function is called. Do not wait for that work either; its time must "
+        "not count.",
         hints=[
             "`stream.record()` returns an event. The difference between two events is the time between them, in "
             "milliseconds.",

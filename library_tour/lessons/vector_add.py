@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import prod
 from types import ModuleType
 
 import numpy as np
 
+import cudart_py as cuda
+
 from ..checks import compare
-from ..device_code import load
-from ..lesson import Exercise, Lesson, Step
+from ..device_code import blocks_for, load
+from ..lesson import Exercise, Lesson, Step, number_of
 from ..stop import Check
 
 
@@ -18,7 +21,22 @@ def check(answer: ModuleType) -> Iterator[Check]:
     kernel = load("vector_add")["vector_add"]
     for size in (1024, 1000, 77):
         a, b = np.random.default_rng(5).random((2, size), np.float32)
-        yield compare(f"the sum of two vectors of {size:,} elements", answer.add(kernel, a, b), a + b)
+        with cuda.profile() as profile:
+            total = answer.add(kernel, a, b)
+        vectors = f"two vectors of {size:,} elements"
+        yield compare(f"the sum of {vectors}", total, a + b)
+        yield covers(vectors, size, profile.launches)
+
+
+def covers(vectors: str, size: int, launches: Sequence[cuda.profiling.LaunchProfile]) -> Check:
+    """Check that one launch of the kernel has a thread for each element, and no more blocks than that takes."""
+    fact = f"one launch with just enough blocks adds {vectors}"
+    if len(launches) != 1:
+        return Check(fact, False, f"The number of launches is {len(launches)}.")
+    blocks, threads = prod(launches[0].grid), prod(launches[0].block)
+    enough = blocks_for(size, threads)
+    found = f"The grid has {number_of(blocks, 'block')} of {threads} threads; the elements need {enough:,}."
+    return Check(fact, blocks == enough, found)
 
 
 LESSON = Lesson(
@@ -77,7 +95,8 @@ LESSON = Lesson(
     ],
     exercise=Exercise(
         task="The `add` function copies two vectors to the device, launches the kernel, and returns the sum. The "
-        "result is right for 1,024 elements and wrong for 1,000. Fix it without changing the kernel.",
+        "result is right for 1,024 elements and wrong for 1,000. Fix it for vectors of any length, without changing "
+        "the kernel: launch just enough blocks for one thread per element.",
         hints=[
             "How many threads does a grid of `a.size // THREADS` blocks have, and how many elements are there?",
             "1,000 elements need four blocks of 256 threads, because three blocks have only 768 threads.",

@@ -106,3 +106,28 @@ def test_an_exception_outside_of_the_answer_has_no_line(tmp_path):
     file.write_text("def other(): pass")
     [check] = answers.tried("vector_add", file)
     assert check.detail == "AttributeError: module 'answer' has no attribute 'add'"
+
+
+@pytest.mark.parametrize(
+    ("body", "fix"),
+    [
+        ("y[0] += threadIdx.x + blockIdx.x;", "The threads are in different blocks"),
+        ("if (blockIdx.x == 0) y[63 - threadIdx.x] = y[threadIdx.x];", "Usually, a `__syncthreads()` is missing"),
+    ],
+)
+def test_a_race_is_reported_with_a_fix_and_without_a_file_of_the_check(body, fix, tmp_path):
+    file = tmp_path / "answer.cu"
+    file.write_text(HEAD + f"{{ {body} }}")
+    [found] = answers.check_answers("daxpy", [file])
+    [detail] = [check.detail for check in found if check.fact == answers.FAULTS["race: "]]
+    assert "allocated by the check)" in detail
+    assert "daxpy.py" not in detail
+    assert detail.splitlines()[-1].startswith(fix)
+
+
+def test_an_array_that_the_answer_allocates_is_reported_with_its_line(tmp_path):
+    file = tmp_path / "answer.py"
+    code = lesson.solution("vector_add").read_text(encoding="utf-8")
+    file.write_text(code.replace("cuda.zeros(a.size,", "cuda.zeros(a.size - 1,"))
+    [found] = answers.check_answers("vector_add", [file])
+    assert "allocated at answer.py:16" in found[-1].detail

@@ -29,14 +29,33 @@ extern "C" __global__ void running_sums(const int* in, int* out, int n)
 """
 
 
-def without(exercise: str, *parts: str) -> str:
+def with_changes(exercise: str, *changes: tuple[str, str]) -> str:
     code = lesson.solution(exercise).read_text(encoding="utf-8")
-    for part in parts:
-        assert part in code
-        code = code.replace(part, "")
+    for old, new in changes:
+        assert old in code
+        code = code.replace(old, new)
     return code
 
 
+def without(exercise: str, *parts: str) -> str:
+    return with_changes(exercise, *((part, "") for part in parts))
+
+
+REVERSE = 'extern "C" __global__ void reverse(const unsigned* in, unsigned* out, int n)'
+ONE_THREAD = f"""{REVERSE}
+{{
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        for (int i = 0; i < n; i++)
+            out[n - 1 - i] = in[i];
+}}
+"""
+ONE_WARP = f"""{REVERSE}
+{{
+    if (blockIdx.x == 0 && threadIdx.x < 32)
+        for (int i = threadIdx.x; i < n; i += 32)
+            out[n - 1 - i] = in[i];
+}}
+"""
 # The exercise, the answer, the first fact that does not hold, and the report about it.
 REJECTED = {
     "no first waits": (
@@ -68,6 +87,50 @@ REJECTED = {
         lambda: without("streams/hard", "    copy_in.wait(copy_out)\n"),
         "all work comes before the later work of streams[0]",
         "streams[0] does not wait for streams[1] at the end. streams[0] does not wait for streams[2] at the end.",
+    ),
+    "one thread reverses": (
+        "coalescing",
+        lambda: ONE_THREAD,
+        "each thread reads 8 elements",
+        "Thread 0 of block 0 reads more than 8.",
+    ),
+    "one warp reverses": (
+        "coalescing",
+        lambda: ONE_WARP,
+        "each thread reads 8 elements",
+        "Thread 0 of block 0 reads more than 8.",
+    ),
+    "one thread computes all": (
+        "daxpy",
+        lambda: with_changes(
+            "daxpy", ("gridDim.x * blockDim.x;", "1;"), ("int i = ", "int i = threadIdx.x ? n : n * ")
+        ),
+        "a load of a warp uses all bytes of its sectors",
+        "On average, it uses 25.0 %.",
+    ),
+    "added on the host": (
+        "vector_add",
+        lambda: "def add(kernel, a, b):\n    return a + b\n",
+        "one launch with just enough blocks adds two vectors of 1,024 elements",
+        "The number of launches is 0.",
+    ),
+    "a fixed grid": (
+        "vector_add",
+        lambda: with_changes("vector_add", ("-(-a.size // THREADS)", "1000")),
+        "one launch with just enough blocks adds two vectors of 1,024 elements",
+        "The grid has 1,000 blocks of 256 threads; the elements need 4.",
+    ),
+    "a wait for the earlier work": (
+        "events",
+        lambda: with_changes("events", ("    marks = [", "    stream.synchronize()\n    marks = [")),
+        "4 steps: all steps are queued before the host waits",
+        "The host waited for the stream at answer.py:13: stream.synchronize()",
+    ),
+    "a wait after each step": (
+        "events",
+        lambda: with_changes("events", ("stream.record())", "stream.record())\n        marks[-1].synchronize()")),
+        "4 steps: all steps are queued before the host waits",
+        "The host waited for the stream at answer.py:17: marks[-1].synchronize()",
     ),
     "no rounds": (
         "synchronization",
