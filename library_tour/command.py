@@ -220,7 +220,7 @@ def print_progress(route: str | None, *, reset: bool) -> None:
     if route is not None:
         logbook.follow(route)
     for part in logbook.summary():
-        console().print(part, soft_wrap=isinstance(part, Text))
+        console().print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
 
 
 def route_name(text: str) -> str:

@@ -21,6 +21,7 @@ from . import lesson, path, report
 from .usage import wrong_usage_if
 
 VARIABLE = "CUDART_PY_PROGRESS"
+_MOST_NAMED = 4  # open exercises in a sentence
 
 
 class UnreadableProgressError(Exception):
@@ -85,10 +86,32 @@ def add(*, run: Sequence[str] = (), shown: Sequence[str] = (), passed: Sequence[
 
 def followed() -> str:
     """Return the name of the route that the reader follows, "" for the whole path or if the file cannot be read."""
+    return known().route
+
+
+def known() -> Progress:
+    """Return the progress so far, or none if the file cannot be read."""
     try:
-        return read().route
+        return read()
     except UnreadableProgressError:  # `add` reports it
-        return ""
+        return Progress()
+
+
+def ahead(progress: Progress, names: Sequence[str], stop: str = "") -> str:
+    """Return the first of the stops that the reader has not seen, "" for none.
+
+    The stops after `stop` come first, and `stop` itself does not count.
+    """
+    at = names.index(stop) if stop in names else -1
+    unseen = [name for name in (*names[at + 1 :], *names[: max(at, 0)]) if name not in seen(progress)]
+    return unseen[0] if unseen else ""
+
+
+def open_exercises(progress: Progress, names: Sequence[str]) -> str:
+    """Return a sentence that names the exercises of stops that are not passed, at most four of them; "" for none."""
+    left = [exercise for name in names for exercise in lesson.exercises(name) if exercise not in progress.passed]
+    more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+    return f"Open exercises: {', '.join(left[:_MOST_NAMED])}{more}." if left else ""
 
 
 def follow(route: str) -> None:
@@ -128,23 +151,24 @@ def summary() -> Iterator[RenderableType]:
             for title, names in parts.items()
         }
     )
-    ahead = [name for names in parts.values() for name in names if name not in _seen(progress)]
-    if ahead:
-        yield Text(f"\nNext: library-tour show {ahead[0]}")
+    every = [name for names in parts.values() for name in names]
+    if following := ahead(progress, every):
+        yield Text(f"\nNext: library-tour show {following}")
     else:
-        yield Text(f"\nYou have seen every stop{' of this route' if progress.route else ''}. {path.AFTER_A_ROUTE}")
+        seen_all = f"You have seen every stop{' of this route' if progress.route else ''}."
+        yield Text("\n" + " ".join(filter(None, [seen_all, open_exercises(progress, every), path.AFTER_A_ROUTE])))
     if progress.route:
         yield Text("Back to the whole path: library-tour progress --route all")
-    yield Text(f"Kept in {file()}", "dim")
+    yield Text(f"Kept in {file()}", "dim", no_wrap=True)
 
 
-def _seen(progress: Progress) -> set[str]:
+def seen(progress: Progress) -> set[str]:
     """Return the stops that were shown or have a passed exercise; a stop that was only run does not count."""
     return {*progress.shown, *(exercise.partition("/")[0] for exercise in progress.passed)}
 
 
 def _count(progress: Progress, names: Sequence[str]) -> str:
-    stops = sum(name in _seen(progress) for name in names)
+    stops = sum(name in seen(progress) for name in names)
     exercises = [exercise for name in names for exercise in lesson.exercises(name)]
     passed = sum(exercise in progress.passed for exercise in exercises)
     return f"{stops} of {len(names)} stops seen, {passed} of {len(exercises)} exercises passed"

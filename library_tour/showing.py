@@ -196,9 +196,10 @@ def _terms(name: str, of: Lesson) -> Sequence[glossary.Term]:
 
 
 def _further(stop: str, of: Lesson, but: str = "") -> Iterator[Text]:
-    """Yield the commands that begin the further exercises of a stop, except for the exercise `but`."""
+    """Yield the commands that begin the further exercises of a stop, except for `but` and those that are passed."""
+    passed = logbook.known().passed
     for each in of.further:
-        if (name := f"{stop}/{each.name}") != but:
+        if (name := f"{stop}/{each.name}") != but and name not in passed:
             yield Text(f"{each.name.capitalize()} exercise: library-tour exercise {name}")
 
 
@@ -211,14 +212,22 @@ def _neighbours(name: str) -> Iterator[Text]:
 
 
 def _following(name: str) -> Text:
-    """Return a line that names the next stop, or the way back if the stop is not on the followed route."""
-    route = logbook.followed()
-    previous, following = path.neighbours(name, route)
-    if not path.is_on(name, route):
-        return Text(f"Not{_on(route)}. Back to it: library-tour show {following or previous}", "dim")
+    """Return a line that names the next stop that the reader has not seen, or else the open exercises.
+
+    If the stop is not on the followed route, the line says so.
+    """
+    progress = logbook.known()
+    route = progress.route
+    names = path.ROUTES[route].names if route else path.names()
+    on_the_way = [other for other in path.names() if other == name or other in names]
+    following = logbook.ahead(progress, on_the_way, name)
+    outside = "" if path.is_on(name, route) else f"Not{_on(route)}. "
     if following:
-        return Text(f"Next{_on(route)}: library-tour show {following}", "dim")
-    return Text(f"This is the last stop{_on(route)}. {path.AFTER_A_ROUTE}", "dim")
+        return Text(
+            f"{outside}{'Back to it' if outside else f'Next{_on(route)}'}: library-tour show {following}", "dim"
+        )
+    rest = logbook.open_exercises(progress, names) or path.AFTER_A_ROUTE
+    return Text(f"{outside}You have seen every stop{_on(route)}. {rest}", "dim")
 
 
 def _on(route: str) -> str:

@@ -104,6 +104,21 @@ def test_the_last_stop_of_a_route_ends_it(file, capsys):
     assert "You have seen every stop of this route." in out
     assert path.AFTER_A_ROUTE in " ".join(out.split())
     assert "library-tour show" not in out
+    assert "Open exercises: vector_add, daxpy, launch_shapes, errors and 8 more." in " ".join(out.split())
+
+
+def test_the_progress_fits_the_terminal(file, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    names = path.ROUTES["first-day"].names
+    exercises = [exercise for name in names for exercise in lesson.exercises(name)]
+    logbook.add(passed=[name for name in exercises if name not in ("daxpy", "coalescing/hard")])
+    logbook.follow("first-day")
+    logbook.add(shown=["daxpy"])
+    main(["progress"])
+    *lines, place = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "Open exercises: daxpy, coalescing/hard." in " ".join(" ".join(lines).split())
+    assert place == f"Kept in {file}"
 
 
 def test_a_file_of_an_earlier_version_has_no_route(file):

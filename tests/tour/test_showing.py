@@ -78,8 +78,10 @@ def test_the_neighbours_of_a_stop_are_those_of_the_route_that_is_followed(shown)
     text = shown("show", "daxpy", "--size", "1000")
     assert "Next on the route first-day: library-tour show launch_shapes" in text
     assert "library-tour show map" not in text
-    last = shown("show", path.ROUTES["first-day"].names[-1])
-    assert f"This is the last stop on the route first-day. {path.AFTER_A_ROUTE}" in last
+    names = path.ROUTES["first-day"].names
+    assert "Next on the route first-day: library-tour show vector_add" in shown("show", names[-1])
+    logbook.add(shown=names)
+    assert "You have seen every stop on the route first-day. Open exercises: vector_add, " in shown("show", names[-1])
 
 
 def test_a_stop_that_is_not_on_the_followed_route_leads_back_to_it(shown):
@@ -88,8 +90,15 @@ def test_a_stop_that_is_not_on_the_followed_route_leads_back_to_it(shown):
     assert text.endswith("Not on the route first-day. Back to it: library-tour show launch_shapes")
     text = shown("exercise", "memset", str(lesson.solution("memset")))
     assert text.endswith("Not on the route first-day. Back to it: library-tour show variables")
-    # A stop that comes after the whole route leads back to the route's last stop.
-    assert "library-tour show events" in str(showing._following("streams"))
+    # The stops of the route that come after it are preferred.
+    assert str(showing._following("transpose")).endswith("library-tour show divergence")
+    logbook.add(passed=["divergence"])
+    assert str(showing._following("transpose")).endswith("library-tour show events")
+    logbook.add(shown=["events"])
+    assert str(showing._following("transpose")).endswith("library-tour show vector_add")
+    logbook.add(shown=path.ROUTES["first-day"].names)
+    said = str(showing._following("transpose"))
+    assert said.startswith("Not on the route first-day. You have seen every stop on the route first-day. Open ")
 
 
 def test_ctrl_c_ends_in_one_line(monkeypatch, capsys):
@@ -128,9 +137,19 @@ def test_solved_names_the_further_exercises_and_the_next_stop(shown):
     logbook.follow("cpp")
     text = shown("exercise", "coalescing/easy", str(lesson.solution("coalescing/easy")))
     assert text.endswith(f"solved Hard exercise: {hard} Next on the route cpp: library-tour show aliasing")
+    text = shown("exercise", "coalescing/hard", str(lesson.solution("coalescing/hard")))
+    assert text.endswith("solved Next on the route cpp: library-tour show aliasing")  # the easy one is passed
+    logbook.add(shown=["aliasing"])
+    text = shown("exercise", "coalescing", str(lesson.solution("coalescing")))
+    assert text.endswith("solved Next on the route cpp: library-tour show transpose")
+
+
+def test_a_finished_route_is_followed_by_a_profile_of_the_readers_own_kernels(shown):
     logbook.follow("first-day")
+    names = path.ROUTES["first-day"].names
+    logbook.add(passed=[exercise for name in names for exercise in lesson.exercises(name)])
     text = shown("exercise", "events", str(lesson.solution("events")))
-    assert text.endswith(f"solved This is the last stop on the route first-day. {path.AFTER_A_ROUTE}")
+    assert text.endswith(f"solved You have seen every stop on the route first-day. {path.AFTER_A_ROUTE}")
 
 
 def test_exercise_prints_one_hint_at_a_time_and_the_solution(shown):
