@@ -208,8 +208,8 @@ def _sections(counted: Profile, columns: Sequence[Column], brief: Sequence[Colum
     yield from map(str, kernel_diagrams(counted.launches))
     yield from (str(diagram) for drawn in line_diagrams(counted.launches).values() for diagram in drawn)
     advice = advise_on(hot_lines(sources_of(counted.launches)))
-    if advice:
-        yield "\n".join(("Advice, on the lines that keep a multiprocessor busiest first:", *map(_advised, advice)))
+    head = "Advice, on the lines that keep a multiprocessor busiest first:" if advice else "No advice: no rule applies."
+    yield "\n".join((head, *map(_advised, advice)))
 
 
 def _advised(advice: Advice) -> str:

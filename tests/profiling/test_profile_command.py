@@ -62,6 +62,17 @@ def test_loads_and_stores_stand_apart_on_one_line_and_advice_follows(reports):
     assert max(map(len, text.split("Advice")[1].splitlines())) <= 80
 
 
+def test_a_program_without_mistakes_gets_no_advice_and_is_told_so(program):
+    (program.folder / "good.py").write_text(
+        "import cudart_py as cuda\n"
+        "source = 'extern \"C\" __global__ void k(int* x) { x[threadIdx.x] = threadIdx.x; }'\n"
+        "cuda.compile(source)['k'][1, 64](cuda.zeros(64, 'i4'))\n"
+    )
+    done = program.profile("good.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("No advice: no rule applies.\n")
+
+
 def test_json_has_the_launches_the_lines_ranked_and_the_advice(reports):
     _, data = reports
     assert data["format"] == 1

@@ -175,7 +175,7 @@ def advice(launch, dtype=np.float32):
         ("strided", "stores of more than 1 sector", "12.5 %"),
         ("gathered", "loads of more than 1 sector", "12.5 %"),
         ("broadcast", "loads of one sector", "12.5 %"),
-        ("shifted", "loads by whole warps that use 50 to 95 %", "80.0 %"),
+        ("shifted", "loads with at least 28 active lanes", "80.0 %"),
         ("conflicts", "accesses to shared memory", "pad each row"),
         ("histogram", "atomics in shared memory", "its own histogram"),
         ("idle", "fewer than 20 active lanes", "of 32 lanes"),
@@ -197,6 +197,29 @@ def test_a_rule_finds_its_mistake_and_code_without_one_gets_no_advice_on_its_mem
         (sentence,) = [sentence for name, sentence in found.items() if rule in name]
         assert figure in sentence
     assert kernel != "histogram" or not any("pad each row" in sentence for sentence in found.values())
+
+
+ROWS = """
+extern "C" __global__ void copy(const float* in, float* out, int columns, int stride)
+{
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    if (column < columns)
+        out[blockIdx.y * stride + column] = in[blockIdx.y * stride + column];
+}
+"""
+
+
+@pytest.mark.parametrize("columns", [257, 259, 389, 515])
+def test_rows_that_begin_inside_a_sector_get_advice_although_their_last_warps_are_partly_idle(device, columns):
+    rows, aligned = 8, -(-columns // 8) * 8
+    x, y = (cuda.zeros(rows * aligned, np.float32) for _ in range(2))
+    launch = cuda.compile(ROWS)["copy"][(-(-columns // 128), rows), 128]
+    for stride in (columns, aligned):
+        with cuda.profile() as p:
+            launch(x, y, columns, stride)
+        sentences = [found.sentence for found in advise_on(hot_lines(sources_of(p.launches)))]
+        advised = [sentence for sentence in sentences if "begin rows at multiples of 32 bytes" in sentence]
+        assert [sentence.split()[1] for sentence in advised] == (["loads", "stores"] if stride == columns else [])
 
 
 def test_lines_that_hardly_count_get_no_advice(device, kernels):

@@ -125,7 +125,7 @@ def _hot(ranked: Sequence[HotLine], columns: Sequence[Column], links: Mapping[in
 
 def _advice(found: Sequence[Advice], links: Mapping[int, str]) -> str:
     if not found:
-        return "<p>No rule applies.</p>"
+        return "<p>No advice: no rule applies.</p>"
     return f'<ul class="advice">{"".join(_advised(advice, links) for advice in found)}</ul>'
 
 
