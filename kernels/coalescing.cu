@@ -12,7 +12,7 @@
 //   copy_block_strided   a block copies the same elements; in each iteration its threads take adjacent ones
 //   copy_groups          copy_block_strided with 16-byte loads and stores, four elements each
 //
-// Sums of a row-major matrix whose rows are `pitch` elements apart:
+// Sums of a row-major matrix whose rows are `stride` elements apart:
 //   sum_columns          a thread walks down a column: the lanes read adjacent elements
 //   sum_rows             a thread walks along a row: the lanes are one row apart
 //   sum_rows_by_warps    a warp walks along a row and then adds the sums of its lanes
@@ -104,29 +104,29 @@ __global__ void copy_groups(const unsigned* in, unsigned* out, int n)
         out[n / 4 * 4 + thread()] = in[n / 4 * 4 + thread()];
 }
 
-extern "C" __global__ void sum_columns(const unsigned* in, unsigned* sums, int rows, int columns, int pitch)
+extern "C" __global__ void sum_columns(const unsigned* in, unsigned* sums, int rows, int columns, int stride)
 {
     int column = thread();
     if (column >= columns)
         return;
     unsigned sum = 0;
     for (int row = 0; row < rows; row++)
-        sum += in[size_t(row) * pitch + column];
+        sum += in[size_t(row) * stride + column];
     sums[column] = sum;
 }
 
-extern "C" __global__ void sum_rows(const unsigned* in, unsigned* sums, int rows, int columns, int pitch)
+extern "C" __global__ void sum_rows(const unsigned* in, unsigned* sums, int rows, int columns, int stride)
 {
     int row = thread();
     if (row >= rows)
         return;
     unsigned sum = 0;
     for (int column = 0; column < columns; column++)
-        sum += in[size_t(row) * pitch + column];
+        sum += in[size_t(row) * stride + column];
     sums[row] = sum;
 }
 
-extern "C" __global__ void sum_rows_by_warps(const unsigned* in, unsigned* sums, int rows, int columns, int pitch)
+extern "C" __global__ void sum_rows_by_warps(const unsigned* in, unsigned* sums, int rows, int columns, int stride)
 {
     int row = thread() / 32;
     int lane = threadIdx.x % 32;
@@ -134,7 +134,7 @@ extern "C" __global__ void sum_rows_by_warps(const unsigned* in, unsigned* sums,
         return;
     unsigned sum = 0;
     for (int column = lane; column < columns; column += 32)
-        sum += in[size_t(row) * pitch + column];
+        sum += in[size_t(row) * stride + column];
     for (int distance = 16; distance > 0; distance /= 2)
         sum += __shfl_down_sync(0xffffffff, sum, distance);
     if (lane == 0)

@@ -97,15 +97,15 @@ def copied(x: Words, n: int) -> dict[str, Words]:
 
 
 def sums(x: Words, rows: int, columns: int, axis: Axis) -> Words:
-    """Return the sums, modulo 2^32, of the columns or the rows of a matrix whose rows are `pitch_for` apart."""
-    pitch = pitch_for(columns)
-    matrix = x[: rows * pitch].reshape(rows, pitch)[:, :columns]
+    """Return the sums, modulo 2^32, of the columns or the rows of a matrix whose rows are `stride_for` apart."""
+    stride = stride_for(columns)
+    matrix = x[: rows * stride].reshape(rows, stride)[:, :columns]
     summed: Words = matrix.sum(0 if axis == "columns" else 1, np.uint32)
     return summed
 
 
-def pitch_for(columns: int) -> int:
-    """Return the pitch, in elements, that makes each row begin at a multiple of 32 elements."""
+def stride_for(columns: int) -> int:
+    """Return the stride of rows, in elements, that makes each row begin at a multiple of 32 elements."""
     return blocks_for(columns, WARP) * WARP
 
 
@@ -122,7 +122,7 @@ def run(device: cuda.Device, size: int) -> Result:
     module = load("coalescing", names=[*names, GROUPS])
     data = np.random.default_rng().integers(0, 2**32, INPUT_BLOCK, np.uint32)
     shapes = [shape_for(size, axis) for axis in ("columns", "rows")]
-    x = repeated(data, max(size + WARP, *(rows * pitch_for(columns) for rows, columns in shapes)))
+    x = repeated(data, max(size + WARP, *(rows * stride_for(columns) for rows, columns in shapes)))
     y = cuda.empty(size, np.uint32)
     few = min(size, CHECKED)
     expected = copied(data, few)
@@ -179,7 +179,7 @@ def walking(module: cuda.Module, data: Words, x: cuda.DeviceArray, size: int) ->
         def launch(elements: int) -> cuda.BoundLaunch:
             rows, columns = shape_for(elements, axis)
             grid = blocks_for(threads * (rows if axis == "rows" else columns), BLOCK)
-            return module[kernel][grid, BLOCK].bind(x, results, rows, columns, pitch_for(columns))
+            return module[kernel][grid, BLOCK].bind(x, results, rows, columns, stride_for(columns))
 
         expected = sums(data, *shape_for(few, axis), axis)
         rows, columns = shape_for(size, axis)

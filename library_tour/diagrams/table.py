@@ -63,7 +63,7 @@ def coalescing() -> Iterator[StepDiagram]:
         yield StepDiagram.of(step, says, launch.kernel, access_diagram(launch, operation="load", space="global"))
     for step, kernel, says in (
         ("one thread per column", "sum_columns", "Lanes that walk down adjacent columns share sectors."),
-        ("one thread per row", "sum_rows", "Lanes that are a row apart share no sectors."),
+        ("one thread per row", "sum_rows", "Lanes that are a row apart share no sectors. This matrix has 64 columns."),
         ("one warp per row", "sum_rows_by_warps", "When a warp walks along a row, its lanes share sectors again."),
     ):
         launch = record(module[kernel][1, 64].bind(_words(), _words(), 64, 64, 64))
@@ -157,7 +157,12 @@ def divergence() -> Iterator[StepDiagram]:
     instances = ["choose<ByLane>", "choose<ByWarp>", "sides<Even>", "select<Even>"]
     module = load("divergence", names=instances)
     for step, kernel, says in (
-        ("8 functions, by lane", instances[0], "The warp executes eight functions, with four lanes each."),
+        (
+            "8 functions, by lane",
+            instances[0],
+            "The warp executes eight functions, with four lanes each. In this short run, a function has 32 "
+            "multiply-adds instead of 512, so the instructions around them raise the average.",
+        ),
         ("8 functions, by warp", instances[1], "The warp agrees on one function, and all lanes execute it."),
         (
             "conditions of an if",

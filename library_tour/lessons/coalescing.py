@@ -116,8 +116,9 @@ LESSON = Lesson(
         Step(
             name="one thread per column",
             shows=["sum_columns"],
-            text="The matrix is stored in row-major order. Threads that walk down adjacent columns read adjacent "
-            "elements in every iteration.",
+            text="The matrix is stored in row-major order. Row `r` begins at element `r * stride`, which is a multiple "
+            "of 32: unused elements at the end of each row keep the rows aligned. Threads that walk down adjacent "
+            "columns read adjacent elements in every iteration.",
         ),
         Step(
             name="one thread per row",

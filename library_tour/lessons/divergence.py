@@ -85,7 +85,7 @@ LESSON = Lesson(
     ],
     look_at=[
         "The 'active lanes' column shows how many lanes take part in an instruction on average; the ideal is 32. When "
-        "eight functions are picked by lane, it is about four, and the warps execute about eight times as many "
+        "eight functions are picked by lane, it is about 4.2, and the warps execute about eight times as many "
         "instructions.",
         "In the second table, about 32 lanes are active in every row whose condition splits no warp.",
         "In the last table, all lanes are active in the 'x % 2, selected' row, although the lanes of every warp "

@@ -29,7 +29,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 def covers(vectors: str, size: int, launches: Sequence[cuda.profiling.LaunchProfile]) -> Check:
-    """Check that one launch of the kernel has a thread for each element, and no more blocks than that takes."""
+    """Check that one launch of the kernel has one thread per element, and no more blocks than that takes."""
     fact = f"one launch with just enough blocks adds {vectors}"
     if len(launches) != 1:
         return Check(fact, False, f"The number of launches is {len(launches)}.")

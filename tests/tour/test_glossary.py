@@ -45,6 +45,8 @@ def test_only_the_first_use_of_a_term_is_linked_and_code_and_links_are_left_alon
         ("__syncthreads", "Barrier"),
         ("atomicAdd()", "Atomic, atomic operation"),
         ("__shfl_down_sync", "Shuffle"),
+        ("sanitizer", "Sanitizer, compute-sanitizer"),
+        ("cuda.sanitizer()", "Sanitizer, compute-sanitizer"),
         *((f"{letters}X", glossary.terms()[term].heading) for letters, term in glossary.NAMES.items()),
     ],
 )
