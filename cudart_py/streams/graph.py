@@ -46,7 +46,9 @@ class Graph(Handle):
         self._value = None
         self._owned = True
         if device is None:
-            raise TypeError("Graph: 'device' is missing; create graphs by capturing a stream: write `with stream.capture() as graph:`")
+            raise TypeError(
+                "Graph: 'device' is missing; create graphs by capturing a stream: write `with stream.capture() as graph:`"
+            )
         self._device = arguments.instance("Graph", "device", device, Device)
         self._retained: tuple[RetainedObjects, ...] = ()
         self._conditions: tuple[Condition, ...] = ()
