@@ -47,7 +47,7 @@ class Graph(Handle):
         self._owned = True
         if device is None:
             raise TypeError(
-                "Graph: 'device' is missing; create graphs by capturing a stream: write `with stream.capture() as graph:`"
+                "Graph: 'device' is missing; create a graph by capturing a stream, `with stream.capture() as graph:`"
             )
         self._device = arguments.instance("Graph", "device", device, Device)
         self._retained: tuple[RetainedObjects, ...] = ()
