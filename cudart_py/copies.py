@@ -262,6 +262,6 @@ def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> Non
     queue = stream_of("memset", stream)
     if not fill_words(dst, value, queue):
         raise ValueError(
-            f"memset: argument 'value' must be a repetition of 8, 16 or 32 bits, and {value!r} as {dst.dtype} is not; "
-            "use DeviceArray.fill"
+            f"memset: argument 'value' must repeat a pattern of 8, 16 or 32 bits, and {value!r} as {dst.dtype} does "
+            "not; use DeviceArray.fill"
         )

@@ -102,7 +102,7 @@ class NodeFill(NodeWork):
         word, width = pattern_of(as_element(call, value, dst.dtype))
         if word is None:
             raise ValueError(
-                f"{call}: argument 'value' must be a repetition of 8, 16 or 32 bits, and {value!r} as {dst.dtype} is "
+                f"{call}: argument 'value' must repeat a pattern of 8, 16 or 32 bits, and {value!r} as {dst.dtype} does "
                 f"not; {_INSTEAD}"
             )
         if not dst.nbytes:

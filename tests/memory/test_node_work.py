@@ -160,7 +160,7 @@ BAD = [
     (lambda x, host: cuda.graphs.NodeFill(x, 1e300), "NodeFill: argument 'value' must be a value that fits float32"),
     (
         lambda x, host: cuda.graphs.NodeFill(x.view(np.float64), 1.1),
-        "must be a repetition of 8, 16 or 32 bits, and 1.1 as float64 is not; capture the work again",
+        "must repeat a pattern of 8, 16 or 32 bits, and 1.1 as float64 does not; capture the work again",
     ),
     (lambda x, host: cuda.graphs.NodeFill(x[:0], 1), "NodeFill: argument 'dst' must have at least one element"),
     (lambda x, host: cuda.graphs.NodeFill(x[:, :2, :2], 1), "'dst' must need only one fill of the driver, not several"),
