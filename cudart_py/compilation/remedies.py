@@ -309,11 +309,11 @@ def _for_host_code(log: str, code: str, *, header_is_missing: bool) -> list[str]
     if (refused or header_is_missing) and (launched or _MAIN.search(code)):
         kernel = launched[1] if launched else "k"
         return [
-            "the source has host code, which NVRTC does not compile: cut main() and every function that "
-            "launches kernels or calls CUDA, with the headers that only they need. From Python, "
+            "the source has host code, which NVRTC does not compile: remove main() and every function that "
+            "launches kernels or calls CUDA, and the headers that only they need. From Python, "
             f"{kernel}<<<grid, block, shared_bytes, stream>>>(...) is written "
             f'module["{kernel}"][grid, block, shared_bytes, stream](...), and cuda.empty, cuda.to_device and '
-            "array.to_host() stand for cudaMalloc and cudaMemcpy"
+            "array.to_host() replace cudaMalloc and cudaMemcpy"
         ]
     if refused:
         return ["mark functions that kernels call __device__, and remove the host functions"]

@@ -77,7 +77,7 @@ SOURCES = [
         "in each kernel, declare extern __shared__ char s[]",
     ),
     (KERNEL + PROGRAM, 'module["scale"][grid, block, shared_bytes, stream](...)'),
-    (f"#include <stdio.h>\n{KERNEL}{PROGRAM}", "cut main()"),
+    (f"#include <stdio.h>\n{KERNEL}{PROGRAM}", "remove main()"),
     (
         f"{FILL}void launch(float* x) {{ fill<float><<<1, 1>>>(x); }}",
         'module["fill"][grid, block, shared_bytes',
@@ -99,7 +99,7 @@ def test_a_source_for_nvcc_and_the_host_is_told_what_to_change(source, advice):
 
 def test_code_of_the_host_comes_before_the_headers_that_go_with_it():
     text = error_of(f"#include <stdio.h>\n{KERNEL}{PROGRAM}")
-    assert text.index("cut main()") < text.index("leave #include <stdio.h> out")
+    assert text.index("remove main()") < text.index("leave #include <stdio.h> out")
 
 
 def test_a_template_without_its_arguments_is_told_how_they_are_written():
@@ -110,7 +110,7 @@ def test_a_template_without_its_arguments_is_told_how_they_are_written():
     ("source", "wrong"),
     [
         (f"float twice(float a) {{ return 2 * a; }}\n{KERNEL}", "main()"),
-        (f"// main() launches scale<<<1, 32>>>(x)\n#include <stdio.h>\n{KERNEL}", "cut main()"),
+        (f"// main() launches scale<<<1, 32>>>(x)\n#include <stdio.h>\n{KERNEL}", "remove main()"),
         (f"{KERNEL}x.cu", "pathlib"),
     ],
 )
