@@ -208,7 +208,8 @@ def _sections(counted: Profile, columns: Sequence[Column], brief: Sequence[Colum
     yield from map(str, kernel_diagrams(counted.launches))
     yield from (str(diagram) for drawn in line_diagrams(counted.launches).values() for diagram in drawn)
     advice = advise_on(hot_lines(sources_of(counted.launches)))
-    head = "Advice, on the lines that keep a multiprocessor busiest first:" if advice else "No advice: no rule applies."
+    advised = "Advice, starting with the lines that keep a multiprocessor busiest:"
+    head = advised if advice else "No advice: no rule applies."
     yield "\n".join((head, *map(_advised, advice)))
 
 
