@@ -235,7 +235,7 @@ def _pitched_resource(array: DeviceArray) -> Any:
     row = width * channels * array.itemsize
     pitch = array.strides[0] if height > 1 else -(-row // alignment) * alignment
     if pitch % alignment or pitch > limit("PITCH"):
-        rule = f"have rows that begin a multiple of {alignment} bytes apart, and at most {limit('PITCH')}"
+        rule = f"have a pitch that is a multiple of {alignment} bytes and at most {limit('PITCH')}"
         raise arguments.unusable(call, name, rule, pitch, "make the array with empty_pitched")
     _check_start(array, "a whole array from empty_pitched")
     resource = enums.CUDA_RESOURCE_DESC()
