@@ -102,8 +102,8 @@ class NodeFill(NodeWork):
         word, width = pattern_of(as_element(call, value, dst.dtype))
         if word is None:
             raise ValueError(
-                f"{call}: argument 'value' must repeat a pattern of 8, 16 or 32 bits, and {value!r} as {dst.dtype} does "
-                f"not; {_INSTEAD}"
+                f"{call}: argument 'value' must repeat a pattern of 8, 16 or 32 bits, and {value!r} as {dst.dtype} "
+                f"does not; {_INSTEAD}"
             )
         if not dst.nbytes:
             raise arguments.unusable(call, "dst", "have at least one element", f"the shape {dst.shape}")
