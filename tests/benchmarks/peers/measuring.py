@@ -134,7 +134,7 @@ def check_processes(processes: list[dict[str, Any]]) -> Iterator[Comparison]:
 
 def check_nvbench(_: object) -> Iterator[Comparison]:
     for name, case in CASES.items():
-        whats = {"cold": "cold, events' cost included", "graph": f"graph of {GRAPH_CALLS} launches"}
+        whats = {"cold": "cold, event overhead included", "graph": f"graph of {GRAPH_CALLS} launches"}
         for kind, what in whats.items():
             if kind == "cold" or case.short:
                 try:
@@ -152,11 +152,11 @@ def check_host(_: object) -> Iterator[Comparison]:
     launches, products = found["launches"], found["products"]
     nothing = launches.pop("nothing")
     for name, seconds in launches.items():
-        yield compare(f"the host's cost of a launch, {name}", seconds, "nothing", nothing)
+        yield compare(f"the host time of a launch, {name}", seconds, "nothing", nothing)
     first = str(HOST_BATCHES[0])
     for batch, seconds in products.items():
         if batch != first:
-            text = f"the host's cost of a gemm of 128^3, batches of {batch}"
+            text = f"the host time of a gemm of 128^3, batches of {batch}"
             yield compare(text, seconds, f"batches of {first}", products[first])
 
 
