@@ -33,7 +33,7 @@ def convolution_1d(build: Build) -> None:
 
 @program("intrinsics-simd", "main.cu")
 def intrinsics_simd(build: Build) -> None:
-    """118 intrinsics, `__vimax_s32_relu` and others: combine the results of all SIMD intrinsics in one word."""
+    """118 intrinsics, including `__vimax_s32_relu`: combine the results of all SIMD intrinsics in one word."""
     count = 3000
     values = build.random.integers(0, 1 << 32, count, dtype=np.uint32)
     values[:8] = 0, 0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, 0x80008000, 0x7FFF7FFF, 0x80808080, 0x7F7F7F7F
@@ -44,7 +44,7 @@ def intrinsics_simd(build: Build) -> None:
 
 @program("threadfence", "main.cu")
 def thread_fence(build: Build) -> None:
-    """The last block reads what the others stored: compute a sum in one launch."""
+    """The last block reads what the other blocks stored: compute a sum in one launch."""
     count, block = 10_007, 192
     values = build.random.integers(-50, 50, count).astype(np.float32)
     blocks = ceil_div(count, block)
@@ -57,7 +57,7 @@ def thread_fence(build: Build) -> None:
 
 @program("f16atomic", "main.cu")
 def half_atomics(build: Build) -> None:
-    """Atomics of pairs of 16 bits: add to pairs of half-precision and bfloat16 numbers."""
+    """Atomics on pairs of 16-bit values: add to pairs of half-precision and bfloat16 numbers."""
     module = build()
     count = 3000
     for kind in ("6__half", "13__nv_bfloat16"):
@@ -92,7 +92,7 @@ def task_queue(build: Build) -> None:
 
 @program("lebesgue", "kernels.cu")
 def lebesgue(build: Build) -> None:
-    """`__nv_atomic_load_n`, compare-and-swap of doubles: find the Lebesgue constant of interpolation points."""
+    """`__nv_atomic_load_n`, compare-and-swap on doubles: find the Lebesgue constant of interpolation points."""
     points, places = 9, 700
     x = np.cos((2 * np.arange(points) + 1) * np.pi / (2 * points))
     at = np.sort(build.random.uniform(-1, 1, places))
@@ -127,7 +127,7 @@ def keogh(build: Build) -> None:
 
 @program("bincount", "main.cu")
 def bin_counts(build: Build) -> None:
-    """Templates over types and kinds of memory: count floats per bin, in shared and in global memory."""
+    """Templates parametrised by type and kind of memory: count floats per bin, in shared and in global memory."""
     names = [f"bincount<int, float, int, DeviceMemoryType::{where}>" for where in ("SHARED", "GLOBAL")]
     module = build(names)
     count, bins = 9001, 37
@@ -163,7 +163,7 @@ def triangular_solve(build: Build) -> None:
 
 @program("mis", "main.cu")
 def independent_set(build: Build) -> None:
-    """Waits for bytes that others write: find a maximal independent set; vertices wait for their neighbours' bytes."""
+    """Threads that wait for bytes that other threads write: find a maximal independent set."""
     module = build()
     count, edges = 700, 1500
     pairs = build.random.integers(0, count, (edges, 2))
@@ -217,7 +217,7 @@ def linear_probing(build: Build) -> None:
 
 @program("chacha20", "chacha20.h main.cu")
 def chacha20(build: Build) -> None:
-    """Bytes of words in local memory: generate a key stream, byte by byte, from a key in hexadecimal digits."""
+    """Access to single bytes of words in local memory: generate a key stream from a key in hexadecimal digits."""
     module = build()
     key, nonce, count = build.random.bytes(32), build.random.bytes(8), 200
     digits = np.zeros(256, np.uint8)

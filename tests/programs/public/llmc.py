@@ -28,11 +28,11 @@ def from_bf16(bits: Array) -> Array:
     "softmax_forward",
     "common.h softmax_forward.cu",
     own=("softmax_forward_kernel4", "softmax_forward_kernel7"),
-    why="kernel 4 stores sums where maxima may not have been read yet, kernel 7 reads a last element, unused, that "
-    "its owner writes",
+    why="kernel 4 stores sums where maxima may not have been read yet, kernel 7 reads, but does not use, a last "
+    "element that another thread writes",
 )
 def softmax_forward(build: Build) -> None:
-    """Eight kernels, `cg::reduce` of a structure: compute softmax, from one thread per row to one block per row."""
+    """Eight kernels, `cg::reduce` with a structure: compute softmax, from one thread per row to one block per row."""
     module = build(before=COOPERATIVE)
     rows, columns = 37, 1003
     values = build.floats(rows, columns, low=-5, high=5)
@@ -56,7 +56,7 @@ def softmax_forward(build: Build) -> None:
 
 @program("layernorm_forward", "common.h layernorm_forward.cu")
 def layernorm_forward(build: Build) -> None:
-    """Five kernels, tiles that leave early: normalise rows with each of five kernels."""
+    """Five kernels, tiles that return early: normalise rows with each of five kernels."""
     module = build(before=COOPERATIVE)
     rows, columns, block = 35, 769, 128
     values, weight, bias = build.floats(rows, columns), build.floats(columns), build.floats(columns)
@@ -83,7 +83,7 @@ def layernorm_forward(build: Build) -> None:
 
 @program("gelu_forward", "common.h gelu_forward.cu")
 def gelu_forward(build: Build) -> None:
-    """Bfloat16, vectors of 16 bytes: compute GELU of bfloat16 numbers, one and eight per thread."""
+    """Bfloat16, 16-byte vectors: compute GELU of bfloat16 numbers, one and eight per thread."""
     module = build(before=BF16)
     count = 4088
     bits = to_bf16(build.floats(count, low=-4, high=4))
@@ -166,7 +166,7 @@ def matmul_forward(build: Build) -> None:
 
 @program("global_norm", "common.h global_norm.cu")
 def global_norm(build: Build) -> None:
-    """A device function as a template's argument: sum squares of bfloat16 numbers with four kernels."""
+    """A device function as a template argument: sum squares of bfloat16 numbers with four kernels."""
     kind = "__nv_bfloat16"
     names = [f"norm_kernel{number}<{kind}>" for number in (1, 2, 3, 4)]
     module = build(names, before=COOPERATIVE + BF16)
@@ -204,7 +204,7 @@ def adamw(build: Build) -> None:
     "layernorm_backward",
     "common.h layernorm_backward.cu",
     own=("layernorm_backward_kernel9",),
-    why="kernel 9's last block reads what others stored without a fence",
+    why="kernel 9's last block reads, without a fence, what other blocks stored",
 )
 def layernorm_backward(build: Build) -> None:
     """`__ldcg` before a compare-and-swap loop: compute the gradients of a layer normalisation in three ways."""
@@ -247,7 +247,7 @@ def layernorm_backward(build: Build) -> None:
 
 @program("classifier_fused", "common.h classifier_fused.cu")
 def fused_classifier(build: Build) -> None:
-    """Vectors past a row's end: compute loss and gradient of logits whose rows are longer than the vocabulary."""
+    """Vectors that extend past the end of a row: compute loss and gradient of logits with padded rows."""
     module = build(before=COOPERATIVE + BF16.replace("#define ENABLE_BF16\n", ""))
     batch, time, words, padded = 2, 13, 1003, 1024
     rows = batch * time

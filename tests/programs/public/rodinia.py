@@ -123,7 +123,7 @@ def lud(build: Build) -> None:
 @program(
     "srad",
     "srad_v2/srad.h srad_v2/srad_kernel.cu",
-    why="its kernels read beyond the image, so that the host leaves room there",
+    why="its kernels read beyond the image, so the host allocates memory there",
 )
 def srad(build: Build) -> None:
     """Nine code paths through one kernel: remove speckles from an image, with extra memory before and after it."""
@@ -161,7 +161,7 @@ def _diffused(image: Array, q0: float, step: float) -> Array:
 
 @program("backprop", "backprop.h backprop_cuda_kernel.cu")
 def backprop(build: Build) -> None:
-    """`__powf` as an index: pass one layer forward, then adjust its weights."""
+    """The result of `__powf` as an index: pass one layer forward, then adjust its weights."""
     module = build()
     hidden, blocks = 16, 9
     inputs = 16 * blocks
@@ -224,7 +224,7 @@ def hotspot_3d(build: Build) -> None:
 
 @program("lavaMD", "main.h kernel/kernel_gpu_cuda.cu")
 def lava_md(build: Build) -> None:
-    """Structures by value, double precision: sum forces between the particles of neighbouring boxes."""
+    """Structures passed by value, double precision: sum forces between the particles of neighbouring boxes."""
     module = build()
     side, each, alpha = 2, 100, 0.5
     boxes = side**3

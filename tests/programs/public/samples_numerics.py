@@ -87,7 +87,7 @@ def fast_walsh_transform(build: Build) -> None:
 
 @domain("BlackScholes", "BlackScholes_kernel.cuh")
 def black_scholes(build: Build) -> None:
-    """Fast functions: price options, two per thread."""
+    """Approximate math functions: price options, two per thread."""
     module = build()
     count = 4002
     price, strike, years = (build.floats(count, low=a, high=b) for a, b in ((5, 30), (1, 100), (0.25, 10)))
@@ -143,7 +143,7 @@ def haar_wavelets(build: Build) -> None:
 
 @feature("globalToShmemAsyncCopy", "globalToShmemAsyncCopy.cu")
 def asynchronous_copies(build: Build) -> None:
-    """`cuda::pipeline`, of a thread and of a block: multiply matrices whose tiles are copied with `memcpy_async`."""
+    """`cuda::pipeline` with thread scope and with block scope: multiply matrices, copying tiles with `memcpy_async`."""
     # The sample's other kernels are right only for its own data, a matrix of ones: two of them advance their stages by
     # one too many, and those that copy large chunks use A's positions for B.
     size = 16
@@ -162,7 +162,7 @@ def asynchronous_copies(build: Build) -> None:
 
 @performance("cudaGraphsPerfScaling", "cudaGraphPerfScaling.cu")
 def delays(build: Build) -> None:
-    """Spins on `clock64` and `%globaltimer`: wait for ticks, and for a latch with a time-out in nanoseconds."""
+    """Kernels that spin on `clock64` and `%globaltimer`: wait for ticks, and for a latch with a time-out."""
     module = build(omit=["Tracer", "hostData"])
     module["delay"][1, 1](20_000_000)  # about ten milliseconds
     timed_out, elapsed, latch = cuda.zeros(1, np.bool_), cuda.zeros(1, np.int64), cuda.zeros(1, np.int32)

@@ -81,7 +81,7 @@ def merge_sort(build: Build) -> None:
 
 @concept("eigenvalues", "config.h bisect_util.cu bisect_kernel_small.cuh")
 def eigenvalues(build: Build) -> None:
-    """Fourteen `cg::sync` in a loop, inlined from many functions: find the eigenvalues of a tridiagonal matrix."""
+    """Fourteen `cg::sync` calls in a loop, inlined from many functions: find eigenvalues of a tridiagonal matrix."""
     module = build(before="static inline __device__ float sign_f(const float &val) { return val < 0 ? -1.f : 1.f; }")
     size, block = 109, 512
     diagonal, beside = build.floats(size), build.floats(size)

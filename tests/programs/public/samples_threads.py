@@ -22,7 +22,7 @@ introduction = listed("cuda-samples", "Samples/0_Introduction/{name}")
 
 @concept("threadFenceReduction", "threadFenceReduction_kernel.cuh")
 def thread_fence_reduction(build: Build) -> None:
-    """The last block reads what the others stored: compute a sum in one launch."""
+    """The last block reads what the other blocks stored: compute a sum in one launch."""
     threads = 128
     names = ("reduceMultiPass", "reduceSinglePass")
     module = build([f"{name}<{threads}, {power}>" for name in names for power in ("true", "false")])
@@ -41,7 +41,7 @@ def thread_fence_reduction(build: Build) -> None:
 
 @concept("reduction", "reduction_kernel.cu")
 def reduction(build: Build) -> None:
-    """Ten kernels, `block_tile_memory` among them: compute sums, from the slowest way to groups of several warps."""
+    """Ten kernels, one of which uses `block_tile_memory`: compute sums, from the slowest kernel to groups of warps."""
     # reduce7 is right only for integers, which a warp adds with one instruction. For other types, it shuffles from
     # lanes outside its member mask, whose values are undefined.
     threads = 128
@@ -85,7 +85,7 @@ def scan(build: Build) -> None:
 
 @concept("shfl_scan", "shfl_scan.cu")
 def shuffle_scan(build: Build) -> None:
-    """Shuffles of a whole warp and of 8 lanes: scan within warps by shuffles, then scan the sums of the blocks."""
+    """Shuffles within a whole warp and within 8 lanes: scan within warps, then scan the sums of the blocks."""
     module = build(omit=["shuffle_simple_test", "shuffle_integral_image_test"])
     threads, blocks = 256, 256
     values = build.random.integers(-50, 50, threads * blocks).astype(np.int32)
@@ -98,7 +98,7 @@ def shuffle_scan(build: Build) -> None:
 
 @histogram("histogram64", "histogram_common.h histogram64.cu")
 def histogram64(build: Build) -> None:
-    """Counts of single bytes in shared memory: count in one byte per thread and bin, then add."""
+    """One-byte counters in shared memory: count in one byte per thread and bin, then add."""
     _histogram(build, 64, 64, lambda data: data >> 2)
 
 
@@ -152,7 +152,7 @@ def warp_aggregated_atomics(build: Build) -> None:
 
 @feature("binaryPartitionCG", "binaryPartitionCG.cu")
 def binary_partition(build: Build) -> None:
-    """Groups made by `binary_partition`: count and sum odd and even numbers in partitions of each warp."""
+    """Groups created by `binary_partition`: count and sum odd and even numbers in partitions of each warp."""
     blocks, threads = 7, 160
     count = blocks * threads * 9  # all threads of a warp must take part in each round
     values = build.random.integers(0, 51, count).astype(np.int32)
@@ -165,7 +165,7 @@ def binary_partition(build: Build) -> None:
 
 @introduction("simpleCooperativeGroups", "simpleCooperativeGroups.cu")
 def simple_cooperative_groups(build: Build) -> None:
-    """Groups of a type that is known only when it runs: sum in a block and in tiles of 16 threads, and print sums."""
+    """Groups whose type is known only at run time: sum in a block and in tiles of 16 threads, and print sums."""
     threads = 128
     said = _printed(build()["cgkernel"][1, threads, threads * 4])
     sums = [tuple(map(int, pair)) for pair in re.findall(r"is (\d+) \(expected (\d+)\)", said)]
@@ -193,7 +193,7 @@ def _printed(launch: Callable[[], object]) -> str:
 
 @introduction("simpleHyperQ", "simpleHyperQ.cu")
 def simple_hyper_q(build: Build) -> None:
-    """Spins on the clock, in streams: wait in kernels in several streams, then add their waiting times."""
+    """Kernels that spin on the clock in several streams: wait in the kernels, then add their waiting times."""
     module = build()
     ticks, streams = 20_000_000, [cuda.Stream() for _ in range(8)]  # about ten milliseconds each
     waited = cuda.zeros(2 * len(streams), np.int64)
@@ -211,7 +211,7 @@ def simple_hyper_q(build: Build) -> None:
 
 @introduction("clock", "clock.cu")
 def clock(build: Build) -> None:
-    """The clock: find minima, and read the clock before and after."""
+    """The kernel reads the clock: find minima, and read the clock before and after."""
     blocks, threads = 12, 256
     values = build.floats(2 * threads)
     out, times = cuda.empty(blocks, np.float32), cuda.zeros(2 * blocks, np.int64)
@@ -223,7 +223,7 @@ def clock(build: Build) -> None:
 
 @introduction("simpleAWBarrier", "simpleAWBarrier.cu")
 def arrive_wait_barrier(build: Build) -> None:
-    """`cuda::barrier`, and a barrier of the grid: divide two vectors by the square root of their dot product."""
+    """`cuda::barrier`, and a grid-wide barrier: divide two vectors by the square root of their dot product."""
     module = build()
     blocks, threads, count = 8, 128, 5003
     a, b = build.floats(count, low=0.1), build.floats(count, low=0.1)
