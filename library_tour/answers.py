@@ -38,6 +38,7 @@ FAULTS = {
     "CUDA_ERROR_ILLEGAL_ADDRESS": "the kernel accessed memory outside its arrays",
     "CUDA_ERROR_MISALIGNED_ADDRESS": "the kernel accessed a misaligned address",
     "race: ": "two threads access the same memory, at least one of them writes, and nothing orders the two",
+    "which takes no part": "a thread uses the result of a shuffle that reads from a lane that takes no part in it",
     "uninitialised value": "the kernel uses memory that was never written",
 }
 # Enough for the exercises that use several devices.

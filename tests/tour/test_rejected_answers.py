@@ -56,6 +56,23 @@ ONE_WARP = f"""{REVERSE}
             out[n - 1 - i] = in[i];
 }}
 """
+# The threads beyond the end return before the shuffles.
+LARGEST_WITHOUT_THE_REST = """
+extern "C" __global__ void largest(const int* x, int* largest, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    int seen = x[i];
+    for (i += gridDim.x * blockDim.x; i < n; i += gridDim.x * blockDim.x)
+        seen = max(seen, x[i]);
+    for (int step = 16; step > 0; step /= 2)
+        seen = max(seen, __shfl_down_sync(0xffffffff, seen, step));
+    if (threadIdx.x % 32 == 0)
+        atomicMax(largest, seen);
+}
+"""
+SHUFFLE_OF_NO_ONE = "a thread uses the result of a shuffle that reads from a lane that takes no part in it"
 # The exercise, the answer, the first fact that does not hold, and the report about it.
 REJECTED = {
     "no first waits": (
@@ -138,6 +155,13 @@ REJECTED = {
         "in 8 rounds the warps of a block load sums from shared memory at least 57 times",
         "The actual value is 28.",
     ),
+    "threads return before shuffles whose result goes to an atomic": (
+        "reduction/easy",
+        lambda: LARGEST_WITHOUT_THE_REST,
+        SHUFFLE_OF_NO_ONE,
+        "kernel largest at answer.cu:13: uninitialised value reaches an atomic operation: a shuffle at answer.cu:11 "
+        "read it from lane 16 of the warp, which takes no part\n    13 | atomicMax(largest, seen);",
+    ),
 }
 
 
@@ -167,6 +191,12 @@ def test_a_wait_before_the_steps_are_queued_is_found(tmp_path):
     assert facts == [
         f"{steps}: all steps are queued before the host waits" for steps in ("4 steps", "3 steps", "1 step")
     ]
+
+
+def test_threads_that_return_before_a_shuffle_are_named_as_the_cause(tmp_path):
+    right = "    float sum = i < n ? x[i] * x[i] : 0.0f;"
+    facts = wrong_facts("reduction", right, "    if (i >= n)\n        return;\n    float sum = x[i] * x[i];", tmp_path)
+    assert facts == ["the sum of 1,971 squares", "the sum of 1 square", SHUFFLE_OF_NO_ONE]
 
 
 def test_a_ring_that_is_not_closed_is_found(tmp_path):

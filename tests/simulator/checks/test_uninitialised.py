@@ -56,6 +56,12 @@ TRANSPOSED = (
     "mov.u32 %r6, %laneid; and.b32 %r5, %r6, 4"
 )
 
+# Each lane has its own word of shared memory, which is zero.
+WORD = (
+    ".shared .align 4 .b8 words[128]; mov.u32 %r4, words; mov.u32 %r5, %laneid; mad.lo.u32 %r4, %r5, 4, %r4; "
+    "st.shared.u32 [%r4], 0"
+)
+
 DEFINED = {
     "an immediate inserted": "bfi.b32 %r3, 5, %r1, 0, 8; st.global.u8 [%d8], %r3",
     "a register inserted": "bfi.b32 %r3, %r2, %r1, 8, 8; shr.u32 %r4, %r3, 8; st.global.u8 [%d8], %r4",
@@ -89,6 +95,14 @@ DEFINED = {
     "a matrix beside what is undefined": f"bfi.b32 %r3, %r2, %r1, 16, 16; {STORED}",
     "other elements of a sum": f"{OPAQUE_PRODUCT}; st.global.f32 [%d8], %f1",
     "even columns, transposed": f"{TRANSPOSED}; setp.eq.u32 %p1, %r5, 0; @%p1 st.global.u32 [%d8], %r4",
+    "an atomic's": "red.global.add.u32 [%d8], %r2",
+    "the low byte of an atomic's": "bfi.b32 %r3, 5, %r1, 0, 8; red.global.add.u32 [%d8], %r3",
+    "compared and swapped": "atom.global.cas.b32 %r3, [%d8], %r2, 7; st.global.u32 [%d8], %r3",
+    "exchanged for what is undefined": (
+        f"{WORD}; atom.shared.exch.b32 %r3, [%r4], %r1; bar.warp.sync -1; st.global.u32 [%d8], %r3"
+    ),
+    "defined again": f"{WORD}; st.shared.u32 [%r4], %r1; atom.shared.exch.b32 %r3, [%r4], %r2; "
+    "ld.shared.u32 %r3, [%r4]; st.global.u32 [%d8], %r3",
 }
 
 UNDEFINED = {
@@ -127,6 +141,20 @@ UNDEFINED = {
     "an element of a sum": f"{OPAQUE_PRODUCT}; st.global.f32 [%d8], %f0",
     "odd columns, transposed": f"{TRANSPOSED}; setp.ne.u32 %p1, %r5, 0; @%p1 st.global.u32 [%d8], %r4",
     "a branch's": "and.b32 %r3, %r1, 255; setp.eq.u32 %p1, %r3, 5; @%p1 ret; st.global.u32 [%d8], 1",
+    "an atomic's": "red.global.add.u32 [%d8], %r1",
+    "an exchange's": "atom.global.exch.b32 %r3, [%d8], %r1",
+    "the comparison value of an atomic": "atom.global.cas.b32 %r3, [%d8], %r1, %r2",
+    "the swapped value of an atomic": "atom.global.cas.b32 %r3, [%d8], 0, %r1",
+    "one of an atomic's elements": "mov.b32 %f1, %r2; red.global.add.v2.f32 [%d8], {%f1, %f2}",
+    "a wide exchange's": "cvt.u64.u32 %d2, %r1; atom.global.exch.b64 %d3, [%d8], %d2",
+    "added in shared memory": f"{WORD}; red.shared.add.u32 [%r4], %r1; ld.shared.u32 %r3, [%r4]; "
+    "st.global.u32 [%d8], %r3",
+    "swapped in shared memory": f"{WORD}; atom.shared.cas.b32 %r3, [%r4], 0, %r1; ld.shared.u32 %r3, [%r4]; "
+    "st.global.u32 [%d8], %r3",
+    "returned by an atomic": f"{WORD}; st.shared.u32 [%r4], %r1; atom.shared.add.u32 %r3, [%r4], %r2; "
+    "st.global.u32 [%d8], %r3",
+    "left by an atomic": f"{WORD}; st.shared.u32 [%r4], %r1; red.shared.add.u32 [%r4], %r2; "
+    "ld.shared.u32 %r3, [%r4]; st.global.u32 [%d8], %r3",
 }
 
 
@@ -146,7 +174,7 @@ def test_a_store_of_defined_bytes_is_fine(device, name):
 @pytest.mark.parametrize("name", UNDEFINED)
 def test_a_store_of_undefined_bytes_is_found(device, name):
     assert any(
-        re.search("uninitialised value reaches a (store|branch): a register", text)
+        re.search("uninitialised value reaches (a store|a branch|an atomic operation): a register", text)
         for text in found(device, UNDEFINED[name])
     )
 
@@ -167,6 +195,77 @@ def test_the_load_is_named_whose_value_is_stored():
     with reports() as texts:
         cuda.compile(source)["add"][1, 32](cuda.empty(128, np.float32))
     assert "add at kernel.cu:2: uninitialised value reaches a store: it was read at kernel.cu:2 " in texts[0]
+
+
+# Each kernel is launched with 64 threads; the sum over the 40 elements of `x` is wrong except in `contributes_zero`.
+ATOMICS = """
+__device__ int added(int v) {
+    for (int step = 16; step > 0; step /= 2) v += __shfl_down_sync(0xffffffff, v, step);
+    return v;
+}
+extern "C" __global__ void returns_early(const int* x, int* out, int n) {
+    if (threadIdx.x >= n) return;
+    int v = added(x[threadIdx.x]);
+    if (threadIdx.x % 32 == 0) atomicAdd(out, v);
+}
+extern "C" __global__ void contributes_zero(const int* x, int* out, int n) {
+    int v = added(threadIdx.x < n ? x[threadIdx.x] : 0);
+    if (threadIdx.x % 32 == 0) atomicAdd(out, v);
+}
+extern "C" __global__ void adds_unwritten(const int* x, int* out, int n) {
+    __shared__ int s[1];
+    if (threadIdx.x >= n) s[0] = 0;
+    if (threadIdx.x == 0) atomicAdd(out, s[0]);
+}
+extern "C" __global__ void exchanges_unwritten(const int* x, int* out, int n) {
+    __shared__ int s[64];
+    if (threadIdx.x >= n) s[threadIdx.x] = 0;
+    if (threadIdx.x == 0) atomicExch(out, s[0]);
+}
+extern "C" __global__ void swaps_unwritten(const int* x, int* out, int n) {
+    __shared__ int s[64];
+    if (threadIdx.x >= n) s[threadIdx.x] = 0;
+    if (threadIdx.x == 0) atomicCAS(out, 0, s[0]);
+}
+extern "C" __global__ void adds_in_shared_memory(const int* x, int* out, int n) {
+    __shared__ int total;
+    if (threadIdx.x == 0) total = 0;
+    __syncthreads();
+    if (threadIdx.x < n) {
+        int v = added(x[threadIdx.x]);
+        if (threadIdx.x % 32 == 0) atomicAdd(&total, v);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) *out = total;
+}
+"""
+SHUFFLED = r"test.cu:3 read it from lane \d+ of the warp, which takes no part"
+UNWRITTEN = "where nothing has been written"
+# The line of each report, the use of the value, and the end of the report.
+REPORTED = {
+    "returns_early": (9, "an atomic operation", SHUFFLED),
+    "contributes_zero": None,
+    "adds_unwritten": (18, "an atomic operation", UNWRITTEN),
+    "exchanges_unwritten": (23, "an atomic operation", UNWRITTEN),
+    "swaps_unwritten": (28, "an atomic operation", UNWRITTEN),
+    "adds_in_shared_memory": (39, "a store", SHUFFLED),
+}
+
+
+@pytest.mark.parametrize("engine", ["numpy", "native"])
+def test_an_undefined_operand_of_an_atomic_is_found(engine):
+    kernels = Kernels(ATOMICS)
+    for name, expected in REPORTED.items():
+        x, out = kernels.put(np.ones(40, np.int32)), kernels.zeros(1, np.int32)
+        texts = watched(kernels, engine, name, 1, 64, x, out, 40)
+        if expected is None:
+            assert texts == []
+            assert kernels.get(out, 1, np.int32).tolist() == [40]
+        else:
+            line, sink, origin = expected
+            assert len(texts) == 1, (name, texts)
+            assert f"test.cu:{line}: uninitialised value reaches {sink}: " in texts[0], (name, texts)
+            assert re.search(origin, texts[0]), (name, texts)
 
 
 KERNELS = re.findall(r"KERNEL\((\w+)\) \{", (FOLDER / "copied.cu").read_text())

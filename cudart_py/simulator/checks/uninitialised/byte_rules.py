@@ -33,7 +33,7 @@ Bytes = tuple[Byte, ...]
 
 _CONSTANT: Byte = (-1, 0)
 _DEFINED: Byte = (-2, 0)
-_MOST = 8
+MOST = 8
 
 
 class Rule(NamedTuple):
@@ -91,7 +91,7 @@ def width(code: Code, slot: int) -> int:
 
 def undefined(code: Code, slot: int) -> int:
     """Return the marks of a register that has never been written."""
-    return (1 << min(width(code, slot), _MOST)) - 1
+    return (1 << min(width(code, slot), MOST)) - 1
 
 
 def loaded(code: Code, site: Instruction, slot: int) -> int:
@@ -127,7 +127,7 @@ def rules(code: Code, instruction: Instruction, form: Form) -> tuple[Rule | Matr
     """Return the rules for the registers that an instruction writes, or none if it doesn't propagate marks."""
     reads, writes = code.touched(instruction)
     flow = form.row.flow
-    if flow == "fresh" or not reads or any(width(code, slot) > _MOST for slot in (*reads, *writes)):
+    if flow == "fresh" or not reads or any(width(code, slot) > MOST for slot in (*reads, *writes)):
         return ()
     follow = _FOLLOWED.get(flow)
     found = follow(code, instruction, form) if follow is not None else None
@@ -206,8 +206,8 @@ def _cvt(code: Code, instruction: Instruction, form: Form) -> Rules:
         return None
     slot, size = found
     source = _bytes(code, instruction.operands[1], TYPE_SIZES[came])
-    value = (source + [source[-1] if came[0] == "s" else _CONSTANT] * _MOST)[: TYPE_SIZES[to]]
-    value = (value + [value[-1] if to[0] == "s" else _CONSTANT] * _MOST)[:size]
+    value = (source + [source[-1] if came[0] == "s" else _CONSTANT] * MOST)[: TYPE_SIZES[to]]
+    value = (value + [value[-1] if to[0] == "s" else _CONSTANT] * MOST)[:size]
     return (Rule(slot, "rest", tuple((byte,) for byte in value)),)
 
 

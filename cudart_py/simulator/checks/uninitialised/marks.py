@@ -1,11 +1,12 @@
-"""Marks of uninitialised values in registers, propagated until they reach an address, a branch or a store.
+"""Marks of uninitialised values in registers, propagated until they reach an address, a branch, a store or an atomic.
 
 Reading uninitialised bytes is not a mistake by itself: padding is copied, and a lane may ignore a value that it reads.
 Therefore, a register that receives such a value is marked in the lanes concerned, byte by byte, and the marks propagate
 from operands to results. Instructions that choose (selections, comparisons) propagate them only if all their operands
 are marked. Stores to shared and local memory propagate them to the bytes there, and loads propagate them back. A store
 to global memory is reported only if none of the bytes that it stores is defined, unless they are the padding of a
-structure.
+structure. An atomic operation on global memory is reported if none of the bytes of an operand is defined. In shared
+memory, it adds the marks of its operands to those of the word, and returns the marks that the word had before.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ...ptx.compiling.forms import Form
 from ...ptx.compiling.opcodes import form_of
 from ...ptx.syntax.instructions import Access, Instruction, Register, Vector
 from ...ptx.syntax.types import TYPE_SIZES
-from .byte_rules import Rule, bytes_of, loaded, rules, undefined, widened
+from .byte_rules import MOST, Rule, bytes_of, loaded, rules, undefined, widened
 from .copied_structures import CopiedStructure, copied_structures
 from .matrix_rules import MatrixRule
 from .memory_marks import MemoryMarks, Origin, Touched, moves_registers, slots_of
@@ -48,9 +49,14 @@ class _Step(NamedTuple):
     size: int
     copy: CopiedStructure | None
 
+    @property
+    def atomic(self) -> bool:
+        """Whether the instruction is an atomic operation, whose operands are in `stored`."""
+        return form_of(self.instruction).row.access in ("atom", "red")
+
 
 class _Reached(NamedTuple):
-    """The use of a marked value (an address, a branch or a store), the instruction, and a lane's position."""
+    """The use of a marked value (address, branch, store or atomic), the instruction, and a lane's position."""
 
     sink: str
     instruction: Instruction
@@ -68,6 +74,15 @@ class _Stored(NamedTuple):
     instruction: Instruction
     undefined: Array
     some: Array
+    origin: Origin
+
+
+class _Loaded(NamedTuple):
+    """Marks of memory that a register receives, one per lane at `positions` in the group."""
+
+    slot: int
+    positions: Array
+    marks: Array
     origin: Origin
 
 
@@ -118,7 +133,11 @@ class Marks:
         for number, step in enumerate(steps):
             here = [one for one in touched if one.site is step.instruction]
             reached = reached or self._address(group, lanes, step)
-            stored = self._store(group, lanes, step, here)
+            # An atomic operation returns what the word contained before it.
+            received = self._received(group, step, here)
+            if step.atomic:
+                reached = reached or self._atomic(group, lanes, step, here)
+            stored = None if step.atomic else self._store(group, lanes, step, here)
             if stored is not None and step.copy is not None:
                 copied[number] = stored
             elif stored is not None:
@@ -126,7 +145,8 @@ class Marks:
             if step.copy is not None and number == step.copy.last:
                 reached = reached or _reached_by_copy(step.copy, copied)
             self._pass(group, lanes, step)
-            self._load(group, step, here)
+            for one in received:
+                self._mark(group, one.slot, group.lane_numbers[one.positions], one.marks, one.origin)
             for site, missing, origin, part in pending:
                 if site is step.instruction and part is not None:
                     slot = slots_of(group.code, site.operands[0])[part[0]]
@@ -180,20 +200,53 @@ class Marks:
 
     def _store_marks(self, group: Group, lanes: Array, touched: Touched) -> None:
         """Propagate the marks of registers to the shared or local memory to which they are stored."""
-        for slot, first, size, distance in touched.elements(group.code):
+        for slot, first, size, distance in touched.elements(group.code, _value_index(touched.site)):
             marks = self._of(group, slot, lanes) if slot >= 0 else None
             origin = None if marks is None else self._origins[self._key(group, slot)]
             chosen = np.zeros(len(touched.positions), np.uint16) if marks is None else marks[touched.positions]
             self._memory.store(touched, distance, bytes_of(chosen, first, size), origin)
 
-    def _load(self, group: Group, step: _Step, here: list[Touched]) -> None:
-        """Propagate the marks of shared and local memory back to registers."""
-        for touched in here if form_of(step.instruction).row.access == "ld" else ():
-            for slot, first, size, distance in touched.elements(group.code):
+    def _atomic(self, group: Group, lanes: Array, step: _Step, here: list[Touched]) -> _Reached | None:
+        """Propagate the marks of an atomic's operands to shared memory; return their use in global memory, or None."""
+        inside = np.zeros(group.n, np.bool_)
+        for touched in here:
+            inside[touched.positions] = True
+            if form_of(step.instruction).operation == "exch":
+                self._store_marks(group, lanes, touched)
+            else:
+                self._combine_marks(group, lanes, touched, step)
+        for slot in step.stored:
+            marks = self._of(group, slot, lanes)
+            if marks is None:
+                continue
+            undefined_bytes = bytes_of(marks | marks >> 8, 0, step.size)
+            some = (marks & (1 << step.size) - 1 != 0) & ~inside
+            origin = self._origins[self._key(group, slot)]
+            reached = _reached(_Stored(step.instruction, undefined_bytes, some, origin), "an atomic operation")
+            if reached is not None:
+                return reached
+        return None
+
+    def _combine_marks(self, group: Group, lanes: Array, touched: Touched, step: _Step) -> None:
+        """Add the marks of an atomic's operands to those of the shared memory on which it operates."""
+        # Each element of a vector has one operand, and a compare-and-swap has two for the same word.
+        distance = step.size if form_of(step.instruction).vector > 1 else 0
+        for number, slot in enumerate(step.stored):
+            marks = self._of(group, slot, lanes)
+            if marks is not None:
+                undefined_bytes = bytes_of(marks[touched.positions], 0, step.size)
+                self._memory.combine(touched, number * distance, undefined_bytes, self._origins[self._key(group, slot)])
+
+    def _received(self, group: Group, step: _Step, here: list[Touched]) -> list[_Loaded]:
+        """Return the marks of shared and local memory that an instruction loads into registers."""
+        received = []
+        for touched in here if form_of(step.instruction).row.access in ("ld", "atom") else ():
+            for slot, first, size, distance in touched.elements(group.code, 0):
                 read = self._memory.load(touched, distance, size) if slot >= 0 else None
                 if read is not None:
                     marks = widened(group.code, step.instruction, slot, first, read[0])
-                    self._mark(group, slot, group.lane_numbers[touched.positions], marks, read[1])
+                    received.append(_Loaded(slot, touched.positions, marks, read[1]))
+        return received
 
     def _pass(self, group: Group, lanes: Array, step: _Step) -> None:
         """Propagate the marks of an instruction's operands to its results."""
@@ -240,10 +293,10 @@ class Marks:
             self._set(group, key[2], group.lane_numbers, None)
 
 
-def _reached(stored: _Stored) -> _Reached | None:
+def _reached(stored: _Stored, sink: str = "a store") -> _Reached | None:
     """Return the first lane that stores undefined bytes and no defined ones, or None."""
     places = np.flatnonzero(stored.some & stored.undefined.all(axis=1))
-    return _Reached("a store", stored.instruction, int(places[0]), stored.origin) if len(places) else None
+    return _Reached(sink, stored.instruction, int(places[0]), stored.origin) if len(places) else None
 
 
 def _reached_by_copy(copy: CopiedStructure, copied: dict[int, _Stored]) -> _Reached | None:
@@ -269,7 +322,7 @@ def _steps(code: Code, block: Block) -> tuple[list[_Step], frozenset[int]]:
         addresses, stored = _sinks(code, instruction, form)
         passed = rules(code, instruction, form)
         # A matrix is stored from whole registers, each of which holds two half-precision elements.
-        size = (4 if form.row.converges else TYPE_SIZES[form.type]) if stored else 0
+        size = (4 if form.row.converges else min(TYPE_SIZES[form.type], MOST)) if stored else 0
         copy = copies.get(number)
         steps.append(_Step(instruction, passed, tuple(reads), tuple(writes), addresses, stored, size, copy))
     kept = {slot for slot in range(len(code.types)) if block.live_out >> slot & 1}
@@ -293,13 +346,22 @@ def _sinks(code: Code, instruction: Instruction, form: Form) -> tuple[tuple[int,
             if isinstance(operand, Access) and isinstance(operand.base, Register)
         )
     )
-    if row.access != "st":
+    if row.access == "ld":
         return addresses, ()
-    value = instruction.operands[1]
-    items = value.items if isinstance(value, Vector) else (value,)
-    if not all(isinstance(item, Register) for item in items):
+    first = _value_index(instruction)
+    values = instruction.operands[first : first + (2 if row.access == "atom" and form.operation == "cas" else 1)]
+    items = [item for value in values for item in (value.items if isinstance(value, Vector) else (value,))]
+    if row.access == "st" and not all(isinstance(item, Register) for item in items):
         return addresses, ()
     return addresses, tuple(code.slot(item.name) for item in items if isinstance(item, Register))
+
+
+def _value_index(instruction: Instruction) -> int:
+    """Return the index of the first operand of a store or an atomic operation that is a value: it follows the address.
+
+    ``atom`` has a destination before the address.
+    """
+    return 2 if form_of(instruction).row.access == "atom" else 1
 
 
 def _is_choice(site: Instruction) -> bool:

@@ -49,12 +49,13 @@ class Touched(NamedTuple):
         places = np.broadcast_to(access.address.places + access.offset, positions.shape)
         return cls(access.site, access.address.space, positions, places, access.size, access.register)
 
-    def elements(self, code: Code) -> list[tuple[int, int, int, int]]:
-        """Return a tuple per register: its slot, its first byte, the number of bytes, and their distance in memory.
+    def elements(self, code: Code, operand: int) -> list[tuple[int, int, int, int]]:
+        """Return a tuple per register of an operand: slot, first byte, number of bytes, and their distance in memory.
 
-        The distance is from the byte offset in `places`. A value that is not in a register has the slot -1.
+        `operand` is the operand's index. The distance is from the byte offset in `places`. A value that is not in a
+        register has the slot -1.
         """
-        slots = slots_of(code, self.site.operands[0 if form_of(self.site).row.access == "ld" else 1])
+        slots = slots_of(code, self.site.operands[operand])
         if self.register is not None:
             number, first = self.register
             return [(slots[number], first, self.size, 0)]
@@ -94,16 +95,30 @@ class MemoryMarks:
 
     def store(self, touched: Touched, distance: int, undefined: Array, origin: Origin | None) -> None:
         """Set the marks of the bytes that are stored; `undefined` has one row per lane and one column per byte."""
-        marked = self._bytes.get(touched.space.name)
-        number = 0
+        marked, number = self._bytes.get(touched.space.name), 0
         if origin is not None and undefined.any():
-            if marked is None:
-                marked = self._bytes[touched.space.name] = np.zeros(len(touched.space.bytes), np.uint32)
-            number = self._numbers.setdefault(id(touched.site), len(self._numbers) + 1)
-            self._origins[number] = origin
+            marked, number = self._of(touched.space), self._number(touched.site, origin)
         if marked is not None:
             places = _bytes_at(touched.places + distance, undefined.shape[1])
             marked[places] = undefined * np.uint32(number)
+
+    def combine(self, touched: Touched, distance: int, undefined: Array, origin: Origin) -> None:
+        """Mark the undefined bytes of an atomic's operand in the word, whose other bytes keep their marks."""
+        if undefined.any():
+            places = _bytes_at(touched.places + distance, undefined.shape[1])
+            self._of(touched.space)[places[undefined]] = self._number(touched.site, origin)
+
+    def _of(self, space: Space) -> Array:
+        """Return the marks of a space."""
+        if space.name not in self._bytes:
+            self._bytes[space.name] = np.zeros(len(space.bytes), np.uint32)
+        return self._bytes[space.name]
+
+    def _number(self, site: Instruction, origin: Origin) -> int:
+        """Return the number of an instruction that stores an undefined value, and remember the value's origin."""
+        number = self._numbers.setdefault(id(site), len(self._numbers) + 1)
+        self._origins[number] = origin
+        return number
 
     def define(self, touched: Touched) -> None:
         """Clear the marks of bytes whose new values do not come from registers."""
