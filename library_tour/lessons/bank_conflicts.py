@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import cudart_py as cuda
+from cudart_py.profiling.metric_names import WAVEFRONTS
 
 from .. import counters
 from ..checks import compare, poisoned
@@ -14,15 +15,19 @@ from ..lesson import Exercise, Lesson, Step, at_most
 from ..stop import Check
 
 SIDE = 32
+SHARED_LOADS = WAVEFRONTS.format("ld")
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Sum the rows of one tile with a warp; count the bank conflicts and the bytes of shared memory."""
+    """Sum the rows of one tile with a warp; count the loads and bank conflicts, and the bytes of shared memory."""
     tile = np.random.default_rng(5).integers(0, 1000, (SIDE, SIDE)).astype(np.uint32)
     sums = poisoned(SIDE, np.uint32)
     kernel = answer["sum_rows"]
-    counted = counters.count(kernel[1, SIDE].bind(cuda.to_device(tile), sums), ["conflicts"])
+    metrics = counters.counted(kernel[1, SIDE].bind(cuda.to_device(tile), sums))
+    counted, read = counters.values(metrics, ["conflicts"]), metrics.get(SHARED_LOADS, 0)
     yield compare("the sums of the rows", sums.to_host(), tile.sum(1, np.uint32))
+    fact = f"the warp loads the {SIDE * SIDE:,} elements from shared memory in at least {SIDE} wavefronts"
+    yield Check(fact, read >= SIDE, f"The actual number is {read:g}.")
     yield at_most("shared memory has no bank conflicts", counted["conflicts"], 0)
     yield at_most("the tile takes no more than its own 4,096 bytes", kernel.attributes.shared_bytes, 4 * SIDE * SIDE)
 

@@ -73,6 +73,15 @@ extern "C" __global__ void largest(const int* x, int* largest, int n)
 }
 """
 SHUFFLE_OF_NO_ONE = "a thread uses the result of a shuffle that reads from a lane that takes no part in it"
+ROWS_FROM_GLOBAL_MEMORY = """
+extern "C" __global__ void sum_rows(const unsigned* in, unsigned* sums)
+{
+    unsigned sum = 0;
+    for (int k = 0; k < 32; k++)
+        sum += in[threadIdx.x * 32 + k];
+    sums[threadIdx.x] = sum;
+}
+"""
 # The exercise, the answer, the first fact that does not hold, and the report about it.
 REJECTED = {
     "no first waits": (
@@ -154,6 +163,12 @@ REJECTED = {
         lambda: SHUFFLED,
         "in 8 rounds the warps of a block load sums from shared memory at least 57 times",
         "The actual value is 28.",
+    ),
+    "rows summed without shared memory": (
+        "bank_conflicts",
+        lambda: ROWS_FROM_GLOBAL_MEMORY,
+        "the warp loads the 1,024 elements from shared memory in at least 32 wavefronts",
+        "The actual number is 0.",
     ),
     "threads return before shuffles whose result goes to an atomic": (
         "reduction/easy",
