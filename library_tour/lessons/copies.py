@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from types import ModuleType
 
@@ -15,6 +16,10 @@ from ..lesson import Exercise, Lesson, Step, at_most
 from ..stop import Check
 
 PIECE = 1000
+READ_LATER = (
+    "A queued copy reads its buffer when it runs. If the buffer is refilled before then, the elements of a later piece "
+    "arrive."
+)
 
 
 class CountedStream(cuda.Stream):
@@ -46,7 +51,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
             yield Check(f"{size:,} elements: the last copy is still queued when the function returns", not stream.done)
             yield at_most(f"{size:,} elements: the host waits for events, never for the whole stream", stream.waits, 0)
             stream.synchronize()
-            yield compare(f"{size:,} elements arrive", target.to_host(), source)
+            arrived = compare(f"{size:,} elements arrive", target.to_host(), source)
+            yield arrived if arrived.holds else replace(arrived, detail=f"{arrived.detail}. {READ_LATER}")
         starts = range(0, size, PIECE)[-2:]
         kept = {float(buffer[0]) for buffer in buffers}
         yield Check(
@@ -54,6 +60,30 @@ def check(answer: ModuleType) -> Iterator[Check]:
             {float(source[start]) for start in starts} <= kept,
             f"They begin with {', '.join(f'{first:.6f}' for first in sorted(kept))}.",
         )
+
+    for pieces in (3, 4, 6):
+        yield Check(
+            f"{pieces} pieces: the last two copies are still queued when the function returns",
+            both_queued(answer, pieces),
+            "The last copy but one has run. Before refilling a buffer, wait for the copy that reads it, not for the "
+            "one that was queued last.",
+        )
+
+
+def both_queued(answer: ModuleType, pieces: int) -> bool:
+    """Return whether the last two copies run only after `upload` has returned: they read what is in the buffers then.
+
+    The host waits for the copies of all earlier pieces, because their buffers are refilled.
+    """
+    target = cuda.zeros(pieces * PIECE, np.float32)
+    buffers = [cuda.pinned_empty(PIECE, np.float32) for _ in range(2)]
+    cuda.legacy_default.synchronize()
+    with cuda.Stream(non_blocking=True) as stream:
+        answer.upload(target, np.ones(pieces * PIECE, np.float32), buffers, stream)
+        for buffer in buffers:
+            buffer.fill(2)
+        stream.synchronize()
+    return bool((target.to_host()[-2 * PIECE :] == 2).all())
 
 
 LESSON = Lesson(

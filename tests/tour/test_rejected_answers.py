@@ -170,6 +170,20 @@ REJECTED = {
         "the warp loads the 1,024 elements from shared memory in at least 32 wavefronts",
         "The actual number is 0.",
     ),
+    "a wait for the copy that was queued last": (
+        "copies",
+        lambda: without("copies").replace("copied[piece - 2]", "copied[piece - 1]"),
+        "3 pieces: the last two copies are still queued when the function returns",
+        "The last copy but one has run. Before refilling a buffer, wait for the copy that reads it, not for the one "
+        "that was queued last.",
+    ),
+    "a buffer that is refilled before its copy has run": (
+        "copies",
+        lambda: without("copies", "        if piece >= 2:\n            copied[piece - 2].synchronize()\n"),
+        "6,000 elements arrive",
+        "4000 of 6000 elements differ; the first, [0], is 0.15630704164505005, not 0.6707900166511536. A queued copy "
+        "reads its buffer when it runs. If the buffer is refilled before then, the elements of a later piece arrive.",
+    ),
     "threads return before shuffles whose result goes to an atomic": (
         "reduction/easy",
         lambda: LARGEST_WITHOUT_THE_REST,
