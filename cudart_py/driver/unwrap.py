@@ -105,7 +105,7 @@ _REMEDIES = {
     ),
     "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": (
         "A stream that is being captured only records its work, so nothing can wait for it and some calls are not "
-        "allowed: make this call before or after the capture"
+        "allowed: make this call before or after the capture, or pass stream= if it is a copy of pinned memory"
     ),
     "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": (
         "An earlier call that is not allowed during a capture has invalidated it: the error of that call names it"

@@ -275,6 +275,19 @@ def test_what_cannot_be_captured_is_the_drivers_error_with_a_remedy(add, stream,
 
 
 @pytest.mark.unsanitized("the capture fails on purpose")
+def test_a_copy_without_its_stream_names_the_argument_that_is_missing(stream, arrays):
+    pinned = cuda.pinned_empty(10, np.float32)
+    calls = (arrays[0].copy_from, arrays[0].to_host, lambda host: cuda.memcpy(arrays[0], host))
+    for call in calls:
+        words = "make this call before or after the capture, or pass stream= if it is a copy of pinned memory"
+        with pytest.raises(cuda.errors.CaptureError, match=words), stream.capture():
+            call(pinned)
+    with stream.capture() as graph:
+        arrays[0].copy_from(pinned, stream=stream)
+    assert graph.node_count == 1
+
+
+@pytest.mark.unsanitized("the capture fails on purpose")
 def test_a_stream_that_was_not_joined_is_the_drivers_capture_error_with_a_remedy(add, stream, arrays):
     words = r"UNJOINED(.|\n)*call stream\.wait\(other\) before the capture ends"
     with cuda.Stream(non_blocking=True) as other:
