@@ -87,6 +87,12 @@ class Entry:
         """Return each shared variable's offset; external (dynamic) ones begin after the static ones."""
         return self._shared_layout[0]
 
+    @cached_property
+    def has_dynamic_shared(self) -> bool:
+        """Return whether the kernel or a possible callee uses an external shared variable, sized by the launch."""
+        names = set().union(*(body.names for body in (self.body, *self.called)))
+        return any(variable.external and variable.name in names for variable in self.module.shared.values())
+
     @property
     def local_bytes(self) -> int:
         """Return the size in bytes of the kernel's own local variables."""

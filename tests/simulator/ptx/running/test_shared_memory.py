@@ -176,6 +176,22 @@ def test_a_part_of_the_reserved_memory_is_for_cuda_and_the_rest_is_nobodys(kerne
             kernels.launch("reserved", 1, 16, out, at)
 
 
+def test_a_missing_size_of_dynamic_shared_memory_is_named_where_the_kernel_has_such_an_array():
+    kernels = Kernels("""
+extern __shared__ float sized_at_launch[];
+extern "C" __global__ void with_array(int i) { sized_at_launch[i] = 1; }
+extern "C" __global__ void without_array(int i) { __shared__ volatile float s[32]; s[i] = 1; }
+""")
+    kernels.launch("with_array", 1, 1, 31, shared_bytes=128)
+    remedy = "as in kernel[grid, block, shared_bytes](...)"
+    with pytest.raises(Fault, match="0 bytes past the end of the block's 0 bytes") as caught:
+        kernels.launch("with_array", 1, 1, 0)
+    assert remedy in caught.value.report
+    with pytest.raises(Fault, match="0 bytes past the end of the block's 128 bytes") as caught:
+        kernels.launch("without_array", 1, 1, 32)
+    assert remedy not in caught.value.report
+
+
 def found(kernels: Kernels, name: str, at: int, shared_bytes: int, blocks: int = 1, threads: int = 1) -> list[str]:
     findings.pending.clear()
     cluster = (blocks, 1, 1)

@@ -38,6 +38,10 @@ ndarray = np.ndarray
 ELEMENTS = {name: np.dtype(name) for name in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8", "c16")}
 _ADDRESSES = (1 << 64) - 1
 _WINDOW = (1 << 32) - 1
+_REMEDY = (
+    "; the kernel declares an extern __shared__ array: pass its size in bytes at the launch, as in "
+    "kernel[grid, block, shared_bytes](...)"
+)
 
 
 class _Views(dict[str, Array]):
@@ -351,7 +355,7 @@ class Resolver:
         if positions is not None:
             position = int(positions[position])
         space = address.space
-        where = self._memory.describe(seen) if space.size is None else self._place(space, seen)
+        where = self._memory.describe(seen) if space.size is None else self._place(space, seen, address.group)
         mask = _WINDOW if space.name == "shared" else _ADDRESSES
         name = "constant" if form_of(site).space == "const" else space.name
         raise Fault(
@@ -364,7 +368,7 @@ class Resolver:
             ),
         )
 
-    def _place(self, space: Space, seen: int) -> str:
+    def _place(self, space: Space, seen: int, group: Group) -> str:
         """Describe an address relative to the shared memory of its block or the memory of its thread."""
         assert space.variables_end is not None
         size = space.variables_end - space.first
@@ -380,7 +384,8 @@ class Resolver:
         if place < 0:
             return f"{_bytes(-place)} before the start of {whole}"
         if place >= size:
-            return f"{_bytes(place - size)} past the end of {whole}"
+            dynamic = space.name == "shared" and group.chunk.state.launch.entry.has_dynamic_shared
+            return f"{_bytes(place - size)} past the end of {whole}{_REMEDY if dynamic else ''}"
         return f"{_bytes(place)} into {whole}"
 
 
