@@ -191,9 +191,9 @@ ROUTES = {
         "C++ programmer",
         "You write C++ for CPUs, and want to write kernels that use the hardware well.",
         [
-            "vector_add", "daxpy", "launch_shapes", "errors", "copies", "variables", "local_memory", "coalescing",
-            "aliasing", "transpose", "bank_conflicts", "divergence", "synchronization", "occupancy", "reduction",
-            "histogram", "cooling", "matmul",
+            "vector_add", "daxpy", "launch_shapes", "errors", "copies", "pinned_and_mapped", "variables",
+            "local_memory", "coalescing", "aliasing", "transpose", "bank_conflicts", "divergence", "synchronization",
+            "occupancy", "reduction", "histogram", "events", "streams", "graphs", "cooling", "matmul",
         ],
     ),
     "numerics": Route(

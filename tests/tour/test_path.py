@@ -21,6 +21,10 @@ def test_a_route_keeps_the_order_of_the_path_and_leaves_out_nothing_that_it_need
         assert set(path.position(name).place.after) <= set(route.names), name
 
 
+def test_the_route_for_cpp_programmers_covers_streams_and_graphs_which_the_course_promises():
+    assert {"events", "streams", "graphs"} <= set(path.route("cpp").names)
+
+
 def test_a_stop_knows_its_neighbours_across_chapters():
     assert path.position("device_query").previous == ""
     assert path.position("nan_check").next == "copies"
