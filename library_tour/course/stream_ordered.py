@@ -18,7 +18,7 @@ On the simulator, which checks and does not time:
     used without a wait: kernel add_to at kernels/stream_ordered.cu:21: race: it
     reads 4 bytes of global memory at 0x7f… (0 bytes into the 16380-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/stream_ordered.py:275), which kernel store_multiple in
+    library_tour/course/stream_ordered.py:276), which kernel store_multiple in
     another stream, block (0, 0, 0), thread (0, 0, 0) wrote at
     kernels/stream_ordered.cu:14, and nothing orders the two accesses: use the same
     stream for both (stream=s), or make one stream wait for the other; block (0, 0,
@@ -27,10 +27,11 @@ On the simulator, which checks and does not time:
     freed too early: 4,095 of 4,095 elements are wrong.
     kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4 bytes of global
     memory at 0x7f… (0 bytes into the 16380-byte allocation at
-    0x7f…, allocated at library_tour/course/stream_ordered.py:256), which a
-    fill in another stream wrote, and nothing orders the two accesses: use the same
-    stream for both (stream=s), or make one stream wait for the other; block (0, 0,
-    0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
+    0x7f…, allocated at library_tour/course/stream_ordered.py:257), which a
+    fill in another stream wrote (queued at
+    library_tour/course/stream_ordered.py:258), and nothing orders the two accesses:
+    use the same stream for both (stream=s), or make one stream wait for the other;
+    block (0, 0, 0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
         21 | total[i] += term[i];
     Pool memory
                           used MiB  peak used MiB  reserved MiB  check

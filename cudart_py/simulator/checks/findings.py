@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from ...errors import SimulatorWarning
-from ...host.callers import warn_caller
+from ...host.callers import call_site, warn_caller
 from ..state.fault_reports import readable
 
 CHECKS_VARIABLE = "CUDART_PY_SANITIZER"
@@ -74,6 +74,11 @@ def set_sanitizer(chosen: str | None) -> str | None:
     """
     before, _state.chosen = _state.chosen, chosen
     return before
+
+
+def site_to_report() -> str:
+    """Return the line of the program that makes the current call, for reports, or "" if the checks are off."""
+    return "" if mode() == "off" else call_site()
 
 
 def put_finding(text: str) -> Finding:

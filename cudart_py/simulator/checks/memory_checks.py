@@ -18,7 +18,6 @@ from ..state.memory.shadow import BLOCK_SCOPE, STRONG, History, ShadowMemory
 from .accesses import Footprint, MemoryAccess
 from .chunk_records import records_of
 from .races.bulk import by_words
-from .races.concurrency import UNORDERED
 from .races.races import Race, Races
 from .shadow_table import ShadowTable
 
@@ -367,7 +366,7 @@ class MemoryChecks:
             strong += _BLOCK_SCOPED
         what = (
             f"race: it {self._findings.access(footprint, piece)}, which {name(record, _VERBS[before])}{strong}, "
-            f"and {'nothing orders the two accesses' if span is None else UNORDERED}"
+            f"and {'nothing orders the two accesses' if span is None else span.remedy}"
         )
         self._findings.put("race", site, footprint.group, footprint.position(piece), what)
 

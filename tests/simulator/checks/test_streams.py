@@ -7,6 +7,7 @@ import itertools
 import random
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -265,7 +266,7 @@ def test_nodes_of_a_graph_race_where_no_edge_is_between_them(module: Any, rounds
                 module["turn"][1, 1, 0, body](counter, rounds, again)
     executable = graph.instantiate()
     texts = found(executable.launch, one)
-    assert all(re.search("race: .*in another stream", text) for text in texts)
+    assert all(re.search("race: .*in another node of the graph", text) for text in texts)
     assert bool(texts) is not joined
     assert counter.to_host()[0] == (rounds if rounds > 1 else 0)
 
@@ -279,6 +280,49 @@ def test_what_a_second_reader_or_atomic_has_done_does_not_hide_the_first(module,
     assert is_hazard(steps)
     assert races(module, steps)
     assert races(module, [Step(0, second), *read, Step(2, wait=0, how="event"), ordered]) == []
+
+
+def line_of(words: str) -> int:
+    """Return the number of the only line of this file that ends in a comment with these words."""
+    (number,) = (
+        n for n, line in enumerate(Path(__file__).read_text().splitlines(), 1) if line.endswith(f"  # {words}")
+    )
+    return number
+
+
+def test_a_race_names_the_lines_that_queued_the_copies() -> None:
+    x, (a, b) = cuda.zeros(N, np.int32), separate()
+    host, other = cuda.pinned_empty(N, np.int32), cuda.pinned_empty(N, np.int32)
+    cuda.legacy_default.synchronize()
+    with reports() as texts:
+        x.copy_from(host, stream=a)  # queues the write
+        x.to_host(out=other, stream=b)  # queues the read
+    (text,) = texts
+    read, write = (rf"test_streams.py:{line_of(words)}\b" for words in ("queues the read", "queues the write"))
+    first = rf"a copy writes .* which a copy in another stream read \(queued at \S*{read}\)"
+    second = rf"a copy reads .* which a copy in another stream wrote \(queued at \S*{write}\)"
+    assert re.search(
+        rf"{first}.*; this copy was queued at \S*{write}|{second}.*; this copy was queued at \S*{read}", text
+    )
+
+
+def test_a_race_in_a_graph_is_between_nodes_and_names_the_lines_of_the_capture() -> None:
+    x, (a, b) = cuda.zeros(N, np.int32), separate()
+    host = cuda.pinned_empty(N, np.int32)
+    cuda.legacy_default.synchronize()
+    with a.capture() as graph:
+        b.wait(a)
+        x.copy_from(host, stream=a)
+        cuda.memset(x, 3, stream=b)
+        a.wait(b)
+    with reports() as texts:
+        graph.instantiate().launch(a)
+    (text,) = texts
+    assert re.search(
+        r"which a (copy|fill) in another node of the graph wrote \(queued at \S*test_streams.py:\d+\)", text
+    )
+    assert "add an edge between the two nodes" in text
+    assert "another stream" not in text
 
 
 def random_program(number: int) -> list[Step]:

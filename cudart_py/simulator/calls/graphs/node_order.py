@@ -67,6 +67,10 @@ class RunningNode:
             other = other.parent
         return self.parent.comes_after(piece)
 
+    def shares_graph(self, piece: Piece) -> bool:
+        """Return whether another piece of work is a node of the same launch of a graph."""
+        return isinstance(piece, RunningNode) and piece.work is self.work
+
 
 def run_nodes(operations: Sequence[Operation], order: NodeOrder, context: Context) -> None:
     """Run the operations of a graph; of those that are ready, the one that was added last runs first.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from cuda.bindings.driver import CUgraphNodeType, CUmemorytype, CUresult
 
+from ...checks.findings import site_to_report
 from ...checks.races import concurrency
 from ...state import memory
 from ...state.arguments import number
@@ -63,7 +64,7 @@ class Box:
 class BoxCopy(Operation):
     """A copy of a box of bytes; `held` contains the bytes if the source was read during the call."""
 
-    __slots__ = ("destination", "held", "shape", "source")
+    __slots__ = ("destination", "held", "shape", "site", "source")
 
     node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY
 
@@ -72,6 +73,7 @@ class BoxCopy(Operation):
         self.source = source
         self.shape = shape
         self.held: NDArray[np.uint8] | None = None
+        self.site = site_to_report()
 
     @property
     def size(self) -> int:
@@ -91,10 +93,10 @@ class BoxCopy(Operation):
         shape = self.shape
         if self.source.allocation is not None and self.held is None:
             memory.require_live(self.source.address, self.source.extent(shape), "the source of a copy")
-            concurrency.touch(self.source.rows(shape), "a copy", writes=False)
+            concurrency.touch(self.source.rows(shape), "a copy", writes=False, site=self.site)
         if self.destination.allocation is not None:
             memory.require_live(self.destination.address, self.destination.extent(shape), "the destination of a copy")
-            concurrency.touch(self.destination.rows(shape), "a copy", writes=True)
+            concurrency.touch(self.destination.rows(shape), "a copy", writes=True, site=self.site)
         self.destination.view(shape)[...] = self.source.view(shape) if self.held is None else self.held
         if self.destination.allocation is not None:
             # The padding between rows counts as written too.

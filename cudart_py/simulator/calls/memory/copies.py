@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUgraphNodeType, CUresult
 
+from ...checks.findings import site_to_report
 from ...checks.races import concurrency
 from ...state import memory
 from ...state.arguments import host_address, number
@@ -35,7 +36,7 @@ class Copy(Operation):
     `checked` says whether the source and the destination are in allocations; if not, they are ordinary host memory.
     """
 
-    __slots__ = ("checked", "destination", "held", "size", "source")
+    __slots__ = ("checked", "destination", "held", "site", "size", "source")
 
     node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY
 
@@ -47,6 +48,7 @@ class Copy(Operation):
         self.size = size
         self.checked = checked
         self.held = held
+        self.site = site_to_report()
 
     def describe(self) -> str:
         """Return how many bytes are copied."""
@@ -61,10 +63,10 @@ class Copy(Operation):
         source_checked, destination_checked = self.checked
         if source_checked and self.held is None:
             memory.require_live(self.source, self.size, "the source of a copy")
-            concurrency.touch([(self.source, self.size)], "a copy", writes=False)
+            concurrency.touch([(self.source, self.size)], "a copy", writes=False, site=self.site)
         if destination_checked:
             memory.require_live(self.destination, self.size, "the destination of a copy")
-            concurrency.touch([(self.destination, self.size)], "a copy", writes=True)
+            concurrency.touch([(self.destination, self.size)], "a copy", writes=True, site=self.site)
         ctypes.memmove(self.destination, self.source if self.held is None else self.held, self.size)
         if destination_checked:
             memory.note_written(self.destination, self.size)

@@ -8,6 +8,7 @@ import numpy as np
 from cuda.bindings.driver import CUgraphNodeType, CUresult
 from numpy.typing import DTypeLike
 
+from ...checks.findings import site_to_report
 from ...checks.races import concurrency
 from ...state import memory
 from ...state.arguments import number
@@ -27,7 +28,7 @@ _TYPES: dict[int, DTypeLike] = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 class Fill(Operation):
     """A fill of rows of elements with a value; `width` is in elements, and `pitch` in bytes."""
 
-    __slots__ = ("address", "height", "pitch", "value", "width", "width_bytes")
+    __slots__ = ("address", "height", "pitch", "site", "value", "width", "width_bytes")
 
     node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMSET
 
@@ -38,6 +39,7 @@ class Fill(Operation):
         self.width = width
         self.height = height
         self.pitch = pitch
+        self.site = site_to_report()
 
     @property
     def extent(self) -> int:
@@ -62,7 +64,7 @@ class Fill(Operation):
         memory.require_live(self.address, self.extent, "a fill")
         size = self.width * self.width_bytes
         rows = ((self.address + row * self.pitch, size) for row in range(self.height))
-        concurrency.touch(rows, "a fill", writes=True)
+        concurrency.touch(rows, "a fill", writes=True, site=self.site)
         element = self.width_bytes
         shape, strides = (self.height, self.width), (self.pitch, element)
         memory.space.window(self.address, shape, strides, _TYPES[element])[...] = self.value

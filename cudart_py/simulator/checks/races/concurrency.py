@@ -18,8 +18,12 @@ from ...state.memory.shadow import STRONG, TIME, History, clock
 from ...state.queue.runner import Piece, runner
 from ..findings import mode, put_finding
 
-UNORDERED = (
+_UNORDERED = (
     "nothing orders the two accesses: use the same stream for both (stream=s), or make one stream wait for the other"
+)
+_UNORDERED_NODES = (
+    "nothing orders the two accesses: add an edge between the two nodes, or make one stream wait for the other during "
+    "the capture"
 )
 Array = NDArray[Any]
 
@@ -32,14 +36,27 @@ _LONGEST = 1 << 22
 class Span:
     """A piece of work that has run: the time range of its accesses, and a function that names a record's author."""
 
-    __slots__ = ("__weakref__", "begin", "end", "name", "piece")
+    __slots__ = ("__weakref__", "_name", "begin", "end", "piece")
 
-    def __init__(self, piece: Piece, begin: int, end: int, name: Callable[[int, str], str]) -> None:
+    def __init__(self, piece: Piece, begin: int, end: int, name: Callable[[int, str, str], str]) -> None:
         self.piece = piece
         self.begin = begin
         self.end = end
-        # Called with a record and a verb, it returns a phrase that says which thread or copy did that, and where.
-        self.name = name
+        self._name = name
+
+    @property
+    def _in_this_graph(self) -> bool:
+        """Whether this work and the current one are nodes of the same graph."""
+        return runner.piece is not None and runner.piece.shares_graph(self.piece)
+
+    def name(self, record: int, verb: str) -> str:
+        """Return a phrase that says which thread, copy or fill of this work did what `verb` says, and where."""
+        return self._name(record, verb, "in another node of the graph" if self._in_this_graph else "in another stream")
+
+    @property
+    def remedy(self) -> str:
+        """A clause that says how to order this work and the current one."""
+        return _UNORDERED_NODES if self._in_this_graph else _UNORDERED
 
     def left(self, records: Array) -> Array:
         """Return a mask of the records that are from this work."""
@@ -82,8 +99,11 @@ def others_wait() -> bool:
     )
 
 
-def keep(begin: int, name: Callable[[int, str], str]) -> None:
-    """Remember the current work, whose accesses began at the time `begin`, if other work may overlap it."""
+def keep(begin: int, name: Callable[[int, str, str], str]) -> None:
+    """Remember the current work, whose accesses began at the time `begin`, if other work may overlap it.
+
+    `name` returns a phrase for a record, a verb, and words that say where the work ran from the other work's viewpoint.
+    """
     running = runner.piece
     if running is not None and others_wait():
         _spans.append(Span(running, begin, clock.now, name))
@@ -111,8 +131,11 @@ def find_span(spans: list[Span], record: int) -> Span | None:
     return next((span for span in spans if span.begin <= when < span.end), None)
 
 
-def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool) -> None:
-    """Check and record the rows of device memory, each an address and a size, that a copy or a fill reads or writes."""
+def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool, site: str = "") -> None:
+    """Check and record the rows of device memory, each an address and a size, that a copy or a fill reads or writes.
+
+    `site` is the line of the program that queued it, or "" if it is not known.
+    """
     if mode() == "off":
         return
     spans = unordered()
@@ -127,10 +150,12 @@ def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool) -> None:
             if race and not reported:
                 reported = True
                 verb = "writes" if writes else "reads"
-                put_finding(f"race: {what} {verb} {race}, and {UNORDERED}")
+                here = f"; this {what.removeprefix('a ')} was queued at {site}" if site else ""
+                put_finding(f"race: {what} {verb} {race}{here}")
     except MemoryError:
         limit.say(f"no memory is left for the records of {what}", "its races with other streams may go unnoticed")
-    keep(begin, lambda _, verb: f"{what} in another stream {verb}")
+    queued = f" (queued at {site})" if site else ""
+    keep(begin, lambda _, verb, where: f"{what} {where} {verb}{queued}")
 
 
 def _parts(rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -141,7 +166,7 @@ def _parts(rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def _touch(address: int, size: int, spans: list[Span], now: int, writes: bool) -> str:
-    """Check and record one row; return a phrase for the access that it races with, or "" if there is no race."""
+    """Check and record one row; return a phrase for a race: the other access and a remedy; "" if there is none."""
     allocation = memory.live.find(address)
     if allocation is None or allocation.on_host:
         return ""
@@ -161,7 +186,7 @@ def _touch(address: int, size: int, spans: list[Span], now: int, writes: bool) -
                 place = max(address, allocation.shadow.first + ((part.start + first) << history.shift))
                 strong = " by an atomic or volatile access" if record & STRONG else ""
                 seen = f"{place:#x} ({memory.describe(place)})"
-                meeting = f"global memory at {seen}, which {span.name(record, verb)}{strong}"
+                meeting = f"global memory at {seen}, which {span.name(record, verb)}{strong}, and {span.remedy}"
     if not writes:
         set_aside(spans, history, "read", part, history.reads[part])
     (history.writes if writes else history.reads)[part] = now << TIME

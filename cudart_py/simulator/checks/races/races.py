@@ -53,9 +53,9 @@ class Past:
         at = f" at {self._launch.entry.module.places.of(site)}" if site is not None else ""
         return f"{self._launch.thread(record & THREAD)} {verb}{at}"
 
-    def name_from_outside(self, record: int, verb: str) -> str:
-        """Return a phrase that names a record's kernel, thread and line, for a finding in another stream."""
-        return f"kernel {self._launch.entry.name} in another stream, {self.name(record, verb)}"
+    def name_from_outside(self, record: int, verb: str, where: str) -> str:
+        """Return a phrase that names a record's kernel, thread and line, for a finding in other work."""
+        return f"kernel {self._launch.entry.name} {where}, {self.name(record, verb)}"
 
 
 class Races:

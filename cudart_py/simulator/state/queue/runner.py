@@ -23,6 +23,9 @@ class Piece(Protocol):
     def comes_after(self, piece: Piece) -> bool:
         """Return whether another piece, already done, happens before this one."""
 
+    def shares_graph(self, piece: Piece) -> bool:
+        """Return whether this piece and another one are nodes of the same launch of a graph."""
+
 
 class _Runner:
     """The running work: its piece of the queue, and the operation of that piece."""

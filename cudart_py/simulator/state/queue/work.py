@@ -62,6 +62,10 @@ class Work:
             or self._clock.get(other.stream, 0) >= other.sequence
         )
 
+    def shares_graph(self, piece: Piece) -> bool:
+        """Return False: work of a stream is not a node of a graph."""
+        return False
+
     def run(self) -> None:
         """Perform the work; after a sticky fault, the remaining work of its context is skipped.
 
