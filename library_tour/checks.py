@@ -46,7 +46,7 @@ def compare(fact: str, got: NDArray[Any], expected: NDArray[Any], tolerance: flo
     index = ", ".join(map(str, first))
     values = f"is {got[first]}, not {expected[first]}"
     if got.size == 1:
-        detail = f"the only element differs: it {values}"
+        detail = f"The only element differs: it {values}"
     elif count == 1:
         detail = f"1 of {got.size} elements differs: [{index}] {values}"
     else:
@@ -60,7 +60,7 @@ def refusal(fact: str, kind: type[Exception], action: Callable[[], object]) -> C
         action()
     except kind as error:
         return Check(fact, True, str(error))
-    return Check(fact, False, f"it was not refused with {kind.__name__}")
+    return Check(fact, False, f"It was not refused with {kind.__name__}")
 
 
 def on_return(call: Callable[[], object]) -> str:

@@ -114,7 +114,7 @@ LESSON = Lesson(
         "promise and 3,691 GB/s with it. The repeated loads hit in the cache.",
         "In the last table, the int is still 1 only where a host compiler applies strict aliasing to a `float*`. A "
         "`char*` may point into any object, as may an `unsigned char*` and a `std::byte*`, but not a `signed char*`. "
-        "`-fno-strict-aliasing` switches the rule off. The two `float*` rows where the rule applies have no check, "
+        "`-fno-strict-aliasing` switches the rule off. The 'device, float*' and 'host -O2, float*' rows have no check, "
         "because C++ does not define their results.",
         "In the 'results overlap a' row, the kernel without the promise writes its results over its own input. They "
         "equal the results of the expressions as written.",

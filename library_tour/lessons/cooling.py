@@ -66,7 +66,7 @@ LESSON = Lesson(
         ),
         Step(
             name="temporary array",
-            shows=["fold_maximum", "difference_temporary", "maximum"],
+            shows=["keep_largest", "fold_maximum", "difference_temporary", "maximum"],
             text="Now for another question: what is the largest difference between two arrays? The `fold_maximum` "
             "algorithm finds the largest element of its input; at its end, `keep_largest` updates the total with at "
             "most one atomic per warp. So one kernel first writes all the differences to an array, and a second kernel "

@@ -30,7 +30,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
         other = dataclasses.replace(has, compute_capability=capability, shared_memory_per_block_optin=kibibytes * 2**10)
         found = answer.largest_tile(other)
         fact = f"with {kibibytes} KiB, as on compute capability {capability[0]}.{capability[1]}, the tile is {expected}"
-        yield Check(f"{fact} x {expected}", found == expected, f"the answer is {found}")
+        yield Check(f"{fact} x {expected}", found == expected, f"The answer is {found}.")
 
 
 LESSON = Lesson(

@@ -57,7 +57,7 @@ LESSON = Lesson(
     steps=[
         Step(
             name="8 functions, by lane",
-            shows=["apply", "ByLane", "choose<ByLane>"],
+            shows=["element", "apply", "ByLane", "choose<ByLane>"],
             text="Each thread applies one of eight functions, picked by `threadIdx.x % 8`. `element()` returns the "
             "thread's index in the grid. Four lanes of every warp pick each function, so the warp executes all eight, "
             "with four lanes active at a time.",

@@ -42,7 +42,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
     for failing, names in CASES.items():
         found = answer.first_that_fails(prepared(names))
         fact = f"of {', '.join(names)}: " + ("no launch fails" if failing is None else f"launch {failing} fails")
-        yield Check(fact, found == failing, f"the answer is {found}")
+        yield Check(fact, found == failing, f"The answer is {found}.")
         cuda.reset()
 
 

@@ -48,7 +48,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
         except ValueError as error:
             yield Check(fact, False, str(error))
         else:
-            yield Check(fact, covered, f"a grid of {grid} with blocks of {block} does not cover it")
+            yield Check(fact, covered, f"A grid of {grid} with blocks of {block} does not cover it.")
 
 
 LESSON = Lesson(

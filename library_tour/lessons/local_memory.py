@@ -57,7 +57,7 @@ LESSON = Lesson(
     steps=[
         Step(
             name="loop, not unrolled",
-            shows=["COUNTERS", "count_in_loop"],
+            shows=["COUNTERS", "for_each_value", "write", "count_in_loop"],
             text="Each thread counts how often each value from 0 to 31 occurs among its elements. `for_each_value` "
             "loads the elements four at a time, as a `uint4`, and calls the given lambda with each of them. `[&]` "
             "captures the counters by reference, so the lambda can change them. The loop compares an element with each "

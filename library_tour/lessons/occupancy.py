@@ -45,7 +45,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
             f"{case.threads} threads per block, {case.registers} registers each, {case.latency} cycles, compute "
             f"capability {case.capability[0]}.{case.capability[1]}: {number_of(case.loads, 'load')} in flight",
             found == case.loads,
-            f"the answer is {found}; {case.blocks} blocks fit",
+            f"The answer is {found}; {case.blocks} blocks fit.",
         )
 
 

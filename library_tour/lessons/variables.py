@@ -37,7 +37,9 @@ def check(answer: cuda.Module) -> Iterator[Check]:
             f"{BLOCKS} blocks perform at most {BLOCKS} atomic additions to global memory", counted["atomics"], BLOCKS
         )
         found = int(answer.symbol("next_ticket").to_host())
-        yield Check("the host reads the number of the next ticket", found == len(given), f"{found}, not {len(given)}")
+        yield Check(
+            "the host reads the number of the next ticket", found == len(given), f"It reads {found}, not {len(given)}."
+        )
 
 
 LESSON = Lesson(

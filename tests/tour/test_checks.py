@@ -12,7 +12,7 @@ from library_tour.lesson import at_most
         ([[0, 1], [4, 5]], [[0, 1], [4, 5]], 0.0, ""),
         ([[0, 1], [4, 5]], [[0, 1], [9, 9]], 0.0, "2 of 4 elements differ; the first, [1, 0], is 4, not 9"),
         ([[0, 1], [4, 5]], [[0, 1], [9, 5]], 0.0, "1 of 4 elements differs: [1, 0] is 4, not 9"),
-        ([4], [9], 0.0, "the only element differs: it is 4, not 9"),
+        ([4], [9], 0.0, "The only element differs: it is 4, not 9"),
         ([np.nan], [1.0], 0.0, "differ"),
         ([np.nan], [1.0], 0.5, "differ"),
         ([1.5], [1.0], 0.5, ""),  # the tolerance is absolute and inclusive
