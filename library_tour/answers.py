@@ -38,7 +38,7 @@ FAULTS = {
     "CUDA_ERROR_ILLEGAL_ADDRESS": "the kernel accessed memory outside its arrays",
     "CUDA_ERROR_MISALIGNED_ADDRESS": "the kernel accessed a misaligned address",
     "race: ": "two threads access the same memory, at least one of them writes, and nothing orders the two",
-    "which takes no part": "a thread uses the result of a shuffle that reads from a lane that takes no part in it",
+    "which does not take part": "a thread uses what a shuffle read from a lane that does not take part in it",
     "uninitialised value": "the kernel uses memory that was never written",
 }
 # Enough for the exercises that use several devices.

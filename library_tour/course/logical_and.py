@@ -18,8 +18,8 @@ On the simulator, which checks and counts but does not time:
     shuffle after &&: the result is true, although lane 5 has a zero.
     kernel and_skips_shuffle at kernels/logical_and.cu:123: uninitialised value
     reaches a branch: a shuffle at kernels/logical_and.cu:123 read it from lane 5 of
-    the warp, which takes no part; block (0, 0, 0), thread (1, 0, 0), instruction
-    '@%p7 bra $L__BB3_6'
+    the warp, which does not take part; block (0, 0, 0), thread (1, 0, 0),
+    instruction '@%p7 bra $L__BB3_6'
         123 | value = value && __shfl_down_sync(0xffffffff, value, step);
         the same at 1 more instruction of this line (unrolled loops have several)
     Position of the only zero, as a fraction of the array

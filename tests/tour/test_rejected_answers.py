@@ -72,7 +72,7 @@ extern "C" __global__ void largest(const int* x, int* largest, int n)
         atomicMax(largest, seen);
 }
 """
-SHUFFLE_OF_NO_ONE = "a thread uses the result of a shuffle that reads from a lane that takes no part in it"
+SHUFFLE_OF_NO_ONE = "a thread uses what a shuffle read from a lane that does not take part in it"
 ROWS_FROM_GLOBAL_MEMORY = """
 extern "C" __global__ void sum_rows(const unsigned* in, unsigned* sums)
 {
@@ -189,7 +189,7 @@ REJECTED = {
         lambda: LARGEST_WITHOUT_THE_REST,
         SHUFFLE_OF_NO_ONE,
         "kernel largest at answer.cu:13: uninitialised value reaches an atomic operation: a shuffle at answer.cu:11 "
-        "read it from lane 16 of the warp, which takes no part\n    13 | atomicMax(largest, seen);",
+        "read it from lane 16 of the warp, which does not take part\n    13 | atomicMax(largest, seen);",
     ),
 }
 

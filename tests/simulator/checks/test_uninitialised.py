@@ -238,7 +238,7 @@ extern "C" __global__ void adds_in_shared_memory(const int* x, int* out, int n) 
     if (threadIdx.x == 0) *out = total;
 }
 """
-SHUFFLED = r"test.cu:3 read it from lane \d+ of the warp, which takes no part"
+SHUFFLED = r"test.cu:3 read it from lane \d+ of the warp, which does not take part"
 UNWRITTEN = "where nothing has been written"
 # The line of each report, the use of the value, and the end of the report.
 REPORTED = {
