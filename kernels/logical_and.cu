@@ -60,7 +60,7 @@ extern "C" __global__ void and_vote(const int* x, int* all, unsigned n)
     join(all, i >= n || x[i] != 0);
 }
 
-// With & instead of &&, which would turn each of these tests into a branch.
+// Combined with &, because && would turn each of these tests into a branch.
 __device__ bool all_of(int4 group)
 {
     return (group.x != 0) & (group.y != 0) & (group.z != 0) & (group.w != 0);

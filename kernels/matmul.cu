@@ -149,7 +149,7 @@ __device__ void wait_for_copies()
     __syncthreads();
 }
 
-// The elements that one thread copies of each tile of a and b.
+// The elements of each tile of a and b that one thread copies.
 struct Copier {
     static constexpr int A_COPIES = ROWS * 8 / THREADS, B_COPIES = DEPTH * COLUMNS / 4 / THREADS;
     const float* a[A_COPIES];
@@ -159,7 +159,7 @@ struct Copier {
     float* to_a;
     float* to_b;
 
-    // A warp copies eight adjacent elements of four rows of a, which it stores as columns, and groups of four of b.
+    // A warp copies eight adjacent elements of each of four rows of a, stored as columns, and groups of four of b.
     __device__ Copier(const float* a, const float* b, int m, int n, int k, int first_row, int first_column,
                       float* tiles)
         : n(n), a_column(threadIdx.x % 8), b_row(threadIdx.x / (COLUMNS / 4))
@@ -201,9 +201,9 @@ struct Copier {
 };
 
 // The product times alpha, as in BLAS. The scaling costs one multiplication per element at the end, and frees the
-// assembler: without it, the four sums of a 16-byte store must be adjacent registers throughout the loop. Then more
+// assembler: without it, the four sums of a 16-byte store must be in adjacent registers throughout the loop. Then more
 // multiply-adds have two operands in the same bank of the register file, which are read one after another: 374 of the
-// 2,048 in the loop, against 170 with the scaling (nvcc 13.0).
+// 2,048 in the loop, compared with 170 with the scaling (nvcc 13.0).
 extern "C" __global__ __launch_bounds__(THREADS, 1) void matmul_pipelined(
     const float* a, const float* b, float* c, int m, int n, int k, float alpha)
 {

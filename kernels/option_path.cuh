@@ -41,7 +41,7 @@ __device__ float in_one_to_two(unsigned bits)
     return __uint_as_float((bits & 0x007fffff) | 0x3f800000);
 }
 
-// Two normal numbers from two integers, by the radius and the angle of a point in the plane.
+// Two normally distributed numbers from two integers, which give the radius and the angle of a point in the plane.
 __device__ float2 normal_pair(unsigned a, unsigned b)
 {
     float radius = sqrtf(-1.3862944f * log2f(2.0f - in_one_to_two(a)));  // -2 ln of a number in (0, 1]

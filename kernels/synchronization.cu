@@ -122,7 +122,7 @@ struct Block {
     static __device__ void sync() { __syncthreads(); }
 };
 
-// The steps go from a to b and from b to a alternately.
+// Alternate steps read a and write b, or read b and write a.
 template <class Scope>
 __global__ void smooth_steps(float* a, float* b, int n, int steps)
 {

@@ -103,7 +103,7 @@ __device__ Square turned(const Square& s)
             make_float4(s.row[0].w, s.row[1].w, s.row[2].w, s.row[3].w)};
 }
 
-// For any block shape. A warp of 8 x 4 threads reads 128 contiguous bytes of each row, and writes 64.
+// Works with any block shape. A warp of 8 x 4 threads reads 128 contiguous bytes of each row, and writes 64.
 extern "C" __global__ void transpose_registers(const float* in, float* out, int rows, int columns)
 {
     int column = 4 * (blockIdx.x * blockDim.x + threadIdx.x);

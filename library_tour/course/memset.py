@@ -38,12 +38,12 @@ WIDTHS = (np.uint8, np.uint16, np.uint32)
 
 
 def reference(width: type[np.unsignedinteger], size: int) -> NDArray[np.int32]:
-    """Return 32-bit integers that consist of copies of the value in the given width."""
+    """Return 32-bit integers that consist of copies of the value, each of the given width."""
     return np.full(size * 4 // np.dtype(width).itemsize, VALUE, width).view(np.int32)
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Fill the same integers with each width, and in a stream; then try a value that does not fit."""
+    """Fill the same integers with a value of each width, and once in a stream; then try a value that does not fit."""
     integers = cuda.empty(size, np.int32)
     stream = cuda.Stream()
 

@@ -147,7 +147,7 @@ def run(device: cuda.Device, size: int) -> Result:
             launch=pricer.launch(checked, seed, len(expected)),
             output=pricer.sums[: len(expected)],
             expected=expected,
-            # A payoff is the difference of two prices, so its rounding error is relative to them, not to itself.
+            # A payoff is the difference of two prices, so its rounding error is relative to the prices.
             tolerance=1e-4 * max(START, float(expected.max())),
             timed=pricer.launch(size, seed),
             amount=size * STEPS,

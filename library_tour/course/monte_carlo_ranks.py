@@ -105,7 +105,7 @@ class Team:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check the sums of a few paths; then measure more and more devices, with the same total of paths and with more."""
+    """Check the sums of a few paths; then measure strong and weak scaling with more and more devices."""
     together = ranks.world()
     team = Team.on(device, together)
     limit = issue_limit(device, INSTRUCTIONS, "Gsteps/s")
@@ -133,7 +133,7 @@ def measured(name: str, team: Team, workers: int, paths: int, limit: Limit) -> t
     """
     few = min(paths, CHECKED)
     expected = sum(reference(SCHEME, few, team.seed + number).sum(axis=0) for number in range(workers))
-    # A payoff is the difference of two prices, so its rounding error is relative to them, not to itself.
+    # A payoff is the difference of two prices, so its rounding error is relative to the prices.
     tolerance = 1e-4 * max(START, float(np.max(expected)))
     check = compare(
         f"{name}, {workers}: the sums equal NumPy's", team.total(workers, few), np.asarray(expected), tolerance

@@ -187,7 +187,7 @@ class Pricer:
             launch=self.launch(way, checked, seed, sums),
             output=sums,
             expected=expected,
-            # A payoff is the difference of two prices, so its rounding error is relative to them, not to itself.
+            # A payoff is the difference of two prices, so its rounding error is relative to the prices.
             tolerance=1e-4 * max(STRIKE, float(expected.max())),
             timed=self.launch(way, timed, seed, timed_sums),
             amount=timed.outer * timed.inner * STEPS,

@@ -195,7 +195,7 @@ def fits(device: cuda.Device, kernel: cuda.Kernel, block: tuple[int, int]) -> tu
     held = Counter(meeting(kernel, most, block))
     refused = refusal("refused", cuda.errors.LaunchError, lambda: kernel.configure(most + 1, block, cooperative=True))
     holds = held == {found.blocks: device.sm_count} and refused.holds
-    detail = f"calculated: {found.blocks}; multiprocessors by the blocks that met: {dict(held)}; {refused.detail}"
+    detail = f"calculated: {found.blocks}; multiprocessors by number of blocks that met: {dict(held)}; {refused.detail}"
     return found, Check(f"{kernel.name} in blocks of {block}: as many meet as calculated, and no more", holds, detail)
 
 
@@ -203,7 +203,7 @@ def meeting(kernel: cuda.Kernel, blocks: int, block: tuple[int, int]) -> list[in
     """Let blocks wait for one another, so that all must be resident at once; return how many each SM holds."""
     arrived, places, data = cuda.zeros(1, np.uint32), poisoned(blocks, np.uint32), cuda.zeros(max(LIVE), np.float32)
     kernel.configure(blocks, block, cooperative=True)(arrived, places, data)
-    _, counts = np.unique(places.to_host(), return_counts=True)  # a device's numbers may have gaps
+    _, counts = np.unique(places.to_host(), return_counts=True)  # the SM indices may have gaps
     return [int(count) for count in counts]
 
 

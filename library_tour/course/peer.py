@@ -201,7 +201,7 @@ def bandwidths(pair: Pair, limit: Limit) -> Curve:
 
 @contextmanager
 def access(pair: Pair) -> Iterator[None]:
-    """Let the device access its peer's memory within the block, unless it already may."""
+    """Let the device access its peer's memory within the `with` block, unless it already can."""
     if pair.device.peer_enabled(pair.peer):
         yield
         return

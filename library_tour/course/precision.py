@@ -50,8 +50,8 @@ On the simulator, which checks and counts but does not time:
     Results drift further apart with each step, between CPU and GPU as well as
     between float and double. With c = -1.9, a difference doubles every one or two
     steps until no digit agrees. With c = -0.5, it never exceeds a few ulp. Without
-    fused multiply-adds, the CPU computes the same bits. To tell a bug from
-    rounding, compare a kernel with a validated one after a few steps. Rounding
+    fused multiply-adds, the CPU and the GPU compute the same bits. To tell a bug
+    from rounding, compare a kernel with a validated one after a few steps. Rounding
     errors are then still a few ulp, and the effect of a mistake (c = -1.91) is far
     larger.
 """
@@ -211,9 +211,9 @@ def run(device: cuda.Device, size: int) -> Result:
         "shorter division than these four flags do, and approximate versions of sin, cos, exp, log and pow.",
         "Results drift further apart with each step, between CPU and GPU as well as between float and double. With c = "
         "-1.9, a difference doubles every one or two steps until no digit agrees. With c = -0.5, it never exceeds a "
-        "few ulp. Without fused multiply-adds, the CPU computes the same bits. To tell a bug from rounding, compare a "
-        "kernel with a validated one after a few steps. Rounding errors are then still a few ulp, and the effect of a "
-        "mistake (c = -1.91) is far larger.",
+        "few ulp. Without fused multiply-adds, the CPU and the GPU compute the same bits. To tell a bug from rounding, "
+        "compare a kernel with a validated one after a few steps. Rounding errors are then still a few ulp, and the "
+        "effect of a mistake (c = -1.91) is far larger.",
     ]
     if not timing.available():
         notes.insert(

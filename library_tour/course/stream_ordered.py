@@ -193,7 +193,7 @@ def pool_rows(device: cuda.Device) -> Iterator[Row]:
         def row(name: str, used: int) -> Row:
             device.synchronize()
             holds = pool.used == used <= pool.reserved
-            detail = f"{pool.used} bytes are used and {pool.reserved} are reserved; the arrays have {used}"
+            detail = f"{pool.used} bytes are used and {pool.reserved} are reserved; the arrays occupy {used}"
             held = {"used MiB": pool.used, "peak used MiB": pool.used_high, "reserved MiB": pool.reserved}
             values = {column: nbytes // MIB for column, nbytes in held.items()}
             return Row(name, values, Check(f"{name}: the pool counts its arrays' bytes", holds, detail))

@@ -241,7 +241,7 @@ def overlapping(few: Pieces, many: Pieces, host: Numbers) -> list[Variant]:
 
 
 def model_rows() -> list[Row]:
-    """Return the time that each order takes in the model, with one copy engine and with two."""
+    """Return one row per order with the time that it takes in the model, with one copy engine and with two."""
     return [
         Row(name, {ENGINES[engines]: whole(order, streams, engines) for engines in ENGINES})
         for name, (streams, order) in WAYS.items()
@@ -371,7 +371,7 @@ def side_by_side(device: cuda.Device, host: Numbers) -> list[Variant]:
 
 
 def priority_rows(few: Pieces, many: Pieces, host: Numbers) -> list[Row]:
-    """Queue a short kernel after a long one that fills the device, in streams of two priorities."""
+    """Queue a short kernel after a long one that fills the device, once at each of two priorities."""
     least, greatest = cuda.check(cuda.raw.cuCtxGetStreamPriorityRange())
     rows = []
     for name, priority in {"lowest priority": least, "highest priority": greatest}.items():

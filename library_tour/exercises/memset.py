@@ -1,4 +1,4 @@
-"""Set every element of a floating-point array to NaN with one fill. For now, the byte 1 gives tiny values instead."""
+"""Set every element of a floating-point array to NaN with one fill. For now, the byte 1 produces tiny values."""
 
 from __future__ import annotations
 

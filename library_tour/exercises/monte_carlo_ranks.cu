@@ -1,4 +1,4 @@
-// Count random points in a circle on several devices, so that together they find what one device finds.
+// Count random points in a circle on several devices, so that their counts add up to what one device counts.
 //
 // For now, every device tests the same points, and the remainder of the division is not tested at all.
 

@@ -1,6 +1,6 @@
-// Sum the columns of a row-major matrix in single precision, with one thread per column, right to one ulp.
+// Sum the columns of a row-major matrix in single precision, with one thread per column, accurate to one ulp.
 //
-// For now, each addition rounds, and what it loses is lost for good.
+// For now, the rounding error of each addition is lost for good.
 
 extern "C" __global__ void sum_columns(const float* x, float* sums, int rows, int columns)
 {

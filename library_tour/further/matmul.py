@@ -42,7 +42,7 @@ def check_mapping(answer: cuda.Module) -> Iterator[Check]:
 
 
 def check_registers(answer: cuda.Module) -> Iterator[Check]:
-    """Multiply matrices of whole tiles; count the loads of global memory and the wavefronts of shared memory."""
+    """Multiply matrices of whole tiles; count the loads from global memory and the wavefronts of shared memory."""
     for size in (32, 96):
         tiles = size // TILE
         check, counted = _product(answer, size, (tiles, tiles), ["loads", "wavefronts"])

@@ -26,7 +26,7 @@ KERNELS = (
 TILES = (
     ((9, 0), 256, 32, 4), ((9, 0), 256, 32, 8), ((9, 0), 256, 32, 9), ((9, 0), 128, 64, 3), ((9, 0), 1024, 64, 1),
     ((9, 0), 1024, 64, 2), ((8, 6), 256, 40, 4), ((8, 0), 192, 80, 2), ((7, 5), 128, 32, 8),
-)  # fmt: skip  # a case a line is too long
+)  # fmt: skip  # one case per line would be too long
 
 
 def _warps(capability: tuple[int, int], threads: int, registers: int) -> int:
@@ -34,7 +34,7 @@ def _warps(capability: tuple[int, int], threads: int, registers: int) -> int:
 
 
 def check_smallest_block(answer: ModuleType) -> Iterator[Check]:
-    """Ask for several numbers of registers, for which the best block differs."""
+    """Ask about several numbers of registers, for which the best block sizes differ."""
     for capability, registers in KERNELS:
         sizes = range(WARP, MOST_THREADS + 1, WARP)
         expected = max(sizes, key=lambda threads: (_warps(capability, threads, registers), -threads))

@@ -20,7 +20,7 @@ LARGE = 2**24
 
 
 def check_sums(answer: cuda.Module) -> Iterator[Check]:
-    """Sum columns of zeros and ones below a large element, which a plain sum leaves as it is; count the operations."""
+    """Sum columns of a large element followed by zeros and ones, which a plain sum loses; count the operations."""
     for rows, columns in ((2000, THREADS), (333, 45), (1, 1)):
         x = np.random.default_rng(rows).integers(0, 2, (rows, columns)).astype(np.float32)
         x[0] = LARGE
@@ -31,7 +31,7 @@ def check_sums(answer: cuda.Module) -> Iterator[Check]:
         metrics = counters.counted(launch)
         case = f"{number_of(rows, 'row')}, {number_of(columns, 'column')}"
         exact = x.astype(np.int64).sum(0).astype(np.float32)
-        yield compare(f"{case}: the sums are right to one ulp", sums.to_host(), exact, 2)
+        yield compare(f"{case}: the sums are accurate to one ulp", sums.to_host(), exact, 2)
         doubles = sum(count for name, count in metrics.items() if "_op_d" in name)
         yield at_most("no thread computes in double precision", doubles, 0)
         loads = counters.values(metrics, ["loads"])["loads"]
@@ -43,7 +43,7 @@ FURTHER = [
         name="easy",
         task="One thread per column sums the elements of a matrix. Each addition rounds, so a long sum loses more and "
         "more digits: a float total of 2^24 stays the same however many ones are added to it. Change the kernel so "
-        "that every sum is right to one ulp. Keep to single precision, in which most GPUs are faster than in double, "
+        "that every sum is accurate to one ulp. Stay in single precision, in which most GPUs are faster than in double, "
         "and load each element once.",
         hints=[
             "Keep what each addition loses in a second variable, and make up for it in the next addition.",

@@ -20,7 +20,7 @@ COLUMNS = ("sectors/load", "sectors/store", "conflicts")
 
 
 def check_symmetric_part(answer: cuda.Module) -> Iterator[Check]:
-    """Add the transpose of a matrix of whole tiles, for which the counts are exact, and of one that is not."""
+    """Add the transpose of a matrix of whole tiles, for which the counts are exact, and of one with partial tiles."""
     for size in (64, 45):
         matrix = np.random.default_rng(5).integers(0, 100, (size, size)).astype(np.float32)
         out = poisoned(matrix.shape, np.float32)
@@ -33,7 +33,7 @@ def check_symmetric_part(answer: cuda.Module) -> Iterator[Check]:
 
 
 def check_in_place(answer: cuda.Module) -> Iterator[Check]:
-    """Transpose matrices of whole tiles, and one that is not, in place."""
+    """Transpose matrices of whole tiles, and one with partial tiles, in place."""
     for size in (64, 96, 45):
         matrix = np.random.default_rng(5).random((size, size), np.float32)
         on_device = cuda.to_device(matrix)

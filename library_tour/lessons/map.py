@@ -79,8 +79,8 @@ LESSON = Lesson(
         Step(
             name="c * c for pow(c, 2)",
             shows=["Product", "f", "map_loop<Product>"],
-            text="`powf` handles any exponent and needs many instructions. A product needs one. Now that memory is out "
-            "of the way, fewer instructions mean less time.",
+            text="`powf` handles any exponent and needs many instructions. `c * c` needs only one. Now that memory is "
+            "out of the way, fewer instructions mean less time.",
         ),
         Step(
             name="in memory, fast math",
@@ -128,5 +128,5 @@ LESSON = Lesson(
     ),
     course="The times in the 'course ms' column are from lectures on GPU programming. They were measured on a T1000 "
     "and on a V100, with fast math. The times in the 'NumPy, scaled' row were measured on CPUs with 6 and 20 cores. In "
-    "the table of whole programs, the rows that begin with 'course' are from the same cards.",
+    "the table of whole programs, the rows that begin with 'course' were measured on the same cards.",
 )

@@ -63,7 +63,7 @@ LESSON = Lesson(
         "The 'each integer' column shows the value of every element after the fill.",
         "On an H200, fills of all widths run at the same rate. A fill only writes, so the limit here is the write "
         "bandwidth, 4,678 GB/s, and not the copy bandwidth.",
-        "The '32 bits, in a stream' row is the same fill, queued in a stream instead of the default one.",
+        "The '32 bits, in a stream' row is the same fill, queued in a stream other than the default stream.",
     ],
     exercise=Exercise(
         task="Write `mark(x)`. The function sets every element of a 32- or 64-bit floating-point array to NaN with a "

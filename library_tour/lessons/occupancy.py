@@ -93,7 +93,7 @@ LESSON = Lesson(
             "have arrived. The other threads wait for it at `__syncthreads()`, the barrier for the block. The `asm` "
             "statement reads the index of the multiprocessor. In other versions of the kernel, each thread keeps "
             "`Live` values in registers, so that registers become the limit. `#pragma unroll` makes every index of "
-            "`kept` a constant, as registers require.",
+            "`kept` a constant. Otherwise, the array could not be kept in registers.",
         ),
         Step(
             name="256 threads",
@@ -134,8 +134,8 @@ LESSON = Lesson(
         "H200, 270,336 threads reach 3,052 GB/s with 4-byte loads, and 3,970 GB/s with 16-byte loads. That many "
         "threads fill the device, so only more bytes per thread can help.",
         "On an H200, a load takes 23 cycles from shared memory, 32 from the L1 cache, 282 from the L2 cache and 662 "
-        "from memory. Without a GPU, the table shows the number of loads instead. The 'registers' row has no step: it "
-        "computes the same chain of indices without loading anything.",
+        "from memory. Without a GPU, the table shows the number of loads instead. No step shows the "
+        "kernel of the 'registers' row: it computes the same chain of indices without loading anything.",
         "The 'L2 cache, all threads' row is not a chain: all threads read from the L2 cache at once, as fast as it "
         "can supply data. On a GPU, the 'host' rows show chains of the given sizes in the host's memory.",
     ],

@@ -55,7 +55,7 @@ LESSON = Lesson(
             shows=["make_system", "on_device_by"],
             text="`make_system` creates a matrix for each factorization. `solve` uses LU. With `positive=True`, it "
             "uses Cholesky, which takes half as many operations. A triangular matrix needs no factorization: "
-            "`solve_triangular` takes it as lower triangular by default, so pass `lower=False` for the R of a QR "
+            "`solve_triangular` treats it as lower triangular by default, so pass `lower=False` for the R of a QR "
             "factorization. SciPy's default is the opposite. `qr`, `svd` and `eigh` return the factors.",
         ),
         Step(

@@ -176,7 +176,7 @@ LESSON = Lesson(
             text="Now the pieces alternate between two streams. Depth-first order queues all three operations on a "
             "piece before it moves on to the next piece. Breadth-first order queues the same operation for each stream "
             "before it moves on to the next operation. `issued` returns the operations in either order, and `DEPTH` "
-            "stands for the first one. The order within each stream is the same in both.",
+            "selects depth-first order. The order within each stream is the same in both.",
         ),
         Step(
             name="a model of the device",

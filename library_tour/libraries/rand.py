@@ -187,7 +187,7 @@ def generator_row(kind: str, count: int, size: int, limit: Limit) -> Row:
     counts = np.histogram(numbers, BINS, (0, 1))[0]
     expected = count / BINS
     chi_squared = float(((counts - expected) ** 2 / expected).sum())
-    # Counts that are more even than chance pass, because quasi-random numbers are meant to have such counts.
+    # Counts that are more even than random ones also pass: those of quasi-random numbers are meant to be so.
     error = max((chi_squared - (BINS - 1)) / np.sqrt(2 * (BINS - 1)), 0.0)
     work: Callable[[], object] | None = None
     if timing.available():

@@ -82,7 +82,7 @@ from .precisions import numbers
 TITLE = "Dense solvers with cuSOLVER, and their residuals"
 SIZE = Size("rows and columns of the matrices", full=2048, small=48, least=4)
 CHECKED = 128
-# The bound of LAPACK's own tests for a residual over norm x n x eps.
+# The bound of LAPACK's own tests for a residual divided by norm x n x eps.
 SATISFIED = 30.0
 HILBERT = 12
 # A singular value decomposition takes seconds, and the others take milliseconds.
@@ -100,7 +100,7 @@ def positive(n: int, dtype: Any) -> Array:
 
 
 def residual(left: Array, right: Array, scale: float, n: int, dtype: Any) -> float:
-    """Return the norm of a difference, computed in extended precision, over scale x n x eps."""
+    """Return the norm of a difference, computed in extended precision and divided by scale x n x eps."""
     wide = np.clongdouble if left.dtype.kind == "c" else np.longdouble
     found = float(np.linalg.norm((left.astype(wide) - right.astype(wide)).ravel()))
     return found / (scale * n * float(np.finfo(dtype).eps))
@@ -237,7 +237,7 @@ def on_host_by(system: System) -> Solved:
 
 
 def residuals(system: System, found: Solved) -> dict[str, float]:
-    """Return the residual of each result, over norm x n x eps."""
+    """Return the residual of each result, divided by norm x n x eps."""
     a, lower, spd, tall, b = system
     n, dtype = len(a), a.dtype
     errors = {"LU": residual(wide(a) @ wide(found.solution), b, norm(a) * norm(found.solution), n, dtype)}
@@ -350,7 +350,7 @@ class Hilbert(NamedTuple):
 
     condition: float
     error: float  # of the solution
-    residual: float  # over norm x n x eps
+    residual: float  # divided by norm x n x eps
 
 
 def hilbert(n: int) -> Hilbert:
@@ -382,7 +382,7 @@ def hilbert_row() -> tuple[Row, Curve]:
 
 
 def refusals() -> list[Check]:
-    """Check that the solvers refuse matrices that they cannot solve, and name the pivot or the minor."""
+    """Check that the solvers refuse unsuitable matrices, and name the pivot or the minor."""
     singular, indefinite = np.diag([1.0, 2.0, 0.0, 4.0]), np.diag([1.0, 2.0, -3.0, 4.0])
     b = np.ones(4)
     return [

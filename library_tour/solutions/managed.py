@@ -10,7 +10,7 @@ from library_tour.course.managed import kernel_over
 
 
 def advanced(x: NDArray[np.uint32], y: NDArray[np.uint32], steps: int) -> None:
-    """Advance the elements of `x` by `steps` steps into `y`, for the host to read."""
+    """Advance the elements of `x` by `steps` steps, and store the results in `y` for the host to read."""
     cuda.prefetch(x)
     cuda.prefetch(y)
     kernel_over(x, y, steps)()

@@ -1,4 +1,4 @@
-// Count random points in a circle on several devices, so that together they find what one device finds.
+// Count random points in a circle on several devices, so that their counts add up to what one device counts.
 
 // A random number that depends only on the seed and on the index of the draw: a mix of all bits.
 __device__ unsigned random_bits(unsigned seed, unsigned draw)

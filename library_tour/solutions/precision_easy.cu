@@ -1,4 +1,4 @@
-// Sum the columns of a row-major matrix in single precision, with one thread per column, right to one ulp.
+// Sum the columns of a row-major matrix in single precision, with one thread per column, accurate to one ulp.
 
 extern "C" __global__ void sum_columns(const float* x, float* sums, int rows, int columns)
 {
