@@ -53,12 +53,12 @@ def link_limit(nbytes: int) -> Limit:
 
 def shared_limit(device: cuda.Device) -> Limit:
     """Return the bandwidth of all shared memories together, without conflicts."""
-    return _by_clock(device, f"shared memory, {SHARED_BYTES} bytes per clock and SM", "GB/s", SHARED_BYTES)
+    return _by_clock(device, f"shared memory, {SHARED_BYTES} bytes per SM per clock", "GB/s", SHARED_BYTES)
 
 
 def special_limit(device: cuda.Device, count: int, unit: str) -> Limit:
     """Return how often per second the special-function units perform `count` operations, in a unit like "Gsteps/s"."""
-    name = f"special functions, {count} per {_counted(unit)}, {SPECIAL_LANES} per clock and SM"
+    name = f"special functions, {count} per {_counted(unit)}, {SPECIAL_LANES} per SM per clock"
     return _by_clock(device, name, unit, SPECIAL_LANES / count)
 
 

@@ -173,7 +173,7 @@ def run(device: cuda.Device, size: int) -> Result:
         variant("prefetch during long kernel", pieces.advance, LONG, before=to_host),
     ]
     rows = measure(over_the_link, limit, EXPLAINED_BY)
-    # The link limits neither an array that is already on the device nor, below, the one thread of the host that reads.
+    # The link limits neither an array that is already on the device nor, below, the single host thread that reads.
     rows += measure([variant("managed, already on the device", over_pages)], None, EXPLAINED_BY)
     tables = {"The host reads an array whose pages are on the device": measure(read_by_host(x, host), None)}
     rows += [*on_two_devices(device, x, expected[SHORT]), advice(far, device), *wrong]
@@ -246,7 +246,7 @@ def read_by_host(x: Words, data: Words) -> list[Variant]:
 
 
 def on_two_devices(device: cuda.Device, x: Words, expected: Words) -> list[Row]:
-    """Let two devices, if there are two, each advance half of an array into half of another."""
+    """If there are two devices, let each advance half of an array and store the results in half of another."""
     name = "two devices, one array"
     others = [other for other in cuda.devices() if other is not device and other.properties.concurrent_managed_access]
     if not others:

@@ -64,7 +64,7 @@ from ..variants import Variant, measure
 TITLE = "Matrix multiplication: tiles in shared memory and registers"
 SIZE = Size("rows and columns of the matrices", full=4096, small=125, least=4)
 EXPLAINED_BY = ("loads", "wavefronts", "instructions")
-# The most rows that are checked, and the columns of `a` in every check.
+# The largest number of rows that is checked, and the number of columns of `a` in every check.
 CHECKED, INNER = 125, 63
 # Rows of the matrices that one block, or a loop in Python, multiplies: a block has at most 1,024 threads.
 ONE_BLOCK = 32
@@ -82,8 +82,8 @@ Multiply = Callable[[cuda.DeviceArray, cuda.DeviceArray, cuda.DeviceArray], Call
 class Way(NamedTuple):
     """A kernel, the rows and columns that a block computes, and the shape of the block.
 
-    `shared` is the dynamic shared memory in bytes, and `more` has further arguments. With `linear` the grid has one
-    dimension, otherwise it has the shape of the matrix.
+    `shared` is the dynamic shared memory in bytes, and `more` contains further arguments. If `linear`, the grid has one
+    dimension; otherwise, it has the shape of the matrix.
     """
 
     kernel: str
@@ -112,7 +112,7 @@ def reference(a: Floats, b: Floats) -> Floats:
 
 
 def error_bound(a: Floats, b: Floats) -> float:
-    """Return the largest error of an element of the product: each of its additions rounds once."""
+    """Return the largest possible error of an element of the product: each of its additions rounds once."""
     return float(a.shape[1] * 2.0**-24 * (abs(a) @ abs(b)).max())
 
 
@@ -181,7 +181,7 @@ def square_operands(size: int) -> Operands:
 
 
 def columns_for(rows: int) -> int:
-    """Return the columns of a product that is checked, a multiple of four, which the pipelined kernel needs."""
+    """Return the number of columns of a checked product: a multiple of four, as the pipelined kernel requires."""
     return 4 * blocks_for(2 * rows, 4)
 
 
@@ -208,7 +208,7 @@ def variants(ways: dict[str, Multiply], size: int) -> list[Variant]:
 
 
 def one_block_variants(module: cuda.Module, side: int) -> list[Variant]:
-    """Return the product by one block, with one thread per element, and by four blocks that repeat it."""
+    """Return two variants with one thread per element: one block, and four blocks that compute the same elements."""
     host_a, host_b = random_pair(side, side, side)
     a, b, c = cuda.to_device(host_a), cuda.to_device(host_b), cuda.empty((side, side), np.float32)
     kernel = module["matmul_one_block"]

@@ -110,7 +110,7 @@ SHARED = (0, 1000, 16 << 10, 48 << 10, 100 << 10)
 # A chain steps from i to i * A + C, and visits 2^k nodes before it returns to the first.
 A, C = 1664525, 1013904223
 NODE_BYTES, SHARED_NODES = 128, 1024
-# Steps of a walk before and after the clock starts; both numbers for a driver that does not measure times.
+# Steps of a walk before and after the clock starts; FEW_STEPS replaces both numbers if nothing is timed.
 BEFORE, STEPS, FEW_STEPS = 2**15, 2**11, (16, 64)
 L1_BYTES, L2_BYTES = 16 << 10, 4 << 20
 PASSES, FEW_PASSES = 64, 3  # over data in the L2 cache

@@ -228,7 +228,7 @@ class Reading:
             )
 
     def curve(self, kinds: Kinds) -> Curve:
-        """Return a curve of the time until all sums are done against the reads of each element."""
+        """Return a curve of the time until all sums are done against the number of reads per element."""
         sources = {
             "pageable, copied": (kinds.pageable, True),
             "pinned, copied": (kinds.pinned, True),

@@ -58,7 +58,7 @@ Floats = NDArray[np.float32]
 TITLE = "Sum of an array: atomics, shuffles and two passes"
 SIZE = Size("elements to sum", full=2**29 + 3, small=2**16 + 3)
 BLOCK = 256
-# The threads per block of a fixed grid, large because few blocks leave few sums for the end; the loads in flight.
+# Threads per block of a fixed grid (many, so that few blocks leave few sums for the end), and loads in flight.
 FIXED_BLOCK, LOADS = 1024, 4
 # Other operations for the two passes, with NumPy's functions for them.
 OPERATIONS: dict[str, tuple[str, Callable[[Floats], np.float32]]] = {
@@ -89,7 +89,7 @@ def double_sum(x: Floats) -> np.float64:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check on elements that add exactly in any order, time, then measure the rounding errors for random ones."""
+    """Check on elements whose sum is exact in any order, and time; then measure rounding errors on random elements."""
     random = np.random.default_rng()
     # Each element comes with its negative, so that every partial sum fits the 24 bits of a float. One element is
     # changed, so that the total is not zero.

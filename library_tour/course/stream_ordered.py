@@ -52,7 +52,7 @@ On the simulator, which checks and does not time:
     stream. The 'waits' column shows how many times the host waits for the device.
     When the host waits, a pool returns unused memory above its release threshold to
     the device, and the next step must allocate and map memory again. With a
-    threshold of 0 bytes, every step pays for that. On an H200, it costs more than
+    threshold of 0 bytes, every step pays for that. On an H200, this is slower than
     synchronous calls. A pool that keeps its memory allocates it once. In the second
     table, 'used' memory belongs to arrays, and 'reserved' memory is all the memory
     that the pool has taken from the device.
@@ -120,7 +120,7 @@ def run(device: cuda.Device, size: int) -> Result:
         "many times the host waits for the device.",
         "When the host waits, a pool returns unused memory above its release threshold to the device, and the next "
         "step must allocate and map memory again. With a threshold of 0 bytes, every step pays for that. On an H200, "
-        "it costs more than synchronous calls. A pool that keeps its memory allocates it once. In the second table, "
+        "this is slower than synchronous calls. A pool that keeps its memory allocates it once. In the second table, "
         "'used' memory belongs to arrays, and 'reserved' memory is all the memory that the pool has taken from the "
         "device.",
         "Stream order applies within one stream. Another stream must wait for the first one, with an event, before it "

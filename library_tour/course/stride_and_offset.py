@@ -47,7 +47,7 @@ from ..variants import Variant, measure, points
 
 TITLE = "Strided and misaligned access to global memory"
 SIZE = Size("elements in each array", full=2**30, small=2**21)
-CHECKED = 2**13 + 5  # elements copied, whatever the stride is
+CHECKED = 2**13 + 5  # elements copied, whatever the stride
 BLOCK = 256
 EXPLAINED_BY = ("sectors/load", "sectors/store", "load efficiency")
 STRIDES, OFFSETS = (1, 2, 4, 8, 16, 32, 64, 128, 256), (0, 1, 2, 4, 8, 16, 24, 32)

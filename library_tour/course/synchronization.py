@@ -278,7 +278,7 @@ def local_variants(module: cuda.Module, random: np.random.Generator) -> list[Var
 
 
 def cycles(device: cuda.Device, module: cuda.Module) -> list[Row]:
-    """Return the cycles that each barrier takes, by the threads per block."""
+    """Return the cycles that each barrier takes, by the number of threads per block."""
     counter = cuda.empty(1, np.int64)
     rows = []
     for name, kernel in WAITS.items():

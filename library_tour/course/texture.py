@@ -98,8 +98,8 @@ WAYS = {
     "filter: plain loads": Way("filter_plain", IN_PATCHES, filtered=True),
     "filter: texture": Way("filter_texture", IN_PATCHES, filtered=True),
 }
-# For single precision, and for the texture unit, whose weights are multiples of 1/256: it is off by half of that in
-# each direction.
+# For single precision, and for the texture unit. Its weights are multiples of 1/256, so each may be off by half of
+# that, in x and in y.
 PLAIN_TOLERANCE, TEXTURE_TOLERANCE = 1e-6, 2**-8
 
 

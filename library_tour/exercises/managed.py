@@ -1,4 +1,4 @@
-"""Advance an array in managed memory, with all pages where they are needed.
+"""Advance an array in managed memory, so that all pages are where they are needed.
 
 For now, the function returns before the kernel has run, and every page moves because of a page fault.
 """

@@ -43,8 +43,8 @@ FURTHER = [
         name="easy",
         task="One thread per column sums the elements of a matrix. Each addition rounds, so a long sum loses more and "
         "more digits: a float total of 2^24 stays the same however many ones are added to it. Change the kernel so "
-        "that every sum is accurate to one ulp. Stay in single precision, in which most GPUs are faster than in double, "
-        "and load each element once.",
+        "that every sum is accurate to one ulp. Stay in single precision, in which most GPUs are faster than in "
+        "double, and load each element once.",
         hints=[
             "Keep what each addition loses in a second variable, and make up for it in the next addition.",
             "After `next = total + x`, the total has grown by `next - total`. How much of `x` is missing from that? If "

@@ -265,7 +265,7 @@ def operations(title: str, n: int) -> float:
 
 
 def timed_work(size: int, dtype: Any) -> dict[str, Callable[[], object]]:
-    """Return the timed call of each method on square matrices of the full size; none without times."""
+    """Return the timed call of each method on square matrices of the full size; none if nothing is timed."""
     if not timing.available() or np.dtype(dtype).kind == "c":
         return {}
     a, spd = cuda.to_device(numbers((size, size), dtype)), cuda.to_device(positive(size, dtype))

@@ -138,7 +138,7 @@ def format_row(format: str, n: int, size: int, limit: Limit) -> Row:
 
 
 def product_rows(n: int) -> list[Row]:
-    """Multiply with several vectors, with a sparse matrix, and at given places of the result; store a dense matrix."""
+    """Multiply a sparse matrix by several vectors and by itself, sample a dense product, and convert a dense matrix."""
     by = "cuSPARSE"
     host = laplacian(n)
     random = np.random.default_rng()
@@ -150,7 +150,7 @@ def product_rows(n: int) -> list[Row]:
 
     square = libraries.spgemm(a, a)
     squared = square.to_host()
-    # Each element is multiplied by all elements of the row whose index is its column.
+    # Each element is multiplied by all elements of the row whose index equals its column index.
     meetings = int(np.diff(host.indptr)[host.indices].sum())
     does = work_of(2 * meetings, a, a, square)
     rows.append(judged("SpGEMM, its square", by, error_of(squared.toarray(), host, host), bound_of(5), does=does))
@@ -185,7 +185,7 @@ def vector_rows(n: int, size: int, limit: Limit) -> list[Row]:
     vector = libraries.SparseVector(length, cuda.to_device(indices), cuda.to_device(values))
     bound = bound_of(indices.size)
     inner = np.array([libraries.spdot(vector, cuda.to_device(y))])
-    # Only the elements at the places of the sparse vector are read from the dense operands.
+    # Only the elements at the indices that the sparse vector stores are read from the dense operands.
     does = work_of(2 * values.size, indices, values, y[indices])
     rows = [judged("sparse x dense vector", by, error_of(inner, y[None, indices], values), bound, does=does)]
 
@@ -244,7 +244,7 @@ def gradient_rows(n: int) -> tuple[list[Row], Curve]:
     host = laplacian(n)
     b = np.zeros(n * n)
     b[n * (n // 2) + n // 2] = 1.0
-    # The bound gives this many iterations for all digits, because sqrt(c) is about 2 n / pi.
+    # By the bound, this many iterations are enough for all digits, because sqrt(c) is about 2 n / pi.
     iterations = 12 * n
     timed: dict[str, dict[str, Value]] = {}
     with CapturedIteration(load("sparse"), libraries.SparseMatrix.from_host(host), b, iterations) as iteration:

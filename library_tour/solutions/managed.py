@@ -1,4 +1,4 @@
-"""Advance an array in managed memory, with all pages where they are needed."""
+"""Advance an array in managed memory, so that all pages are where they are needed."""
 
 from __future__ import annotations
 
