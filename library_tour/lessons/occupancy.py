@@ -136,8 +136,8 @@ LESSON = Lesson(
         "On an H200, a load takes 23 cycles from shared memory, 32 from the L1 cache, 282 from the L2 cache and 662 "
         "from memory. Without a GPU, the table shows the number of loads instead. No step shows the "
         "kernel of the 'registers' row: it computes the same chain of indices without loading anything.",
-        "The 'L2 cache, all threads' row is not a chain: all threads read from the L2 cache at once, as fast as it "
-        "can supply data. On a GPU, the 'host' rows show chains of the given sizes in the host's memory.",
+        "The 'L2 cache, all threads' row does not measure a chain: all threads read from the L2 cache at once, as "
+        "fast as it can supply data. On a GPU, the 'host' rows show chains of the given sizes in the host's memory.",
     ],
     exercise=Exercise(
         task="Write `loads_in_flight(capability, threads, registers, latency, bytes_per_cycle) -> int`. It returns the "

@@ -77,7 +77,7 @@ LESSON = Lesson(
             name="philox",
             shows=["drawn", "generator_row[numbers:error]"],
             text="A `Generator` fills arrays on the device. The check counts how many numbers fall into each of 64 "
-            "bins, and uses a chi-squared test to compare the counts with what chance allows.",
+            "bins, and uses a chi-squared test to decide whether chance explains the differences between the counts.",
         ),
         Step(
             name="normal, philox",

@@ -154,10 +154,10 @@ LESSON = Lesson(
         "non-blocking streams.",
         "say when kernels run concurrently, and what effect a stream's priority has.",
     ],
-    idea="Work in one stream runs in order. Work in different streams may run at the same time, if the device has "
-    "room. A GPU has separate **copy engines**, so a copy to the device, a copy from the device and kernels can all "
-    "run at once. To keep all of them busy, cut the array into pieces, and send the pieces through the three stages in "
-    "several streams, like cars on an assembly line.\n\n"
+    idea="Work in one stream runs in order. Work in different streams may run at the same time, if the device has free "
+    "resources. A GPU has separate **copy engines**, so a copy to the device, a copy from the device and kernels can "
+    "all run at once. To keep all of them busy, cut the array into pieces, and send the pieces through the three "
+    "stages in several streams, like cars on an assembly line.\n\n"
     "The rule of thumb: to overlap three stages, use at least three streams and pinned (page-locked) memory, and do "
     "not make the host wait between operations. If one stream reads data that another stream writes, use an event to "
     "order the two. Without it, the program has a race.",
