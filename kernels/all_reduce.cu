@@ -15,7 +15,7 @@ extern "C" __global__ void add_into(const float4* x, float4* y, int groups)
     }
 }
 
-// `arrays` has the addresses of `count` arrays, each on its own device. The part begins at group `first`.
+// `arrays` holds the addresses of `count` arrays, each on its own device. The part begins at group `first`.
 extern "C" __global__ void reduce_peers(const unsigned long long* arrays, int count, int first, int groups)
 {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < groups; i += gridDim.x * blockDim.x) {

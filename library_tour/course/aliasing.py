@@ -20,7 +20,7 @@ On the simulator, which checks and counts but does not time:
     a broken promise                                          caught
     a broken promise: 768 of 1024 results differ from those of the expressions as
     written, because the output starts at a.
-    An int of 1, after 0.0f or a zero byte was stored at its address
+    Value of an int set to 1, after 0.0f or a zero byte is stored at its address
                                            int  check
     ─────────────────────────────────────────────────
     device, float*                           0
@@ -30,8 +30,8 @@ On the simulator, which checks and counts but does not time:
     host -O2 -fno-strict-aliasing, float*    0  right
     host -O2 -fno-strict-aliasing, char*     0  right
     A store through one pointer may change the data that another points to. The
-    compiler therefore loads a[i] and b[i] again after each store, 8 loads instead
-    of 2, and stores the sum to memory in every iteration of the loop. Nor can it
+    compiler therefore loads a[i] and b[i] again after each store (8 loads instead
+    of 2) and stores the sum to memory in every iteration of the loop. Nor can it
     move the next iteration's load ahead of that store, which itself waits for the
     load of its own iteration. Each thread then has only one load in flight, which
     halves the rate on an H200. The repeated loads of a[i] and b[i] hardly matter
@@ -83,12 +83,12 @@ FOUR = {
     "four, __restrict__": "four_results_restrict",
 }
 FOUR_TABLE = "Four results of the same two elements"
-REREAD_TABLE = "An int of 1, after 0.0f or a zero byte was stored at its address"
+REREAD_TABLE = "Value of an int set to 1, after 0.0f or a zero byte is stored at its address"
 NO_STRICT = "-fno-strict-aliasing"
 EXPLAINED_BY = ("loads", "stores")
 NOTES = (
     "A store through one pointer may change the data that another points to. The compiler therefore loads a[i] and "
-    "b[i] again after each store, 8 loads instead of 2, and stores the sum to memory in every iteration of the loop. "
+    "b[i] again after each store (8 loads instead of 2) and stores the sum to memory in every iteration of the loop. "
     "Nor can it move the next iteration's load ahead of that store, which itself waits for the load of its own "
     "iteration. Each thread then has only one load in flight, which halves the rate on an H200. The repeated loads of "
     "a[i] and b[i] hardly matter there, because they hit in the cache.",
@@ -194,7 +194,7 @@ def as_written(module: cuda.Module, random: np.random.Generator) -> Row:
 
 
 def broken_promise() -> str:
-    """Let the results overwrite an input, which breaks the promise; return a sentence on the wrong results."""
+    """Let the results overwrite an input, which breaks the promise; return a sentence about the wrong results."""
     a, b = np.random.default_rng(0).random((2, BLOCK), np.float32)
     results = over_a(load("aliasing"), FOUR["four, __restrict__"], a, b)
     wrong = np.count_nonzero(results != four_results_over_a(a, b))

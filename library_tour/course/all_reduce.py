@@ -17,10 +17,10 @@ On the simulator with one device, which checks and counts but does not time:
     sends the sums back. Its links carry N - 1 arrays each way. In a ring, each
     device sends one part of its array to the next device, which adds its own
     elements and passes the sums on. After N - 1 steps, each device has the complete
-    sums for one part, and these go around the ring once more. No device sends more
-    than 2 (N - 1) / N arrays, which is the minimum. Kernels on peers move the same
-    number of bytes with one launch per device, and every kernel adds in the same
-    order.
+    sums for one part, and the sums are then passed around the ring. No device sends
+    more than 2 (N - 1) / N arrays, which is the minimum. Kernels on peers move the
+    same number of bytes with one launch per device, and every kernel adds in the
+    same order.
     For every version, the GB/s figure is what NCCL's tests call the bus bandwidth:
     the minimum number of bytes divided by the time. In the graph version, NCCL's
     work in all streams is captured once, and a single launch replaces the host
@@ -63,8 +63,9 @@ NOTES = (
     "In the first version, one device adds the arrays that all the others send, and sends the sums back. Its links "
     "carry N - 1 arrays each way. In a ring, each device sends one part of its array to the next device, which adds "
     "its own elements and passes the sums on. After N - 1 steps, each device has the complete sums for one part, and "
-    "these go around the ring once more. No device sends more than 2 (N - 1) / N arrays, which is the minimum. Kernels "
-    "on peers move the same number of bytes with one launch per device, and every kernel adds in the same order.",
+    "the sums are then passed around the ring. No device sends more than 2 (N - 1) / N arrays, which is the minimum. "
+    "Kernels on peers move the same number of bytes with one launch per device, and every kernel adds in the same "
+    "order.",
     "For every version, the GB/s figure is what NCCL's tests call the bus bandwidth: the minimum number of bytes "
     "divided by the time. In the graph version, NCCL's work in all streams is captured once, and a single launch "
     "replaces the host calls.",
@@ -74,7 +75,7 @@ Floats = NDArray[np.float32]
 Work = Callable[[], object]
 Way = Callable[["Team"], Work]
 
-# The number of arrays that the busiest device sends, by the number of workers, for the ways of one process.
+# The number of arrays that the busiest device sends, given the number of workers, if all are in one process.
 ARRAYS_SENT: dict[str, Callable[[int], float]] = {
     "through one": lambda count: count - 1,
     "round a ring": lambda count: 2 * (count - 1) / count,
@@ -90,7 +91,7 @@ class Team:
         self.devices = list(dict.fromkeys(places))
         self.count = together.count if together else len(places)
         self.first = together.rank if together else 0
-        # There are as many parts as workers, and each is made of whole groups of elements.
+        # There are as many parts as workers, and each consists of whole groups of elements.
         self.groups = blocks_for(size, GROUP)
         self.ends = [self.groups * number // self.count for number in range(self.count + 1)]
         self.arrays, self.room, self.streams, self.modules = [], [], [], []
@@ -165,7 +166,7 @@ def ring(team: Team) -> None:
 
 
 def on_peers(team: Team) -> Work:
-    """Return a function that queues one kernel per device, which adds its part of all arrays and sends out the sums."""
+    """Return a function that queues one kernel per device; each adds up one part and writes the sums to every array."""
     launches = []
     for worker, (place, stream) in enumerate(zip(team.places, team.streams, strict=True)):
         begin, end = team.ends[worker : worker + 2]
@@ -219,8 +220,8 @@ def by_mpi_on_device(together: Ranks, team: Team) -> Work:
 def joined_nccl(team: Team) -> Iterator[Way | None]:
     """Yield the version with NCCL, or None if NCCL is not usable; destroy its communicators at the end of the block.
 
-    No graph may exist by then, because a communicator waits for the end of all graphs that have captured its work.
-    After an exception, whose traceback keeps graphs alive, it would wait forever. The communicators then end with the
+    No graph may exist by then, because a communicator is destroyed only after all graphs that captured its work. After
+    an exception, whose traceback keeps graphs alive, that would take forever. The communicators then end with the
     process.
     """
     nccl = usable_nccl(team)
@@ -301,7 +302,7 @@ def usable_nccl(team: Team) -> ModuleType | None:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check the sums of every way on every worker; then time large arrays, and draw the bandwidth against the bytes."""
+    """Check the sums of every version on every worker; time large arrays; draw the bandwidth against the bytes."""
     together = ranks.world()
     places = places_from(device, together)
     every = list(dict.fromkeys(places))
@@ -385,7 +386,7 @@ def link_limit(devices: Sequence[cuda.Device], size: int) -> Limit | None:
 
 
 def bandwidths(team: Callable[[int], Team], size: int, makers: Mapping[str, Way], limit: Limit | None) -> Curve:
-    """Measure the bandwidth of every way against the bytes per worker."""
+    """Measure the bandwidth of every version against the bytes per worker."""
     lines: dict[str, list[tuple[float, float]]] = {name: [] for name in makers}
     for some in [*(4**power for power in range(4, 14) if 4**power < size), size]:
         workers = team(some)

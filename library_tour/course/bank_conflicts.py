@@ -14,10 +14,10 @@ On the simulator, which checks and counts but does not time:
     stride 3      1     549,120           0  right
     stride 32    32  17,309,952  16,760,832  right
     same word     1     549,120           0  right
-    Shared memory has 32 banks, and each serves one word at a time. A read takes as
-    many wavefronts as its busiest bank has different words to serve. A read whose
-    stride has no common factor with 32 needs one wavefront, and so does a read of
-    the same word by all lanes.
+    Shared memory has 32 banks, and each serves one word at a time. The number of
+    wavefronts of a read is the number of different words that its busiest bank must
+    serve. A read whose stride has no common factor with 32 needs one wavefront, and
+    so does a read of the same word by all lanes.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def run(device: cuda.Device, size: int) -> Result:
     limit = shared_limit(device)
     rows = measure(variants, limit, EXPLAINED_BY)
     note = (
-        f"Shared memory has {BANKS} banks, and each serves one word at a time. A read takes as many wavefronts as its "
-        f"busiest bank has different words to serve. A read whose stride has no common factor with {BANKS} needs "
-        "one wavefront, and so does a read of the same word by all lanes."
+        f"Shared memory has {BANKS} banks, and each serves one word at a time. The number of wavefronts of a read is "
+        f"the number of different words that its busiest bank must serve. A read whose stride has no common factor "
+        f"with {BANKS} needs one wavefront, and so does a read of the same word by all lanes."
     )
     counted = f"{blocks} blocks of {WORDS // LANES} warps with {size:,} reads and one store per thread"
     return Result([with_slowdown(row, rows[0]) for row in rows], limit, notes=[note], counted=counted)

@@ -80,7 +80,7 @@ LESSON = Lesson(
         Step(
             name="four results",
             shows=["four_results"],
-            text="Each thread evaluates four expressions in the same two elements. A store through `results` might "
+            text="Each thread evaluates four expressions of the same two elements. A store through `results` might "
             "change `a[i]` or `b[i]`, so both are loaded again for each expression: eight loads in total.",
         ),
         Step(

@@ -66,8 +66,8 @@ LESSON = Lesson(
         "explain why large arrays are limited by bandwidth, and small ones by the number of steps.",
     ],
     idea="Each worker has an incoming and an outgoing link, and all links can be in use at the same time. The time is "
-    "therefore at least the number of bytes that the *busiest* worker sends, divided by the bandwidth of its link. At "
-    "the minimum, each worker sends 2 (N - 1) / N arrays.\n\n"
+    "therefore at least the number of bytes that the *busiest* worker sends, divided by the bandwidth of its link. The "
+    "minimum is 2 (N - 1) / N arrays per worker.\n\n"
     "A **ring** reaches this minimum. Each array is cut into N parts, and in every step each worker sends one part to "
     "the next worker. In the first round, the receiver adds its own elements to the part. After N - 1 steps, each "
     "worker has the complete sums for one part. In the second round, these sums are passed around the ring.\n\n"
