@@ -200,9 +200,7 @@ def changed_at_once() -> Row:
     source, target = np.ones(LATE, np.uint8), cuda.zeros(LATE, np.uint8)
     cuda.memcpy(target, source, stream=cuda.legacy_default)
     source.fill(2)
-    return Row(
-        "pageable, changed at once", check=compare("the bytes before the change arrive", on_host(target), source // 2)
-    )
+    return Row("pageable, changed at once", check=compare("the original bytes arrive", on_host(target), source // 2))
 
 
 def changed_too_early() -> str:

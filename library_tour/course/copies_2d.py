@@ -60,7 +60,7 @@ class Way(NamedTuple):
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check that the window is right and that nothing outside it has changed, then time."""
+    """Check that the window is right and that nothing outside it has changed; then time each variant."""
     host, host_target = (cuda.pinned_empty((size, size), np.int32) for _ in range(2))
     host[:] = np.random.default_rng().integers(0, 2**31, host.shape, np.int32)
     source, target = (cuda.empty_pitched(host.shape, host.dtype) for _ in range(2))

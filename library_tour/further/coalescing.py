@@ -35,7 +35,7 @@ def check_brighten(answer: cuda.Module) -> Iterator[Check]:
 
 
 def check_split(answer: cuda.Module) -> Iterator[Check]:
-    """Split the points of whole blocks and of a part of one."""
+    """Split points that fill their blocks, and points that do not."""
     for size in (2 * BLOCK, 333):
         points = np.random.default_rng(5).random((size, 3), np.float32)
         out = [poisoned(size, np.float32) for _ in range(3)]

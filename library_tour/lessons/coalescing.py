@@ -154,7 +154,7 @@ LESSON = Lesson(
         task="Reverse an array. Each thread handles eight elements: it reads them and writes them to the other end of "
         "the output, in reverse order. Keep eight elements per thread, but let no load or store by a warp touch more "
         "than four sectors if `n` is a multiple of eight. For any other `n`, the reversed elements do not begin at a "
-        "sector, so a store may touch five.",
+        "sector boundary, so a store may touch five.",
         hints=[
             "Writing in reverse order costs nothing by itself, since the order of the lanes does not matter. Look at "
             "the distance between adjacent lanes instead.",

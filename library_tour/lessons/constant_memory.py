@@ -49,7 +49,7 @@ LESSON = Lesson(
     learn=[
         "say which data belongs in constant memory, and which does not.",
         "put coefficients into a `__constant__` variable or pass them as an argument by value.",
-        "choose suitable memory for a table whose index depends on the data.",
+        "choose the right memory for a table whose index depends on the data.",
     ],
     idea="Threads run in groups of 32, called **warps**, and the threads of a warp are its **lanes**. A warp executes "
     "one instruction at a time, for all of its lanes.\n\n"

@@ -123,8 +123,8 @@ LESSON = Lesson(
         Step(
             name="done or queued",
             shows=["returned"],
-            text="Each copy runs once without `stream`, as with `cudaMemcpy`, and once with it, as with "
-            "`cudaMemcpyAsync`. Both times, the copy runs in the default stream. Right after the call, `stream.done` "
+            text="Each copy runs once without a `stream` argument, as with `cudaMemcpy`, and once with one, as "
+            "with `cudaMemcpyAsync`. Both times, it runs in the default stream. Right after the call, `stream.done` "
             "shows whether the copy has run. Without a stream, the call waits, unless both arrays are on the device. "
             "In a stream, it waits for the copy only if the target is pageable.",
         ),
