@@ -15,7 +15,7 @@
 //   warp_eliminating       one warp per system: a lane eliminates seven of its eight unknowns in registers, and
 //                          shuffles reduce the remaining 32 rows. No barriers
 //   warp_factored          the same, but everything that depends on the matrix alone is computed before the first step
-//   advance                the rest of a step where a library solves: u_new = 2 v - u_old, and the next right-hand side
+//   advance                the rest of a step if a library solves: u_new = 2 v - u_old, and the next right-hand side
 //
 // A system has `cells` cells and thus cells + 1 nodes. The first and last nodes are the boundary. A matrix has the same
 // three coefficients in each row, because the grid and the volatility are the same everywhere, but only warp_factored

@@ -30,8 +30,8 @@ struct LaneRows {
 };
 
 // The results of the elimination that depend on the matrix alone. Nodes 1 to 7: multiples of a row that are subtracted
-// from the rows before and after it, and the row divided by its middle. Node 8: multiples of the rows 1, 2, 4, 8 and 16
-// lanes away that are subtracted, the coefficient of the lower boundary, and the reciprocal of the last middle.
+// from the rows before and after it, and the row divided by its `middle`. Node 8: multiples of the rows 1, 2, 4, 8 and
+// 16 lanes away that are subtracted, the coefficient of the lower boundary, and the reciprocal of the last `middle`.
 template <class Number>
 struct Factors {
     Number to_lower[CELLS], to_upper[CELLS];
@@ -40,7 +40,7 @@ struct Factors {
     Number boundary, last;
 };
 
-// Eliminate unknown i from the rows j and k before and after it, in the matrix.
+// In the matrix, eliminate unknown i from rows j and k, which come before and after it.
 template <class Number>
 __device__ void eliminate(LaneRows<Number>& rows, Factors<Number>& factors, int i, int j, int k)
 {

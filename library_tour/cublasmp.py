@@ -14,7 +14,7 @@ from .libraries.high_level import lender, lent, runs_on_gpu
 from .ranks import Ranks
 
 INSTALL = (
-    "Skipped: cuBLASMp needs ranks with a GPU each (mpiexec), and pip install 'nvmath-python[cu13-distributed]' "
+    "Skipped: cuBLASMp needs ranks with one GPU each (mpiexec), and pip install 'nvmath-python[cu13-distributed]' "
     "mpi4py cupy-cuda13x"
 )
 

@@ -59,7 +59,7 @@ STRIKE, RATE, YEARS = 50.0, 0.1, 1.0
 VOLATILITIES, CELLS = np.linspace(0.1, 0.5, 64), 256
 # Checked: sizes that fill neither a warp nor a block.
 CHECKED_SYSTEMS, CHECKED_CELLS, CHECKED_STEPS = 5, 216, 3
-# Volatilities whose errors are drawn, and the numbers of cells with and without a clock.
+# Volatilities whose errors are drawn, and the numbers of cells if steps are timed and if not.
 SHOWN, SHOWN_CELLS, FEWER_CELLS = np.array([0.1, 0.3, 0.5]), (16, 32, 64, 128, 256), (16, 64, 256)
 EDGE_CELLS = 64
 GRAPH_STEPS = 100  # steps of cuSPARSE in one graph
@@ -195,7 +195,7 @@ class Library:
         self.take_steps(self.systems.steps, cuda.legacy_default)
 
     def launch_graphs(self) -> None:
-        """Queue all steps as launches of one graph, because the calls would take the host longer than the device."""
+        """Queue all steps as launches of one graph, because the calls would take longer than the work."""
         count = min(GRAPH_STEPS, self.systems.steps)
         if self.graph is None:
             self.begin()
@@ -234,7 +234,7 @@ def run(device: cuda.Device, size: int) -> Result:
     limit = latency_limit(device, OPERATIONS, SHUFFLES, VOLATILITIES.size * CELLS, "Gcells/s")
     library, *ours = make_variants(module, size)
     rows = measure(ours, limit, EXPLAINED_BY)
-    # Of the library's work, a driver counts only our own kernel.
+    # The counters of the library's row would include only our own kernel.
     rows[LIBRARY_ROW:LIBRARY_ROW] = [replace(row, metrics={}) for row in measure([library], limit)]
     curves, checks, notes = look_at_errors(module, size)
     return Result(

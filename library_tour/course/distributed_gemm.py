@@ -11,7 +11,7 @@ On the simulator with one device, which checks and counts but does not time:
     SUMMA                4  2 x 2       8     320,000  right
     redistributed                                      right
     cuBLASMp
-    cuBLASMp: Skipped: cuBLASMp needs ranks with a GPU each (mpiexec), and pip
+    cuBLASMp: Skipped: cuBLASMp needs ranks with one GPU each (mpiexec), and pip
     install 'nvmath-python[cu13-distributed]' mpi4py cupy-cuda13x
     The matrices are divided into blocks on a grid of workers. A panel is a few
     columns of A and the same number of rows of B. The workers that own a panel send
@@ -58,7 +58,7 @@ SIZE = Size("rows and columns of the matrices", full=16384, small=200, least=1)
 CHECKED = 200
 # Sizes in the plot, up to the size of the run.
 CURVE_SIZES = (2048, 4096, 8192, 16384)
-# Panels per worker, and how many a worker has buffers for: while one is multiplied, the next one is sent.
+# Panels per worker, and buffers for panels: while one panel is multiplied, the next one is sent.
 PANELS, SLOTS = 4, 2
 ALONE = "one device"  # the row that the others are compared with
 NOTES = (
@@ -89,7 +89,7 @@ class Plan:
 
     @property
     def panels(self) -> list[slice]:
-        """The columns of A in each panel, which are also its rows of B."""
+        """The indices of each panel's columns of A, and of its rows of B."""
         return [slice(begin, min(begin + self.width, self.size)) for begin in range(0, self.size, self.width)]
 
     @property
@@ -259,7 +259,7 @@ Maker = Callable[[int], Team]
 
 
 def reference(a: Floats, b: Floats) -> Floats:
-    """Return the product of two matrices of small whole numbers, exactly."""
+    """Return the exact product of two matrices of small whole numbers."""
     return a @ b
 
 
@@ -293,7 +293,7 @@ def run(device: cuda.Device, size: int) -> Result:
 def checked_rows(
     device: cuda.Device, grid: Callable[[int], Grid | RankGrid], makers: Mapping[str, Maker], size: int
 ) -> list[Row]:
-    """Return the rows of a product on one device and on all, and of a redistribution from strips to blocks and back."""
+    """Return rows for a product on one device and on all, and for a redistribution from strips to blocks and back."""
     random = np.random.default_rng(1)
     a, b = (random.integers(-8, 9, (size, size)).astype(np.float32) for _ in "ab")
     expected = reference(a, b)

@@ -24,7 +24,7 @@ On the simulator, which checks and counts but does not time:
     16 x 16: y % 2       299,704          16.4  right
     16 x 16: y < 8       152,885          31.9  right
     32 x 8: y % 2        153,912          31.9  right
-    Two sides of one multiply-add each
+    An if with one multiply-add on each side
                      instructions  active lanes  check
     ──────────────────────────────────────────────────
     x % 2, in loops        14,233          24.4  right
@@ -76,7 +76,7 @@ CURVE = (1, 4, 32, 128, PASSES)  # passes; the unrolled loop runs 32 at a time
 TOLERANCE = 0.02
 COURSE_MS = {"one function": 4610.0, "8 functions, by lane": 8610.0}
 EXPLAINED_BY = ("instructions", "active lanes")
-SIDES, ONE_EACH = "Two sides of an if, by its condition on threadIdx", "Two sides of one multiply-add each"
+SIDES, ONE_EACH = "Two sides of an if, by its condition on threadIdx", "An if with one multiply-add on each side"
 IN_LOOPS, SELECTED = "x % 2, in loops", "x % 2, selected"
 NOTES = (
     "A warp executes one instruction at a time. When its threads disagree on a condition, the warp executes both sides "

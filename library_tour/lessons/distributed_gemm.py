@@ -36,7 +36,7 @@ class Worker:
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Multiply whole numbers, which is exact, in strips of equal and of different heights."""
+    """Multiply whole numbers, whose products are exact, in strips of equal and of different heights."""
     for rows, inner, columns, count in ((32, 32, 32, 4), (25, 50, 21, 3)):
         random = np.random.default_rng(5)
         a = random.integers(-8, 9, (rows, inner)).astype(np.float32)
@@ -120,7 +120,7 @@ LESSON = Lesson(
         "which is 2 x 4 bytes x n^2. With strips, each element of B would be sent to all three other workers.",
         "Two H200s with NVLink, running SUMMA in one process, reach 71, 84 and 94 TFLOP/s for square matrices with "
         "8,192, 16,384 and 32,768 rows. The efficiencies are 0.69, 0.80 and 0.88.",
-        "As two ranks, with MPI sending the panels through the host, the same H200s reach 11, 20 and 44 TFLOP/s. "
+        "Run as two ranks, with MPI sending the panels through the host, the same H200s reach 11, 20 and 44 TFLOP/s. "
         "cuBLASMp with strips reaches 101, 106 and 108 TFLOP/s. Its efficiency ranges from 0.98 to 1.00.",
         "The check multiplies whole numbers, so the products must match to the last bit. With other values, the last "
         "bits can differ, because the panels change the order of the additions.",

@@ -59,8 +59,8 @@ LESSON = Lesson(
             name="8 functions, by lane",
             shows=["element", "apply", "ByLane", "choose<ByLane>"],
             text="Each thread applies one of eight functions, picked by `threadIdx.x % 8`. `element()` returns the "
-            "thread's index in the grid. Four lanes of every warp pick each function, so the warp executes all eight, "
-            "with four lanes active at a time.",
+            "thread's index in the grid. Each function is picked by four lanes of every warp, so the warp executes all "
+            "eight, with four lanes active at a time.",
         ),
         Step(
             name="8 functions, by warp",
