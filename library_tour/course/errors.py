@@ -229,7 +229,7 @@ def launch_three(x: cuda.DeviceArray) -> None:
 
 
 def null_store() -> str:
-    """Store to the null pointer between other launches; report the errors of the copy after them and the next call."""
+    """Store to the null pointer between other launches; report the errors of the next copy and of the call after it."""
     x = cuda.empty(COUNT, np.float32)
     launch_three(x)
     first, second = error_of(x.to_host), error_of(cuda.current_device().synchronize)
@@ -237,7 +237,7 @@ def null_store() -> str:
 
 
 def null_store_in_debug_mode() -> str:
-    """Do the same in debug mode, which waits after each launch, so that the failing launch itself raises."""
+    """Do the same in debug mode, which waits after each launch, so that the failing launch itself raises the error."""
     x = cuda.empty(COUNT, np.float32)
     with cuda.debug():
         error = error_of(lambda: launch_three(x))

@@ -81,8 +81,8 @@ LESSON = Lesson(
         Step(
             name="barrier in a branch",
             shows=["dot_in_branch"],
-            text="Wrong on purpose. Threads beyond the end never reach the barrier in the branch. They wait at a later "
-            "one instead.",
+            text="Wrong on purpose. Threads beyond the end of the arrays never reach the barrier in the branch. They "
+            "wait at a later one instead.",
             compared_with="tree in shared memory",
         ),
         Step(
@@ -95,7 +95,7 @@ LESSON = Lesson(
     look_at=[
         "Compare the 'atomics' and 'wavefronts' columns. The tree and the version with shuffles and one atomic per "
         "block perform the same number of atomics, but the shuffles need only a fifth of the wavefronts.",
-        "On an H200, however, these two versions both take 8.4 ms. The limit is elsewhere: with one element per "
+        "On an H200, however, these two versions both take 8.4 ms. Something else limits them: with one element per "
         "thread, too few bytes are in flight.",
         "The 'atomics' column counts warp-level instructions. In the first version, such an instruction performs up to "
         "32 additions to the same total, one after another: 2,049 instructions perform 65,539 additions. With one "

@@ -54,7 +54,7 @@ LESSON = Lesson(
     "So the first question about a CUDA error is not where it was raised but which launch caused it. This stop makes "
     "ten common mistakes. It shows when and where each one is reported, and whether the program can continue.",
     learn=[
-        "say which mistakes are refused at once, and which surface only when a later call waits.",
+        "say which mistakes are reported at once, and which surface only when a later call waits.",
         "find the launch that caused an error.",
         "tell errors that leave the context usable from those that do not.",
         "check every call, in Python and in C.",
@@ -130,8 +130,8 @@ LESSON = Lesson(
         "Read the note for 'null store'. The simulator reports the kernel, the source line and the address. On a GPU, "
         "none of these is known; the error can only list the launches since the last successful synchronisation.",
         "Mistakes that make a context unusable are made in separate processes, always on the simulator.",
-        "The last table passes a structure of 4,096 bytes, the limit of older devices, and one of nearly 32,764 "
-        "bytes, the limit of recent ones.",
+        "For the last table, kernels receive a structure of 4,096 bytes, the limit of older devices, and one of nearly "
+        "32,764 bytes, the limit of recent ones.",
     ],
     exercise=Exercise(
         task="Write `first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None`. It performs the launches "

@@ -77,7 +77,7 @@ class Steps:
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Ask for the times of steps, the first or second of them long, and see whether the host waited before."""
+    """Time steps, the first or second of which is long, and check that all are queued before the host waits."""
     for count, long in ((4, 1), (3, 0), (1, 0)):
         with cuda.Stream(non_blocking=True) as stream:
             steps = Steps(stream, count, long)
@@ -129,14 +129,14 @@ LESSON = Lesson(
         Step(
             name="ten launches, timed",
             shows=["cool", "cooling"],
-            text="Ten launches, with an event after each. The host waits either for every event or for none. The "
+            text="Ten launches, with an event after each one. The host waits either for every event or for none. The "
             "function returns the last event, so that the caller can wait for it.",
         ),
         Step(
             name="host, no wait",
             shows=["waits"],
             text="The host clock is read as soon as the calls have returned, after one wait at the end, or after a "
-            "wait for each launch. As soon as the calls have returned, `event.done` is false: the work has not "
+            "wait for each launch. When the calls have returned, `event.done` is still false: the work has not "
             "finished, and the clock has measured only how long it took to queue the launches.",
         ),
         Step(
