@@ -8,7 +8,7 @@ __device__ inline float heated(float cell, float left, float right, float above,
     return cell + rate * ((left + right) + (above + below) - 4.0f * cell);
 }
 
-// Update four cells in each row from `top` on: at most `height` rows, and none from `end` on. The row below stays in
+// Update four cells in each of up to `height` rows, starting at `top` and stopping before `end`. The row below stays in
 // registers, where it becomes the middle row and then the row above. The number of columns is a multiple of four. The
 // edge of the plate stays as it is.
 template <int height>

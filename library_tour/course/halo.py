@@ -164,7 +164,7 @@ class Strips:
             strip.fill(plate[begin - 1 : end + 1])
 
     def exchange(self, copy: int) -> None:
-        """Queue the copies of all edges in one copy of the plate. Each waits until its edge has been written."""
+        """Queue the transfers of all edges in one copy of the plate. Each waits until its edge has been written."""
         for strip in self.strips:
             strip.waits_for = []
         for number, strip in enumerate(self.strips):
@@ -234,7 +234,7 @@ Maker = Callable[[int, int], Cut]
 
 
 def cuts(rows: int, count: int) -> list[int]:
-    """Return the first row of each strip, and the row after the last strip. No strip has the plate's outermost rows."""
+    """Return the first row of each strip, and the row after the last. No strip includes the plate's outermost rows."""
     return [1 + (rows - 2) * number // count for number in range(count + 1)]
 
 

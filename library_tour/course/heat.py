@@ -254,7 +254,7 @@ class Camera:
         cuda.current_device().synchronize()
 
     def take_steps(self, after: cuda.Event | None = None) -> cuda.Event:
-        """Queue the steps to the next frame, and its copy to the staging plate after an event."""
+        """Queue the steps to the next frame and, after an event, its copy to the staging plate."""
         start = self.compute.record()
         self.advance.launch(self.compute)
         if after is not None:
@@ -276,7 +276,7 @@ class Camera:
         return end
 
     def write(self, file: IO[bytes], copied: cuda.Event) -> None:
-        """Wait until the frame is in pinned memory and write it; keep a small one for the film."""
+        """Wait until the frame is in pinned memory and write it; keep a smaller copy for the film."""
         copied.synchronize()
         start = time.perf_counter()
         self.pinned.tofile(file)

@@ -17,7 +17,7 @@ from ..stop import Check
 
 BLOCK = (32, 8)
 ROD_BLOCK, WARP = 256, 32
-# Loads of warps per block: one for each warp's own cells, and two for the halo.
+# Warp-level loads per block: one for each warp's own cells, and two for the halo.
 ROD_LOADS = ROD_BLOCK // WARP + 2
 
 Floats = NDArray[np.float32]
@@ -42,7 +42,7 @@ def _after_a_step(rod: Floats) -> Floats:
 
 
 def check_two_steps(answer: cuda.Module) -> Iterator[Check]:
-    """Take two steps on rods of whole blocks, counting the loads, and on others."""
+    """Take two steps on rods that fill their blocks, counting the loads, and on rods that do not."""
     for size in (4 * ROD_BLOCK, 1001, 258, 1):
         # Multiples of 16, so that a sixteenth of a sum is exact.
         rod = 16 * np.random.default_rng(5).integers(0, 100, size).astype(np.float32)

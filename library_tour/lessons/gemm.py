@@ -17,7 +17,7 @@ from ..stop import Check
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Multiply batches of small integers, which is exact; count the calls to cuBLAS and the copies."""
+    """Multiply batches of small integers, whose products are exact; count the calls to cuBLAS and the copies."""
     for count, depth, rows, columns in ((16, 5, 3, 7), (3, 4, 4, 4)):
         generator = np.random.default_rng(5)
         a = generator.integers(-9, 10, (count, depth, rows)).astype(np.float32)
@@ -47,7 +47,7 @@ LESSON = Lesson(
     "So it pays to express work as matrix products, to choose the precision deliberately, and to know how to pass "
     "transposed, padded and batched operands to the library without copying them.",
     learn=[
-        "choose the precision of a matrix product, based on the error and the rate that it gives.",
+        "choose the precision of a matrix product, based on its error and its rate.",
         "multiply transposed, padded and batched operands without copying them.",
         "explain why row-major arrays are no obstacle for a library that expects column-major arrays.",
         "say what you save by adding a bias and applying an activation in the epilogue of a product.",

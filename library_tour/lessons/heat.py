@@ -18,7 +18,7 @@ HEIGHT, BLOCK, WARP = 8, (32, 4), 32
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Smooth plates of whole strips, counting the loads, and others, one of which has a single row."""
+    """Smooth plates that consist of whole strips, counting the loads, and others, one with a single row."""
     for rows, columns in ((64, 96), (45, 70), (1, 33)):
         # Whole numbers, so that their quarters are exact.
         plate = np.random.default_rng(5).integers(0, 100, (rows, columns)).astype(np.float32)
@@ -133,12 +133,12 @@ LESSON = Lesson(
         "only 12,436 loads, but more than twice as many instructions. The kernel that moves down the rows has the "
         "fewest of both.",
         "The kernel that moves down the rows has the lowest 'load efficiency' of these rows, 60.3 %. Its vector loads "
-        "use nearly all bytes of their sectors. The loads of the outer neighbours use a quarter, because the cells of "
-        "adjacent lanes are 16 bytes apart. The column counts every sector that a load touches, wherever it comes "
-        "from. These sectors come from the L1 cache, because other threads have just loaded them.",
+        "use nearly all bytes of their sectors. The loads of the outer neighbours use only a quarter, because the "
+        "cells of adjacent lanes are 16 bytes apart. The column counts every sector that a load touches, wherever it "
+        "comes from. These sectors come from the L1 cache, because other threads have just loaded them.",
         "The many instructions in the 'many blocks' row are due to the small plate: 1,048,576 threads share 66,300 "
-        "cells, and most of the instructions are executed by warps without a cell. On the H200, as many threads share "
-        "268 million cells.",
+        "cells, and most of the instructions are executed by warps without a cell. On the H200, the same number of "
+        "threads shares 268 million cells.",
         "On an H200, one thread per cell reaches 53.0 % of the rate of a copy, the tile reaches 36.7 %, and the kernel "
         "that moves down the rows reaches 98.0 %.",
         "On an H200, the same kernel reaches 0.04 GB/s with one thread, 4.2 GB/s with one block and 2,427 GB/s with "

@@ -157,7 +157,7 @@ def kind_rows(n: int) -> list[Row]:
 
 
 def half_rows() -> list[Row]:
-    """Transform real and complex halves; the length is a power of two, as cuFFT requires."""
+    """Transform real and complex half-precision elements; the length is a power of two, as cuFFT requires."""
     length, bound = 64, bound_of(np.float16, 64)
     pairs = np.zeros((BATCH, length), libraries.complex32)
     pairs["real"], pairs["imag"] = np.random.default_rng().standard_normal((2, BATCH, length))
@@ -180,7 +180,7 @@ def half_rows() -> list[Row]:
 
 
 def of_pairs(pairs: Array) -> Array:
-    """Return pairs of halves as complex elements in the longest precision."""
+    """Return pairs of half-precision elements as complex elements in the longest precision."""
     values: Array = pairs["real"].astype(np.longdouble) + 1j * pairs["imag"].astype(np.longdouble)
     return values
 
