@@ -3,8 +3,8 @@
 // the host marks as persisting with an access policy on the stream. The kernel does not change.
 //
 //   weigh<false>   reads many values once, and with them an array of weights over and over
-//   weigh<true>    reads the values with __ldcs, which tells the cache that each is read only once: replace it first
-//   add_up         reads one array over and over: how much of L2 is left for it?
+//   weigh<true>    reads the values with __ldcs, which tells the cache to replace them first: each is read only once
+//   add_up         reads one array over and over, to show how much of L2 is left for it
 //
 // Values and weights are words in groups of four. Each thread writes its own sum, modulo 2^32. A block has 256 threads.
 

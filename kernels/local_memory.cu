@@ -1,6 +1,6 @@
 // Local variables live in registers, which have no addresses. An array is kept in registers only if every index is known
 // when the kernel is compiled. Otherwise it is in local memory, a part of device memory that belongs to the thread and
-// is accessed through the same caches. There, word k of each lane is adjacent to word k of the next lane: lanes that
+// is accessed through the caches. There, word k of each lane is adjacent to word k of the next lane: lanes that
 // use the same index touch 128 contiguous bytes, and lanes that use different indices touch more sectors.
 //
 //   count_in_loop        compares a value with each k in a loop: the index varies, and the counters are in local memory

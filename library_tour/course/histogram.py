@@ -189,7 +189,7 @@ def make_variants(device: cuda.Device, values: cuda.DeviceArray, bins: int, expe
 
 
 def race() -> str:
-    """Count without atomics and return a sentence on how many values were lost."""
+    """Count without atomics and return a sentence about how many values were lost."""
     values = np.random.default_rng(0).random(2**12, np.float32)
     counts = cuda.zeros(11, np.uint32)
     load_all()[RACE][16, BLOCK](cuda.to_device(values), counts, None, values.size)
@@ -197,7 +197,7 @@ def race() -> str:
 
 
 def unordered() -> str:
-    """Count in private counters without barriers and return a sentence on the values that were lost."""
+    """Count in private counters without barriers and return a sentence about the values that were lost."""
     values = np.random.default_rng(0).random(2**12, np.float32)
     counts, work = cuda.zeros(11, np.uint32), cuda.zeros(16 * 11, np.uint32)
     load_all()[UNORDERED][16, BLOCK](cuda.to_device(values), counts, work, values.size)
@@ -205,6 +205,6 @@ def unordered() -> str:
 
 
 def lost(counts: cuda.DeviceArray, values: Floats) -> str:
-    """Return a sentence on the values that were not counted, or an empty string if all were."""
+    """Return a sentence about the values that were not counted, or an empty string if all were."""
     total = int(on_host(counts).sum())
     return f"counts {total:,} of {values.size:,} values." if total != values.size else ""

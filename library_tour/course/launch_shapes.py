@@ -313,7 +313,7 @@ def allowed(kernel: cuda.Kernel) -> Row:
 
 
 def refused(kernel: cuda.Kernel, shape: Shape) -> Row:
-    """Request a shape that no device can launch from this package, whose message is shown, and from the driver."""
+    """Request a shape that no device can launch, from this package and from the driver; show the package's message."""
     here = refusal(f"{shape} is refused", ValueError, partial(kernel.configure, *shape))
     by_driver = refusal(
         f"{shape} is refused by the driver",

@@ -34,7 +34,7 @@ On the simulator, which checks and counts but does not time:
     In local memory, the words that have the same index are contiguous across the
     lanes of a warp. An access touches 4 sectors if the lanes agree on the index,
     and up to 32 if they do not. Here, shared memory is equally fast for all
-    indices, because each lane's counters lie in that lane's own bank.
+    indices, because each lane's counters are in that lane's own bank.
     Limiting the registers per thread, here with __launch_bounds__, makes room for
     more resident threads. Values that do not fit are spilled to local memory, as
     the compiler's report shows. The kernel with spills is slower than the one
@@ -92,7 +92,7 @@ def make_values(groups: int) -> dict[str, Values]:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every variant on a few groups and time it on all, for values that differ between lanes and equal ones."""
+    """Check each variant on some groups and time it on all, for values that differ between lanes and for equal ones."""
     module = load("local_memory", names=[kernel for kernel in KERNELS.values() if "<" in kernel])
     limit = read_limit(device)
     cases = {
@@ -129,7 +129,7 @@ def run(device: cuda.Device, size: int) -> Result:
         "perform 32 comparisons per value. Using the value as the index takes only a fifth of the instructions.",
         "In local memory, the words that have the same index are contiguous across the lanes of a warp. An access "
         "touches 4 sectors if the lanes agree on the index, and up to 32 if they do not. Here, shared memory is "
-        "equally fast for all indices, because each lane's counters lie in that lane's own bank.",
+        "equally fast for all indices, because each lane's counters are in that lane's own bank.",
         "Limiting the registers per thread, here with __launch_bounds__, makes room for more resident threads. Values "
         "that do not fit are spilled to local memory, as the compiler's report shows. The kernel with spills is "
         "slower than the one without.",

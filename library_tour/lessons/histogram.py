@@ -17,7 +17,7 @@ BLOCKS, BLOCK, SIDES = 4, 128, 6
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Count the throws of a die, more throws than threads; count the atomics on global memory."""
+    """Count the throws of a die, with more throws than threads; count the atomics on global memory."""
     for size in (4096, 1999):
         throws = np.random.default_rng(5).integers(0, SIDES, size).astype(np.int32)
         counts = cuda.zeros(SIDES, np.uint32)
@@ -112,7 +112,7 @@ LESSON = Lesson(
         "CUB's algorithm for one block.",
     ],
     exercise=Exercise(
-        task="Count how often each side of a die was thrown. For now, the kernel performs one atomic addition to "
+        task="Count how often each side of a die came up. For now, the kernel performs one atomic addition to "
         "global memory per throw. Let each block count in shared memory first, so that it performs at most six atomic "
         "additions to global memory.",
         hints=[

@@ -23,7 +23,7 @@ SECTORS, LANES = 4, 32
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Add matrices of several shapes, count sectors and lanes, and check that launches for long ones are allowed."""
+    """Add matrices of several shapes; count sectors and lanes; check that very long matrices are allowed."""
     kernel = load("launch_shapes")["matrix_add"]
     for rows, columns in SHAPES:
         a, b = np.random.default_rng(5).random((2, rows, columns), np.float32)

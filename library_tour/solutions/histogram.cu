@@ -1,4 +1,4 @@
-// Count how often each side of a die was thrown. The counts are initially zero.
+// Count how often each side of a die came up. The counts are initially zero.
 
 constexpr int SIDES = 6;
 
