@@ -1,4 +1,4 @@
-// Shared memory consists of 32 banks of 4-byte words, and adjacent words lie in adjacent banks. A bank serves
+// Shared memory consists of 32 banks of 4-byte words, and adjacent words are in adjacent banks. A bank serves
 // one word at a time: lanes of a warp that read different words from one bank are served one after another (a bank
 // conflict), and lanes that read the same word are served together.
 //

@@ -1,5 +1,5 @@
-// A load or store of a warp moves every 32-byte sector that its 32 lanes touch. 32 adjacent 4-byte elements lie in 4
-// sectors, whatever the order of the lanes. Elements that are far apart lie in up to 32 sectors.
+// A load or store of a warp moves every 32-byte sector that its 32 lanes touch. 32 adjacent 4-byte elements are in 4
+// sectors, whatever the order of the lanes. Elements that are far apart are in up to 32 sectors.
 //
 // One element per thread. A segment is the 32 elements that a warp reads at a time:
 //   copy_neighbours      lane i reads element i of the segment

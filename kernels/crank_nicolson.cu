@@ -254,7 +254,7 @@ struct WarpRows {
         }
     }
 
-    // After the barrier other lanes may have written the rows, so the compiler must read them anew in each step.
+    // After the barrier other lanes may have written the rows, so the compiler must read them again in each step.
     __device__ LaneRows<Number> of_lane() const
     {
         __syncwarp();

@@ -8,7 +8,7 @@
 //   count_unrolled<8>    the same, with so few registers that 8 blocks fit on a multiprocessor: the compiler spills what
 //                        does not fit to local memory
 //   count_by_value       the value is the index: one update instead of 32 comparisons, but in local memory again
-//   count_shared         a block's counters in shared memory. Each thread's counters lie in one bank: no bank conflicts
+//   count_shared         a block's counters in shared memory. Each thread's counters are in one bank: no bank conflicts
 //
 // Each thread counts how often each value from 0 to 31 occurs among its values, which come in groups of four, and writes
 // its counters: counts[value * threads + thread]. A block has 256 threads.

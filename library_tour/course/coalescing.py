@@ -1,4 +1,4 @@
-"""Copies and sums that differ in which lane reads which element, and so in how many 32-byte sectors each load touches.
+"""Copies and sums that assign elements to lanes differently, and so touch different numbers of 32-byte sectors.
 
 On the simulator, which checks and counts but does not time:
 

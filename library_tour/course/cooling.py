@@ -244,7 +244,7 @@ def in_words(numbers: Floats) -> str:
 
 
 def notes() -> list[str]:
-    """Return what the tables show."""
+    """Return the notes on the tables."""
     return [
         "An iterator is an object that is indexed like a pointer. A transform_iterator applies a function to what it "
         "reads, a zip_iterator reads from two arrays at once, a counting_iterator returns its own index, and a "

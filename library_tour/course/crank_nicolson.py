@@ -59,7 +59,7 @@ STRIKE, RATE, YEARS = 50.0, 0.1, 1.0
 VOLATILITIES, CELLS = np.linspace(0.1, 0.5, 64), 256
 # Checked: sizes that fill neither a warp nor a block.
 CHECKED_SYSTEMS, CHECKED_CELLS, CHECKED_STEPS = 5, 216, 3
-# Volatilities whose errors are drawn, and the numbers of cells if steps are timed and if not.
+# Volatilities whose errors are plotted, and the numbers of cells if steps are timed and if not.
 SHOWN, SHOWN_CELLS, FEWER_CELLS = np.array([0.1, 0.3, 0.5]), (16, 32, 64, 128, 256), (16, 64, 256)
 EDGE_CELLS = 64
 GRAPH_STEPS = 100  # steps of cuSPARSE in one graph
@@ -228,7 +228,7 @@ class Library:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every way on a few steps from random values, time all steps of the option, and measure its errors."""
+    """Check every method on a few steps from random values, time all steps of the option, and measure its errors."""
     names = [f"{way.kernel}<float>" for way in WAYS.values()]
     module = load("crank_nicolson", names=[*names, f"{FACTORED.kernel}<double>", "advance<float>"])
     limit = latency_limit(device, OPERATIONS, SHUFFLES, VOLATILITIES.size * CELLS, "Gcells/s")

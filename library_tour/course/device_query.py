@@ -158,8 +158,8 @@ def run(device: cuda.Device, size: int) -> Result:
     live, notes = live_rows(has.pci_bus_id)
     checks = [
         Check("the largest block consists of whole warps", has.max_threads_per_block % has.warp_size == 0),
-        Check("free memory is within the total", 0 <= memory.free <= memory.total <= has.total_memory),
-        Check("the device is one of this machine's", device in cuda.devices()),
+        Check("free memory does not exceed the total", 0 <= memory.free <= memory.total <= has.total_memory),
+        Check("the device is one of those in this machine", device in cuda.devices()),
         agreement(has),
     ]
     tables = {
@@ -250,7 +250,7 @@ def agreement(has: cuda.DeviceProperties) -> Check:
         "shared KiB": has.shared_memory_per_sm // 2**10,
     }
     table = of_multiprocessor(has.compute_capability)
-    return Check(fact, table == says, f"the table has {table}, and the driver says {says}")
+    return Check(fact, table == says, f"the table has {table}, and the driver reports {says}")
 
 
 def peaks(has: cuda.DeviceProperties) -> list[Row]:

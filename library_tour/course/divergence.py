@@ -182,7 +182,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def curve(measured: Mapping[int, Sequence[Row]], column: str) -> Curve:
-    """Return the time or the instructions of each choice of functions, against the passes of a function."""
+    """Return a curve of the time or the instructions of each choice of functions against the passes per function."""
     by_choice = zip(CHOICES, zip(*measured.values(), strict=True), strict=True)
     lines = {name: points(measured, rows, column) for name, rows in by_choice}
     return Curve("length", "multiply-adds per function", column, lines, logarithmic="xy")

@@ -65,7 +65,7 @@ def reference(temperatures: Floats, steps: int) -> Floats:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Show the order that events enforce, when they have no time, and what a host clock measures instead."""
+    """Show that events enforce an order, that some have no time, and what a host clock measures instead."""
     data = cuda.pinned_empty(size, np.uint8)
     data[:] = np.random.default_rng().integers(0, 256, size, np.uint8)
     on_device, back = cuda.zeros(size, np.uint8), cuda.pinned_empty(size, np.uint8)

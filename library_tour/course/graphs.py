@@ -307,7 +307,7 @@ def curves(size: int) -> list[Picture]:
 
 
 def notes() -> list[str]:
-    """Return what the tables show."""
+    """Return the notes on the tables."""
     saved = 1e3 * (COURSE_SECONDS - COURSE_LOOP_SECONDS) / COURSE_LAUNCHES
     return [
         f"Every variant takes {STEPS} steps, and each step is a pass over all temperatures. 'us queued' is the time on "

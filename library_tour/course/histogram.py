@@ -85,7 +85,7 @@ Counts = NDArray[np.uint32]
 
 
 def reference(values: Floats, bins: int) -> Counts:
-    """Return how many values fall into each bin of [0, 1), and, as the last element, how many lie outside."""
+    """Return how many values fall into each bin of [0, 1), and, as the last element, how many are outside."""
     inside = values[(values >= 0) & (values < 1)]
     counts = np.bincount((inside * np.float32(bins)).astype(np.uint16), minlength=bins + 1)
     counts[bins] = values.size - inside.size
@@ -172,7 +172,7 @@ def make_variants(device: cuda.Device, values: cuda.DeviceArray, bins: int, expe
 
     def counting(name: str) -> Callable[[], object]:
         kernel = module[name]
-        # As many blocks as the device holds at once, but no more than the values fill.
+        # As many blocks as the device holds at once, but no more than the values require.
         grid = min(device.sm_count * kernel.occupancy(BLOCK).blocks, blocks_for(values.size, BLOCK))
         launch = kernel[grid, BLOCK].bind(values, counts, work, values.size)
 

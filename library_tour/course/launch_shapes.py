@@ -163,7 +163,7 @@ def numbers(shape: Shape) -> NDArray[np.uint32]:
     """Return every thread's number as an array with the layout of the grid: planes of z, rows of y, columns of x."""
     blocks, threads = (xyz(extent)[::-1] for extent in shape)
     count = math.prod(blocks) * math.prod(threads)
-    # Numbered by block, then by thread; the transpose then puts each axis of the grid before the same axis of a block.
+    # Numbered by block, then by thread; the transpose puts each axis of the grid before the same axis of a block.
     numbered = np.arange(count, dtype=np.uint32).reshape(*blocks, *threads).transpose(0, 3, 1, 4, 2, 5)
     return numbered.reshape([grid * block for grid, block in zip(blocks, threads, strict=True)])
 
@@ -294,7 +294,7 @@ def lanes(cells: Cells, limit: Limit) -> Curve:
 
 
 def numbered(module: cuda.Module, shape: Shape) -> Row:
-    """Let every thread of a shape write its number, and check it; return how full the warps are."""
+    """Let every thread of a shape write its number, check the numbers, and return how full the warps are."""
     expected = numbers(shape)
     places = poisoned(expected.shape, np.uint32)
     module["number_threads"][shape](places)

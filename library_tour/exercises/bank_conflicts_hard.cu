@@ -1,6 +1,6 @@
 // Transpose a tile of 32 x 32 elements through shared memory. The block has 32 x 8 threads.
 //
-// The result is right, but the lanes of a warp read a column of the tile, which lies entirely in one bank.
+// The result is right, but the lanes of a warp read a column of the tile, which is entirely in one bank.
 
 constexpr int SIDE = 32;
 constexpr int BLOCK_ROWS = 8;

@@ -1,7 +1,7 @@
 """Choose the grid and the block for a kernel that computes a matrix with one thread per element.
 
 The kernel computes its column from x and its row from y, and does nothing outside the matrix. For now, every element is
-computed, but the lanes of a warp lie in one column.
+computed, but all lanes of a warp are in one column.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ FURTHER = [
     Exercise(
         name="hard",
         task="A block of 32 x 8 threads transposes a tile of 32 x 32 elements through shared memory. It writes the "
-        "rows of the tile and reads its columns, and all elements of a column lie in the same bank. Remove the "
+        "rows of the tile and reads its columns, and all elements of a column are in the same bank. Remove the "
         "conflicts without padding: the tile must take exactly 4,096 bytes of shared memory. Global loads and stores "
         "must stay coalesced.",
         hints=[

@@ -68,7 +68,7 @@ FURTHER = [
             "column and the row within the tile.",
         ],
         answer="A thread's column follows from `threadIdx.x`, and its row from `threadIdx.y`. A warp then reads 32 "
-        "adjacent elements of one row, which lie in 4 sectors. In the original kernel, it read 4 elements in each of 8 "
+        "adjacent elements of one row, which are in 4 sectors. In the original kernel, it read 4 elements in each of 8 "
         "rows.",
         check=check_brighten,
     ),

@@ -41,7 +41,7 @@ class Links:
 
 
 def check(answer: ModuleType) -> Iterator[Check]:
-    """Broadcast arrays whose sizes are and are not multiples of the number of workers; add up the link times."""
+    """Broadcast arrays that split evenly among the workers and others that do not; add up the link times."""
     for workers, size in ((8, 1024), (5, 1003), (2, 64)):
         links = Links(workers, size)
         answer.broadcast(links.send, workers, size)
@@ -149,7 +149,7 @@ LESSON = Lesson(
             "to worker *w* + 1.",
         ],
         answer="Worker 0 distributes the parts, which takes (N - 1) / N of the time for a whole array. Then the parts "
-        "travel around the ring. That takes as long again, because all workers send at once. A tree, in which every "
+        "travel around the ring. That takes just as long, because all workers send at once. A tree, in which every "
         "worker that has the array sends it on, takes as long as sending log2(N) arrays one after another. Another "
         "good answer cuts the array into many pieces and passes them from worker to worker in a pipeline.",
         check=check,

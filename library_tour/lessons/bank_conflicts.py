@@ -38,12 +38,12 @@ LESSON = Lesson(
     "case and at 1,043 GB/s in the worst. The only difference is the stride between the lanes.\n\n"
     "A stride of 32 is common: it occurs whenever a warp reads a column of a tile that is 32 elements wide.",
     learn=[
-        "tell from an index expression whether an access has a bank conflict, and whether the conflict is 2-way, 4-way "
-        "or worse.",
+        "tell from an index expression whether an access causes a bank conflict, and whether the conflict is 2-way, "
+        "4-way or worse.",
         "recognise strides that cause conflicts and strides that do not.",
         "explain why lanes that read the same word do not conflict.",
     ],
-    idea="Shared memory has 32 **banks**. Adjacent 4-byte words lie in adjacent banks: word `i` is in bank `i % 32`. "
+    idea="Shared memory has 32 **banks**. Adjacent 4-byte words are in adjacent banks: word `i` is in bank `i % 32`. "
     "Each bank delivers one word at a time. The hardware splits a warp's read into **wavefronts**, and each wavefront "
     "takes at most one word from each bank. Reads from 32 different banks need one wavefront, which is ideal. If "
     "several lanes read different words from the same bank, they need one wavefront each. That is a **bank conflict**. "
@@ -62,7 +62,7 @@ LESSON = Lesson(
             name="number of ways",
             shows=["ways"],
             text="The number of ways can be computed before anything runs: take the distinct words that the lanes "
-            "read, and count how many of them lie in each bank. The largest count is the number of ways. With stride "
+            "read, and count how many of them are in each bank. The largest count is the number of ways. With stride "
             "2, the lanes share banks in pairs. With stride 3, no two lanes share a bank, since 3 and 32 have no "
             "common factor. With stride 32, all lanes read from the same bank.",
         ),
@@ -80,7 +80,7 @@ LESSON = Lesson(
     ],
     exercise=Exercise(
         task="One warp loads a tile of 32 x 32 elements into shared memory. Then each lane sums one row of the tile. "
-        "At each step, the lanes read elements that are 32 words apart, all of which lie in the same bank. Remove the "
+        "At each step, the lanes read elements that are 32 words apart, all of which are in the same bank. Remove the "
         "conflicts without using more shared memory, that is, without padding.",
         hints=[
             "A lane may add the elements of its row in any order, and the order may differ from lane to lane.",
@@ -88,7 +88,7 @@ LESSON = Lesson(
             "Let lane `i` begin at column `i`. Where does it go after the last column?",
         ],
         answer="Lane `i` begins at column `i` and wraps around at the end of its row. At every step, the lanes read "
-        "from 32 different columns, which lie in 32 different banks. The elements are integers, so any order gives the "
+        "from 32 different columns, which are in 32 different banks. The elements are integers, so any order gives the "
         "same sum.",
         check=check,
     ),

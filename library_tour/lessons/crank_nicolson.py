@@ -112,9 +112,9 @@ LESSON = Lesson(
         Step(
             name="one warp, eliminating",
             shows=["LaneRows", "eliminate", "solve", "steps_of_warp", "warp_eliminating"],
-            text="Each warp solves one system, and each lane keeps eight of its rows in registers. A lane eliminates "
-            "seven of its unknowns without the help of other lanes. The remaining 32 rows, one per lane, are solved by "
-            "parallel reduction in five levels of shuffles. No block-wide barrier is needed.",
+            text="Each warp solves one system, and each lane keeps eight of the system's rows in registers. A lane "
+            "eliminates seven of its unknowns without the help of other lanes. The remaining 32 rows, one per lane, "
+            "are solved by parallel reduction in five levels of shuffles. No block-wide barrier is needed.",
         ),
         Step(
             name="one warp, factored",
