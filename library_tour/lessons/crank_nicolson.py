@@ -92,7 +92,7 @@ LESSON = Lesson(
             shows=["Rows", "steps_of_block", "cyclic_reduction"],
             text="Each block solves one system, with one thread per row. At each level, every other remaining row "
             "eliminates the unknowns of both neighbours from its equation, so half of the rows remain. Back "
-            "substitution then solves the other rows, each of which has only one unknown left. The remaining rows lie "
+            "substitution then solves the other rows, each of which has only one unknown left. The remaining rows are "
             "at strides of 2, 4, 8 and so on. These strides cause bank conflicts in shared memory.",
         ),
         Step(

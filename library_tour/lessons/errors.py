@@ -106,7 +106,7 @@ LESSON = Lesson(
             name="null store, debug()",
             shows=["launch_three", "null_store_in_debug_mode"],
             text="The same launches inside `with cuda.debug():`, which waits after each of them. Now the launch of "
-            "`store` itself raises the error, and the message gives the kernel, its grid and block, and the line that "
+            "`store` itself raises the error, and the message names the kernel, its grid and block, and the line that "
             "launched it. `CUDART_PY_DEBUG=1` does the same for a whole program, without changing it.",
         ),
         Step(

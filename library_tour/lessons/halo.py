@@ -95,7 +95,7 @@ def check(answer: ModuleType) -> Iterator[Check]:
     cuda.current_device().synchronize()
     yield compare(f"the cells after {STEPS} steps", ring.plates[0].to_host()[1:-1], reference(ring.plate), 1e-5)
     queued = {f"{kind} {step}" for kind in ("edges", "inside", "send") for step in range(STEPS)}
-    yield Check("each step computes its edges and its interior, and sends", queued == set(ring.came_after))
+    yield Check("each step computes its edges and its interior, and sends the edges", queued == set(ring.came_after))
     yield Check("a step sends after its edges are computed", ring.all_before("send", "edges", 0))
     yield Check(
         "the edges are computed after the halo of the previous step has arrived", ring.all_before("edges", "send", 1)

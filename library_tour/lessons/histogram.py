@@ -24,7 +24,7 @@ def check(answer: cuda.Module) -> Iterator[Check]:
         launch = answer["count_throws"][BLOCKS, BLOCK].bind(cuda.to_device(throws), counts, size)
         counted = counters.count(launch, ["atomics"])
         expected = np.bincount(throws, minlength=SIDES).astype(np.uint32)
-        yield compare(f"each side of {size:,} throws is counted", counts.to_host(), expected)
+        yield compare(f"each side is counted in {size:,} throws", counts.to_host(), expected)
         fact = f"{BLOCKS} blocks with {SIDES} counters each: at most {BLOCKS * SIDES} atomic additions to global memory"
         yield at_most(fact, counted["atomics"], BLOCKS * SIDES)
 

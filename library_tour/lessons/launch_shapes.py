@@ -106,7 +106,7 @@ LESSON = Lesson(
             shows=["matrix_add"],
             text="One thread per element of a matrix. x is the column index. The elements of a row are adjacent in "
             "memory, so each warp of a 32 x 8 block reads 32 adjacent elements of one row. The kernel is correct for "
-            "blocks of any shape, and fast for those whose warps lie along rows.",
+            "blocks of any shape, and fast for those whose warps run along rows.",
             compared_with="every thread's number",
         ),
         Step(
@@ -138,7 +138,7 @@ LESSON = Lesson(
             "rows does the largest grid cover?",
             "65,535 blocks of 16 rows cover 1,048,560 rows.",
         ],
-        answer="Each row of the block is a warp that lies along a row of the matrix. The grid has at most 65,535 "
+        answer="Each row of the block is a warp whose lanes run along a row of the matrix. The grid has at most 65,535 "
         "blocks in y, so blocks of 16 rows cover up to 1,048,560 rows. Blocks of 8 rows would cover only 524,280.",
         check=check,
     ),
