@@ -48,10 +48,10 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 
 LESSON = Lesson(
-    why="A small kernel can take less time than the host needs to launch it. On an H200, 100 launches over 1,003 "
-    "elements keep the host busy for 386 µs, and the device waits for the host most of that time. The same 100 "
+    why="A small kernel can take less time than the host needs to launch it. On an H200, 100 launches with 1,003 "
+    "elements each keep the host busy for 386 µs, and the device waits for the host most of that time. The same 100 "
     "launches as one **graph** keep the host busy for 3 µs and are done after 109 µs instead of 392 µs.\n\n"
-    "A graph saves work on the host, but not on the device. Over 268 million elements, the launches and the graph both "
+    "A graph saves work on the host, but not on the device. With 268 million elements, the launches and the graph both "
     "take 79 ms, while a loop inside the kernel takes 2.2 ms. It pays to know whether the host or the device is the "
     "bottleneck.",
     learn=[
@@ -112,10 +112,10 @@ LESSON = Lesson(
     look_at=[
         "On the simulator, compare the 'loads' and 'stores' columns. The graph performs as many of each as the "
         "hundred launches, and the loop inside the kernel performs a hundredth of them.",
-        "On an H200, over 1,003 temperatures, 100 bound launches keep the host busy for 386 µs and are done after 392 "
+        "On an H200, with 1,003 temperatures, 100 bound launches keep the host busy for 386 µs and are done after 392 "
         "µs. The graph keeps the host busy for 3 µs and is done after 109 µs. The loop inside the kernel is done "
         "after 10 µs.",
-        "On an H200, over 268,435,459 temperatures, the launches and the graph take nearly the same time, 78.8 ms and "
+        "On an H200, with 268,435,459 temperatures, the launches and the graph take nearly the same time, 78.8 ms and "
         "78.7 ms. The loop inside the kernel takes 2.2 ms.",
         "The 'What a graph records' table is the same with and without a GPU. The 'capture' row shows that a capture "
         "runs nothing. The 'launched twice' row shows that each launch starts from what is in the array at that "

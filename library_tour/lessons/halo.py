@@ -117,7 +117,7 @@ LESSON = Lesson(
         "overlap the exchange of edges with the computation of the interior by computing the edges first.",
         "synchronise the streams of several devices with events, while the host only queues the work.",
         "estimate the number of devices beyond which the exchange can no longer be hidden, and say why larger plates "
-        "scale further.",
+        "scale to more devices.",
     ],
     idea="A cell needs its neighbours, and at the cut between two strips, one of the neighbours is on another device. "
     "So each strip keeps a copy of the nearest row of the next strip, its **halo**, which must be updated after every "

@@ -36,8 +36,8 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 LESSON = Lesson(
     why="On an H200, a kernel that counts values in a small local array reads at 106 GB/s. Unroll its loop, and it "
     "reads at 1,125 GB/s. Move the array to shared memory, and it reads at 4,032 GB/s, 87 % of the limit.\n\n"
-    "The source hardly changes. The difference is where the array lives, and the compiler decides that from how the "
-    "array is indexed.",
+    "The source hardly changes. The difference is where the array lives, and the compiler decides that based on how "
+    "the array is indexed.",
     learn=[
         "tell from the indices whether a local array is kept in registers or in local memory.",
         "unroll a loop so that the indices become constants.",
