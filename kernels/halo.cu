@@ -24,7 +24,7 @@ extern "C" __global__ void heat_strip(const float* in, float* out, int rows, int
     heat_between(in, out, rows, columns, rate, 1, rows - 1);
 }
 
-// The grid has one row of blocks per edge. If a strip has a single row, both compute it, with the same result.
+// The grid has one row of blocks per edge. A strip with a single row needs only one row of blocks.
 extern "C" __global__ void heat_edges(const float* in, float* out, int rows, int columns, float rate)
 {
     int column = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
