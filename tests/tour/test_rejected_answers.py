@@ -232,3 +232,8 @@ def test_a_ring_that_is_not_closed_is_found(tmp_path):
     """The last row is coupled to itself through the ring, which shows only if the diagonal barely dominates."""
     facts = wrong_facts("crank_nicolson", "r / (a + b + c)", "r / b", tmp_path)
     assert facts == ["a long heat-equation step: the unknowns of 5 rings"]
+
+
+def test_seeds_whose_sequences_are_shifted_copies_of_each_other_are_found(tmp_path):
+    facts = wrong_facts("rand", "curand_init(seed, i, 0, &state)", "curand_init(seed + i, 0, 0, &state)", tmp_path)
+    assert facts == [f"seeds 7 and {seed} have at most 4 numbers in common, at any indices" for seed in (8, 9)]
