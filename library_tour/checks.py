@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -61,6 +63,31 @@ def refusal(fact: str, kind: type[Exception], action: Callable[[], object]) -> C
     except kind as error:
         return Check(fact, True, str(error))
     return Check(fact, False, f"It was not refused with {kind.__name__}")
+
+
+@contextmanager
+def copies_to_host() -> Iterator[list[int]]:
+    """Yield a list that collects the number of elements of each array that the block copies to the host.
+
+    Copies of a single element, such as a status, are left out. So are copies that a library makes for itself.
+    """
+    sizes: list[int] = []
+
+    def noting(copy: Callable[..., Any], is_to_host: Callable[..., bool]) -> Callable[..., Any]:
+        def noted(first: Any, *arguments: Any, **named: Any) -> Any:
+            if getattr(first, "size", 0) > 1 and is_to_host(first):
+                sizes.append(first.size)
+            return copy(first, *arguments, **named)
+
+        return noted
+
+    with ExitStack() as stack:
+        to_host = noting(cuda.DeviceArray.to_host, lambda _: True)
+        stack.enter_context(patch.object(cuda.DeviceArray, "to_host", to_host))
+        for name in ("memcpy", "memcpy2d", "memcpy3d"):
+            copy = noting(getattr(cuda, name), lambda target: isinstance(target, np.ndarray))
+            stack.enter_context(patch.object(cuda, name, copy))
+        yield sizes
 
 
 def on_return(call: Callable[[], object]) -> str:

@@ -1,6 +1,7 @@
 """Differentiate a periodic function with Fourier transforms.
 
-The starting code returns a result that is too large, and that has the wrong length if the number of points is odd.
+The starting code returns a result that is too large, and that has the wrong length if the number of points is odd. If
+that number is even, the last element of the spectrum is wrong.
 """
 
 from __future__ import annotations

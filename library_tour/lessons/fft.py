@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import ModuleType
+from unittest.mock import patch
 
 import numpy as np
 
 import cudart_py as cuda
+from cudart_py import libraries
 
-from ..checks import compare
-from ..lesson import Exercise, Lesson, Step
+from ..checks import compare, copies_to_host
+from ..lesson import Exercise, Lesson, Step, at_most
 from ..stop import Check
 
 
@@ -19,10 +21,19 @@ def check(answer: ModuleType) -> Iterator[Check]:
     for n in (64, 45):
         x = 2 * np.pi * np.arange(n) / n
         u, exact = np.sin(3 * x) + np.cos(7 * x), 3 * np.cos(3 * x) - 7 * np.sin(7 * x)
+        if n % 2 == 0:
+            u += np.cos(n // 2 * x)  # 1, -1, 1, …; its derivative at the points is 0
         device_u = cuda.to_device(u)
-        result = answer.derivative(device_u).to_host()
+        with patch.object(libraries, "irfft", wraps=libraries.irfft) as inverse, copies_to_host() as copies:
+            derivative = answer.derivative(device_u)
+        result = derivative.to_host()
         yield compare(f"the derivative at {n} points", result, exact, 1e-12)
         yield compare(f"the {n} elements of `u` are unchanged", device_u.to_host(), u)
+        yield at_most(f"{n} points: no array is copied to the host", len(copies), 0)
+        spectrum = inverse.call_args.args[0] if inverse.call_args and inverse.call_args.args else None
+        if n % 2 == 0 and isinstance(spectrum, cuda.DeviceArray) and not spectrum.closed:
+            last = float(abs(spectrum.to_host().ravel()[-1].imag))
+            yield at_most(f"{n} points: the wave k = {n // 2} that `irfft` transforms back is real", last, 1e-9)
 
 
 LESSON = Lesson(
@@ -99,19 +110,23 @@ LESSON = Lesson(
     exercise=Exercise(
         task="`derivative(u)` differentiates a periodic function with Fourier transforms. `u` contains the values of "
         "the function at n points on [0, 2 pi). The given code multiplies the spectrum by i times the wave number and "
-        "transforms it back. But the result is too large, and for odd n it has the wrong length. Fix both errors.",
+        "transforms it back. But the result is too large, and for odd n it has the wrong length. Fix both errors on "
+        "the device, without copying an array to the host. Fix a third one that no result shows: for even n, the last "
+        "element that `irfft` receives must be real.",
         hints=[
             "By what factor do a transform and its inverse multiply the elements? And how can `irfft` know from n / 2 "
             "+ 1 complex elements whether n was even?",
             "The kernel multiplies every element of the spectrum anyway, so it can divide by n too. `irfft` has a "
             "`length` argument.",
-            "For even n there is one more case: the wave k = n / 2 has the values 1, -1, 1, … at the points. "
-            "What is its derivative there?",
+            "For even n, the last element belongs to the wave k = n / 2, which has the values 1, -1, 1, … at the "
+            "points. What is its derivative there?",
         ],
         answer="The transforms leave a factor of n. The kernel removes it, since it processes each element anyway. "
         "`length=n` tells `irfft` how many real elements to return. The spectrum alone does not show it: for even n, "
         "the lengths n and n + 1 have spectra of the same size. For even n, the derivative of the last wave is zero "
-        "at all points, so its factor is zero.",
+        "at all points, so its factor is zero. With the factor i n / 2, the element would be imaginary, and no real "
+        "function has such a spectrum. The simulator ignores that imaginary part, as NumPy does, but cuFFT requires "
+        "the spectrum of real elements.",
         check=check,
     ),
     course="The lectures on which the tour is based show these libraries but give no figures for them.",

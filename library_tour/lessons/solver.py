@@ -9,7 +9,7 @@ import numpy as np
 
 import cudart_py as cuda
 
-from ..checks import compare
+from ..checks import compare, copies_to_host
 from ..lesson import Exercise, Lesson, Step, at_most
 from ..stop import Check
 
@@ -20,10 +20,14 @@ def check(answer: ModuleType) -> Iterator[Check]:
         points = np.linspace(-1, 1, rows)
         matrix = np.vander(points, degree + 1, increasing=True)
         exact = np.random.default_rng(5).integers(1, 9, degree + 1).astype(np.float64)
-        result = answer.coefficients(cuda.to_device(matrix), cuda.to_device(matrix @ exact)).to_host()
+        a, b = cuda.to_device(matrix), cuda.to_device(matrix @ exact)
+        with copies_to_host() as copies:
+            x = answer.coefficients(a, b)
+        result = x.to_host()
         yield compare(f"{degree + 1} coefficients, to three digits", result, exact, 1e-3)
         error = float(np.linalg.norm(result - exact) / np.linalg.norm(exact))
         yield at_most(f"degree {degree}: the relative error is at most {most:.0e}", error, most)
+        yield at_most(f"degree {degree}: no array is copied to the host", len(copies), 0)
 
 
 LESSON = Lesson(
@@ -105,7 +109,7 @@ LESSON = Lesson(
     exercise=Exercise(
         task="`coefficients(a, b)` returns the x that minimises |a x - b|, using the normal equations a^T a x = a^T b. "
         "For a polynomial of degree 15, the error of the coefficients is above 1e-10. Double precision can do better: "
-        "find a method that does.",
+        "find a method that does, and that works on the device, without copying an array to the host.",
         hints=[
             "The condition number of a^T a is the square of the condition number of a. Which factorization works on a "
             "itself?",

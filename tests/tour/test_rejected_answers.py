@@ -237,3 +237,25 @@ def test_a_ring_that_is_not_closed_is_found(tmp_path):
 def test_seeds_whose_sequences_are_shifted_copies_of_each_other_are_found(tmp_path):
     facts = wrong_facts("rand", "curand_init(seed, i, 0, &state)", "curand_init(seed + i, 0, 0, &state)", tmp_path)
     assert facts == [f"seeds 7 and {seed} have at most 4 numbers in common, at any indices" for seed in (8, 9)]
+
+
+ON_HOST = {
+    "solver": ("return libraries.lstsq(a, b)", "return cuda.to_device(np.linalg.lstsq(a.to_host(), b.to_host())[0])"),
+    "fft": (
+        "n, spectrum = u.size, libraries.rfft(u)",
+        "n, spectrum = u.size, cuda.to_device(np.fft.rfft(u.to_host()))",
+    ),
+}
+
+
+@pytest.mark.parametrize("exercise", ON_HOST)
+def test_work_on_the_host_is_found(exercise, tmp_path):
+    right, wrong = ON_HOST[exercise]
+    facts = wrong_facts(exercise, right, wrong.replace("np.", "__import__('numpy')."), tmp_path)
+    assert len(facts) == 2
+    assert all(fact.endswith(": no array is copied to the host") for fact in facts)
+
+
+def test_a_spectrum_that_is_not_that_of_a_real_function_is_found(tmp_path):
+    facts = wrong_facts("fft", "2 * k == n ? 0.0 : double(k) / n", "double(k) / n", tmp_path)
+    assert facts == ["64 points: the wave k = 32 that `irfft` transforms back is real"]

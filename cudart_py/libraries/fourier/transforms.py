@@ -296,6 +296,10 @@ def irfft(
 ) -> DeviceArray:
     """Queue the inverse of `rfft`, unscaled: `length` real results along the last of `axes`.
 
+    `x` must be the spectrum of real elements. In particular, with one axis, the imaginary part of the first element
+    must be zero, and so must that of the last one if the length is even. The simulator ignores these two, as NumPy
+    does.
+
     `length` is by default the even length that matches `x`. With several axes, cuFFT overwrites `x`, so it is copied
     first unless `overwrite` is True. Raises ValueError if `length` does not match `x` or `out`.
     """
