@@ -20,22 +20,32 @@ _SPELLINGS = {"": "warn", "0": "off", "1": "warn"}
 class Finding:
     """A mistake that has not been delivered yet, with the report of its first occurrence.
 
-    `again` counts the other instructions of the same line that make the same mistake.
+    `again` counts the other instructions of the same line that make the same mistake, and `relaunched` the other
+    launches that make it. Launches make the same mistake if their findings have equal keys; None equals no other key.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, key: object = None) -> None:
+        self.key = key
         self._text = text
         self._others = 0
+        self._launches = 0
 
     def again(self) -> None:
         """Count another instruction."""
         self._others += 1
 
+    def relaunched(self) -> None:
+        """Count another launch."""
+        self._launches += 1
+
     def __str__(self) -> str:
-        if not self._others:
-            return self._text
-        instructions = f"{self._others} more instruction{'s' * (self._others > 1)}"
-        return f"{self._text}\n    the same at {instructions} of this line (unrolled loops have several)"
+        text = self._text
+        if self._others:
+            instructions = f"{self._others} more instruction{'s' * (self._others > 1)}"
+            text += f"\n    the same at {instructions} of this line (unrolled loops have several)"
+        if self._launches:
+            text += f"\n    the same in {self._launches:,} more launch{'es' * (self._launches > 1)}"
+        return text
 
 
 # Findings that have not been delivered yet.
@@ -81,10 +91,14 @@ def site_to_report() -> str:
     return "" if mode() == "off" else call_site()
 
 
-def put_finding(text: str) -> Finding:
-    """Keep a finding until it is delivered, and return it."""
-    finding = Finding(readable(text))
-    pending.append(finding)
+def put_finding(text: str, key: object = None) -> Finding:
+    """Return a new finding, and keep it until it is delivered; one whose key is known only counts as another launch."""
+    finding = Finding(readable(text), key)
+    known = None if key is None else next((other for other in pending if other.key == key), None)
+    if known is None:
+        pending.append(finding)
+    else:
+        known.relaunched()
     return finding
 
 

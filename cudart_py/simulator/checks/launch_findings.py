@@ -1,7 +1,11 @@
-"""The findings of one launch, each with the access and its place, reported once per source line."""
+"""The findings of one launch, each with the access and its place, reported once per source line.
+
+Launches that wait to be reported together share the report of the same mistake.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +20,9 @@ if TYPE_CHECKING:
     from .accesses import Footprint
 
 ndarray = np.ndarray
+
+# A file and a line in the text of a finding.
+_PLACE = re.compile(r"[^\s()]+:\d+")
 
 
 class LaunchFindings:
@@ -44,7 +51,11 @@ class LaunchFindings:
         if like in self._reported:
             self._reported[like].again()
         else:
-            self._reported[like] = put_finding(self._launch.located(what, site, group, position))
+            entry = self._launch.entry
+            # The other places are those of the other access and of the allocation.
+            others = tuple(_PLACE.findall(what))
+            key = entry.name, entry.module.places.origin, like, others
+            self._reported[like] = put_finding(self._launch.located(what, site, group, position), key)
 
     def where(self, site: Instruction) -> str:
         """Return an instruction's file and line."""

@@ -68,6 +68,28 @@ def test_a_missing_barrier_is_one_report_a_launch_that_says_how_often_an_unrolle
     assert len([text for text in texts if f":{min(marked('races.cu')['no_barrier'])}:" in text]) == 1
 
 
+def test_the_same_mistake_of_several_launches_is_reported_once_and_says_how_many_made_it(device):
+    x = ints(64)
+    same_place, no_barrier = compiled("races.cu")["same_place"], compiled("races.cu")["no_barrier"]
+
+    def launches():
+        for _ in range(5):
+            same_place[2, 64](x)
+        no_barrier[8, 256](floats(256 * 8), floats(256))
+
+    texts = found(launches)
+    (first,) = [text for text in texts if "kernel same_place" in text]
+    assert first.endswith("\n    the same in 4 more launches")
+    assert not any("more launch" in text for text in texts if "kernel no_barrier" in text)
+    with cuda.sanitizer("error"):
+        for _ in range(50):
+            same_place[2, 64](x)
+        with pytest.raises(cuda.errors.SimulatorWarning) as raised:
+            device.synchronize()
+    assert str(raised.value).count("race: ") == 1
+    assert str(raised.value).endswith("\n    the same in 49 more launches")
+
+
 def test_mode_warn_names_both_threads_the_allocation_and_the_programs_line(device):
     x = ints(64)
     compiled("races.cu")["same_place"][2, 64](x)
