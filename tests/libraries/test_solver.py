@@ -195,3 +195,16 @@ def test_a_graph_solves_tridiagonal_systems_for_what_its_arrays_hold_now(device,
     stream.synchronize()
     assert residual(lower, middle, upper, 2 * b, out.to_host()) < 1e-13
     assert lib.solve_tridiagonal(*[cuda.empty((0, 5), np.float32) for _ in range(4)]).shape == (0, 5)
+
+
+@pytest.mark.needs("profile")
+@pytest.mark.unsanitized("the diagonals are wrong on purpose")
+@pytest.mark.parametrize(("diagonal", "place"), [("dl", "first"), ("du", "last")])
+def test_an_element_outside_of_a_tridiagonal_matrix_that_is_not_zero_is_reported(device, systems, diagonal, place):
+    lower, middle, upper, b = systems(5)
+    (lower if diagonal == "dl" else upper)[2:, 0 if diagonal == "dl" else -1] = 3
+    arrays = [cuda.to_device(host) for host in (lower, middle, upper, b)]
+    said = f"the {place} element of each system in {diagonal} must be zero, but that of system 2 is 3.0"
+    with pytest.warns(cuda.errors.SimulatorWarning, match=said):
+        x = lib.solve_tridiagonal(*arrays).to_host()
+    assert residual(lower, middle, upper, b, x) < 1e-13

@@ -28,10 +28,15 @@ def solve_tridiagonal(
     """Queue the solution of tridiagonal systems and return it in `out`, by default a new array.
 
     All arrays must be contiguous and have the shape (systems, unknowns), with at least three unknowns; `out` may be `b`
-    itself. Row i of a system is lower[i] x[i - 1] + middle[i] x[i] + upper[i] x[i + 1] = b[i]; the first element of
-    `lower` and the last element of `upper` must be zero in every system. There is no pivoting, so a matrix without a
-    dominant diagonal may lose accuracy, or produce infinities and NaNs (cusparseXgtsv2StridedBatch). Raises TypeError
-    or ValueError, naming the operand, before anything is queued.
+    itself. Row i of a system is lower[i] x[i - 1] + middle[i] x[i] + upper[i] x[i + 1] = b[i]. The first element of
+    `lower` and the last element of `upper` are outside the matrix, and must be zero in every system. The simulator's
+    checks report other values.
+
+    Each system has its own diagonals: repeat them if all systems have the same matrix. Each system is a row of `b`,
+    whereas in `solve` each right-hand side is a column.
+
+    There is no pivoting, so a matrix without a dominant diagonal may lose accuracy, or produce infinities and NaNs
+    (cusparseXgtsv2StridedBatch). Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "solve_tridiagonal"
     where, device = views.device_of(call, stream)

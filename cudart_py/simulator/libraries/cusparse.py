@@ -12,6 +12,7 @@ from nvmath.bindings import cusparse as bindings
 from nvmath.bindings.cusparse import Operation, Status
 from scipy import sparse
 
+from ..checks.findings import mode, put_finding
 from ..state.streams import complete_stream, find_stream
 from .common.calls import queue
 from .common.functions import LibraryError, Objects, entry, missing
@@ -414,6 +415,8 @@ def _gtsv2strided_batch(
     )  # each system is a row
 
     def solve() -> None:
+        if mode() != "off":
+            _check_corners(*(operand.elements for operand in diagonals))
         with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
             right.elements[...] = _solved(*(operand.elements for operand in (*diagonals, right)))
 
@@ -427,6 +430,17 @@ def _check_systems(m: int, batch_count: int, batch_stride: int) -> None:
         raise LibraryError(
             Status.INVALID_VALUE, f"{batch_count} systems of {m} unknowns, {batch_stride} apart; at least 3 are needed"
         )
+
+
+def _check_corners(lower: Numbers, _: Numbers, upper: Numbers) -> None:
+    """Report an element outside the matrices that is not zero, as the library requires; it does not affect `_solved`."""
+    for name, place, corners in (("dl", "first", lower[:, 0]), ("du", "last", upper[:, -1])):
+        systems = np.flatnonzero(corners)
+        if systems.size:
+            put_finding(
+                f"cusparseXgtsv2StridedBatch: the {place} element of each system in {name} must be zero, but that of "
+                f"system {systems[0]} is {corners[systems[0]]}"
+            )
 
 
 def _solved(lower: Numbers, middle: Numbers, upper: Numbers, right: Numbers) -> Numbers:
