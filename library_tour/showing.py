@@ -112,7 +112,10 @@ def _check(console: Console, name: str, file: Path) -> int:
     _refuse_other_files(name, file)
     [found] = answers.check_answers(name, [file])
     for check in found:
-        console.print(report.tried(check))
+        # Source lines keep their columns, to which the compiler's carets point.
+        first, *rest = report.tried(check).split("\n")
+        console.print(first)
+        console.print(*rest, sep="\n", end="\n" if rest else "", soft_wrap=True)
     right = all(check.holds for check in found)
     if not right:
         console.print(Text(f"not solved; for a hint: library-tour exercise {name} --hint"))

@@ -105,11 +105,13 @@ def _converted(source: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 def empty_pitched(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
     """Allocate a 2-D array (rows, columns) with the pitch that the device prefers (cuMemAllocPitch).
 
-    The pitch in bytes is `array.pitch`. Raises ValueError unless the shape has two dimensions.
+    The pitch in bytes is `array.pitch`. For planes of rows, use (planes * rows, columns): row y of plane z
+    is then row z * rows + y. Raises ValueError unless the shape has two dimensions.
     """
     sizes, kind, nbytes = arguments.layout("empty_pitched", shape, dtype)
     if len(sizes) != 2:
-        raise arguments.wrong_value("empty_pitched", "shape", "one of two dimensions", sizes)
+        remedy = "for planes of rows, use (planes * rows, columns)" if len(sizes) == 3 else ""
+        raise arguments.unusable("empty_pitched", "shape", "have 2 dimensions", sizes, remedy)
     if 0 in sizes:
         return empty(sizes, kind)
     allocation = PitchedAllocation(sizes[1] * kind.itemsize, sizes[0], kind.itemsize)

@@ -80,8 +80,10 @@ def test_pitched_rows_start_at_the_pitch(device, rng):
     assert array.pitch % 32 == 0
     assert array.pointer % 256 == 0
     np.testing.assert_array_equal(array.to_host(), host)
-    with pytest.raises(ValueError, match="two dimensions"):
+    with pytest.raises(ValueError, match="must have 2 dimensions"):
         cuda.empty_pitched(5)
+    with pytest.raises(ValueError, match=r"not \(65, 66, 67\); for planes of rows, use \(planes \* rows, columns\)"):
+        cuda.empty_pitched((65, 66, 67))
 
 
 @pytest.mark.xdist_group("free memory")

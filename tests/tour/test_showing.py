@@ -128,6 +128,16 @@ def test_exercise_checks_an_answer(capsys):
         assert said in " ".join(capsys.readouterr().out.split())
 
 
+def test_lines_of_the_compiler_are_not_wrapped(capsys, tmp_path):
+    file = tmp_path / "bad.cu"
+    line = f'extern "C" __global__ void daxpy(double a, const double* x, double* y, int n) {{ {" " * 40}y[0] = b; }}'
+    file.write_text(line, encoding="utf-8")
+    assert main(["exercise", "daxpy", str(file)]) == showing.BAD
+    lines = capsys.readouterr().out.splitlines()
+    (source,) = [number for number, text in enumerate(lines) if text.endswith(line)]
+    assert lines[source + 1].index("^") == lines[source].index("b; }")
+
+
 def test_solved_names_the_further_exercises_and_the_next_stop(shown):
     easy, hard = (f"library-tour exercise coalescing/{name}" for name in ("easy", "hard"))
     text = shown("exercise", "coalescing", str(lesson.solution("coalescing")))

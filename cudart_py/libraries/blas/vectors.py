@@ -111,6 +111,10 @@ def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None
 def scal(alpha: Scalar, x: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Queue x = alpha x, in place, and return `x` (cublasScalEx); the vector has any dtype that `gemm` accepts.
 
+    `alpha` is a number on the host. If the factor is on the device, such as the result of `dot`, write a small kernel
+    that reads it there, so that the host need not wait for it. An example is the kernel `turn` of the tour's stop
+    `sparse`.
+
     Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "scal"

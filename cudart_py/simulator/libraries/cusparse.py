@@ -433,7 +433,7 @@ def _check_systems(m: int, batch_count: int, batch_stride: int) -> None:
 
 
 def _check_corners(lower: Numbers, _: Numbers, upper: Numbers) -> None:
-    """Report an element outside the matrices that is not zero, as the library requires; it does not affect `_solved`."""
+    """Report elements outside the matrices that are not zero, as the library requires; `_solved` ignores them."""
     for name, place, corners in (("dl", "first", lower[:, 0]), ("du", "last", upper[:, -1])):
         systems = np.flatnonzero(corners)
         if systems.size:
