@@ -127,9 +127,9 @@ LESSON = Lesson(
         "seed and on `i`. Different seeds, even adjacent ones, must give unrelated sequences.",
         hints=[
             "`curand_init(seed, sequence, offset, &state)`: which of its arguments may depend on the thread?",
-            "None of them. If the sequence is `i`, the number depends only on the seed and `i`. What must move into "
-            "the loop then? (Do not add `i` to the seed: element `i` of one seed would then be element `i + 1` of the "
-            "seed before.)",
+            "None of them. Do not add `i` to the seed either: element `i` of one seed would then be element `i + 1` "
+            "of the seed before. If the sequence is `i`, the number depends only on the seed and `i`. What must move "
+            "into the loop then?",
         ],
         answer="Element i is the first number of sequence i. For Philox that costs little, because its state is a "
         "counter. XORWOW would need many operations to reach each sequence. The seed is the same for all elements. "
