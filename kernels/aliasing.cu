@@ -13,7 +13,7 @@
 //   reread_float            stores an int and then a float at the same address, and loads the int again. In C++,
 //                           pointers to different types do not alias (strict aliasing), so the compiler may use the int
 //                           that it has stored. Device code from nvcc and NVRTC loads it
-//   reread_char             the same with a char*, which may point into any object: the int must be loaded
+//   reread_char             the same with a char*, which may access any object: the int must be loaded
 //
 // The functions at the end are for the host's C++ compiler (c++ -x c++ kernels/aliasing.cu).
 
@@ -45,7 +45,7 @@ extern "C" __global__ void four_results_restrict(const float* __restrict__ a, co
     }
 }
 
-// in has PLANES planes of n elements, and weights has one element per plane.
+// `in` has PLANES planes of n elements, and `weights` has one element per plane.
 extern "C" __global__ void weigh(const float* in, const float* weights, float* out, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -31,7 +31,7 @@ extern "C" __global__ void copy_neighbours(const unsigned* in, unsigned* out, in
         out[i] = in[i];
 }
 
-// Reads whole segments, so `in` must have 32 more elements than the n that are copied.
+// May read up to 31 elements after the first n, so `in` must have n + 32 elements.
 extern "C" __global__ void copy_any_order(const unsigned* in, unsigned* out, int n)
 {
     int i = thread();

@@ -63,7 +63,7 @@ def _scattered(metrics: Metrics) -> Iterator[tuple[str, str]]:
         if used < _HALF_USED and each > 1:
             yield (
                 f"The {verb} use {100 * used:.1f} % of the bytes that they move, with {each:.1f} sectors each: let "
-                "consecutive threads access consecutive elements, or change the order in shared memory.",
+                "consecutive threads access consecutive elements, or rearrange them in shared memory.",
                 f"{verb} of more than 1 sector of global memory that use less than {100 * _HALF_USED:.0f} % of the "
                 "bytes moved",
             )
@@ -94,8 +94,8 @@ def _shifted(metrics: Metrics) -> Iterator[tuple[str, str]]:
                 f"although {lanes / warps:.1f} of 32 lanes are active: begin rows at multiples of 32 bytes "
                 "(cuda.empty_pitched), leave no gaps between elements, and give all lanes the same loop bounds.",
                 f"{verb} with at least {_NEARLY_ALL_LANES} active lanes on average that use at least "
-                f"{100 * _HALF_USED:.0f} % of the bytes moved, but less than {100 * _NEARLY_ALL_USED:.0f} % of what "
-                "the active lanes allow",
+                f"{100 * _HALF_USED:.0f} % of the bytes moved, but less than {100 * _NEARLY_ALL_USED:.0f} % of the "
+                "share that the active lanes could use",
             )
 
 

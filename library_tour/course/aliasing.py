@@ -18,8 +18,8 @@ On the simulator, which checks and counts but does not time:
     four, __restrict__          2           4    514   1,028  right
     results overlap a                                         right
     a broken promise                                          caught
-    a broken promise: 768 of 1024 results differ from those of the expressions as
-    written, because the output starts at a.
+    a broken promise: 768 of 1024 results differ from those of the code as written,
+    because the output starts at a.
     Value of an int set to 1, after 0.0f or a zero byte is stored at its address
                                            int  check
     ─────────────────────────────────────────────────
@@ -31,17 +31,17 @@ On the simulator, which checks and counts but does not time:
     host -O2 -fno-strict-aliasing, char*     0  right
     A store through one pointer may change the data that another points to. The
     compiler therefore loads a[i] and b[i] again after each store (8 loads instead
-    of 2) and stores the sum to memory in every iteration of the loop. Nor can it
-    move the next iteration's load ahead of that store, which itself waits for the
-    load of its own iteration. Each thread then has only one load in flight, which
-    halves the rate on an H200. The repeated loads of a[i] and b[i] hardly matter
-    there, because they hit in the cache.
+    of 2) and stores the sum to memory in every iteration of the loop. It cannot
+    move the next iteration's load ahead of that store either, and each store must
+    wait for the load of its own iteration. Each thread then has only one load in
+    flight, which halves the rate on an H200. The repeated loads of a[i] and b[i]
+    hardly matter there, because they hit in the cache.
     __restrict__ promises that memory written through one pointer is not accessed
     through another. A local variable needs no promise, since no pointer points to
     it. `const` promises nothing of the kind: it says only that nothing is written
     through this pointer, not that nothing is written through another.
-    Nothing reports a broken promise. The results differ from those of the
-    expressions as written, because a value was loaded before it was changed.
+    Nothing reports a broken promise. The results differ from those of the code as
+    written, because a value was loaded before it was changed.
     C++ itself lets the compiler assume that pointers to different types do not
     alias, unless one of them is a char* (strict aliasing). A host compiler applies
     this rule at -O2, so an int appears to keep its old value after a float has been
@@ -89,14 +89,14 @@ EXPLAINED_BY = ("loads", "stores")
 NOTES = (
     "A store through one pointer may change the data that another points to. The compiler therefore loads a[i] and "
     "b[i] again after each store (8 loads instead of 2) and stores the sum to memory in every iteration of the loop. "
-    "Nor can it move the next iteration's load ahead of that store, which itself waits for the load of its own "
-    "iteration. Each thread then has only one load in flight, which halves the rate on an H200. The repeated loads of "
-    "a[i] and b[i] hardly matter there, because they hit in the cache.",
+    "It cannot move the next iteration's load ahead of that store either, and each store must wait for the load of its "
+    "own iteration. Each thread then has only one load in flight, which halves the rate on an H200. The repeated loads "
+    "of a[i] and b[i] hardly matter there, because they hit in the cache.",
     "__restrict__ promises that memory written through one pointer is not accessed through another. A local variable "
     "needs no promise, since no pointer points to it. `const` promises nothing of the kind: it says only that nothing "
     "is written through this pointer, not that nothing is written through another.",
-    "Nothing reports a broken promise. The results differ from those of the expressions as written, because a value "
-    "was loaded before it was changed.",
+    "Nothing reports a broken promise. The results differ from those of the code as written, because a value was "
+    "loaded before it was changed.",
     "C++ itself lets the compiler assume that pointers to different types do not alias, unless one of them is a char* "
     "(strict aliasing). A host compiler applies this rule at -O2, so an int appears to keep its old value after a "
     "float has been stored at its address. The device code that nvcc and NVRTC generate loads the int again. To read "
@@ -201,8 +201,7 @@ def broken_promise() -> str:
     if not wrong:
         return ""
     return (
-        f"{wrong} of {results.size} results differ from those of the expressions as written, because the output starts "
-        "at a."
+        f"{wrong} of {results.size} results differ from those of the code as written, because the output starts at a."
     )
 
 

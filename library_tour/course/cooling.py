@@ -29,9 +29,9 @@ On the simulator, which checks and counts but does not time:
     zip_iterator, a[i] + b[i]             42, 24, 50; 1, 2, 3  43, 26, 53   right
     An iterator is an object that is indexed like a pointer. A transform_iterator
     applies a function to what it reads, a zip_iterator reads from two arrays at
-    once, a counting_iterator returns its own index, and a transform_output_iterator
-    applies a function to what is written. The compiler inlines all of this into the
-    algorithm's loop.
+    once, a counting_iterator returns the index itself, and a
+    transform_output_iterator applies a function to what is written. The compiler
+    inlines all of this into the algorithm's loop.
     With a temporary array, the differences are written and read back, so twice as
     many bytes move through memory as in one pass. The rate counts only the two
     input arrays. A warp whose lanes load single elements fetches 128 bytes per
@@ -39,8 +39,8 @@ On the simulator, which checks and counts but does not time:
     the same number of bytes, but saves no time where memory bandwidth is the limit.
     An algorithm that takes the step as a function object performs the same loads
     and stores as a kernel written for the step. A span combines a pointer with the
-    length of the array, and an mdspan combines one with the numbers of rows and
-    columns. The kernels that use them also perform the same loads and stores,
+    length of the array, and an mdspan combines a pointer with the numbers of rows
+    and columns. The kernels that use them also perform the same loads and stores,
     except at the ends of the mdspan's rows. Because of their loops, they take a
     fifth longer on an H200.
     The iterators are in Thrust's headers, which NVRTC can compile. It cannot
@@ -247,7 +247,7 @@ def notes() -> list[str]:
     """Return the notes on the tables."""
     return [
         "An iterator is an object that is indexed like a pointer. A transform_iterator applies a function to what it "
-        "reads, a zip_iterator reads from two arrays at once, a counting_iterator returns its own index, and a "
+        "reads, a zip_iterator reads from two arrays at once, a counting_iterator returns the index itself, and a "
         "transform_output_iterator applies a function to what is written. The compiler inlines all of this into the "
         "algorithm's loop.",
         "With a temporary array, the differences are written and read back, so twice as many bytes move through memory "
@@ -255,9 +255,9 @@ def notes() -> list[str]:
         "128 bytes per load. Loading four elements at a time takes a quarter of the instructions for the same number "
         "of bytes, but saves no time where memory bandwidth is the limit.",
         "An algorithm that takes the step as a function object performs the same loads and stores as a kernel written "
-        "for the step. A span combines a pointer with the length of the array, and an mdspan combines one with the "
-        "numbers of rows and columns. The kernels that use them also perform the same loads and stores, except at the "
-        "ends of the mdspan's rows. Because of their loops, they take a fifth longer on an H200.",
+        "for the step. A span combines a pointer with the length of the array, and an mdspan combines a pointer with "
+        "the numbers of rows and columns. The kernels that use them also perform the same loads and stores, except at "
+        "the ends of the mdspan's rows. Because of their loops, they take a fifth longer on an H200.",
         "The iterators are in Thrust's headers, which NVRTC can compile. It cannot compile Thrust's algorithms and "
         "vectors, because they are host code. The program scripts/thrust_cooling.cu uses them and is built with nvcc.",
     ]

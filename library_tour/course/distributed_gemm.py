@@ -119,27 +119,27 @@ class Worker(Blocks):
         with device:
             self.copies = cuda.Stream(non_blocking=True)
             self.room = [[cuda.empty(plan.width * length, np.float32) for _ in range(SLOTS)] for length in self.c.shape]
-            # Reached when the panel in a slot has been multiplied, so that another one may arrive there.
+            # One event per slot, reached when its panel has been multiplied and another one may arrive.
             self.free = [self.compute.record() for _ in range(SLOTS)]
             device.synchronize()
         self.waits_for: list[cuda.Event] = []
 
     def own(self, operand: int, number: int) -> cuda.DeviceArray:
-        """Return the part of A (0) or B (1) of a panel that is in the blocks of this worker."""
+        """Return the A part (0) or the B part (1) of a panel, from the blocks of this worker."""
         begin = number // self.plan.grid[1 - operand] * self.plan.width
         panel = self.plan.panels[number]
         chosen = slice(begin, begin + panel.stop - panel.start)
         return self.b[chosen] if operand else self.a[:, chosen]
 
     def arriving(self, operand: int, number: int) -> cuda.DeviceArray:
-        """Return the buffer for the part of A (0) or B (1) of a panel."""
+        """Return the buffer for the A part (0) or the B part (1) of a panel."""
         panel = self.plan.panels[number]
         width, (rows, columns) = panel.stop - panel.start, self.c.shape
         shape = (width, columns) if operand else (rows, width)
         return self.room[operand][number % SLOTS][: math.prod(shape)].reshape(shape)
 
     def add_product(self, number: int) -> None:
-        """Queue the product of a panel after it has arrived, and add it to C."""
+        """Queue work that waits for both parts of a panel, multiplies them and adds the product to C."""
         with self.device:
             for event in self.waits_for:
                 self.compute.wait(event)
@@ -188,7 +188,7 @@ class Grid:
                 worker.waits_for.append(sent)
 
     def redistributed(self, matrix: Floats) -> Floats:
-        """Send the strips of a matrix to the layout of A and back; return the matrix."""
+        """Redistribute a matrix from strips to the layout of A, and back; return the matrix."""
         there, here = strips(matrix.shape, len(self.blocks)), self.plan.layouts[0]
         parts = [there.part(matrix, worker.number) for worker in self.blocks]
         for source, target in ((there, here), (here, there)):
@@ -198,7 +198,7 @@ class Grid:
         return np.concatenate(parts)
 
     def close(self) -> None:
-        """Do nothing: a grid has nothing to free but memory."""
+        """Do nothing: unlike a `RankGrid`, this grid has no communicators to free."""
 
 
 class RankGrid:
@@ -209,7 +209,7 @@ class RankGrid:
         self.plan = Plan(size, near_square(together.count))
         self.worker = Worker(device, together.rank, self.plan)
         self.blocks = [self.worker]
-        # The communicators of this rank's row of the grid, along which parts of A are sent, and of its column.
+        # The communicators of this rank's row of the grid, for parts of A, and of its column, for parts of B.
         self.lines = [together.comm.Split(place, together.rank) for place in self.worker.place]
         self.staged = [[cuda.pinned_empty(room.shape, np.float32) for room in rooms] for rooms in self.worker.room]
 
@@ -223,9 +223,9 @@ class RankGrid:
                 self.worker.add_product(number)
 
     def _send(self, operand: int, number: int) -> None:
-        """Let MPI send a panel's part of A or B along its owner's row or column, and queue the copy to the device.
+        """Broadcast the A or B part of a panel along this rank's row or column, and queue the copy to the device.
 
-        MPI reads and writes host memory, so the copies to and from it must have finished.
+        MPI reads and writes host memory, so copies to and from that memory must finish before the broadcast.
         """
         worker, line = self.worker, self.lines[operand]
         room, owner = worker.arriving(operand, number), number % line.size
@@ -241,7 +241,7 @@ class RankGrid:
         cuda.memcpy(room, worker.own(operand, number) if own else staged, stream=worker.copies)
 
     def redistributed(self, matrix: Floats) -> Floats:
-        """Send all strips of a matrix to the layout of A and back; return the strip of this rank."""
+        """Redistribute a matrix from strips to the layout of A, and back; return the strip of this rank."""
         there, here, rank = strips(matrix.shape, self.workers), self.plan.layouts[0], self.ranks.rank
         part = there.part(matrix, rank)
         for source, target in ((there, here), (here, there)):
@@ -293,7 +293,7 @@ def run(device: cuda.Device, size: int) -> Result:
 def checked_rows(
     device: cuda.Device, grid: Callable[[int], Grid | RankGrid], makers: Mapping[str, Maker], size: int
 ) -> list[Row]:
-    """Return rows for a product on one device and on all, and for a redistribution from strips to blocks and back."""
+    """Return table rows for a product on one device and on all, and for a redistribution to blocks and back."""
     random = np.random.default_rng(1)
     a, b = (random.integers(-8, 9, (size, size)).astype(np.float32) for _ in "ab")
     expected = reference(a, b)

@@ -99,7 +99,7 @@ LESSON = Lesson(
             name="another type at one address",
             shows=["reread_float", "host_reread_float"],
             text="C++ lets the compiler assume that pointers to different types do not alias. This rule is called "
-            "**strict aliasing**. At -O2, a host compiler applies it, and the function returns the 1 that it has "
+            "**strict aliasing**. At -O2, a host compiler applies it, and `host_reread_float` returns the 1 that it "
             "stored, although that memory now contains the float 0, whose bits are all zero. The device compiler does "
             "not apply it: its code loads the value again.",
         ),
@@ -112,12 +112,12 @@ LESSON = Lesson(
         "and that shows only in times measured on a GPU.",
         "The kernel with four results gains little from fewer loads: on the H200, it reaches 3,661 GB/s without the "
         "promise and 3,691 GB/s with it. The repeated loads hit in the cache.",
-        "In the last table, the int is still 1 only where a host compiler applies strict aliasing to a `float*`. A "
-        "`char*` may point into any object, as may an `unsigned char*` and a `std::byte*`, but not a `signed char*`. "
-        "`-fno-strict-aliasing` switches the rule off. The 'device, float*' and 'host -O2, float*' rows have no check, "
-        "because C++ does not define their results.",
+        "In the last table, the int is still 1 only where a host compiler applies strict aliasing to a `float*`. "
+        "Any object may be accessed through a `char*`, an `unsigned char*` or a `std::byte*`, but not through a "
+        "`signed char*`. `-fno-strict-aliasing` switches the rule off. The 'device, float*' and 'host -O2, float*' "
+        "rows have no check, because C++ does not define their results.",
         "In the 'results overlap a' row, the kernel without the promise writes its results over its own input. They "
-        "equal the results of the expressions as written.",
+        "equal the results of the code as written.",
     ],
     exercise=Exercise(
         task="The kernel divides each element of a table by the sum of its column, in place, and also writes the sums. "

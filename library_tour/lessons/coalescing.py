@@ -144,7 +144,7 @@ LESSON = Lesson(
         "without waste.",
         "In the second table, a row has 257 elements on the simulator. One warp per row therefore takes eight loads of "
         "4 sectors and a ninth load of 1 sector for the last element: 3.67 sectors per load on average. Its store "
-        "efficiency is 12.5 % because only one lane stores the sum of the row, which is 4 of the 32 bytes of a sector.",
+        "efficiency is 12.5 % because only one lane stores the sum of the row: 4 of the 32 bytes of a sector.",
         "On the H200, the copy with eight elements per thread runs at 1,119 GB/s when the elements are contiguous, and "
         "at 4,136 GB/s with a block stride. On the page with pictures, a plot compares the two orders with 1 to 32 "
         "elements per thread. With up to four contiguous elements, the caches still help, because the warp's later "

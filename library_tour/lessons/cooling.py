@@ -45,9 +45,9 @@ LESSON = Lesson(
     "algorithm uses its input only as `in[i]`, then `in` need not be a pointer. It can be an object whose `operator[]` "
     "reads one element from each of two arrays and returns the difference. The compiler inlines the operator, so the "
     "loads from the arrays end up in the algorithm's own loop.\n\n"
-    "CCCL, the CUDA Core Compute Libraries, provides the usual iterators. A `counting_iterator` returns its index, a "
-    "`transform_iterator` applies a function to what another iterator returns, and a `zip_iterator` returns elements "
-    "of several arrays together.\n\n"
+    "CCCL, the CUDA Core Compute Libraries, provides the usual iterators. A `counting_iterator` returns the index "
+    "itself, a `transform_iterator` applies a function to what another iterator returns, and a `zip_iterator` returns "
+    "elements of several arrays together.\n\n"
     "The rule of thumb: never write an array that is read only once. Compute its elements where they are read.",
     steps=[
         Step(
@@ -60,8 +60,8 @@ LESSON = Lesson(
         Step(
             name="transform(in, out, step)",
             shows=["transform", "Cooling", "step_transform"],
-            text="The formula has become a function object: a struct with an `operator()`, whose members are the "
-            "constants of the step. The algorithm, `transform`, knows nothing about temperatures. The compiler inlines "
+            text="The formula has become a function object: a struct that has an `operator()`, and the constants of "
+            "the step as members. The algorithm, `transform`, knows nothing about temperatures. The compiler inlines "
             "the function into the algorithm, so no call remains.",
         ),
         Step(
@@ -75,8 +75,8 @@ LESSON = Lesson(
         Step(
             name="counting and transform",
             shows=["DifferenceAt", "maximum_counted"],
-            text="`fold_maximum` is unchanged, but its input is no longer an array. A `counting_iterator` returns its "
-            "own index, and a `transform_iterator` applies a function to it: `in[i]` reads `a[i]` and `b[i]` and "
+            text="`fold_maximum` is unchanged, but its input is no longer an array. A `counting_iterator` returns the "
+            "index itself, and a `transform_iterator` applies a function to it: `in[i]` reads `a[i]` and `b[i]` and "
             "returns the difference.",
         ),
         Step(

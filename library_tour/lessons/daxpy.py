@@ -52,8 +52,8 @@ LESSON = Lesson(
     "The kernel below needs one thread per element. A **grid-stride loop** lifts that restriction: a thread computes "
     "several elements, and the distance between them is the number of threads in the grid. The exercise asks for such "
     "a loop.\n\n"
-    "Rule of thumb: for a kernel limited by memory, count the bytes and compare its rate with that of a copy. If "
-    "it is as fast as a copy, only moving fewer bytes can make it faster.",
+    "Rule of thumb: for a memory-bound kernel, count the bytes, and compare the kernel's rate with that of a copy. If "
+    "the kernel is as fast as a copy, only moving fewer bytes can make it faster.",
     steps=[
         Step(
             name="daxpy",
@@ -68,15 +68,15 @@ LESSON = Lesson(
     look_at=[
         "The limit for this stop is the rate of a copy within device memory. A copy reads as many bytes as it writes, "
         "and its rate counts both.",
-        "On an H200, the kernel reaches 100.9 % of that limit. It can exceed 100 % because memory gets slightly faster "
-        "when it alternates less between reads and writes. *daxpy* reads two elements for each one that it writes, and "
-        "a copy reads only one.",
+        "On an H200, the kernel reaches 100.9 % of that limit. It can exceed 100 % because memory is slightly faster "
+        "when it switches less often between reads and writes. For each element that it writes, *daxpy* reads two "
+        "elements, and a copy reads only one.",
     ],
     exercise=Exercise(
         task="The kernel needs one thread per element. Rewrite it with a *grid-stride loop*, which computes all `n` "
         "elements with any number of blocks and threads. Adjacent threads must still read adjacent elements: a warp "
-        "that reads 32 adjacent doubles touches 256 bytes, or 8 **sectors**, the 32-byte units in which memory is "
-        "fetched.",
+        "that reads 32 adjacent doubles touches 256 bytes, or 8 **sectors**. A sector is the 32-byte unit in which "
+        "memory is fetched.",
         hints=[
             "Adjacent threads compute adjacent elements. So which element should a thread compute after its first?",
             "The grid has `gridDim.x * blockDim.x` threads. In one pass, they cover that many consecutive elements.",

@@ -86,7 +86,7 @@ LESSON = Lesson(
             shows=["Plan"],
             text="The matrices are divided into blocks, which are distributed over the grid. With four workers, the "
             "grid is 2 x 2, and each worker has a quarter of C. `width` is the width of a panel. The columns of the "
-            "grid take turns owning the A part of a panel, and the rows of the grid take turns owning the B part. "
+            "grid take turns owning the A parts of the panels, and the rows of the grid take turns owning the B parts. "
             "`bytes_sent` follows from the grid: with P_r rows and P_c columns of workers, each element of A is sent "
             "to P_c - 1 other workers, and each element of B to P_r - 1.",
         ),
@@ -103,9 +103,9 @@ LESSON = Lesson(
             name="in ranks",
             shows=["RankGrid"],
             text="The plan is the same, but each worker is a process. `comm.Split` creates a communicator for each "
-            "row and each column of the grid, and `Bcast` broadcasts the parts of a panel within it, through pinned "
-            "memory on the host. The next panel is sent while the device multiplies, but the path through the host is "
-            "much slower than NVLink.",
+            "row and each column of the grid, and `Bcast` broadcasts a part of a panel within one of them, through "
+            "pinned memory on the host. The next panel is sent while the device multiplies, but the path through the "
+            "host is much slower than NVLink.",
         ),
         Step(
             name="redistributed",
@@ -117,10 +117,10 @@ LESSON = Lesson(
     ],
     look_at=[
         "On the simulator, look at the 'bytes sent' column. Four workers in a 2 x 2 grid send A once and B once, "
-        "which is 2 x 4 bytes x n^2. With strips, each element of B would be sent to all three other workers.",
+        "or 2 x 4 bytes x n^2 in total. With strips, each element of B would be sent to all three other workers.",
         "Two H200s with NVLink, running SUMMA in one process, reach 71, 84 and 94 TFLOP/s for square matrices with "
         "8,192, 16,384 and 32,768 rows. The efficiencies are 0.69, 0.80 and 0.88.",
-        "Run as two ranks, with MPI sending the panels through the host, the same H200s reach 11, 20 and 44 TFLOP/s. "
+        "If each H200 has its own rank, and MPI sends the panels through the host, they reach 11, 20 and 44 TFLOP/s. "
         "cuBLASMp with strips reaches 101, 106 and 108 TFLOP/s. Its efficiency ranges from 0.98 to 1.00.",
         "The check multiplies whole numbers, so the products must match to the last bit. With other values, the last "
         "bits can differ, because the panels change the order of the additions.",
