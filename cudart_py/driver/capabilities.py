@@ -14,13 +14,17 @@ from .calls import api
 def capabilities() -> frozenset[str]:
     """Return the names of the driver's capabilities, in addition to running kernels.
 
-    | name | meaning | |---|---| | `concurrent_host` | a running kernel and the host see each other's writes | |
-    `gpu_timing` | event times are the device's times | | `in_process` | kernels run in this process: signals interrupt
-    them, and they print to `sys.stdout` | | `interop` | other GPU libraries and this package can use each other's
-    addresses | | `ipc` | processes can share memory and events (`cuda.ipc.handle`) | | `libraries` | cuBLAS, cuFFT,
-    cuSPARSE, cuSOLVER and cuRAND run on this device | | `peer` | at least one pair of devices can access each other's
-    memory | | `profile` | `cuda.profile()` counts what a launch does | | `reset` | `cuda.reset()` resets all devices,
-    so that this process can continue after a fault |
+    | name | meaning |
+    |---|---|
+    | `concurrent_host` | a running kernel and the host see each other's writes |
+    | `gpu_timing` | event times are the device's times |
+    | `in_process` | kernels run in this process: signals interrupt them, and they print to `sys.stdout` |
+    | `interop` | other GPU libraries and this package can use each other's addresses |
+    | `ipc` | processes can share memory and events (`cuda.ipc.handle`) |
+    | `libraries` | cuBLAS, cuFFT, cuSPARSE, cuSOLVER and cuRAND run on this device |
+    | `peer` | at least one pair of devices can access each other's memory |
+    | `profile` | `cuda.profile()` counts what a launch does |
+    | `reset` | `cuda.reset()` resets all devices, so that this process can continue after a fault |
     """
     found = set(chosen().abilities())
     count = api.cuDeviceGetCount()

@@ -22,6 +22,7 @@ On the simulator with one device, which checks and counts but does not time:
     (0, 6, 0), thread (0, 0, 0), instruction 'st.global.cs.v4.f32 [%rd22],
     {%f104,%f103,%f102,%f101}'
         24 | heat_between(in, out, rows, columns, rate, 1, rows - 1);
+        the same in 1 more launch
     Each strip keeps a copy of its neighbours' nearest rows, called its halo. In the
     sequential version, a device computes its strip, sends its edges, and waits for
     the next halo. In the overlapped version, it computes the edges first. Another

@@ -144,7 +144,7 @@ def test_structures_are_copied_as_bytes_into_an_array_of_bytes(device):
         bytes_of_it = cuda.zeros(source.nbytes, np.uint8).copy_from(source)
         assert (bytes_of_it.view(kind).to_host() == source).all()
     for array, error, words in (
-        (cuda.zeros(31, np.uint8), ValueError, r"of the array's shape \(31,\), .* of uint8 and shape \(32,\)"),
+        (cuda.zeros(31, np.uint8), ValueError, r"of the array's shape \(31,\), .* of dtype uint8 and shape \(32,\)"),
         (cuda.zeros(2, np.int64), TypeError, r"dtype int64, .*view\(dtype\)"),
     ):
         with pytest.raises(error, match=words):

@@ -99,7 +99,7 @@ def test_a_warp_brings_no_more_arrivals_than_a_phase_lacks(
         missing = needed - before - count * np.arange(lanes) * (verb == "arrive_nocomplete")
         np.testing.assert_array_equal(pending_count(states), missing)
     else:
-        with pytest.raises(TooManyArrivals, match=f"lacks {needed - before} of {needed}"):
+        with pytest.raises(TooManyArrivals, match=f"expects {needed - before} of {needed}"):
             apply(verb, word, np.zeros(lanes, np.int64), operands, parity=False)
 
 
