@@ -19,18 +19,6 @@ def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
     return total, (a - (total - part)) + (b - part)
 
 
-def to_odd(high: Value, low: Value) -> Value:
-    """Round a pair to odd: if a residual is cut off, the last bit of the result is one.
-
-    A later rounding to at least two bits fewer then gives what a single rounding would. A NaN residual counts as zero.
-    """
-    bits, zero = high.bits, high.real(0)
-    inexact = (abs(low) > zero) & (bits & 1).equals(0)
-    # Away from zero the pattern grows, toward zero it shrinks.
-    away = (low > zero).equals(high > zero)
-    return (bits + where(inexact, where(away, bits.like(1), -1), 0)).read_as(high.type)
-
-
 def direct(nearest: Value, rest: Value, rounding: str) -> Value:
     """Turn the bits of results rounded to nearest into the bits of a directed rounding: ``rz``, ``rm`` or ``rp``.
 
@@ -49,10 +37,11 @@ def direct(nearest: Value, rest: Value, rounding: str) -> Value:
 
 
 def narrow(high: Value, low: Value | None, rounding: str) -> Value:
-    """Round double precision, or pairs, to single precision."""
-    if rounding == "rn":
-        return (high if low is None else to_odd(high, low)).as_number("f32")
+    """Round double precision, or for a directed rounding pairs, to single precision."""
     nearest = high.as_number("f32")
+    if rounding == "rn":
+        assert low is None
+        return nearest
     return direct(nearest.bits, _rest(high, low, nearest), rounding).read_as("f32")
 
 
