@@ -13,7 +13,7 @@ from . import formats
 from .floats import finish, flushed, saturate
 from .halves import finished, halves_of, joined
 from .rounding import direct, rounded, two_sum
-from .values import Value, maximum, minimum, rarely, real, where
+from .values import Value, is_nan, maximum, minimum, rarely, real, where
 
 
 def cvt_integer(to: str, a: Value) -> Value:
@@ -70,12 +70,12 @@ def float_to_integer(
     whole = _integral(_single_or_double(kind, a, ftz), integral)
     least, greatest = range_of(to)
     # The bounds are powers of two or zero, so they are exact in every format.
-    below, above = whole < whole.real(least), whole >= whole.real(greatest + 1)
+    below = whole < whole.real(least)
     inside = ~below & (whole < whole.real(greatest + 1))
     bits = int(to[1:])
     number = where(inside, whole, whole.real(0)).as_number(f"{to[0]}{max(bits, 32)}").to(to)
     of_nan = 1 << bits - 1 if kind == "f64" or bits == 64 else 0
-    outside = where(below, number.like(least), where(above, number.like(greatest), of_nan))
+    outside = where(below, number.like(least), where(is_nan(whole), number.like(of_nan), greatest))
     return rarely(~inside, where(inside, number, outside), number)
 
 
