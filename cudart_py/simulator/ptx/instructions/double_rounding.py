@@ -10,8 +10,9 @@ from __future__ import annotations
 from .rounding import direct, fused, is_negative, root, two_sum, zero_of_sum
 from .values import Value, where
 
-# The residuals of numbers of at least 2**-900 don't underflow. Smaller ones are scaled by _UP, once or twice.
-_SMALL, _UP = 2.0**-900, 2.0**600
+# The residuals of numbers of at least _SMALL don't underflow. Smaller ones are scaled by _UP, once or twice. No sum
+# overflows because of an addend of at most _GREAT.
+_SMALL, _UP, _GREAT = 1e-270, 2.0**600, 1e270
 
 
 def _directed(nearest: Value, rest: Value, rounding: str) -> Value:
@@ -79,7 +80,7 @@ def fma(a: Value, b: Value, c: Value, rounding: str) -> Value:
     result, product = fused(a, b, c), a * b
     signs = is_negative(a) ^ is_negative(b)
     # If the product is too small to change the addend, only its sign matters. An infinite addend has no residual.
-    alone = abs(product) < abs(c) * c.real(2.0**-200)
+    alone = abs(product) < abs(c) * c.real(1e-60)
     rest = where(alone, (c - result) + _sign(a, b, signs), _rest_of_fma(a, b, c, product, result))
     rest = _pointing_back(result, rest, a, b, c)
     exact_zero = _is_zero(result) & _is_zero(rest)
@@ -93,15 +94,17 @@ def _sign(a: Value, b: Value, negative: Value) -> Value:
 
 
 def _rest_of_fma(a: Value, b: Value, c: Value, product: Value, result: Value) -> Value:
-    """Return a number with the residual's sign, if the product isn't much smaller than the addend."""
-    small = (abs(product) < c.real(2.0**-700)) & (abs(c) < c.real(2.0**-700))
-    great = ~((abs(product) <= c.real(2.0**1000)) & (abs(c) <= c.real(2.0**1000)))
+    """Return a number with the residual's sign, if the product isn't much smaller than the addend.
+
+    The product's magnitude determines the scale, because the addend is at most 1e60 times as large.
+    """
+    small, great = abs(product) < c.real(_SMALL), abs(product) > c.real(_GREAT)
     scale = where(small, c.real(_UP), where(great, c.real(2.0**-100), c.real(1)))
     smaller, larger = _ordered(a, b)
     x, y = where(small, smaller, larger) * scale * scale, where(small, larger, smaller)
-    # An addend that scaling would lose stays as it is: compared with the product, it is so small that only its sign
-    # matters.
-    z = where(abs(c) < c.real(2.0**-800), where(small, c * scale * scale, c), c * scale * scale)
+    # Scaling down could lose a small addend. It stays as it is: compared with a great product, it is so small that only
+    # its sign matters.
+    z = where(great & (abs(c) < c.real(1)), c, c * scale * scale)
     scaled = x * y
     error = fused(x, y, -scaled)
     high, rest = two_sum(scaled, z)
