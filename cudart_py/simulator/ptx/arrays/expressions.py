@@ -10,7 +10,7 @@ import numpy as np
 from ..instructions.values import Value
 from ..syntax.types import dtype_of
 from .double import fma_f64
-from .floats import canonical_f32, canonical_f64, flush_f32, fma_f32, saturate, tiny_f32
+from .floats import canonical_f32, canonical_f64, flush_f32, fma_f32, has_tiny_f32, saturate
 from .integers import high_product, high_product_signed, leading_zeros, reversed_bits, truncated
 from .source import Source
 
@@ -342,8 +342,8 @@ class Expressions:
         return self._call(canonical_f64, "f8", x, *operands)
 
     def tiny(self, x: Expression) -> Expression:
-        """Return which single-precision numbers are subnormal or the smallest normal number, of either sign."""
-        return self._call(tiny_f32, "?", x)
+        """Return whether any number is subnormal or the smallest normal number: `rarely` needs no more."""
+        return self._call(has_tiny_f32, "?", x)
 
     def opaque(self, x: Expression) -> Expression:
         """Return the same bits."""

@@ -62,9 +62,8 @@ scratch = Scratch()
 
 def has_nan(a: Array) -> bool:
     """Return whether any number is NaN."""
-    # The maximum of an array with a NaN is NaN; that is the cheapest search for one.
-    greatest = np.maximum.reduce(a, axis=None, initial=-np.inf)
-    return bool(greatest != greatest)
+    # The maximum of infinity and other numbers is infinity unless one of them is NaN; that is the cheapest search.
+    return bool(np.maximum.reduce(a, axis=None, initial=np.inf) != np.inf)
 
 
 def canonical_f32(a: Array) -> Array:
@@ -83,25 +82,20 @@ def canonical_f64(result: Array, *operands: Array) -> Array:
     return np.where(np.isnan(result), chosen, result)[()]
 
 
-def _has_tiny_f32(a: Array) -> bool:
+def has_tiny_f32(a: Array) -> np.bool_:
     """Return whether any number is subnormal or the smallest normal one (of either sign); zeros are neither."""
     # One multiplication whose underflow the processor signals costs less than comparisons of magnitudes.
     try:
         with np.errstate(under="raise"):
             np.multiply(a, _SHRINK_F32)
     except FloatingPointError:
-        return True
-    return False
-
-
-def tiny_f32(a: Array) -> Any:
-    """Return which single-precision numbers are subnormal or the smallest normal one; a single False if none are."""
-    return (np.abs(a) <= LEAST_NORMAL_F32) & (a != 0) if _has_tiny_f32(a) else np.False_
+        return np.True_
+    return np.False_
 
 
 def flush_f32(a: Array) -> Array:
     """Replace subnormal numbers of single precision by zeros of the same sign (``.ftz``)."""
-    if not _has_tiny_f32(a):
+    if not has_tiny_f32(a):
         return a
     return np.where(np.abs(a) < LEAST_NORMAL_F32, a * np.float32(0), a)[()]
 
@@ -199,6 +193,5 @@ def _mend(result: Array, doubtful: Array, a: Array, b: Array, c: Array) -> None:
     lanes = np.nonzero(doubtful) if result.ndim else ()
     a, b, c = (x if x.ndim == 0 else np.broadcast_to(x, result.shape)[lanes] for x in (a, b, c))
     total, rest = two_sum(np.multiply(a, b, dtype=np.float64), c.astype(np.float64))
-    inexact = rest != 0
-    if inexact.any():
-        result[lanes] = np.where(inexact, to_odd(total, rest), total).astype(np.float32)
+    if rest.any():
+        result[lanes] = to_odd(total, rest).astype(np.float32)

@@ -158,7 +158,7 @@ class Builder(Protocol):
         """Replace NaNs of double precision by the hardware's: the first NaN operand, made quiet, or the default."""
 
     def tiny(self, x: Raw) -> Raw:
-        """Return which single-precision numbers are subnormal or the smallest normal number, of either sign."""
+        """Return which single-precision numbers are subnormal or the smallest normal number; only for `rarely`."""
 
     def opaque(self, x: Raw) -> Raw:
         """Return the same bits, hiding from LLVM that they are constant."""
