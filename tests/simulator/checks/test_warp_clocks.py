@@ -51,6 +51,14 @@ def test_a_wait_receives_what_the_arriving_warps_did_and_received_before_if_they
     assert block.knows(2, of=1, when=8)
 
 
+def test_a_new_barrier_does_not_change_a_used_one() -> None:
+    """Lanes 32 to 63 wait at both at once."""
+    block = Block(32)
+    block.arrive(0, 5)
+    block.clocks.wait(LANES[32:64], np.repeat([8, 16], 16))
+    assert block.knows(1, of=0, when=4)
+
+
 @pytest.mark.parametrize("second", [6, 0])
 def test_arrivals_of_a_phase_under_way_are_not_received(second: int) -> None:
     """The second arrival completes the phase, even if it releases nothing."""

@@ -85,8 +85,9 @@ class WarpClocks:
         """Return the rows of barriers, after checking which phases have been completed."""
         numbers = barriers >> 3
         rows: NDArray[np.int32] = self._rows[numbers]
-        if (rows < 0).any():
-            fresh = np.unique(numbers[rows < 0])
+        fresh = numbers[rows < 0]
+        if len(fresh):
+            fresh = np.unique(fresh)
             self._rows[fresh] = np.arange(len(self._parity), len(self._parity) + len(fresh))
             self._parity = np.append(self._parity, self._words[fresh] >> _PARITY)
             more = ((0, len(fresh)), (0, 0))
