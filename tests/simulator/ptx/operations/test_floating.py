@@ -9,6 +9,8 @@ import math
 import numpy as np
 import pytest
 
+from cudart_py.simulator.ptx.arrays import double
+from cudart_py.simulator.ptx.arrays.floats import multiply_add_by_power, scratch
 from tests.simulator.ptx.operations.references import (
     Array,
     assert_same_floats,
@@ -77,6 +79,28 @@ def test_double_precision_rounds_once_near_its_limits(rounding: str) -> None:
     expected = [ieee_sum(x, 1, z, "f64", rounding) for x, _, z in triples]
     assert_same_floats(operation(f"add.{rounding}.f64")(a, c), expected, a, c)
     assert_same_floats(operation(f"sqrt.{rounding}.f64")(a), [ieee_root(x, "f64", rounding) for x in a.tolist()], a)
+
+
+def test_bits_of_a_product_beyond_double_precision_decide_whether_a_sum_overflows() -> None:
+    """The product is just below half a unit in the last place of the greatest number, and is rounded to the half."""
+    a, b, c = np.array([[(1 - 2.0**-27) * 2.0**485], [(1 + 2.0**-27) * 2.0**485], [np.finfo(float).max]])
+    for rounding in ("rn", "rz", "rm", "rp"):
+        for sign in (1, -1):
+            expected = ieee_sum(float(sign * a[0]), float(b[0]), float(sign * c[0]), "f64", rounding)
+            assert_same_floats(operation(f"fma.{rounding}.f64")(sign * a, b, sign * c), [expected], a, b, c)
+
+
+def test_exact_sums_and_zeros_are_not_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(double, "_fma_any", None)
+    x = np.arange(8.0)
+    assert (operation("fma.rn.f64")(x, x, x) == x * x + x).all()
+    assert multiply_add_by_power(x[3], x, x) is None
+    for factor in (x[0], x[4]):
+        assert np.array_equal(multiply_add_by_power(factor, x, x), factor * x + x)
+
+
+def test_work_arrays_of_one_slot_share_their_storage() -> None:
+    assert np.shares_memory(scratch.take("test", (4096,)), scratch.take("test", (64, 64)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
