@@ -1,5 +1,6 @@
 """A capture ends however its block is left. Memory can then be allocated, and streams synchronized and captured."""
 
+import functools
 import gc
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -90,6 +91,16 @@ def test_what_waited_for_the_end_of_a_capture_is_done_when_its_stream_is_closed(
     assert driver_calls["cuMemFreeAsync"] == 0
     closed.close()
     assert driver_calls["cuMemFreeAsync"] == 1
+
+
+def test_deferred_actions_run_in_order_when_the_whole_capture_has_ended(stream):
+    x, done = cuda.zeros(4, np.float32), []
+    with stream.capture(), stream.if_then(stream.condition()) as body:
+        fill(x, body)
+        for number in range(3):
+            for each in (body, stream):
+                captures_module.defer(each.handle, functools.partial(done.append, (each is stream, number)))
+    assert done == [(of_stream, number) for of_stream in (True, False) for number in range(3)]
 
 
 @pytest.mark.parametrize("older", [True, False])

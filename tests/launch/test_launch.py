@@ -4,6 +4,7 @@ import ctypes
 import gc
 import inspect
 import pydoc
+import struct
 import threading
 import weakref
 
@@ -271,13 +272,25 @@ def test_launches_are_logged_in_their_order_and_repeated_ones_once(device, modul
     wide, narrow = (module["saxpy"][1, threads].bind(1.0, x, x, 4) for threads in (8, 4))
     attributed = module["saxpy"].configure(1, 2, cooperative=True)
     device.synchronize()
+    wide()
     while len(log) > 1:
         log.pop()
-    for launch in (wide, wide, narrow, wide, narrow, narrow):
+    for launch in (wide, narrow, wide, narrow, narrow):
         launch()
     for _ in range(3):
         attributed(1.0, x, x, 4)
-    assert [entry.block[0] for entry in list(log)[-2::-1]] == [8, 4, 8, 4, 2]
+    assert [entry.block[0] for entry in reversed(log)] == [8, 4, 8, 4, 2]
+
+
+def test_the_driver_is_told_where_the_parameters_are_and_how_many_bytes_they_have(device, module):
+    """The list is CU_LAUNCH_PARAM_BUFFER_POINTER, an address, CU_LAUNCH_PARAM_BUFFER_SIZE, another one, and its end."""
+    x = cuda.zeros(4, np.float32)
+    bound = module["saxpy"][1, 4].bind(1.5, x, x, 4)
+    pointer, buffer, size, size_at, end = (ctypes.c_size_t * 5).from_address(bound._call[-1])
+    assert (pointer, size, end) == (1, 2, 0)
+    expected = struct.pack("@fPPI", 1.5, x.pointer, x.pointer, 4)
+    assert ctypes.c_size_t.from_address(size_at).value == len(expected)
+    assert ctypes.string_at(buffer, len(expected)) == expected
 
 
 def test_bound_launches_repeat_with_their_own_arguments_whatever_is_launched_between(device, module):

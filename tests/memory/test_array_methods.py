@@ -135,6 +135,9 @@ def test_bytes_are_copied_as_elements(device, make):
     np.testing.assert_array_equal(x.copy_from(make(host.tobytes())).to_host(), host)
     cuda.memcpy(y, make(host.tobytes()))
     np.testing.assert_array_equal(y.to_host(), host)
+    for size in (44, 52):
+        with pytest.raises(ValueError, match=f"memcpy: .*48 bytes, like the array.* {size}"):
+            cuda.memcpy(y, make(bytes(size)))
 
 
 def test_structures_are_copied_as_bytes_into_an_array_of_bytes(device):
