@@ -5,8 +5,9 @@
 
 The mutants are cosmic-ray's: another operator, comparison, number, constant, condition, exception or decorator, or a
 loop that is never entered. A sample is drawn uniformly from all of them. Each mutant is planted in a clone of the last
-commit, never in the checkout. Tests run there in their own process, up to the first failure. A mutant is caught if a
-test fails or if the tests run into their time limit, which is 20 s plus four times their usual duration.
+commit, never in the checkout, and `--jobs` mutants are tried at the same time, each in a clone of its own. Tests run
+there in their own process, up to the first failure. A mutant is caught if a test fails or if the tests run into their
+time limit, which is 20 s plus four times their usual duration.
 
 The tests to run for a mutant are determined once per commit: the modules' own tests and those of their neighbours run
 under coverage, which records the tests that execute each statement. The tests that execute the mutant's statement run
@@ -24,7 +25,7 @@ Mutants that no test can notice are left out beforehand, by these rules:
 - the `strict=True` of a `zip`, which only asserts that lengths agree;
 - a caching decorator (`functools.cache`, `lru_cache`) that is removed or whose size changes: it only saves time.
 
-The clone and the results (cosmic-ray's session, an SQLite file) are kept in a temporary folder; an interrupted run
+The clones and the results (cosmic-ray's session, an SQLite file) are kept in a temporary folder; an interrupted run
 resumes there. At the end the survivors are listed with their changes. Exits with 1 if fewer than 95 percent were
 caught.
 """
@@ -47,8 +48,11 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Generator, Iterator
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from queue import SimpleQueue
 
+import attrs
 import coverage
 import pytest
 from cosmic_ray.commands.init import init
@@ -121,14 +125,7 @@ MODULES = {
     },
     **{
         f"cudart_py/simulator/ptx/instructions/{name}.py": (_OPERATION_TESTS + "test_integers.py", _RECORDED)
-        for name in (
-            "comparisons",
-            "extended_precision",
-            "integers",
-            "logic",
-            "movement",
-            "video",
-        )
+        for name in ("comparisons", "extended_precision", "integers", "logic", "movement", "video")
     },
     "cudart_py/simulator/ptx/instructions/conversions.py": (
         _OPERATION_TESTS + "test_integers.py",
@@ -151,14 +148,11 @@ MODULES = {
     ),
 }
 
-# Other tests that happen to execute these modules.
+# Further tests that happen to execute these modules.
 NEIGHBOURS = (
     "tests/context",
     "tests/launch/test_bulk_copies.py",
-    "tests/launch/test_tensor_cores.py",
     "tests/simulator/calls",
-    "tests/simulator/checks/test_memory_barriers.py",
-    "tests/simulator/checks/test_streams.py",
     "tests/simulator/ptx/compiling",
     "tests/simulator/state",
     "tests/streams",
@@ -179,9 +173,8 @@ def unseen(source: str, mutation: MutationSpec) -> bool:
         if (before in _IDENTITY) != (after in _IDENTITY) and {before, after} & {"Eq", "NotEq"}:
             return True
     line, column = mutation.start_pos
-    if source.splitlines()[line - 1][column:].startswith("*,"):
-        return True
-    return any(begin <= mutation.start_pos and mutation.end_pos <= end for begin, end in _quiet(source))
+    bare = source.splitlines()[line - 1][column:].startswith("*,")
+    return bare or any(begin <= mutation.start_pos and mutation.end_pos <= end for begin, end in _quiet(source))
 
 
 @functools.cache
@@ -295,20 +288,21 @@ class Record:
         self._data.read()
         self.seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text())
 
-    def choose(self, module: str, line: int) -> tuple[list[str], list[str]]:
-        """Return the tests to run for a mutant in a line of a module, in order, and the further tests for a survivor.
+    def choose(self, mutation: MutationSpec) -> tuple[list[str], list[str]]:
+        """Return the tests to run for a mutant, in order, and the further tests for a survivor.
 
-        First come all tests in the module's own files that execute the line's statement; if no test executes it,
+        First come all tests in the module's own files that execute the mutant's statement; if no test executes it,
         because it runs on import, all tests in these files. Then, up to the limits, come other tests that execute the
         statement, tests in the module's own files that execute nothing of the module, since they may do their work in
         another process, and tests that execute anything else of the module. The quickest case of every test function
         is chosen before the second of any. The tests of one file stay together, since they share its fixtures.
         """
+        path, line = mutation.module_path, mutation.start_pos[0]
         file = {test: test.partition("::")[0] for test in self.seconds}
-        own = {test for test in self.seconds if file[test] in MODULES[module]}
-        found = self._data.contexts_by_lineno(str(self._clone / module))
+        own = {test for test in self.seconds if file[test] in MODULES[str(path.relative_to(self._clone))]}
+        found = self._data.contexts_by_lineno(str(path))
         by_line = {at: self.seconds.keys() & set(tests) for at, tests in found.items()}
-        executing = set().union(*(by_line.get(at, ()) for at in statement(self._clone / module, line)))
+        executing = set().union(*(by_line.get(at, ()) for at in statement(path, line)))
         near = executing or own
         seen = set().union(*by_line.values())
         ranks, cases = {}, Counter[str]()
@@ -359,44 +353,43 @@ def environment(clone: Path) -> list[str]:
 
 def command(clone: Path, tests: list[str]) -> list[str]:
     """Return the command that runs tests in a clone, up to the first failure."""
-    return [
-        *environment(clone),
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-n",
-        "0",
-        "-p",
-        "no:cacheprovider",
-        # With a profile named, no test fails for the processor time that it takes: the limit below is the mutant's.
-        "--hypothesis-profile=default",
-        *tests,
-    ]
+    # With a profile named, no test fails for the processor time that it takes: the limit below is the mutant's.
+    options = ("-x", *ALONE, "--hypothesis-profile=default")
+    return [*environment(clone), sys.executable, "-m", "pytest", *options, *tests]
 
 
-def run(session: WorkDB, clone: Path, known: Record) -> None:
-    """Try all mutants of a session that have no result yet."""
+def run(session: WorkDB, clones: list[Path], known: Record) -> None:
+    """Try all mutants of a session that have no result yet, one at a time in each clone."""
     pending = session.pending_work_items
-    chosen = {}
-    for item in pending:
-        (mutation,) = item.mutations
-        chosen[item.job_id] = known.choose(str(mutation.module_path.relative_to(clone)), mutation.start_pos[0])
-    if tests := sorted({test for parts in chosen.values() for part in parts for test in part}):
-        done = subprocess.run(command(clone, tests), capture_output=True, text=True, check=False)
+    chosen = {item.job_id: known.choose(*item.mutations) for item in pending}
+    tests = sorted({test for parts in chosen.values() for part in parts for test in part})
+    share = len(tests) // len(clones) + 1
+    free = SimpleQueue[Path]()
+
+    def check(clone: Path, start: int) -> None:
+        done = subprocess.run(command(clone, tests[start : start + share]), capture_output=True, text=True, check=False)
         if done.returncode:
-            raise SystemExit(f"tests fail without a mutant:\n{done.stdout[-3000:]}")
-    for count, item in enumerate(pending, 1):
-        for tests in filter(None, chosen[item.job_id]):
-            limit = 20 + PATIENCE * sum(known.seconds[test] for test in tests)
-            result = mutate_and_test(list(item.mutations), shlex.join(command(clone, tests)), limit)
+            raise RuntimeError(f"tests fail without a mutant:\n{done.stdout[-3000:]}")
+        free.put(clone)
+
+    def attempt(item: WorkItem) -> tuple[WorkItem, WorkResult]:
+        clone = free.get()
+        mutants = [attrs.evolve(m, module_path=clone / m.module_path.relative_to(clones[0])) for m in item.mutations]
+        for part in filter(None, chosen[item.job_id]):
+            limit = 20 + PATIENCE * sum(known.seconds[test] for test in part)
+            result = mutate_and_test(mutants, shlex.join(command(clone, part)), limit)
             if result.test_outcome != TestOutcome.SURVIVED:
                 break
-        if result.test_outcome not in (TestOutcome.KILLED, TestOutcome.SURVIVED):
-            raise RuntimeError(f"{_kind(item)} could not be tried:\n{result.output}")
-        session.set_result(item.job_id, result)
-        print(f"\r{count} of {len(pending)} ", end="", file=sys.stderr, flush=True)
+        free.put(clone)
+        return item, result
+
+    with ThreadPool(len(clones)) as threads:
+        threads.starmap(check, zip(clones, range(0, len(tests), share), strict=False))
+        for count, (item, result) in enumerate(threads.imap_unordered(attempt, pending), 1):
+            if result.test_outcome not in (TestOutcome.KILLED, TestOutcome.SURVIVED):
+                raise RuntimeError(f"{_kind(item)} could not be tried:\n{result.output}")
+            session.set_result(item.job_id, result)
+            print(f"\r{count} of {len(pending)} ", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
 
 
@@ -423,6 +416,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, default=300, help="how many mutants (300)")
     parser.add_argument("--seed", type=int, default=0, help="which ones (0)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at once (all processors)")
     parser.add_argument("--module", action="append", default=[], help="part of a module's path; may be repeated")
     parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -438,14 +432,14 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # The tests inherit this too: a mutant that allocates far too much must not exhaust the machine's memory.
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-    clone = make_clone(folder / "clone")
-    name = "-".join(map(str, (options.sample, options.seed, *sorted(options.module))))
+    clone, *_ = clones = [make_clone(folder / f"clone{number}") for number in range(options.jobs)]
+    name = "-".join(map(str, (options.sample, options.seed, *sorted(options.module)))).replace("/", ".")
     with use_db(str(folder / f"{name}.sqlite")) as session:
         if not session.num_work_items:
             drawn, count = draw(modules, clone, options.sample, options.seed)
             print(f"{len(drawn)} of {count} mutants of {len(modules)} modules, seed {options.seed}")
             session.add_work_items(drawn)
-        run(session, clone, Record(folder, clone))
+        run(session, clones, Record(folder, clone))
         print(*report(session, clone), sep="\n")
         alive = sum(result.test_outcome == TestOutcome.SURVIVED for _, result in session.results)
         return int(100 * (1 - alive / max(1, session.num_results)) < LEAST)
