@@ -24,16 +24,13 @@ def direct(nearest: Value, rest: Value, rounding: str) -> Value:
 
     `rest` has the sign of the exact result minus the result that is rounded to nearest.
     """
-    sign = 1 << nearest.width - 1
-    below, zero = nearest >= sign, (nearest & sign - 1).equals(0)
+    # A result that is rounded to zero keeps its sign, so no step leads from a zero to numbers of the other sign.
+    below = nearest >= 1 << nearest.width - 1
     negative, positive = rest < rest.real(0), rest > rest.real(0)
     if rounding == "rz":
-        return where(where(below, positive, negative) & ~zero, nearest - 1, nearest)
+        return where(where(below, positive, negative), nearest - 1, nearest)
     step, grows = (negative, below) if rounding == "rm" else (positive, ~below)
-    # A step from zero leads to the smallest subnormal number with the step's sign.
-    least = sign | 1 if rounding == "rm" else 1
-    moved = where(zero, nearest.like(least), where(grows, nearest + 1, nearest - 1))
-    return where(step, moved, nearest)
+    return where(step, where(grows, nearest + 1, nearest - 1), nearest)
 
 
 def narrow(high: Value, low: Value | None, rounding: str) -> Value:
