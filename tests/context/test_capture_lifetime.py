@@ -34,6 +34,17 @@ def test_only_a_stream_of_this_thread_that_is_captured_has_a_graph_that_holds_ob
         assert captures_module.find(handle) is not None
 
 
+def test_no_node_is_recorded_for_objects_that_several_nodes_use(stream):
+    arrays = cuda.zeros((2, 4), np.float32)
+    with cuda.Stream(non_blocking=True) as other, stream.capture():
+        other.wait(stream)
+        for array, each in zip(arrays, (stream, other), strict=True):
+            cuda.memset(array, 0, stream=each)
+        stream.wait(other)
+        captures_module.hold_node(stream.handle, "a test", ())
+        assert captures_module.find(stream.handle).retained[-1].node == 0
+
+
 def test_a_capture_that_cannot_begin_leaves_nothing(stream, driver_calls):
     driver_calls.fails = "cuStreamBeginCapture".__eq__
     with pytest.raises(cuda.CudaError, match="cuStreamBeginCapture"), stream.capture():
