@@ -1,8 +1,11 @@
 """Source of NumPy expressions: which values are assigned to variables."""
 
+import numpy as np
+
 from cudart_py.simulator.ptx.arrays.expressions import Expression, Expressions
+from cudart_py.simulator.ptx.arrays.functions import array_function
 from cudart_py.simulator.ptx.arrays.source import Source
-from cudart_py.simulator.ptx.instructions.values import Value
+from cudart_py.simulator.ptx.instructions.values import Value, rarely
 
 
 def texts(results: int) -> tuple[list[str], list[str]]:
@@ -20,3 +23,13 @@ def test_a_value_that_is_used_twice_is_computed_once() -> None:
 def test_several_results_are_computed_before_the_first_is_written() -> None:
     found, names = texts(2)
     assert found == names[1:]
+
+
+def test_a_value_that_is_computed_in_a_branch_is_computed_again_after_it() -> None:
+    def squared(x: Value) -> tuple[Value, Value]:
+        total = x + 1
+        return rarely(x.equals(0), total * total, x), total
+
+    function = array_function(squared, "u32")
+    for x, expected in (([5, 6], [[5, 6], [6, 7]]), ([0, 0], [[1, 1], [1, 1]])):
+        assert np.array_equal(function(np.array(x, np.uint32)), expected)

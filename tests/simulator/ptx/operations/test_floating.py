@@ -66,6 +66,18 @@ def hard_operands(count: int) -> tuple[Array, Array, Array]:
     return a, b, np.select([kind == 0, kind == 1, kind == 2], [near, -(a * b), far], c)
 
 
+def test_fma_in_double_precision_rounds_once_below_the_least_normal_number() -> None:
+    """The sums are just beside the middle between two subnormal numbers, which 53 bits do not show."""
+    a = (np.arange(1.0, 65) + 0.5) * 2.0**-537
+    b = np.full(64, 2.0**-537)
+    for c in (2.0**-1074, -(2.0**-1074)):
+        for x, y in ((1 + 2.0**-52, 1 - 2.0**-52), (1 + 2.0**-27, 1 - 2.0**-27), (1 + 2.0**-27, 1 + 2.0**-27)):
+            expected = [
+                ieee_sum(*lane, "f64") for lane in zip((a * x).tolist(), (b * y).tolist(), [c] * 64, strict=True)
+            ]
+            assert_same_floats(operation("fma.rn.f64")(a * x, b * y, np.full(64, c)), expected, a * x, b * y)
+
+
 @pytest.mark.parametrize("rounding", ["rz", "rm", "rp"])
 def test_double_precision_rounds_once_near_its_limits(rounding: str) -> None:
     a, b, c = hard_operands(COUNT)
