@@ -6,6 +6,7 @@ them. They need not be cleared after it, because their times are older than the 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class NativeRecords:
                     known = known.reshape(-1, 1 << (shift - history.shift)).all(axis=1)
                 np.multiply(known, np.uint64(_WRITTEN), out=records.writes[:count])
             self._unwritten.append((shadow, shift, records))
-            return records._replace(unwritten=True)
+            return replace(records, unwritten=True)
         key = self.era, shift
         if key not in shadow.native:
             shadow.native = {}

@@ -102,6 +102,18 @@ def test_streams_that_race_in_a_large_allocation_are_not_accused_wrongly(module:
     assert texts == []
 
 
+def test_records_go_with_the_memory_that_they_are_about(module, engine, limit):
+    before = limit.taken
+    for _ in range(2):
+        x = cuda.zeros(1 << 14, np.int32)
+        for _ in range(3):
+            assert found(module["add"][64, 256], x, x.size) == []
+        assert limit.taken > before
+        x.close()
+        cuda.current_device().synchronize()
+        assert limit.taken == before
+
+
 def test_coarse_records_take_the_place_of_those_that_have_no_room_and_know_what_was_written_before(limit):
     before, shadow = limit.taken, ShadowMemory(4096, 1 << 18, False)
     shadow.fill(4096 + 100, 200)

@@ -7,6 +7,7 @@ a second form that makes these calls, so a launch without an observer pays nothi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -47,7 +48,8 @@ class AccessCount(NamedTuple):
     second: int
 
 
-class PieceRecords(NamedTuple):
+@dataclass(frozen=True)
+class PieceRecords:
     """The records of the writes and reads of each piece of an allocation; each record has 64 bits.
 
     Each line of 32 pieces also has a record of its own, which replaces the records of its pieces unless it is 0.

@@ -8,6 +8,7 @@ again and records them.
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -157,22 +158,31 @@ class CheckTables:
         self._new_sites = self.sites.copy()
         self._new_sites[:, [SiteCheck.LOW, SiteCheck.HIGH]] = _NEVER
         # The rows of allocations at the beginning of a launch. The rows of completely written allocations stay ready,
-        # because every launch of the same era can use their records.
+        # because every launch of the same era can use their records, as long as these exist.
         self._new_extents = np.zeros_like(self.extents)
-        self._lasting: list[PieceRecords] = []
+        self._lasting: dict[int, weakref.ref[PieceRecords]] = {}
         self._era = -1
 
-    def clear(self, recorded: Array, era: int) -> None:
-        """Reset the tables for a launch, and set which sites record their loads."""
-        if era != self._era:
-            self._new_extents.fill(0)
-            self._lasting.clear()
-            self._era = era
+    def clear(self, recorded: Array, era: int) -> list[PieceRecords]:
+        """Reset the tables for a launch, and return the records that ready rows refer to.
+
+        `recorded` says which sites record their loads.
+        """
+        kept = []
+        for index, reference in list(self._lasting.items()):
+            records = reference()
+            if records is None or era != self._era:
+                self._new_extents[index] = 0
+                del self._lasting[index]
+            else:
+                kept.append(records)
+        self._era = era
         self.extents[:] = self._new_extents
         self.sites[:] = self._new_sites
         self.sites[: len(recorded), SiteCheck.RECORDS] = recorded
         for array in (self.flags, self.addresses, self.released):
             array.fill(0)
+        return kept
 
     def prepare(self, index: int, records: PieceRecords) -> None:
         """Make the row of an allocation ready, which refers to its records."""
@@ -185,7 +195,7 @@ class CheckTables:
         row[ExtentCheck.READY] = 1
         if not records.unwritten:
             self._new_extents[index] = row
-            self._lasting.append(records)
+            self._lasting[index] = weakref.ref(records)
 
 
 class Speculation:
@@ -200,9 +210,9 @@ class Speculation:
         # The index of an allocation, the offsets between which a piece of it was saved, and a copy of the piece.
         self._saved: list[tuple[int, int, int, Array]] = []
         self._tables = tables = launch.check_tables()
-        tables.clear(recorded.sites, records.era)
         self._starts, self._ends = tables.of
-        self._kept: list[Any] = []
+        # The records that machine code uses.
+        self._kept = tables.clear(recorded.sites, records.era)
         self.fences = Fences(launch, tables.addresses, tables.released)
         context = launch.context
         for word, value in tables.words.items():
