@@ -75,6 +75,6 @@ def empty(shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream) -> Dev
         raise errors.CaptureError(f"{call}: the stream is not being captured; outside a capture use cudart_py.empty")
     capture.refuse_in_body(call)
     if not nbytes:
-        return allocate_array(sizes, kind, nbytes, queue)
+        return allocate_array(call, sizes, kind, queue)
     base = GraphAllocation(nbytes, queue, capture)
     return DeviceArray(base.handle, sizes, kind, nbytes, base.device, queue, None, base)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -22,11 +22,9 @@ from ..streams.stream import Stream, legacy_default, per_thread_default, stream_
 from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allocate, free
 from .fills import as_element, fill, fills_at_once
 from .host_memory import is_pinned
+from .pools import MemoryPool
 from .protocols import ArrayProtocols
 from .transfers import StridedRegion, host_region, raw_bytes, structure_bytes, transfer
-
-if TYPE_CHECKING:
-    from .pools import MemoryPool
 
 
 @hinted
@@ -296,7 +294,7 @@ class DeviceArray(ArrayProtocols):
         queue = self.stream if stream is None else stream_of("DeviceArray.copy", stream)
         region = self._region
         with activated(self.device):
-            result = allocate_array(self.shape, self.dtype, self.nbytes, queue)
+            result = allocate_array("DeviceArray.copy", self.shape, self.dtype, queue)
             transfer(result._region, region, queue)
         return result
 
@@ -312,7 +310,7 @@ class DeviceArray(ArrayProtocols):
         if self.is_contiguous or fills_at_once(element):
             fill(self, element, queue)
         else:
-            with activated(self.device), allocate_array(self.shape, self.dtype, self.nbytes, queue) as filled:
+            with activated(self.device), allocate_array(call, self.shape, self.dtype, queue) as filled:
                 fill(filled, element, queue)
                 transfer(self._region, filled._region, queue)
         return self
@@ -336,7 +334,7 @@ class DeviceArray(ArrayProtocols):
             raise arguments.wrong_type(call, name, f"of the array's dtype {self.dtype}", other, remedy)
 
     def _one_byte(self, stream: Stream) -> StridedRegion:
-        return allocate_array((1,), np.dtype(np.uint8), 1, stream)._region
+        return allocate_array("DeviceArray.__dlpack__", 1, np.uint8, stream)._region
 
     # -- lifetime ------------------------------------------------------------------------------
 
@@ -399,24 +397,29 @@ class DeviceArray(ArrayProtocols):
 
 
 def allocate_array(
-    shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, stream: Stream, pool: MemoryPool | None = None
+    call: str, shape: shapes.Shape, dtype: DTypeLike, stream: Stream | None, pool: MemoryPool | None = None
 ) -> DeviceArray:
-    """Allocate a contiguous, uninitialised array from a pool, by default the current pool of the stream's device."""
-    here, native = this_thread.device, stream._queue
+    """Check the arguments of a call, and allocate a contiguous, uninitialised array.
+
+    The memory comes from `pool`, by default from the current pool of the stream's device.
+    """
+    sizes, kind, nbytes = arguments.layout(call, shape, dtype)
+    queue = stream_of(call, stream)
+    here, native = this_thread.device, queue._queue
     # Fast path for the most common allocation: no capture, the device current and using its default pool, and a stream
     # that is the same in every thread. The origin then matters only if another thread sets the device's pool in the
     # meantime. The array is created before its memory is allocated, so that an interrupt in the constructor leaks none.
     if (
         here is not None
-        and (stream._device is None or stream._device is here)
+        and (queue._device is None or queue._device is here)
         and pool is None
         and here._pool is None
         and native is not None
-        and stream is not per_thread_default
+        and queue is not per_thread_default
         and not captures
         and 0 < nbytes <= MOST_BYTES
     ):
-        array = DeviceArray(0, shape, dtype, nbytes, here, stream)
+        array = DeviceArray(0, sizes, kind, nbytes, here, queue)
         status, address = raw.cuMemAllocAsync(nbytes, native)
         if not status:
             array._value = address
@@ -425,7 +428,12 @@ def allocate_array(
             if given is not None:
                 array._origin = Origin(None, None, given._memory)
             return array
-    array = DeviceArray(0, shape, dtype, nbytes, stream.device, stream)
+    if pool is not None:
+        arguments.opened(call, "pool", pool, MemoryPool, "a MemoryPool or None")
+        if pool.device is not queue.device:
+            rule = f"be on device {queue.device.ordinal}, like 'stream'"
+            raise arguments.unusable(call, "pool", rule, f"on device {pool.device.ordinal}")
+    array = DeviceArray(0, sizes, kind, nbytes, queue.device, queue)
     allocate(array, pool)
     return array
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import arguments
 from ..shapes import Shape
-from ..streams.stream import Stream, legacy_default, stream_of
+from ..streams.stream import Stream, legacy_default
 from .allocation import PitchedAllocation
 from .array import DeviceArray, allocate_array
 from .fills import as_element, fill, fill_bytes
@@ -26,7 +26,7 @@ def empty(
     Raises OutOfMemoryError, with the sizes, if there is not enough memory, and ValueError if the pool and the stream
     belong to different devices.
     """
-    return _allocate("empty", shape, dtype, stream, pool)
+    return allocate_array("empty", shape, dtype, stream, pool)
 
 
 def zeros(
@@ -52,7 +52,7 @@ def full(
         dtype = arguments.host_array("full", "value", value).dtype
     kind = arguments.dtype("full", "dtype", dtype)
     element = as_element("full", value, kind)
-    array = _allocate("full", shape, kind, stream, pool)
+    array = allocate_array("full", shape, kind, stream, pool)
     fill(array, element, array.stream)
     return array
 
@@ -61,7 +61,7 @@ def empty_like(other: DeviceArray | NDArray[Any], *, stream: Stream | None = Non
     """Allocate a contiguous array with the shape and dtype of another."""
     arguments.instance("empty_like", "other", other, (DeviceArray, np.ndarray), "a DeviceArray or a NumPy array")
     kind = arguments.dtype("empty_like", "other", other.dtype)
-    return _allocate("empty_like", other.shape, kind, stream)
+    return allocate_array("empty_like", other.shape, kind, stream)
 
 
 def zeros_like(other: DeviceArray | NDArray[Any], *, stream: Stream | None = None) -> DeviceArray:
@@ -89,7 +89,7 @@ def to_device(
     source = arguments.host_array("to_device", "host", host)
     if dtype is not None:
         source = _converted(source, arguments.dtype("to_device", "dtype", dtype))
-    array = _allocate("to_device", source.shape, source.dtype, stream, pool)
+    array = allocate_array("to_device", source.shape, source.dtype, stream, pool)
     return array.copy_from(source, stream=stream)
 
 
@@ -120,20 +120,6 @@ def empty_pitched(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
 
 
 def _zeros(call: str, shape: Shape, dtype: Any, stream: Stream | None, pool: MemoryPool | None = None) -> DeviceArray:
-    array = _allocate(call, shape, dtype, stream, pool)
+    array = allocate_array(call, shape, dtype, stream, pool)
     fill_bytes(array, 0)
     return array
-
-
-def _allocate(
-    call: str, shape: Shape, dtype: Any, stream: Stream | None, pool: MemoryPool | None = None
-) -> DeviceArray:
-    """Check the arguments on behalf of a call, and allocate a contiguous array."""
-    sizes, kind, nbytes = arguments.layout(call, shape, dtype)
-    queue = stream_of(call, stream)
-    if pool is not None:
-        arguments.opened(call, "pool", pool, MemoryPool, "a MemoryPool or None")
-        if pool.device is not queue.device:
-            rule = f"be on device {queue.device.ordinal}, like 'stream'"
-            raise arguments.unusable(call, "pool", rule, f"on device {pool.device.ordinal}")
-    return allocate_array(sizes, kind, nbytes, queue, pool)

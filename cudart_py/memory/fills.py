@@ -12,7 +12,8 @@ import numpy as np
 from .. import arguments
 from ..context.capture import captures, hold, hold_node
 from ..context.current import activated, this_thread
-from ..driver.calls import api
+from ..driver.calls import api, raw
+from ..driver.unwrap import failure
 from ..streams.stream import Stream
 from .transfers import transfer
 
@@ -127,7 +128,9 @@ def _set(dst: DeviceArray, word: int, width: int, stream: Stream) -> None:
         )
     # Fast path for the most common fill: a contiguous array, an open stream, the device current, and no capture.
     if dst.is_contiguous and nbytes and native is not None and this_thread.device is device and not captures:
-        getattr(api, _ROW[width])(pointer, word, nbytes // width, native)
+        (status,) = getattr(raw, _ROW[width])(pointer, word, nbytes // width, native)
+        if status:
+            raise failure(status, _ROW[width])
         return
     if not nbytes:
         return
