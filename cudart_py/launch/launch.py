@@ -105,8 +105,8 @@ class Prepared:
         self.mark = mark
         return mark
 
-    def start_elsewhere(self, call: tuple[Any, ...]) -> tuple[Any]:
-        """Call the driver with the kernel's device made current, for a thread whose current device is another one."""
+    def start_on_device(self, call: tuple[Any, ...]) -> tuple[Any]:
+        """Call the driver with the kernel's device made current, and return the status."""
         with activated(self.device):
             return self.start(*call)
 
@@ -154,14 +154,15 @@ class Launch:
             buffer = prepared.make_buffer()
         parameters, call = buffer
         prepared.pack(parameters, arguments, self._stream)
-        if self._mark is not epoch.current:
-            self._mark = prepared.check(self._stream)
-        if this_thread.device is prepared.device:
+        # There is no mark during a capture and in debug mode, so that `finish` sees each of these launches.
+        is_ready = self._mark is epoch.current and this_thread.device is prepared.device
+        if is_ready:
             (status,) = prepared.start(*call)
         else:
-            (status,) = prepared.start_elsewhere(call)
+            self._mark = prepared.check(self._stream)
+            (status,) = prepared.start_on_device(call)
         prepared.idle.append(buffer)
-        if status or self._mark is None or log[0] is not prepared.record:
+        if status or not is_ready or log[0] is not prepared.record:
             prepared.finish(status, arguments)
 
     def _by_keyword(self, named: dict[str, Any], call: str) -> TypeError:
@@ -234,13 +235,13 @@ class BoundLaunch(NodeWork):
 
     def __call__(self) -> None:
         """Launch the kernel with the bound arguments."""
-        if self._mark is not epoch.current:
-            self._check()
-        if this_thread.device is self._device:
+        is_ready = self._mark is epoch.current and this_thread.device is self._device
+        if is_ready:
             (status,) = self._start(*self._call)
         else:
-            (status,) = self._prepared.start_elsewhere(self._call)
-        if status or self._mark is None or log[0] is not self._record:
+            self._check()
+            (status,) = self._prepared.start_on_device(self._call)
+        if status or not is_ready or log[0] is not self._record:
             self._prepared.finish(status, self._arguments)
 
     def __repr__(self) -> str:
