@@ -344,7 +344,8 @@ for call in (bound, cuda.Device(0).synchronize, bound, lambda: launch(None)):
 
 @pytest.mark.parametrize("debug", ["1", ""])
 def test_each_call_behind_a_fault_says_so_and_names_the_launches_in_debug_mode_the_one(python, debug):
-    errors = python(NULL_STORE, check=False, own_imports=True, CUDART_PY_DEBUG=debug).stdout.split("~~")[1:]
+    # The import reads the variable.
+    errors = python(NULL_STORE, check=False, own_imports=bool(debug), CUDART_PY_DEBUG=debug).stdout.split("~~")[1:]
     assert len(errors) == (4 if debug else 3)
     assert "broken" in errors[0]
     if debug:

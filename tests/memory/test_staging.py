@@ -111,7 +111,7 @@ def slow(monkeypatch):
 
     def move(*arguments):
         running.append(arguments)
-        time.sleep(0.01)
+        time.sleep(0.002)
         memmove(*arguments)
         running.remove(arguments)
 
