@@ -204,13 +204,7 @@ def crowded(peers, *, slower=False):
 @pytest.mark.parametrize(
     ("peers", "slower", "status"),
     # If there are enough peers, their upper quartile shows whether the machine is busy.
-    [
-        ([1] * 5, True, 1),
-        ([1, 1, 1, 1, 2], True, 1),
-        ([1, 1, 1, 2, 2], True, 2),
-        ([2] * 5, False, 0),
-        ([2] * 3, True, 1),
-    ],
+    [([1, 1, 1, 1, 2], True, 1), ([1, 1, 1, 2, 2], True, 2), ([2] * 5, False, 0), ([2] * 3, True, 1)],
 )
 def test_a_busy_machine_is_no_judge_of_what_is_slower(gate, peers, slower, status):
     baseline, run = crowded(peers, slower=slower)

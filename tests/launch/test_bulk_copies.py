@@ -279,11 +279,7 @@ def test_a_reduction_changes_global_memory(device, kernels, rng, name, dtype, re
 
 
 # Instructions on another block's shared memory also accept the block's own addresses: PTX ISA, Shared State Space.
-CLUSTERS = [
-    pytest.param(1, marks=pytest.mark.unsanitized("memcheck finds no block behind addresses in a cluster of one")),
-    2,
-    4,
-]
+CLUSTERS = [pytest.param(1, marks=pytest.mark.unsanitized("memcheck knows no cluster of one block")), 2, 4]
 
 
 @pytest.mark.parametrize("size", CLUSTERS)
