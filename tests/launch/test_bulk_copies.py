@@ -5,13 +5,9 @@ import pytest
 
 import cudart_py as cuda
 
-# One source, because the headers take seconds to compile.
-KERNELS = """
+# Kernels that use the barrier classes of libcu++. In one source with the others, all would compile more slowly.
+OF_BARRIERS = """
 #include <cuda/barrier>
-#include <cuda/ptx>
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-namespace ptx = cuda::ptx;
 using block_barrier = cuda::barrier<cuda::thread_scope_block>;
 
 // One thread fetches 64 numbers, and the block reverses them.
@@ -39,6 +35,12 @@ extern "C" __global__ void pieces(int *out, const int *in, const int *lengths) {
     bar.wait(cuda::device::barrier_arrive_tx(bar, 1, bytes));
     for (int i = threadIdx.x; i < 32 * 16; i += 32) out[i] = s[i];
 }
+"""
+KERNELS = """
+#include <cuda/ptx>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+namespace ptx = cuda::ptx;
 __device__ unsigned in_shared(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ void wait(uint64_t *bar) { while (!ptx::mbarrier_try_wait_parity(bar, 0)) {} }
 __device__ void cluster_sync() { __cluster_barrier_arrive(); __cluster_barrier_wait(); }
@@ -229,22 +231,28 @@ def kernels():
         return cuda.compile(KERNELS, options=["--diag-suppress=20054"])
 
 
+@pytest.fixture(scope="module")
+def kernels_of_barriers():
+    with cuda.Device(0):
+        return cuda.compile(OF_BARRIERS, options=["--diag-suppress=20054"])
+
+
 def untouched(*shape):
     return cuda.full(shape, -7, np.int32)
 
 
-def test_memcpy_async_fills_shared_memory(device, kernels, rng):
+def test_memcpy_async_fills_shared_memory(device, kernels_of_barriers, rng):
     values = rng.integers(0, 1000, (5, 64), np.int32)
     out = untouched(5, 64)
-    kernels["fetch"][5, 64](out, cuda.to_device(values))
+    kernels_of_barriers["fetch"][5, 64](out, cuda.to_device(values))
     np.testing.assert_array_equal(out.to_host(), values[:, ::-1])
 
 
-def test_each_thread_copies_a_piece_of_its_own_length(device, kernels, rng):
+def test_each_thread_copies_a_piece_of_its_own_length(device, kernels_of_barriers, rng):
     lengths = rng.integers(0, 5, 32, np.int32) * 4
     values = rng.integers(0, 1000, (32, 16), np.int32)
     out = untouched(32, 16)
-    kernels["pieces"][1, 32](out, cuda.to_device(values), cuda.to_device(lengths))
+    kernels_of_barriers["pieces"][1, 32](out, cuda.to_device(values), cuda.to_device(lengths))
     expected = np.where(np.arange(16) < lengths[:, None], values, -1)
     np.testing.assert_array_equal(out.to_host(), expected)
 
