@@ -82,7 +82,6 @@ MODULES = {
     "cudart_py/copies.py": (
         "tests/memory/test_cuda_array.py",
         "tests/memory/test_copies.py",
-        "tests/memory/test_copies_3d.py",
         "tests/memory/test_copy_ways.py",
         "tests/memory/test_peer.py",
         "tests/memory/test_staging.py",

@@ -94,16 +94,20 @@ def modules_stay(monkeypatch):
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Return a function that runs tests with this plugin, and by default pytest-benchmark, but with no other plugin."""
+    """Return a function that runs the tests of a file, `test_it.py`, in this process.
+
+    Only this plugin and, by default, pytest-benchmark are loaded.
+    """
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     # In a worker of pytest-xdist, pytest-benchmark would disable itself in these runs too.
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    # Reading the processor's name takes a second, and starts processes.
+    # Reading the processor's name and the commit takes long, and starts processes.
     monkeypatch.setattr("pytest_benchmark.plugin.get_cpu_info", lambda: {"brand_raw": "A processor"})
+    monkeypatch.setattr("pytest_benchmark.plugin.get_commit_info", lambda *_: {"id": "unversioned", "dirty": False})
 
     def run(source, *arguments, benchmark=True):
-        pytester.makepyfile(source)
+        pytester.makepyfile(test_it=source)
         plugins = ["-p", "benchmark"] if benchmark else []
         return pytester.runpytest_inprocess(*plugins, "-p", "cudart_py.benchmark.pytest_plugin", *arguments)
 

@@ -46,10 +46,12 @@ def few_ways(monkeypatch, event_times):
     ways = {
         "_ARITHMETIC_BLOCK": 32,
         "_ARITHMETIC_BLOCKS_PER_SM": 1,
-        "_ARITHMETIC_ROUNDS": 64,
+        "_ARITHMETIC_ROUNDS": 512,
         "_BLOCKS": (64,),
         "_BUFFER_BYTES": 1 << 20,
-        "_LOADS": (1, 2),
+        "_CHAINS": 1,
+        "_LOADS": (1,),
+        "_STEPS": 4,
         "_RESIDENT": (0, 1),
     }
     for name, value in {**ways, "_TRY": QUICK, "_FINAL": QUICK}.items():

@@ -31,12 +31,24 @@ def counting(monkeypatch):
     return set_up
 
 
+@pytest.fixture(scope="module")
+def first_run():
+    """Return a dictionary for the stored run, which the first test that needs it makes: its path and content."""
+    return {}
+
+
 @pytest.fixture
-def stored(run, counting, pytester):
+def stored(run, counting, pytester, first_run):
     """Return the file of a stored run in which the kernels of both tests access 100 sectors."""
     counting(100)
-    run(TWO, "--benchmark-save=first", "-W", "error").assert_outcomes(passed=2)
-    (path,) = pytester.path.glob(".benchmarks/*/0001_first.json")
+    if not first_run:
+        run(TWO, "--benchmark-save=first", "-W", "error").assert_outcomes(passed=2)
+        (path,) = pytester.path.glob(".benchmarks/*/0001_first.json")
+        first_run[path.relative_to(pytester.path)] = path.read_text()
+    ((name, content),) = first_run.items()
+    path = pytester.path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
     return path
 
 
@@ -88,8 +100,8 @@ def test_a_benchmark_that_is_gone_fails_the_run_and_asks_for_acceptance(run, sto
 
 
 @pytest.mark.parametrize("by", ["expression", "name"])
-def test_a_benchmark_that_is_left_out_is_not_gone(run, stored, request, by):
-    arguments = {"expression": ["-k", "work"], "name": [f"{request.node.originalname}.py::test_work"]}[by]
+def test_a_benchmark_that_is_left_out_is_not_gone(run, stored, by):
+    arguments = {"expression": ["-k", "work"], "name": ["test_it.py::test_work"]}[by]
     result = run(TWO, *COMPARE, *arguments)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*::test_other*not run"])

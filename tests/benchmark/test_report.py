@@ -143,12 +143,11 @@ def test_fill(gpu_benchmark):
 """
 
 
-def test_what_the_plugin_stores_can_be_reported(run, pytester, store, report):
+def test_what_the_plugin_stores_can_be_reported(run, store, report):
     """The plugin stores times if the driver has device times, and counts if it has counters."""
-    pytester.makepyfile(test_it=BENCHMARK)
     for _ in range(2):
         options = ["--benchmark-max-time=0.01", "--benchmark-save=run", f"--benchmark-storage={store.folder}"]
-        run("", *options).assert_outcomes(passed=1)
+        run(BENCHMARK, *options).assert_outcomes(passed=1)
     page = report()
     assert page.rows("latest")[1][0] == "test_it.py::test_fill"
     assert [row[0] for row in page.rows("runs")[1:]] == ["0002_run", "0001_run"]

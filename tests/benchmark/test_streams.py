@@ -8,7 +8,7 @@ import pytest
 
 import cudart_py as cuda
 import cudart_py.benchmark.device.fast_streams
-from cudart_py.benchmark import MeasureOptions, measure, measuring
+from cudart_py.benchmark import MeasureOptions, clocks, measure, measuring
 from cudart_py.benchmark.clocks import PATIENCE
 from cudart_py.benchmark.device import samples as device_samples
 from cudart_py.benchmark.device.fast_streams import fast_streams, slowest_of_the_fast
@@ -131,6 +131,7 @@ def timed(device, event_times, all_fast, monkeypatch):
             return timer
 
         monkeypatch.setattr(device_samples, "DeviceTimer", make)
+        monkeypatch.setattr(clocks, "LONGEST_PAUSE", 0)
         return made
 
     return set_up

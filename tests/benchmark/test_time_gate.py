@@ -204,13 +204,7 @@ def crowded(peers, *, slower=False):
 @pytest.mark.parametrize(
     ("peers", "slower", "status"),
     # If there are enough peers, their upper quartile shows whether the machine is busy.
-    [
-        ([1] * 5, True, 1),
-        ([1, 1, 1, 1, 2], True, 1),
-        ([1, 1, 1, 2, 2], True, 2),
-        ([2] * 5, False, 0),
-        ([2] * 3, True, 1),
-    ],
+    [([1, 1, 1, 1, 2], True, 1), ([1, 1, 1, 2, 2], True, 2), ([2] * 5, False, 0), ([2] * 3, True, 1)],
 )
 def test_a_busy_machine_is_no_judge_of_what_is_slower(gate, peers, slower, status):
     baseline, run = crowded(peers, slower=slower)
@@ -325,12 +319,14 @@ def test_a_projects_benchmarks_are_recorded_gated_and_run_again(pytester, run, m
 
 
 def test_benchmarks_that_fail_fail_the_gate(tmp_path, monkeypatch, capfd):
-    """The benchmarks run in a separate process, which the command starts."""
+    """The benchmarks run in a separate process, which the command starts. It loads only the plugins that they need."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    plugins = ("-p", "benchmark", "-p", "cudart_py.benchmark.pytest_plugin", "-p", "no:cacheprovider")
     for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(gate_command, "gpu_info", lambda: GPU)
     (tmp_path / "baseline.json").write_text(time_gate.baseline_text(BASELINE))
     (tmp_path / "test_speed.py").write_text("def test_wrong(gpu_benchmark):\n    gpu_benchmark(lambda: 1 / 0)\n")
-    assert main(["gate", "baseline.json", "-q", "-p", "no:cacheprovider"]) == 1
+    assert main(["gate", "baseline.json", "-q", *plugins]) == 1
     assert "the benchmarks did not pass" in capfd.readouterr().out

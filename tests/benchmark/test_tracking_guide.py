@@ -45,11 +45,10 @@ def test_the_guides_gate_passes_the_stored_kernel_and_fails_the_changed_one(run,
         ("--counters-compare-fail=sectors:5%", "cannot be used with pytest-xdist"),
     ],
 )
-def test_a_limit_is_refused_in_one_line_under_xdist_too(pytester, monkeypatch, limit, said):
+def test_a_limit_is_refused_in_one_line_under_xdist_too(run, pytester, monkeypatch, limit, said):
     monkeypatch.setenv("CUDART_PY_DRIVER", "simulator")
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    pytester.makepyfile(test_it="def test_work(gpu_benchmark):\n    gpu_benchmark(list)\n" + PLAIN)
-    refused = pytester.runpytest_subprocess("-n", "1", "--benchmark-compare", limit, timeout=300)
+    source = "def test_work(gpu_benchmark):\n    gpu_benchmark(list)\n" + PLAIN
+    refused = run(source, "-p", "xdist.plugin", "-n", "1", "--benchmark-compare", limit, "-W", "ignore")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     (line,) = [line for line in refused.errlines if line.startswith("ERROR")]
     assert said in line

@@ -1,8 +1,6 @@
 """Launch arguments of less common types: ctypes scalars, structures, other libraries' arrays."""
 
-import copy
 import ctypes
-import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -118,12 +116,3 @@ def test_a_launch_waits_for_the_stream_that_another_librarys_array_names(kernels
         kernels["add"][1, 8, 0, ours](foreign(x, stream=theirs.handle), out)
         assert [(a.handle, b.handle) for a, b in waits if isinstance(b, cuda.Stream)] == [(ours.handle, theirs.handle)]
         assert (out.to_host() == 5).all()
-
-
-@pytest.mark.parametrize("act", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_launches_and_sources_are_neither_copied_nor_pickled(kernels, act):
-    launch = kernels["integer"][1, 1]
-    bound = launch.bind(1, cuda.zeros(1, np.int64))
-    for thing in (launch, bound, cuda.LazyModule(KERNELS)):
-        with pytest.raises(TypeError, match=f"this {type(thing).__name__} cannot be copied or pickled"):
-            act(thing)

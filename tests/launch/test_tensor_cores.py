@@ -1,18 +1,16 @@
 """Inline mma.sync gives an H200's results; ldmatrix, stmatrix and movmatrix move elements as the PTX ISA says."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import cudart_py as cuda
 from tests.launch.matrix_products import RECORDED, SPELLINGS, compiled, multiplied
 
 
 @pytest.fixture(scope="module")
-def module() -> cuda.Module:
+def module():
     with cuda.Device(0) as device:
         if device.compute_capability != (9, 0):
             pytest.skip("how tensor cores round is each compute capability's own")
@@ -20,7 +18,7 @@ def module() -> cuda.Module:
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_a_product_has_the_bits_of_an_h200(device: cuda.Device, module: cuda.Module, spelling: str) -> None:
+def test_a_product_has_the_bits_of_an_h200(device, module, spelling):
     with np.load(RECORDED) as recorded:
         *given, expected = (recorded[f"{spelling} {name}"] for name in "abcd")
     for *registers, sums in zip(*given, expected, strict=True):
@@ -28,20 +26,20 @@ def test_a_product_has_the_bits_of_an_h200(device: cuda.Device, module: cuda.Mod
 
 
 @pytest.fixture(scope="module")
-def rows_module() -> cuda.Module:
+def rows_module():
     with cuda.Device(0) as device:
         if device.compute_capability < (9, 0):
             pytest.skip("stmatrix needs compute capability 9.0")
         return cuda.compile(Path(__file__).with_name("tensor_cores.cu"))
 
 
-def lanes_of(matrix: NDArray[Any], transposed: bool) -> NDArray[Any]:
+def lanes_of(matrix, transposed):
     """Return the two elements per lane of an 8 x 8 matrix: neighbours in row ``lane // 4``, or column if transposed."""
     upright = matrix.T if transposed else matrix
     return np.array([[upright[lane // 4, lane % 4 * 2 + k] for k in range(2)] for lane in range(32)])
 
 
-def rows_of_lanes(rng: np.random.Generator, count: int) -> NDArray[np.int32]:
+def rows_of_lanes(rng, count):
     """Draw the row, out of 64, that each lane addresses, without repetition; unused lanes get invalid rows."""
     rows = rng.permutation(64)[:32].astype(np.int32)
     rows[8 * count :] = rng.integers(1 << 20, 1 << 24, 32 - 8 * count)
@@ -50,9 +48,7 @@ def rows_of_lanes(rng: np.random.Generator, count: int) -> NDArray[np.int32]:
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_rows_are_loaded_and_stored(
-    device: cuda.Device, rows_module: cuda.Module, rng: np.random.Generator, count: int, transposed: bool
-) -> None:
+def test_rows_are_loaded_and_stored(device, rows_module, rng, count, transposed):
     rows, end = rows_of_lanes(rng, count), "_transposed" if transposed else ""
     tile = rng.permutation(65536)[:512].astype(np.uint16).reshape(64, 8)
     matrices = tile[rows[: 8 * count]].reshape(count, 8, 8)
@@ -67,9 +63,7 @@ def test_rows_are_loaded_and_stored(
     np.testing.assert_array_equal(stored.to_host(), expected)
 
 
-def test_a_matrix_is_transposed_in_registers(
-    device: cuda.Device, rows_module: cuda.Module, rng: np.random.Generator
-) -> None:
+def test_a_matrix_is_transposed_in_registers(device, rows_module, rng):
     matrix = rng.permutation(65536)[:64].astype(np.uint16).reshape(8, 8)
     out = cuda.zeros(32, np.uint32)
     rows_module["move"][1, 32](out, cuda.to_device(lanes_of(matrix, False).view(np.uint32)))

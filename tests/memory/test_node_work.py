@@ -80,10 +80,7 @@ def test_a_fill_gets_another_value_and_array_or_rows_of_the_same_shape(stream):
     executable.set_node(graph.nodes[0], cuda.graphs.NodeFill(other, 4))
     assert launched(executable, stream, other).tolist() == [[4] * 7] * 5
     assert padded.to_host(stream=stream).tolist() == [[1] * 7] * 5
-    with pytest.raises(
-        cuda.errors.InvalidValueError,
-        match="only by one with the same rows and pitch: otherwise capture the work again",
-    ):
+    with pytest.raises(cuda.errors.InvalidValueError, match="same rows and pitch: otherwise capture the work again"):
         executable.set_node(graph.nodes[0], cuda.graphs.NodeFill(other[:3], 4))
 
 
@@ -95,11 +92,7 @@ def test_work_stays_in_its_kind_of_memory_and_of_rows(stream):
         array.copy_from(x, stream=stream)
     for graph, work, words in (
         (fill_graph(stream, packed, 9), cuda.graphs.NodeFill(padded, 4), "cuGraphExecMemsetNodeSetParams"),
-        (
-            copy_graph(stream, padded, packed),
-            cuda.graphs.NodeCopy(x, y),
-            "only if the arrays of both are contiguous",
-        ),
+        (copy_graph(stream, padded, packed), cuda.graphs.NodeCopy(x, y), "only if .* both are contiguous"),
         (copy_graph(stream, x, y), cuda.graphs.NodeCopy(x, pinned), "between the same kinds of memory and devices"),
         (into_array, cuda.graphs.NodeCopy(y, x), "between the same kinds of memory and devices"),
     ):
@@ -148,15 +141,9 @@ def test_a_node_keeps_the_page_locked_memory_of_its_copy(stream):
 
 BAD = [
     (lambda x, host: cuda.graphs.NodeCopy(x, host), "NodeCopy: argument 'src' must be page-locked .* not pageable"),
-    (
-        lambda x, host: cuda.graphs.NodeCopy(x[:, :2], x[:, 2:]),
-        "NodeCopy: argument 'dst' must be contiguous, .*; capture",
-    ),
+    (lambda x, host: cuda.graphs.NodeCopy(x[:, :2], x[:, 2:]), "NodeCopy: .*'dst' must be contiguous, .*; capture"),
     (lambda x, host: cuda.graphs.NodeCopy(x[:0], x[:0]), "NodeCopy: argument 'dst' must have at least one element"),
-    (
-        lambda x, host: cuda.graphs.NodeCopy(x, x.view(np.int32)),
-        "NodeCopy: argument 'dst' must have dtype int32 .* not float32",
-    ),
+    (lambda x, host: cuda.graphs.NodeCopy(x, x.view(np.int32)), "'dst' must have dtype int32 .* not float32"),
     (lambda x, host: cuda.graphs.NodeFill(x, 1e300), "NodeFill: argument 'value' must be a value that fits float32"),
     (
         lambda x, host: cuda.graphs.NodeFill(x.view(np.float64), 1.1),

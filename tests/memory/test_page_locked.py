@@ -1,5 +1,6 @@
 """Host memory that kernels can access: pinned and managed memory, and NumPy arrays that are page-locked temporarily."""
 
+import functools
 import gc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -158,14 +159,10 @@ def test_many_come_and_go(device):
 def test_closed_managed_memory_is_refused(device):
     array = cuda.managed_empty(10)
     pinned_owner(array).close()
-    for use, *more in (
-        (cuda.device_pointer,),
-        (cuda.prefetch,),
-        (cuda.managed_attributes,),
-        (cuda.advise, "set_read_mostly"),
-    ):
+    advise = functools.partial(cuda.advise, advice="set_read_mostly")
+    for use in (cuda.device_pointer, cuda.prefetch, cuda.managed_attributes, advise):
         with pytest.raises(ValueError, match="ManagedMemory is closed"):
-            use(array, *more)
+            use(array)
 
 
 def test_advice_reaches_the_driver(device):

@@ -30,9 +30,10 @@ def test_no_order_of_closing_destroys_a_pool_too_early(device, destroyed, order)
 
 
 @pytest.mark.parametrize("order", ["array_first", "left_alive", "reset"])
-def test_a_process_that_closes_pools_lives(device, monkeypatch, order):
-    monkeypatch.setenv("CUDART_PY_DRIVER", backend._selected)
-    assert close_pools.ended(order, 10) == ""
+def test_a_process_that_closes_pools_lives(device, python, order):
+    program = f"from tests.memory import close_pools; close_pools.run({order!r}, 10)"
+    ended = python(program, CUDART_PY_DRIVER=backend._selected)
+    assert ended.stdout + ended.stderr == ""
 
 
 def test_a_pool_with_a_free_in_flight_ends_after_the_next_synchronization(device, destroyed):

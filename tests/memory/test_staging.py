@@ -6,6 +6,7 @@ import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -106,16 +107,16 @@ def test_many_threads_copy_at_once(device, small):
 
 @pytest.fixture
 def slow(monkeypatch):
-    """Slow down host copies enough to expose code that does not wait for them; return a list of those running."""
-    memmove, running = ctypes.memmove, []
+    """Slow down the threads' copies enough to expose code that does not wait; return a list of those running."""
+    running = []
 
     def move(*arguments):
         running.append(arguments)
-        time.sleep(0.01)
-        memmove(*arguments)
+        time.sleep(0.002)
+        ctypes.memmove(*arguments)
         running.remove(arguments)
 
-    monkeypatch.setattr(ctypes, "memmove", move)
+    monkeypatch.setattr(staging, "ctypes", SimpleNamespace(memmove=move))
     return running
 
 

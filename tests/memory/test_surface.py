@@ -172,9 +172,7 @@ def test_arguments_that_are_no_open_surfaces_are_refused(device, kernels):
         kernels["write_zero"][1, 1](surface, 5.0, 28, 0)
     surface.close()
     assert repr(surface) == "<Surface closed>"
-    for array, words in (
-        (cuda.textures.CudaArray((5, 7), np.float32), "surface=True"),
-        (cuda.zeros(4), "must be a CudaArray"),
-    ):
+    plain = cuda.textures.CudaArray((5, 7), np.float32)
+    for array, words in ((plain, "surface=True"), (cuda.zeros(4), "must be a CudaArray")):
         with pytest.raises((TypeError, ValueError), match=words):
             cuda.textures.Surface(array)

@@ -7,26 +7,21 @@ import pytest
 
 import cudart_py as cuda
 from tests.programs.cases import CASES
-from tests.programs.public.running import MODES
 
 TILE, THREADS = 256, 64
-# By default, two modes run, and for some programs a third one, in which the engine may change. The rest is exhaustive.
-FIRST = [("numpy", "error"), ("native", "off")]
-# Programs similar to samples of cuda-samples, such as sortingNetworks and bilateralFilter, whose sources are not copied
-# here. test_public.py runs samples from a checkout.
-LIKE_SAMPLES = ("bitonic sort", "bilateral filter", "radix sort")
+# Each engine of the simulator, with and without checks. With "auto", programs begin without machine code and switch to
+# that of the kernels; ("native", "error") then has the same machine code.
+FIRST = ("numpy", "error")
+EXHAUSTIVE = [("numpy", "off"), ("auto", "warn"), ("native", "error")]
+MODES = [FIRST, ("native", "off"), *(pytest.param(mode, marks=pytest.mark.exhaustive) for mode in EXHAUSTIVE)]
 
 
-def marks(mode, name=""):
-    return () if mode in FIRST or (mode == ("auto", "warn") and name in LIKE_SAMPLES) else pytest.mark.exhaustive
-
-
-@pytest.fixture(params=[pytest.param(mode, marks=marks(mode)) for mode in MODES], ids=", ".join)
+@pytest.fixture(params=MODES, ids=", ".join)
 def mode(request, monkeypatch):
-    """Run the test with each engine and each setting of the checks; on a GPU, which has neither, run it once."""
+    """Run the test with each engine, with and without checks; on a GPU, which has neither, run it once."""
     engine, checks = request.param
     if "profile" not in cuda.capabilities():
-        if request.param != FIRST[0]:
+        if request.param != FIRST:
             pytest.skip("the driver has neither engines nor checks to choose from")
         yield request.param
         return
@@ -80,11 +75,7 @@ def test_multiplies_pairs_and_adds_them_up(device, mode, algorithms, rng):
         assert int(out.to_host()[0]) == int(np.dot(a.astype(np.int64), b.astype(np.int64)))
 
 
-@pytest.mark.parametrize(
-    ("mode", "name"),
-    [pytest.param(mode, name, marks=marks(mode, name), id=f"{name}-{mode}") for name in CASES for mode in MODES],
-    indirect=["mode"],
-)
+@pytest.mark.parametrize("name", CASES)
 def test_a_program_gives_numpys_results(device, mode, name):
     """With the engine `auto`, a program runs several times, because it switches to machine code after a few runs."""
     case = CASES[name](full=False)

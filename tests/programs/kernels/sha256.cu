@@ -2,6 +2,13 @@
 //
 //   sha256_numbers   one message a thread. The message fills one block of 64 bytes with its end and its length
 
+// With ROLLED, the compiler unrolls no loop, so that the kernel is short, and quick to translate.
+#ifdef ROLLED
+#define LOOP _Pragma("unroll 1") for
+#else
+#define LOOP for
+#endif
+
 __constant__ unsigned ROUNDS[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -21,16 +28,16 @@ extern "C" __global__ void sha256_numbers(
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     const unsigned long long number = first + i;
     unsigned char message[64];
-    for (int j = 0; j < 64; j++)
+    LOOP (int j = 0; j < 64; j++)
         message[j] = j < length ? text[j] : j < length + 8 ? (unsigned char)(number >> 8 * (j - length)) : 0;
     message[length + 8] = 0x80;
     message[62] = (length + 8) * 8 >> 8;
     message[63] = (unsigned char)((length + 8) * 8);
 
     unsigned words[64];
-    for (int j = 0; j < 16; j++)
+    LOOP (int j = 0; j < 16; j++)
         words[j] = message[4 * j] << 24 | message[4 * j + 1] << 16 | message[4 * j + 2] << 8 | message[4 * j + 3];
-    for (int j = 16; j < 64; j++) {
+    LOOP (int j = 16; j < 64; j++) {
         unsigned early = words[j - 15], late = words[j - 2];
         words[j] = words[j - 16] + (rotated(early, 7) ^ rotated(early, 18) ^ early >> 3)
                    + words[j - 7] + (rotated(late, 17) ^ rotated(late, 19) ^ late >> 10);
@@ -40,7 +47,7 @@ extern "C" __global__ void sha256_numbers(
     };
     unsigned a = start[0], b = start[1], c = start[2], d = start[3];
     unsigned e = start[4], f = start[5], g = start[6], h = start[7];
-    for (int j = 0; j < 64; j++) {
+    LOOP (int j = 0; j < 64; j++) {
         unsigned one = h + (rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)) + (e & f ^ ~e & g) + ROUNDS[j] + words[j];
         unsigned two = (rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)) + (a & b ^ a & c ^ b & c);
         h = g;
@@ -53,6 +60,6 @@ extern "C" __global__ void sha256_numbers(
         a = one + two;
     }
     unsigned end[8] = {a, b, c, d, e, f, g, h};
-    for (int j = 0; j < 8; j++)
+    LOOP (int j = 0; j < 8; j++)
         digests[8 * i + j] = start[j] + end[j];
 }
