@@ -83,8 +83,8 @@ def is_right(code: bytes, count: int, bits: int, _: str, otherwise: str, inverte
 @pytest.mark.skipif(not processors.runs_here(AVX512), reason="the processor has no AVX-512")
 @pytest.mark.parametrize("optimisation", [0, 1, 2, 3])
 def test_a_wrong_choice_of_bits_is_recognised(optimisation, rng):
-    """LLVM up to version 22 miscompiles 48 of the forms at the engine's level; there, all forms are tested."""
-    for form in FORMS if optimisation == 2 else [FORMS[place] for place in rng.integers(len(FORMS), size=16)]:
+    """LLVM up to version 22 miscompiles a third of the 144 forms at the engine's level, of which 48 are drawn."""
+    for form in [FORMS[place] for place in rng.permutation(len(FORMS))[: 48 if optimisation == 2 else 16]]:
         with processors.compiled_for(AVX512):
             target = machine._target(optimisation)
             code = target.emit_object(machine.simplified(reduced(*form), target))
@@ -185,7 +185,7 @@ def narrowed(words: Any, opcode: str) -> Any:
     return (words.astype(f"i{bits // 8}") if signed else words & 2047).astype(object)
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(63, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("count", [1, pytest.param(20, marks=pytest.mark.exhaustive)])
 def test_truncated_upper_bits_of_products_are_right_at_each_level(count, processor_level, rng):
     given = rng.integers(0, 1 << 32, (32, 2), np.uint32)
     for product, first, second in rng.permutation(list(itertools.product(PRODUCTS, NARROW, NARROW)))[:count]:
