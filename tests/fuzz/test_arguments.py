@@ -11,7 +11,7 @@ from tests.fuzz.arguments import targets
 
 ROOT = Path(__file__).parents[2]
 # A fixed seed, and at the exhaustive level a random one.
-RUNS = [(7, 800), pytest.param(int.from_bytes(os.urandom(4)), 5000, marks=pytest.mark.exhaustive, id="fresh")]
+RUNS = [(7, 500), pytest.param(int.from_bytes(os.urandom(4)), 2000, marks=pytest.mark.exhaustive, id="fresh")]
 
 
 def test_no_public_call_is_left_out():
