@@ -77,11 +77,6 @@ extern "C" __global__ void add_up(int n, const int* in, int* out) {
 """
 
 
-@pytest.fixture(scope="module")
-def kernels() -> Kernels:
-    return Kernels(SOURCE)
-
-
 @pytest.fixture
 def native(kernels: Kernels) -> Kernels:
     kernels.engine, kernels.threads = "native", 1
@@ -111,10 +106,10 @@ def test_a_signal_breaks_a_kernel_off(native):
     # Compile the machine code before the signal arrives.
     with pytest.raises(Fault, match="the limit"):
         native.launch("counting", 1, 1, out, 3, steps=1000)
-    interrupted(native, "counting", 64, 64, out, 3, after=0.2)
+    interrupted(native, "counting", 64, 64, out, 3, after=0.1)
     native.launch("prints_at_times", 1, 1, out, 1, steps=None)
     for _ in range(2):
-        interrupted(native, "prints_at_times", 1, 1, out, 50_000, after=0.1)
+        interrupted(native, "prints_at_times", 1, 1, out, 50_000, after=0.05)
     assert native.ran_natively("prints_at_times")
 
 
