@@ -25,8 +25,8 @@ extern "C" __global__ void sums(float* x, const float* y, int n) {
 
 def test_damaged_ptx_is_refused_or_runs() -> None:
     counts: collections.Counter[str] = collections.Counter()
-    for result, report, _ in ptx_mutants.run([ptx_of(SOURCE)], 120, seed=14):
+    for result, report, _ in ptx_mutants.run([ptx_of(SOURCE)], 80, seed=14):
         counts[result] += 1
         assert result not in ptx_mutants.MISTAKES, report
-    assert counts["refused, CUDA_ERROR_INVALID_PTX"] > 20
-    assert counts["loaded and ran"] > 20
+    assert counts["refused, CUDA_ERROR_INVALID_PTX"] > 12
+    assert counts["loaded and ran"] > 12

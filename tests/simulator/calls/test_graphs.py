@@ -66,22 +66,16 @@ def test_a_graph_is_drawn(play: Player, module: Any, tmp_path: Path) -> None:
     assert driver.cuGraphDebugDotPrint(graph, b"/no/such/folder", 0) == (Status.CUDA_ERROR_OPERATING_SYSTEM,)
 
 
-def test_a_streams_attributes_are_copied_with_its_priority(stream: Any) -> None:
-    value = bindings.CUstreamAttrValue()
-    value.priority = -3
-    ok(driver.cuStreamSetAttribute(stream, bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PRIORITY, value))
-    other = ok(driver.cuStreamCreate(1))
-    ok(driver.cuStreamCopyAttributes(other, stream))
-    assert ok(driver.cuStreamGetPriority(other)) == ok(driver.cuStreamGetPriority(stream)) == -3
-
-
-def test_access_policy_windows_are_kept_and_copied(stream: Any) -> None:
+def test_a_streams_priority_and_access_policy_window_are_copied(stream: Any) -> None:
+    priority, value = bindings.CUstreamAttrValue(), bindings.CUstreamAttrValue()
+    priority.priority = -3
+    ok(driver.cuStreamSetAttribute(stream, bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PRIORITY, priority))
     identity = bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
-    value = bindings.CUstreamAttrValue()
     value.accessPolicyWindow.num_bytes, value.accessPolicyWindow.hitRatio = 64, 0.5
     ok(driver.cuStreamSetAttribute(stream, identity, value))
     other = ok(driver.cuStreamCreate(1))
     ok(driver.cuStreamCopyAttributes(other, stream))
+    assert ok(driver.cuStreamGetPriority(other)) == ok(driver.cuStreamGetPriority(stream)) == -3
     kept = ok(driver.cuStreamGetAttribute(other, identity)).accessPolicyWindow
     assert (kept.num_bytes, kept.hitRatio) == (64, 0.5)
     value.accessPolicyWindow.hitRatio = 1.5

@@ -1,6 +1,7 @@
 import pytest
 
 from cudart_py.simulator.ptx import has_llvmlite
+from tests.simulator.ptx.machine import Kernels
 
 
 @pytest.fixture(scope="session", params=["numpy", "native"])
@@ -9,3 +10,16 @@ def engine(request: pytest.FixtureRequest) -> str:
     if request.param == "native" and not has_llvmlite():
         pytest.skip("llvmlite is not installed (the extra native)")
     return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def kernels(request: pytest.FixtureRequest) -> Kernels:
+    """Return the kernels in the SOURCE of the test's module."""
+    return Kernels(request.module.SOURCE)
+
+
+@pytest.fixture
+def on_each(engine: str, kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> Kernels:
+    """Return the kernels of the test's module, launched with each engine in turn."""
+    monkeypatch.setattr(kernels, "engine", engine)
+    return kernels

@@ -20,7 +20,7 @@ from tests.simulator.ptx.machine import PROPERTIES, Kernels, storing
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
-from cudart_py.simulator.ptx.native import machine
+from cudart_py.simulator.ptx.native import instances, machine
 
 SOURCE = r"""
 extern "C" __global__ void count(int* out) { atomicAdd(out, 1); }
@@ -77,18 +77,14 @@ extern "C" __global__ void add_up(int n, const int* in, int* out) {
 """
 
 
-@pytest.fixture(scope="module")
-def kernels() -> Kernels:
-    return Kernels(SOURCE)
-
-
 @pytest.fixture
 def native(kernels: Kernels) -> Kernels:
     kernels.engine, kernels.threads = "native", 1
     return kernels
 
 
-def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(native):
+def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(native, monkeypatch):
+    monkeypatch.setattr(launch, "_BUDGET", 1 << 14)
     flag, out = native.zeros(1), native.zeros(3)
     native.launch("wait_plainly", 3, 64, flag, out, steps=None)
     assert native.get(out, 3).tolist() == [7] * 3
@@ -110,10 +106,10 @@ def test_a_signal_breaks_a_kernel_off(native):
     # Compile the machine code before the signal arrives.
     with pytest.raises(Fault, match="the limit"):
         native.launch("counting", 1, 1, out, 3, steps=1000)
-    interrupted(native, "counting", 64, 64, out, 3, after=0.2)
+    interrupted(native, "counting", 64, 64, out, 3, after=0.1)
     native.launch("prints_at_times", 1, 1, out, 1, steps=None)
     for _ in range(2):
-        interrupted(native, "prints_at_times", 1, 1, out, 50_000, after=0.1)
+        interrupted(native, "prints_at_times", 1, 1, out, 50_000, after=0.05)
     assert native.ran_natively("prints_at_times")
 
 
@@ -226,9 +222,11 @@ def ways(count: int) -> tuple[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("make", "count", "lack"), [(products, MANY, "instructions"), (branches, 600, "basic blocks"), (ways, 80, "^$")]
+    ("make", "count", "lack"), [(products, 600, "instructions"), (branches, 600, "basic blocks"), (ways, 80, "^$")]
 )
-def test_a_kernel_of_too_many_instructions_or_blocks_is_left_to_numpy(make, count, lack):
+def test_a_kernel_of_too_many_instructions_or_blocks_is_left_to_numpy(monkeypatch, make, count, lack):
+    if make is products:
+        monkeypatch.setattr(instances, "_MOST_INSTRUCTIONS", 500)
     body, expected = make(count)
     values, found = launched(kernel(body))
     np.testing.assert_array_equal(values, expected)

@@ -23,7 +23,7 @@ from tests.simulator.ptx.operations.references import (
     round_exact,
 )
 
-COUNT = 500
+COUNT = 200
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 INTEGERS: dict[str, type[np.integer[Any]]] = {
     "s8": np.int8, "u16": np.uint16, "s16": np.int16, "s32": np.int32, "u64": np.uint64, "s64": np.int64,

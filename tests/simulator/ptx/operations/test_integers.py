@@ -334,8 +334,8 @@ GROUP = 40
 
 def _sets(text: str, engine: str) -> list[int]:
     """Return sets of operands that vary by lane, as bit masks; only the NumPy engine's code depends on them."""
-    count = 1 << len(CASES[text][1].split())
-    return list(range(count)) if engine == "numpy" else [count - 1]
+    every = (1 << len(CASES[text][1].split())) - 1
+    return sorted({0, every, *(every & 1 << place for place in range(4))}) if engine == "numpy" else [every]
 
 
 def _block(place: int, text: str, sets: list[int]) -> str:
@@ -347,16 +347,17 @@ def _block(place: int, text: str, sets: list[int]) -> str:
     for letter, kind in zip("abce", (kind[:3] for kind in operands), strict=False):
         at += 8
         lines.append(f".reg .{kind} same_{letter}, each_{letter}; ld.param.u64 here, [params+{at}];")
-        lines.append(f"ld.global.{kind} same_{letter}, [here]; mad.wide.u32 here, lane, {int(kind[1:]) // 8}, here;")
-        lines.append(f"ld.global.{kind} each_{letter}, [here];")
+        if len(sets) > 1:
+            lines.append(f"ld.global.{kind} same_{letter}, [here];")
+        lines.append(f"mad.wide.u32 here, lane, {int(kind[1:]) // 8}, here; ld.global.{kind} each_{letter}, [here];")
     lines.append(f"mad.wide.u32 at, lane, {size}, at;")
     for row, varies in enumerate(sets):
         given = text
         for bit, letter in enumerate("abce"):
             given = re.sub(rf"\b{letter}\b", ("same_", "each_")[varies >> bit & 1] + letter, given)
         # sad computes |d - 0| + 0, which is d. It reads a uniform d, too, of which there is only one lane's value.
-        lines.append(f"{given}; sad.u{result[1:]} d, d, 0, 0;")
-        lines.append(f"st.global.{result} [at+{size * LANES * row}], d;")
+        read = f"sad.u{result[1:]} d, d, 0, 0;" if len(sets) > 1 else ""
+        lines.append(f"{given}; {read} st.global.{result} [at+{size * LANES * row}], d;")
     return f"{{ {' '.join(lines)} }}\n"
 
 

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cudart_py.simulator.ptx.arrays.floats import NAN_F32
-from cudart_py.simulator.ptx.operations.matrices import product
+from cudart_py.simulator.ptx.operations.matrices import Fragment, from_registers, multiply, product
 from tests.simulator.ptx.operations.references import bits_of, round_exact
 
 SMALL = [2.0**-13] * 7
@@ -101,10 +101,15 @@ def test_products_of_many_warps_are_those_of_exact_fractions(factor: str, kind: 
         assert (float(got) == expected) if kind == "f32" else (int(got) == bits_of(expected, kind)), (warp, row, column)
 
 
-@pytest.mark.parametrize("clamps", [False, True])
-def test_sums_of_integers_wrap_or_saturate(clamps: bool, rng: np.random.Generator) -> None:
-    a, b = rng.integers(-128, 128, (9, 4, 32)).astype(np.int8), rng.integers(0, 256, (9, 32, 5)).astype(np.uint8)
-    c = rng.choice(np.array([2**31 - 1, -(2**31), 0, 7]), (9, 4, 5)).astype(np.int32)
-    found = product(("s32", "s8", "u8", "s32"), a, b, c, clamps=clamps)
-    exact = a.astype(np.int64) @ b.astype(np.int64) + c
-    np.testing.assert_array_equal(found, np.clip(exact, -(2**31), 2**31 - 1) if clamps else exact.astype(np.int32))
+@pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
+def test_doubles_are_added_one_by_one(rounding: str) -> None:
+    """Each product is exact, and each sum is rounded."""
+    (left, right), start = np.random.default_rng(9).normal(0, 1, (2, 8)), 0.75
+    fragments = [Fragment("f64", 16, 8, 4, 1), Fragment("f64", 8, 8, 2, 1, True), Fragment("f64", 16, 8, 4, 2)]
+    # All rows of the left matrix are the same, and all columns of the right one.
+    a, b = ([vector[first + np.arange(32) % 4] for first in (0, 4)] for vector in (left, right))
+    sums = [np.full(32, start)] * 4
+    found = multiply((fragments[2], *fragments), [[a[0], a[0], a[1], a[1]], b, sums], rounding=rounding)
+    for x, y in zip(left.tolist(), right.tolist(), strict=True):
+        start = round_exact(Fraction(start) + Fraction(x) * Fraction(y), "f64", rounding)
+    assert (from_registers(found, "f64") == start).all()

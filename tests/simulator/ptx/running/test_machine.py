@@ -98,7 +98,7 @@ STORED = [
 ]
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("engine", "threads"), [("numpy", 1), ("native", 1), ("native", 3)], indirect=["engine"])
 @pytest.mark.parametrize(("name", "grid", "block", "expected"), STORED)
 def test_each_thread_stores_what_cuda_says(engine, on_each, monkeypatch, name, grid, block, expected, threads):
     monkeypatch.setattr(on_each, "threads", threads)
