@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Fault, has_llvmlite, load_module
+from cudart_py.simulator.ptx.windows import RESERVED_SHARED, SHARED_WINDOW
 from tests.simulator.ptx.machine import HEAD, Kernels
 
 SOURCE = r"""
@@ -147,14 +148,16 @@ def test_a_wild_address_is_refused(space):
                 assert text in found.report, access
 
 
-@pytest.mark.parametrize("space", ["", ".global"])
-def test_one_wild_lane_among_right_ones_is_refused(space):
+@pytest.mark.parametrize(("space", "others"), [("", "global"), ("", "global and shared"), (".global", "global")])
+def test_one_wild_lane_among_right_ones_is_refused(space, others):
     instruction = "mul.wide.u32 %rd4, %r1, 8; add.u64 %rd2, %rd2, %rd4; ld.global.u64 %rd2, [%rd2];"
     text = PTX.replace("@%p1 bra done;", "").format(instruction=f"{instruction} ld{space}.u32 %r1, [%rd2];")
     kernels = Kernels(load_module(text))
     data = kernels.zeros(64)
     for wild in ((1 << 63) - 4, 1 << 63, (1 << 64) - 4, (1 << 62) - 4):
         pointers = np.full(32, data, np.uint64)
+        if others == "global and shared":
+            pointers[::2] = SHARED_WINDOW + RESERVED_SHARED
         kernels.launch("k", 1, 32, kernels.put(pointers), 0, 0)
         pointers[7] = wild
         report = fault(kernels, "k", 1, 32, kernels.put(pointers), 0, 0).report

@@ -171,7 +171,8 @@ class Resolver:
         if low >= 0 and high < SHARED_WINDOW:
             return Address(self._global, group, places - self.base, low, high, bits)
         kind = self._kind(low)
-        if kind == self._kind(high):
+        # Between two addresses in global memory, there may be windows: global addresses are below and above them.
+        if kind == self._kind(high) != "global":
             return self._windowed(group, kind, places, low, high, bits, None)
         kinds = np.frompyfunc(self._kind, 1, 1)(places).astype("U9")
         parts = []
