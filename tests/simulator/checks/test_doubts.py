@@ -191,8 +191,12 @@ def bench() -> Iterator[Bench]:
         yield Bench(doubter)
 
 
-@pytest.mark.parametrize("most", [16, pytest.param(999, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("name", NAMES)
+# A fault at one in ten opportunities of three kernels is missed with a probability of 8 %. All kernels of a form share
+# its code, so every opportunity is tried with one kernel for each form.
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [*((name, 8) for name in NAMES), *(pytest.param(name, 999, marks=pytest.mark.exhaustive) for name in FEW)],
+)
 def test_a_doubt_at_any_opportunity_leaves_what_numpy_leaves(bench: Bench, name: str, most: int) -> None:
     bench.check(name, WAYS, most)
 

@@ -267,7 +267,9 @@ def launches(request):
     # The sanitizer is off because in some patterns threads store to the same address on purpose.
     with pytest.MonkeyPatch.context() as patch, cuda.Device(0), cuda.sanitizer("off"), cuda.profile() as profile:
         patch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
-        patterns.launch()
+        # Patterns that differ only in a constant are the same machine code, so it runs one of each kind.
+        again = re.compile(r"(stride|offset)_(?!2$)\d+$" if request.param == "native" else "(?!)")
+        patterns.launch(name for name in patterns.NAMES if not again.search(name))
     return {launch.kernel: launch for launch in profile.launches}
 
 
