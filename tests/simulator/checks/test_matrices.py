@@ -7,7 +7,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.profiling.columns import GROUPS
-from tests.planted.cases import compiled, words
+from tests.planted.cases import compiled, marked, words
 from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found
 
 pytestmark = WRONG_ON_PURPOSE
@@ -21,7 +21,8 @@ LOADS, STORES = "smsp__inst_executed_op_ldsm.sum", "smsp__inst_executed_op_share
 def lines_at(mark):
     """Return the line numbers of the statement that a mark begins; compilers report its first or its last line."""
     lines = SMALL.read_text().splitlines()
-    first = last = next(number for number, text in enumerate(lines, 1) if text.endswith(f"// AT {mark}"))
+    (first,) = marked(SMALL, "AT")[mark]
+    last = first
     while not lines[last - 1].partition("  //")[0].endswith(";"):
         last += 1
     return range(first, last + 1)
@@ -65,7 +66,7 @@ def test_a_mistake_with_a_matrix_is_found(engine, name, threads, arguments, text
     assert bool(reports) == bool(text)
     for report in reports:
         assert re.search(text, report)
-        if f"// AT {name}\n" in SMALL.read_text():
+        if name in marked(SMALL, "AT"):
             assert int(re.search(rf"{name} at \S*matrices\.cu:(\d+): {text}", report)[1]) in lines_at(name)
 
 
