@@ -7,35 +7,18 @@ import itertools
 import random
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import cudart_py as cuda
-from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found, reports
+from tests.planted.cases import marked
+from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found, reports
 
 pytestmark = WRONG_ON_PURPOSE
 
 N = 256
-SOURCE = """
-#define KERNEL(NAME) extern "C" __global__ void NAME(int* a, int v, int n)
-#define I (blockIdx.x * 64 + threadIdx.x)
-KERNEL(put) { if (I < n) a[I] = v + I; }
-KERNEL(add) { if (I < n) a[I] += v; }
-KERNEL(flip) { if (I < n && a[I] != v) a[I] = ~a[I]; }
-KERNEL(count) { if (I < n) atomicAdd(&a[I], v); }
-KERNEL(highest) { if (I < n) atomicMax(&a[I], v + 1000 * (int)I); }
-extern "C" __global__ void get(int* a, int* out, int n) { if (I < n) out[I] = a[I]; }
-__constant__ int gain[4];
-extern "C" __global__ void scale(int* x) { x[threadIdx.x] = gain[threadIdx.x % 4]; }
-extern "C" __device__ __cudart_builtin__ void CUDARTAPI
-cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
-extern "C" __global__ void turn(int *rounds, int most, cudaGraphConditionalHandle again) {
-    cudaGraphSetConditional(again, ++*rounds < most);
-}
-"""
 
 
 class Buffers:
@@ -169,7 +152,7 @@ def is_hazard(steps: Sequence[Step]) -> bool:
 @pytest.fixture(scope="module")
 def module() -> Any:
     with cuda.Device(0):
-        return cuda.compile(SOURCE)
+        return cuda.compile(FOLDER / "streams.cu")
 
 
 def races(module: Any, steps: Sequence[Step], *streams: Any) -> list[str]:
@@ -287,23 +270,15 @@ def test_what_a_second_reader_or_atomic_has_done_does_not_hide_the_first(module,
     assert races(module, [Step(0, second), *read, Step(2, wait=0, how="event"), ordered]) == []
 
 
-def line_of(words: str) -> int:
-    """Return the number of the only line of this file that ends in a comment with these words."""
-    (number,) = (
-        n for n, line in enumerate(Path(__file__).read_text().splitlines(), 1) if line.endswith(f"  # {words}")
-    )
-    return number
-
-
 def test_a_race_names_the_lines_that_queued_the_copies() -> None:
     x, (a, b) = cuda.zeros(N, np.int32), separate()
     host, other = cuda.pinned_empty(N, np.int32), cuda.pinned_empty(N, np.int32)
     cuda.legacy_default.synchronize()
     with reports() as texts:
-        x.copy_from(host, stream=a)  # queues the write
-        x.to_host(out=other, stream=b)  # queues the read
+        x.copy_from(host, stream=a)  # AT write
+        x.to_host(out=other, stream=b)  # AT read
     (text,) = texts
-    read, write = (rf"test_streams.py:{line_of(words)}\b" for words in ("queues the read", "queues the write"))
+    read, write = (rf"test_streams.py:{min(marked(__file__, 'AT')[name])}\b" for name in ("read", "write"))
     first = rf"a copy writes .* which a copy in another stream read \(queued at \S*{read}\)"
     second = rf"a copy reads .* which a copy in another stream wrote \(queued at \S*{write}\)"
     assert re.search(
