@@ -27,7 +27,7 @@ def case_with_marks(case: Case) -> Any:
     return pytest.param(case, marks=marks, id=f"{case.group}-{case.id}".replace(" ", "-"))
 
 
-@pytest.mark.parametrize("case", map(case_with_marks, CASES))
+@pytest.mark.parametrize("case", [case_with_marks(case) for case in CASES])
 def test_kernel_agrees_with_the_recorded_gpu(case: Case) -> None:
     recorded = expected(case)
     with cuda.Device(0):
