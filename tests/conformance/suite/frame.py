@@ -139,7 +139,7 @@ def rows(group: str, kernel: str) -> tuple[str, ...]:
 
 
 # Groups that are compiled together, because NVRTC takes seconds to compile the headers that they share.
-TOGETHER = ("cub_block_histogram", "cub_block_reduce", "cub_warp_reduce", "cooperative_groups")
+TOGETHER = ("cub_block_histogram", "cub_block_reduce", "cub_warp_reduce", "cooperative_groups", "atomic_ref")
 
 
 @functools.cache
