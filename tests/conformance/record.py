@@ -12,7 +12,6 @@ import concurrent.futures
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from suite import printing
-from suite.frame import ROOT, run
+from suite.frame import run
 from suite.table import CASES
 
 import cudart_py as cuda
@@ -32,21 +31,15 @@ SECONDS_A_GROUP = 120
 
 
 def metadata() -> dict[str, Any]:
-    """Return the GPU and the versions with which results are recorded, and the commit.
-
-    The commit is the one in the environment variable CONFORMANCE_COMMIT, or the one that is checked out.
-    """
+    """Return the GPU and the versions with which results are recorded."""
     from cuda.bindings import nvrtc
 
-    command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
-    git = shutil.which("git") and subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
     return {
         "card": cuda.Device(0).name,
         "driver": str(cuda.driver_version()),
         "nvrtc": ".".join(map(str, cuda.check(nvrtc.nvrtcVersion()))),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "commit": os.environ.get("CONFORMANCE_COMMIT") or (git or "unknown").strip(),
     }
 
 

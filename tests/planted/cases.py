@@ -50,8 +50,8 @@ class Case:
 
 
 @cache
-def marked(file: str, word: str = "BUG") -> dict[str, set[int]]:
-    """Return the numbers of the lines that are marked with a word in a file, by name."""
+def marked(file: str | Path, word: str = "BUG") -> dict[str, set[int]]:
+    """Return the numbers of the lines that are marked with a word in a file, as `compiled` takes it, by name."""
     found: dict[str, set[int]] = {}
     for number, line in enumerate((FOLDER / file).read_text(encoding="utf-8").splitlines(), 1):
         for name in re.findall(rf"(?://|#) {word} (\w+)", line):

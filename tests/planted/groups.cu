@@ -112,3 +112,13 @@ extern "C" __global__ void whole_masks(int* out, const int* in) {
     unsigned votes = __ballot_sync(0xffffffffu, own > 0), alike = __match_any_sync(0xffffffffu, own);
     out[threadIdx.x] = __reduce_add_sync(0xffffffffu, own) + all + some + __popc(votes) + __popc(alike);
 }
+// Blocks read what others have stored before the barrier of the whole grid.
+extern "C" __global__ void grid_sync(float* a, float* b, int n, int steps) {
+    auto grid = cg::this_grid();
+    for (int step = 0; step < steps; step++) {
+        for (int i = grid.thread_rank(); i < n; i += grid.size())
+            b[i] = a[i] + a[(i + 1) % n] + a[(i + n - 1) % n];
+        grid.sync();
+        float* t = a; a = b; b = t;
+    }
+}

@@ -1,9 +1,6 @@
 // How blocks and warps hand data to others: the last block reads what all have stored, locks, guesses of
 // compare-and-swap loops; and the same without what puts it in order.
-#include <cuda/atomic>
-#include <cuda/barrier>
 
-using Counter = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
 enum Publishing { FENCE_OF_ALL, FENCE_OF_ONE, ORDERED_ATOMIC, NO_FENCE, RELAXED_ATOMIC, FENCE_TOO_LATE };
 
 // All threads store, one of each block counts it, and the block that counts last reads all.
@@ -16,9 +13,9 @@ template <Publishing HOW> __device__ void last_block(float* out, float* partial,
         if (HOW == FENCE_OF_ONE) __threadfence();
         unsigned before;
         if (HOW == ORDERED_ATOMIC)
-            before = Counter(*count).fetch_add(1, cuda::memory_order_acq_rel);
+            asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(count) : "memory");
         else if (HOW == RELAXED_ATOMIC)
-            before = Counter(*count).fetch_add(1, cuda::memory_order_relaxed);
+            asm volatile("atom.relaxed.gpu.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(count) : "memory");
         else
             before = atomicAdd(count, 1);
         if (HOW == FENCE_TOO_LATE) __threadfence();
@@ -70,18 +67,29 @@ extern "C" __global__ void warps_without_fence(float* out, float* partial, unsig
 }
 
 // The same with a barrier in memory in the place of __syncthreads().
+__device__ void arrive_and_wait(unsigned long long* barrier) {
+    unsigned place = __cvta_generic_to_shared(barrier);
+    unsigned long long arrival;
+    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(arrival) : "r"(place) : "memory");
+    unsigned complete = 0;
+    while (!complete)
+        asm volatile("{ .reg .pred p; mbarrier.test_wait.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(complete) : "r"(place), "l"(arrival) : "memory");
+}
 template <bool FENCE> __device__ void last_by_barrier(float* out, float* partial, unsigned* count, int n) {
-    __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+    __shared__ unsigned long long barrier;
     __shared__ bool last;
-    if (threadIdx.x == 0) init(&barrier, blockDim.x);
+    if (threadIdx.x == 0)
+        asm volatile("mbarrier.init.shared.b64 [%0], %1;"
+                     : : "r"((unsigned)__cvta_generic_to_shared(&barrier)), "r"(blockDim.x) : "memory");
     __syncthreads();
     partial[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x;
-    barrier.arrive_and_wait();
+    arrive_and_wait(&barrier);
     if (threadIdx.x == 0) {
         if (FENCE) __threadfence();
         last = atomicAdd(count, 1) == gridDim.x - 1;
     }
-    barrier.arrive_and_wait();
+    arrive_and_wait(&barrier);
     if (!last) return;
     float sum = 0;
     for (int i = threadIdx.x; i < n; i += blockDim.x) sum += partial[i];  // BUG barrier_without_fence

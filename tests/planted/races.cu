@@ -1,6 +1,5 @@
 // Races in shared and global memory, down to single bytes, and copies that nothing waits for; and what barriers,
 // fences and atomics put in order.
-#include <cooperative_groups.h>
 extern "C" __global__ void no_barrier(float* out, const float* in) {
     __shared__ float tile[256];
     tile[threadIdx.x] = in[threadIdx.x];
@@ -90,15 +89,6 @@ extern "C" __global__ void lock_without_fence(int* lock, int* total) {
         while (atomicCAS(lock, 0, 1) != 0) {}
         *total = *total + 1;  // BUG lock_without_fence
         atomicExch(lock, 0);
-    }
-}
-extern "C" __global__ void grid_sync(float* a, float* b, int n, int steps) {
-    auto grid = cooperative_groups::this_grid();
-    for (int step = 0; step < steps; step++) {
-        for (int i = grid.thread_rank(); i < n; i += grid.size())
-            b[i] = a[i] + a[(i + 1) % n] + a[(i + n - 1) % n];
-        grid.sync();
-        float* t = a; a = b; b = t;
     }
 }
 extern "C" __global__ void no_grid_sync(float* a, float* b, int n, int steps) {

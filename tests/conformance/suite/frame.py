@@ -138,9 +138,14 @@ def rows(group: str, kernel: str) -> tuple[str, ...]:
     return tuple(re.findall(r"\b[A-Z][A-Z0-9_]*\(\s*\"([^\"]+)\"", text.split("\n}")[0]))
 
 
+# Groups that are compiled together, because NVRTC takes seconds to compile the headers that they share.
+TOGETHER = ("cub_block_histogram", "cub_block_reduce", "cub_warp_reduce", "cooperative_groups", "atomic_ref")
+
+
 @functools.cache
-def module(group: str) -> cuda.Module:
-    return cuda.compile(KERNELS / f"{group}.cu", include=[KERNELS], options=OPTIONS)
+def module(*groups: str) -> cuda.Module:
+    source = "".join(f'#include "{group}.cu"\n' for group in groups)
+    return cuda.compile(source, include=[KERNELS], options=OPTIONS)
 
 
 def launch(kernel: cuda.Kernel, case: Case) -> dict[str, Array]:
@@ -163,7 +168,8 @@ def launch(kernel: cuda.Kernel, case: Case) -> dict[str, Array]:
 
 def run(case: Case) -> dict[str, Array]:
     """Run a case on the chosen driver."""
-    return launch(module(case.group)[case.kernel], case)
+    groups = TOGETHER if case.group in TOGETHER else (case.group,)
+    return launch(module(*groups)[case.kernel], case)
 
 
 class MissingDataError(LookupError):

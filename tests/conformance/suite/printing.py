@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,18 @@ def child(kernel: str) -> None:
     os._exit(0)
 
 
-def run(kernel: str) -> dict[str, Any]:
-    """Run a kernel in a process; return its printed lines (sorted for `lanes`), its status, and failed assertions."""
-    program = f"import sys; sys.path.append({str(ROOT)!r}); from suite.printing import child; child({kernel!r})"
+def start(program: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def run(kernel: str, start: Callable[[str], subprocess.CompletedProcess[str]] = start) -> dict[str, Any]:
+    """Run a kernel in a process that `start` starts.
+
+    Return its printed lines (sorted for `lanes`), its status, and failed assertions.
+    """
+    program = f"import sys; sys.path.append({str(ROOT)!r}); from suite.printing import child; child({kernel!r})"
+    done = start(program)
     lines = done.stdout.splitlines()
     if done.returncode or not lines or not lines[-1].startswith("status "):
         raise RuntimeError(f"the process of {kernel} ended with {done.returncode}:\n{done.stderr[-2000:]}")

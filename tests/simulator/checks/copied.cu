@@ -162,8 +162,29 @@ KERNEL(silent_written_over_by_an_atomic) {
     atomicExch(&t[i], n);
     out[i] = t[i];
 }
+KERNEL(silent_a_structure_through_all_memories) {
+    int i = threadIdx.x;
+    __shared__ Tail s[32];
+    Tail t, local[4];
+    fill(&t, n);
+    s[i] = t;
+    __syncwarp();
+    for (int k = 0; k < 4; k++) local[(k + n) & 3] = s[i ^ 1];
+    ((Tail*)in)[i] = local[n & 3];
+    __syncwarp();
+    ((Tail*)out)[i] = ((Tail*)in)[i ^ 1];
+}
 
 // They use it.
+KERNEL(found_a_member_through_shared_and_global_memory) {
+    int i = threadIdx.x;
+    __shared__ Members s[32];
+    s[i].a = n;
+    __syncwarp();
+    ((Members*)in)[i] = s[i ^ 1];
+    __syncwarp();
+    out[i] = ((Members*)in)[i ^ 1].b;
+}
 KERNEL(found_a_structure_that_nobody_wrote) {
     int i = threadIdx.x;
     __shared__ Tail s[32];

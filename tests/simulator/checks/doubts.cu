@@ -69,3 +69,63 @@ KERNEL(copies) {
     __pipeline_wait_prior(0);
     b[I] += s[threadIdx.x].y;
 }
+KERNEL(atomics_of_a_block) {
+    atomicAdd_block(&a[I], 2);
+    atomicAdd_block(&c[I].x, 1.5);
+    b[I] += atomicMax_block(&b[I], 9);
+}
+
+// Accesses with the qualifiers of each strength and scope that the checks distinguish.
+#define STORE(name, words) \
+    KERNEL(name) { \
+        int value = a[I] + 1; \
+        asm volatile("st" words ".s32 [%0], %1;" : : "l"(a + I), "r"(value)); \
+    }
+#define STORE_TWO(name, words) \
+    KERNEL(name) { \
+        int2 value = ((int2*)a)[I]; \
+        asm volatile("st" words ".v2.s32 [%0], {%1, %2};" : : "l"(a + 2 * I), "r"(value.y), "r"(value.x + 3)); \
+    }
+#define ATOM(name, words) \
+    KERNEL(name) { \
+        int old; \
+        asm volatile("atom" words ".add.s32 %0, [%1], 5;" : "=r"(old) : "l"(a + I)); \
+        b[I] = old; \
+    }
+#define RED(name, words) \
+    KERNEL(name) { asm volatile("red" words ".add.s32 [%0], 5;" : : "l"(a + I)); }
+#define SWAP(name, words) \
+    KERNEL(name) { \
+        long long *p = (long long*)a + I, old = *p; \
+        asm volatile("atom" words ".cas.b64 %0, [%1], %0, %2;" : "+l"(old) : "l"(p), "l"(old + 7)); \
+    }
+STORE(store_plain, ".global")
+STORE(store_generic, "")
+STORE(store_cached, ".global.cg")
+STORE(store_volatile, ".volatile.global")
+STORE(store_mmio, ".mmio.relaxed.sys.global")
+STORE(store_relaxed, ".relaxed.gpu.global")
+STORE(store_released, ".release.gpu")
+STORE(store_of_system, ".relaxed.sys.global")
+STORE(store_in_block, ".relaxed.cta.global")
+STORE(store_generic_in_block, ".relaxed.cta")
+STORE(store_released_in_block, ".release.cta.global")
+STORE_TWO(store_two_plain, ".global")
+STORE_TWO(store_two_volatile, ".volatile.global")
+STORE_TWO(store_two_in_block, ".relaxed.cta.global")
+ATOM(atom_relaxed, ".relaxed.gpu.global")
+ATOM(atom_generic, ".relaxed.gpu")
+ATOM(atom_released, ".release.gpu.global")
+ATOM(atom_of_system, ".relaxed.sys.global")
+ATOM(atom_in_block, ".relaxed.cta.global")
+ATOM(atom_generic_in_block, ".relaxed.cta")
+ATOM(atom_released_in_block, ".release.cta.global")
+RED(red_relaxed, ".relaxed.gpu.global")
+RED(red_generic, ".relaxed.gpu")
+RED(red_released, ".release.gpu.global")
+RED(red_of_system, ".relaxed.sys.global")
+RED(red_in_block, ".relaxed.cta.global")
+RED(red_generic_in_block, ".relaxed.cta")
+RED(red_released_in_block, ".release.cta.global")
+SWAP(swap_relaxed, ".relaxed.gpu.global")
+SWAP(swap_in_block, ".relaxed.cta.global")

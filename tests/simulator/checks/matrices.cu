@@ -22,6 +22,27 @@ extern "C" __global__ void stored_early(uint4* out) {
     if (threadIdx.x >= 32 && threadIdx.x < 40)
         out[threadIdx.x - 32] = tile[threadIdx.x - 32];  // AT stored_early
 }
+// The barrier orders what the threads do, and not the copies, for which nobody waits.
+extern "C" __global__ void copied_early(unsigned* out, const uint4* in) {
+    __shared__ uint4 tile[8];
+    if (threadIdx.x >= 32 && threadIdx.x < 40)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                     : : "r"(in_shared(tile + threadIdx.x - 32)), "l"(in + threadIdx.x - 32) : "memory");
+    __syncthreads();
+    unsigned r;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"  // AT copied_early
+                 : "=r"(r) : "r"(in_shared(tile + threadIdx.x % 8)) : "memory");
+    out[threadIdx.x] = r;
+}
+extern "C" __global__ void overwritten_early(uint4* out) {
+    __shared__ uint4 tile[8];
+    if (threadIdx.x < 8) tile[threadIdx.x] = make_uint4(1, 2, 3, 4);
+    __syncthreads();
+    if (threadIdx.x < 8) out[threadIdx.x] = tile[threadIdx.x];
+    if (threadIdx.x >= 32)
+        asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};"  // AT overwritten_early
+                     : : "r"(in_shared(tile + threadIdx.x % 8)), "r"(threadIdx.x) : "memory");
+}
 // A lane's registers come from the lanes that name rows: these write, all read.
 extern "C" __global__ void in_order(unsigned* out) {
     __shared__ uint4 tile[32];

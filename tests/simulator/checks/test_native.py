@@ -81,7 +81,7 @@ RIGHT: dict[str, tuple[Any, ...]] = {
     "filled": (1, 128, ZEROS, RANDOM),
     "sum_once": (4, 96, ZEROS, ZEROS, ZEROS),
     "chain": (4, 96, ZEROS, ZEROS, ZEROS),
-    "locks": (4, 96, ZEROS, ZEROS),
+    "locks": (2, 96, ZEROS, ZEROS),
     "steps": (4, 96, ZEROS, ZEROS, ZEROS, 3),
     "hand_over": (4, 96, ZEROS, ZEROS, ZEROS),
     "many_blocks": (100, 96, ZEROS, np.zeros(9600, np.int32), ZEROS),

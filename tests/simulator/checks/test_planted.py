@@ -218,5 +218,5 @@ def test_the_libraries_copies_are_waited_for(name, more):
 
 @pytest.mark.usefixtures("engine")
 def test_a_grid_wide_barrier_orders_blocks():
-    launch = compiled("races.cu")["grid_sync"].configure
+    launch = compiled("groups.cu")["grid_sync"].configure
     assert found(lambda: launch(4, 64, cooperative=True)(floats(1000), floats(1000), 1000, 5)) == []

@@ -10,25 +10,11 @@ import pytest
 import cudart_py as cuda
 from cudart_py.simulator.state.memory import record_limit
 from cudart_py.simulator.state.memory.shadow import History, ShadowMemory
-from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found, reports
+from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found, reports
 
 pytestmark = WRONG_ON_PURPOSE
 
 MEBIBYTE = 1 << 20
-SOURCE = """
-extern "C" __global__ void fill(unsigned char* x, size_t n, int step) {
-    size_t i = (blockIdx.x * (size_t)blockDim.x + threadIdx.x) * step;
-    if (i < n) x[i] = 7;
-}
-extern "C" __global__ void add(int* x, size_t n) {
-    size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
-    if (i < n) x[i] += 7;
-}
-extern "C" __global__ void first(const unsigned char* x, unsigned char* out, size_t from) {
-    out[threadIdx.x] = x[from + threadIdx.x];
-}
-extern "C" __global__ void race(int* x) { x[0] = threadIdx.x; }
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +32,7 @@ def limit(device: Any, monkeypatch: pytest.MonkeyPatch) -> record_limit.RecordLi
 @pytest.fixture(scope="module")
 def module() -> Any:
     with cuda.Device(0):
-        return cuda.compile(SOURCE)
+        return cuda.compile(FOLDER / "record_limit.cu")
 
 
 def test_a_fill_beyond_the_limit_keeps_coarse_records_and_says_so_once(module, engine, limit, capsys):

@@ -7,35 +7,18 @@ import itertools
 import random
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import cudart_py as cuda
-from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found, reports
+from tests.planted.cases import marked
+from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found, reports
 
 pytestmark = WRONG_ON_PURPOSE
 
 N = 256
-SOURCE = """
-#define KERNEL(NAME) extern "C" __global__ void NAME(int* a, int v, int n)
-#define I (blockIdx.x * 64 + threadIdx.x)
-KERNEL(put) { if (I < n) a[I] = v + I; }
-KERNEL(add) { if (I < n) a[I] += v; }
-KERNEL(flip) { if (I < n && a[I] != v) a[I] = ~a[I]; }
-KERNEL(count) { if (I < n) atomicAdd(&a[I], v); }
-KERNEL(highest) { if (I < n) atomicMax(&a[I], v + 1000 * (int)I); }
-extern "C" __global__ void get(int* a, int* out, int n) { if (I < n) out[I] = a[I]; }
-__constant__ int gain[4];
-extern "C" __global__ void scale(int* x) { x[threadIdx.x] = gain[threadIdx.x % 4]; }
-extern "C" __device__ __cudart_builtin__ void CUDARTAPI
-cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
-extern "C" __global__ void turn(int *rounds, int most, cudaGraphConditionalHandle again) {
-    cudaGraphSetConditional(again, ++*rounds < most);
-}
-"""
 
 
 class Buffers:
@@ -104,6 +87,8 @@ OPERATIONS = {
     "graph that reads": Operation(in_graph(get), writes=False),
     "graph that fills": Operation(in_graph(lambda b, x, s: cuda.memset(x, next(b.values), stream=s))),
 }
+# The operations that launch a kernel themselves.
+LAUNCHES = ["store", "read-modify-write", "conditional write", "read", "atomic add", "atomic maximum"]
 PARTS = {"all": slice(0, N), "first": slice(0, N // 2), "second": slice(N // 2, N)}
 
 
@@ -167,7 +152,7 @@ def is_hazard(steps: Sequence[Step]) -> bool:
 @pytest.fixture(scope="module")
 def module() -> Any:
     with cuda.Device(0):
-        return cuda.compile(SOURCE)
+        return cuda.compile(FOLDER / "streams.cu")
 
 
 def races(module: Any, steps: Sequence[Step], *streams: Any) -> list[str]:
@@ -198,8 +183,12 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("first", OPERATIONS)
-def test_two_operations_race_unless_their_streams_are_ordered(module: Any, engine: None, first: str) -> None:
+@pytest.mark.parametrize(
+    ("engine", "first"),
+    [*(("numpy", name) for name in OPERATIONS), *(("native", name) for name in LAUNCHES)],
+    indirect=["engine"],
+)
+def test_two_operations_race_unless_their_streams_are_ordered(module: Any, engine: str, first: str) -> None:
     waits = itertools.cycle(WAITS)
     for second in OPERATIONS:
         steps = [Step(0, first), Step(1, second)]
@@ -211,8 +200,7 @@ def test_two_operations_race_unless_their_streams_are_ordered(module: Any, engin
             assert "the 1024-byte allocation" in text
         ordered = [steps[0], Step(1, wait=0, how=next(waits)), steps[1]]
         assert races(module, ordered) == [], second
-        apart = [Step(0, first, "first"), Step(1, second, "second")]
-        assert races(module, apart) == [], second
+    assert races(module, [Step(0, first, "first"), Step(1, "store", "second")]) == []
 
 
 def test_the_legacy_default_stream_orders_streams_unless_they_do_not_block(module: Any) -> None:
@@ -282,23 +270,15 @@ def test_what_a_second_reader_or_atomic_has_done_does_not_hide_the_first(module,
     assert races(module, [Step(0, second), *read, Step(2, wait=0, how="event"), ordered]) == []
 
 
-def line_of(words: str) -> int:
-    """Return the number of the only line of this file that ends in a comment with these words."""
-    (number,) = (
-        n for n, line in enumerate(Path(__file__).read_text().splitlines(), 1) if line.endswith(f"  # {words}")
-    )
-    return number
-
-
 def test_a_race_names_the_lines_that_queued_the_copies() -> None:
     x, (a, b) = cuda.zeros(N, np.int32), separate()
     host, other = cuda.pinned_empty(N, np.int32), cuda.pinned_empty(N, np.int32)
     cuda.legacy_default.synchronize()
     with reports() as texts:
-        x.copy_from(host, stream=a)  # queues the write
-        x.to_host(out=other, stream=b)  # queues the read
+        x.copy_from(host, stream=a)  # AT write
+        x.to_host(out=other, stream=b)  # AT read
     (text,) = texts
-    read, write = (rf"test_streams.py:{line_of(words)}\b" for words in ("queues the read", "queues the write"))
+    read, write = (rf"test_streams.py:{min(marked(__file__, 'AT')[name])}\b" for name in ("read", "write"))
     first = rf"a copy writes .* which a copy in another stream read \(queued at \S*{read}\)"
     second = rf"a copy reads .* which a copy in another stream wrote \(queued at \S*{write}\)"
     assert re.search(
@@ -338,7 +318,7 @@ def random_program(number: int) -> list[Step]:
     return steps
 
 
-@pytest.mark.parametrize("numbers", [range(60), pytest.param(range(60, 300), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("numbers", [range(40), pytest.param(range(40, 120), marks=pytest.mark.exhaustive)])
 def test_random_programs_race_where_nothing_orders_a_hazard(module: Any, numbers: range) -> None:
     hazards = 0
     for number in numbers:

@@ -1,6 +1,7 @@
 """The access patterns in patterns.cu: their names, launch configurations and arguments."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,14 @@ _SHAPES: dict[str, tuple[Any, Any]] = {
 _BYTES = 1 << 20
 
 
-def launch() -> None:
+def launch(names: Iterable[str] = NAMES) -> None:
     """Launch each pattern once, in order, with a fresh output array, and synchronize after each."""
     module = cuda.compile(SOURCE)
     generator = np.random.default_rng(2)
     index = np.concatenate([generator.integers(0, 1024, 4096), generator.permutation(4096)]).astype(np.int32)
     # Large enough for the largest stride in patterns.cu, which accesses every 32nd float with 4096 threads.
     data, numbers = cuda.zeros(_BYTES, np.uint8), cuda.to_device(index)
-    for name in NAMES:
+    for name in names:
         out = cuda.zeros(_BYTES, np.uint8)
         module[name][_SHAPES.get(name, _USUAL)](data, out, numbers)
         cuda.current_device().synchronize()

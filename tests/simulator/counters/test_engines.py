@@ -3,6 +3,7 @@
 `test_profiles.py` compares the counts of both engines with a GPU's.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,26 +19,6 @@ from tests.simulator.ptx.machine import HEAD, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
-SOURCE = r"""
-#define KERNEL(name) extern "C" __global__ void name
-#define I (blockIdx.x * blockDim.x + threadIdx.x)
-KERNEL(gather)(const int* at, const int* in, int* out) {
-    if (at[I] & 1) out[I] = in[at[I] >> 1 & 1023];
-    out[at[I] & 1023] = in[I & 1023];
-}
-KERNEL(lock)(int* mutex, int* count) {
-    while (atomicCAS(mutex, 0, 1) != 0) {}
-    *(volatile int*)count += 1;
-    __threadfence();
-    atomicExch(mutex, 0);
-}
-KERNEL(watch)(volatile int* flag) {
-    if (blockIdx.x == 2) *flag = 7;
-    while (!*flag) {}
-}
-KERNEL(looks_at_the_clock)(long long* out) { out[threadIdx.x] = clock64(); }
-KERNEL(beyond)(int* out, int n) { out[threadIdx.x * n] = 1; }
-"""
 AT = np.random.default_rng(5).integers(0, 1 << 30, 8192).astype(np.int32)
 BYTES = np.zeros(1 << 17, np.uint8)
 GATHER = [AT, AT, BYTES]
@@ -45,7 +26,7 @@ GATHER = [AT, AT, BYTES]
 
 @pytest.fixture(scope="module")
 def kernels() -> Kernels:
-    return Kernels(SOURCE)
+    return Kernels(Path(__file__).with_name("engines.cu").read_text())
 
 
 def ran_natively(kernels: Kernels, name: str) -> bool:
