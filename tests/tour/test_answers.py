@@ -87,6 +87,7 @@ def test_an_answer_that_never_ends_is_stopped(code, limit, fact, tmp_path, monke
     assert (check.fact, check.holds, other) == (fact, False, [])
 
 
+@pytest.mark.needs("profile")
 def test_an_exception_is_told_with_the_answers_own_line_and_with_the_case(tmp_path):
     start = lesson.start("vector_add")
     found = {check.fact: check.detail for check in answers.tried("vector_add", start) if not check.holds}
@@ -101,6 +102,7 @@ def test_an_exception_is_told_with_the_answers_own_line_and_with_the_case(tmp_pa
     assert check.detail.startswith("answer.py:5, in add(kernel=<Kernel>, a=float32(1024,), b=float32(1024,)): ")
 
 
+@pytest.mark.needs("profile")
 def test_an_exception_outside_of_the_answer_has_no_line(tmp_path):
     file = tmp_path / "answer.py"
     file.write_text("def other(): pass")
