@@ -1,15 +1,16 @@
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters, device_code, host_latency, limits, path, several, stops, timing, wrong
+from library_tour import answers, counters, device_code, host_latency, limits, path, several, stops, timing, wrong
 from library_tour.course import (
     crank_nicolson,
     divergence,
@@ -24,9 +25,9 @@ from library_tour.course import (
 )
 from library_tour.course import map as map_
 from library_tour.pages import pictures, site
-from library_tour.stop import Result, Row, Size
+from library_tour.stop import Check, Result, Row, Size
 from tests.benchmarks.peers import devices
-from tests.forks import Forks
+from tests.forks import Forks, own_environment
 from tests.tour import outcomes
 
 Run = Callable[[cuda.Device, int], Result]
@@ -92,6 +93,21 @@ def shown_wrong_quickly(forks: Forks) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wrong, "subprocess", SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checked_quickly(forks: Forks) -> Iterator[None]:
+    """Check answers to exercises in forks; `test_answers` starts real processes."""
+
+    def check(exercise: str, files: Sequence[Path]) -> list[list[Check]]:
+        environment = {**own_environment(), "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SANITIZER": "warn"}
+        environment["CUDART_PY_SIMULATOR_DEVICES"] = str(answers.DEVICES)
+        done = forks.run("library_tour.answers:main", [exercise, *map(str, files)], environment)
+        return [[Check(**fields) for fields in json.loads(line)] for line in done.stdout.splitlines()]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "check_answers", check)
         yield
 
 

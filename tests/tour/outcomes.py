@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters, device_code, plots, stops
+from library_tour import counters, device_code, lesson, plots, stops
 from library_tour.diagrams.drawn import StepDiagram
 from library_tour.pages.simulated import StopRun
 from library_tour.runner import Outcome, run_stop
@@ -85,6 +85,18 @@ def loaded_once() -> Iterator[None]:
 def outcome(name: str) -> Outcome:
     """Run a stop with the driver's own clock, or with counters where it has no clock."""
     return run_stop(name, cuda.Device(0), SIZES.get(name, 77))
+
+
+def changed_solution(exercise: str, changes: Mapping[str, str], folder: Path) -> Path:
+    """Write the solution of an exercise with some texts replaced by others, and return the file."""
+    solution = lesson.solution(exercise)
+    code = solution.read_text(encoding="utf-8")
+    for text, other in changes.items():
+        assert text in code
+        code = code.replace(text, other)
+    file = folder / f"answer{solution.suffix}"
+    file.write_text(code, encoding="utf-8")
+    return file
 
 
 def explained(of: Outcome) -> str:
