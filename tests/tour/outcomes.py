@@ -59,18 +59,24 @@ SIZES = {
 }
 
 # Small sizes of stops for which 64 is large: their size counts time steps, work per thread, or rows and columns.
-SMALL = {"crank_nicolson": 2, "variables": 5, "bank_conflicts": 8, "matmul": 40}
+SMALL = {"crank_nicolson": 2, "variables": 5, "bank_conflicts": 8, "matmul": 24}
 SMALL |= dict.fromkeys(("distributed_gemm", "halo", "heat"), 20)
 
-_modules: dict[tuple[object, ...], cuda.Module] = {}
+# By source, device and options: the names with which a module was compiled, and the module.
+_modules: dict[tuple[object, ...], list[tuple[set[str], cuda.Module]]] = {}
 
 
-def _compile_once(source: Path, **options: object) -> cuda.Module:
-    key = (source, cuda.current_device(), repr(options))
+def _compile_once(source: Path, *, names: Sequence[str] = (), **options: object) -> cuda.Module:
+    """Return a module that was already compiled with these names or more, or else compile it."""
+    known = _modules.setdefault((source, cuda.current_device(), repr(options)), [])
+    for compiled, module in known:
+        if compiled.issuperset(names):
+            return module
+    module = cuda.compile(source, names=names, **options)
     # The stop `variables` needs the initial values of its module's variables, so its module is never shared.
-    if key not in _modules or source.stem == "variables":
-        _modules[key] = cuda.compile(source, **options)
-    return _modules[key]
+    if source.stem != "variables":
+        known.append((set(names), module))
+    return module
 
 
 @contextlib.contextmanager
