@@ -1,19 +1,22 @@
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters, device_code, host_latency, limits, path, several, stops, timing, wrong
+from library_tour import answers, counters, device_code, host_latency, limits, path, several, stops, timing, wrong
 from library_tour.course import (
     crank_nicolson,
     divergence,
     graphs,
+    halo,
+    heat,
     l2_persistence,
     monte_carlo,
     nested_monte_carlo,
@@ -24,24 +27,32 @@ from library_tour.course import (
 )
 from library_tour.course import map as map_
 from library_tour.pages import pictures, site
-from library_tour.stop import Result, Row, Size
+from library_tour.stop import Check, Result, Row, Size
 from tests.benchmarks.peers import devices
-from tests.forks import Forks
+from tests.forks import Forks, own_environment
 from tests.tour import outcomes
 
 Run = Callable[[cuda.Device, int], Result]
 
 # Smaller values of the stops' repetitions for timing, and of the sizes of drawn data.
 SHORTER = {
-    crank_nicolson: {"SHOWN_CELLS": (16, 32)},
+    crank_nicolson: {"SHOWN_CELLS": (16, 32), "EDGE_CELLS": 32, "CELLS": 64},
     divergence: {"CHECKED": 1000},
-    graphs: {"ROUNDS": 1, "CURVE_SIZES": (2**5,), "FEW": 60},
+    graphs: {"ROUNDS": 1, "CURVE_SIZES": (2**5,), "FEW": 60, "STEPS": 20},
+    halo: {"DRAWN_STEPS": 2},
+    heat: {"FRAMES": 4},
     host_latency: {"OTHERS": (2**15, 2**16)},
     l2_persistence: {"WINDOWS": (0.5, 1.5), "MODEL_LINE": 2**20},
     map_: {"PASSES": 16, "CHECKED_PASSES": 8},
-    monte_carlo: {"SEEDS": 2, "SEED_PATHS": 2**10},
-    nested_monte_carlo: {"MORE_OUTER": (70, 71), "SEEDS": 1, "ERRORS_OUTER": (2, 4)},
-    occupancy: {"STEPS": 64},
+    monte_carlo: {"SEEDS": 2, "SEED_PATHS": 2**10, "CURVE_SEEDS": 1},
+    nested_monte_carlo: {
+        "FEW": nested_monte_carlo.Stages(5, 12),
+        "MANY": nested_monte_carlo.Stages(12, 5),
+        "MORE_OUTER": (70, 71),
+        "SEEDS": 1,
+        "ERRORS_OUTER": (2, 4),
+    },
+    occupancy: {"STEPS": 64, "PASSES": 4},
     precision: {"ROUNDS": 8},
     several: {"SECONDS": 0},
     streams: {"SPIN_MS": 1e-5, "PIECES": 4, "TRIED_STEPS": 4},
@@ -92,6 +103,21 @@ def shown_wrong_quickly(forks: Forks) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wrong, "subprocess", SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checked_quickly(forks: Forks) -> Iterator[None]:
+    """Check answers to exercises in forks; `test_answers` starts real processes."""
+
+    def check(exercise: str, files: Sequence[Path]) -> list[list[Check]]:
+        environment = {**own_environment(), "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SANITIZER": "warn"}
+        environment["CUDART_PY_SIMULATOR_DEVICES"] = str(answers.DEVICES)
+        done = forks.run("library_tour.answers:main", [exercise, *map(str, files)], environment)
+        return [[Check(**fields) for fields in json.loads(line)] for line in done.stdout.splitlines()]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "check_answers", check)
         yield
 
 

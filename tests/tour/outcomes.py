@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters, device_code, plots, stops
+from library_tour import counters, device_code, lesson, plots, stops
 from library_tour.diagrams.drawn import StepDiagram
 from library_tour.pages.simulated import StopRun
 from library_tour.runner import Outcome, run_stop
@@ -59,18 +59,24 @@ SIZES = {
 }
 
 # Small sizes of stops for which 64 is large: their size counts time steps, work per thread, or rows and columns.
-SMALL = {"crank_nicolson": 2, "variables": 5, "bank_conflicts": 8, "matmul": 40}
+SMALL = {"crank_nicolson": 2, "variables": 5, "bank_conflicts": 8, "matmul": 24}
 SMALL |= dict.fromkeys(("distributed_gemm", "halo", "heat"), 20)
 
-_modules: dict[tuple[object, ...], cuda.Module] = {}
+# By source, device and options: the names with which a module was compiled, and the module.
+_modules: dict[tuple[object, ...], list[tuple[set[str], cuda.Module]]] = {}
 
 
-def _compile_once(source: Path, **options: object) -> cuda.Module:
-    key = (source, cuda.current_device(), repr(options))
+def _compile_once(source: Path, *, names: Sequence[str] = (), **options: object) -> cuda.Module:
+    """Return a module that was already compiled with these names or more, or else compile it."""
+    known = _modules.setdefault((source, cuda.current_device(), repr(options)), [])
+    for compiled, module in known:
+        if compiled.issuperset(names):
+            return module
+    module = cuda.compile(source, names=names, **options)
     # The stop `variables` needs the initial values of its module's variables, so its module is never shared.
-    if key not in _modules or source.stem == "variables":
-        _modules[key] = cuda.compile(source, **options)
-    return _modules[key]
+    if source.stem != "variables":
+        known.append((set(names), module))
+    return module
 
 
 @contextlib.contextmanager
@@ -85,6 +91,18 @@ def loaded_once() -> Iterator[None]:
 def outcome(name: str) -> Outcome:
     """Run a stop with the driver's own clock, or with counters where it has no clock."""
     return run_stop(name, cuda.Device(0), SIZES.get(name, 77))
+
+
+def changed_solution(exercise: str, changes: Mapping[str, str], folder: Path) -> Path:
+    """Write the solution of an exercise with some texts replaced by others, and return the file."""
+    solution = lesson.solution(exercise)
+    code = solution.read_text(encoding="utf-8")
+    for text, other in changes.items():
+        assert text in code
+        code = code.replace(text, other)
+    file = folder / f"answer{solution.suffix}"
+    file.write_text(code, encoding="utf-8")
+    return file
 
 
 def explained(of: Outcome) -> str:

@@ -15,11 +15,7 @@ from tests.tour.outcomes import SMALL, draw
 # Stops that handle a wrong variant in their own code; the others leave it to `variants.measure`.
 OWN = {"vector_add", "launch_shapes", "debug_print", "copies", "variables", "texture", "local_memory", "coalescing"}
 OWN |= {"bank_conflicts", "reduction", "logical_and", "events", "streams", "matmul", "monte_carlo"}
-STOPS = [
-    name if name in OWN else pytest.param(name, marks=pytest.mark.exhaustive)
-    for name in stops.COURSE
-    if name != "errors"  # it compares nothing
-]
+COMPARING = [name for name in stops.COURSE if name != "errors"]  # which compares nothing
 
 
 @pytest.fixture
@@ -48,9 +44,14 @@ def failing(any_clock, nothing_apart, monkeypatch):
     return run
 
 
-# Either all checks fail, or every third, so that a variant may be right in one case and wrong in another.
-@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.exhaustive), 3], ids=["all", "every third"])
-@pytest.mark.parametrize("name", STOPS)
+# Every third check fails, so that a variant may be right in one case and wrong in another; or all of a stop's checks.
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [
+        *(pytest.param(name, 3, marks=() if name in OWN else pytest.mark.exhaustive) for name in COMPARING),
+        *(pytest.param(name, 1, marks=pytest.mark.exhaustive) for name in COMPARING if name in OWN),
+    ],
+)
 def test_the_stop_fails_by_its_checks_and_is_reported(failing, tmp_path, name, every):
     outcome, compared = failing(name, every)
     assert outcome.state == ("failed" if compared else "passed"), outcome.traceback

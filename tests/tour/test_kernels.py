@@ -38,6 +38,6 @@ def test_the_folder_holds_device_code_alone_which_starts_with_what_it_shows() ->
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_nvcc_compiles_it(source: Path, tmp_path: Path) -> None:
-    command = ["nvcc", "-arch=sm_90", "-Werror=all-warnings", "-c", source, "-o", tmp_path / "out.o"]
+    command = ["nvcc", "-arch=sm_90", "-Werror=all-warnings", "-cubin", source, "-o", tmp_path / "out.cubin"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -38,9 +38,13 @@ def test_stops_that_pass_and_stops_that_are_shown_are_kept_once_and_in_order(onl
 
 
 def test_an_exercise_is_kept_when_its_answer_is_right(file, capsys):
-    main(["exercise", "daxpy", str(lesson.start("daxpy"))])
-    assert not file.exists()
-    main(["exercise", "daxpy", str(lesson.solution("daxpy"))])
+    for answer, status, said in (
+        (lesson.start("daxpy"), 1, "not solved; for a hint: library-tour exercise daxpy --hint"),
+        (lesson.solution("daxpy"), 0, "solved"),
+    ):
+        assert not file.exists()
+        assert main(["exercise", "daxpy", str(answer)]) == status
+        assert said in " ".join(capsys.readouterr().out.split())
     assert kept(file)["passed"] == ["daxpy"]
     logbook.add(run=["daxpy"], shown=["daxpy"])
     capsys.readouterr()
