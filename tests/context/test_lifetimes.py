@@ -137,8 +137,7 @@ def unbalanced(driver_calls, monkeypatch):
 
     gc.collect()
     gc.freeze()  # so that collections examine only the objects that this test creates
-    yield differences
-    gc.unfreeze()
+    return differences
 
 
 @pytest.mark.xdist_group("free memory")
