@@ -10,7 +10,7 @@ from cudart_py.compilation.compiler import compile_image
 from cudart_py.compilation.programs import library_path, library_version
 from cudart_py.errors import CompileError
 
-# Not extern "C": then a compile that fails runs the compiler once. `test_type_queries` has such kernels in wrong sources.
+# Not extern "C", so that a compile that fails runs the compiler only once.
 KERNEL = "__global__ void scale(float* x) { x[threadIdx.x] *= 2; }\n"
 PROGRAM = """
 int main() {

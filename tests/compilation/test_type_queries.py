@@ -17,7 +17,7 @@ FACTS = ("signatures", "variables", "names", "log", "ptx")
 
 
 def facts(source, **arguments):
-    """Return everything that a compile reports, or its error. The compiler generates machine code from the PTX alone."""
+    """Return everything that a compile to PTX reports, or its error. Machine code is generated from PTX alone."""
     try:
         image = compile_image(source, arch="compute_90", cache=False, **arguments)
     except CompileError as error:
