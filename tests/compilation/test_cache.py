@@ -1,7 +1,6 @@
 """The compile cache: what hits and what misses. Changes of headers are in test_includes."""
 
 import os
-import subprocess
 import sys
 
 import pytest
@@ -93,9 +92,8 @@ with open("/proc/self/maps") as maps:
 """
 
 
-def test_processes_at_once_end_with_one_valid_entry_and_a_hit_loads_no_compiler(place, python):
-    processes = [subprocess.Popen([sys.executable, "-c", COMPILE], stdout=subprocess.DEVNULL) for _ in range(6)]
-    assert [process.wait() for process in processes] == [0] * 6
+def test_processes_at_once_end_with_one_valid_entry_and_a_hit_loads_no_compiler(place, python, at_once):
+    at_once(COMPILE, 6)
     assert len(list(place.iterdir())) == 1
     assert python(COMPILE, own_imports=True).stdout == "\nFalse 1 0\n"
 

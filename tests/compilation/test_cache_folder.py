@@ -5,7 +5,6 @@ import os
 import shutil
 import struct
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,7 +12,7 @@ import cudart_py as cuda
 from cudart_py.compilation import cache
 from cudart_py.compilation.compiler import compile_image
 
-pytestmark = pytest.mark.usefixtures("place")
+pytestmark = pytest.mark.usefixtures("place", "runs")
 SOURCE = 'extern "C" __global__ void scale(float* x, float a) { x[threadIdx.x] *= a; }\n'
 
 
@@ -90,11 +89,12 @@ def test_a_limit_that_is_no_number_is_named_before_the_compile(monkeypatch, buil
     assert builds == []
 
 
-def test_processes_that_evict_each_others_entries_never_meet_a_wrong_one(python, place):
+def test_processes_that_evict_each_others_entries_never_meet_a_wrong_one(at_once, place):
     program = """
 import os, random, warnings
 from cudart_py.compilation import cache
 warnings.simplefilter("error")
+random.seed()
 for _ in range(300):
     key = random.choice("abcdef")
     found = cache.load(key, lambda description, images: images[0])
@@ -102,8 +102,7 @@ for _ in range(300):
     if found is None:
         cache.store(key, {}, [key.encode() * 1000])
 """
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: python(program, CUDART_PY_CACHE_SIZE="3500"), range(4)))
+    at_once(program, 4, CUDART_PY_CACHE_SIZE="3500")
     assert sum(path.stat().st_size for path in place.iterdir()) <= 3500
 
 

@@ -149,28 +149,25 @@ def test_images_have_no_entry_but_the_users(image):
 
 
 @pytest.mark.parametrize(
-    ("name", "cpp_name"),
+    ("name", "cpp_names"),
     [
-        ("plain", "plain"),
-        ("z::k", "z::k"),
-        ("reduce<float, 256>", "reduce<float, 256>"),
-        ("reduce<double, 3>", "reduce<double, 3>"),
-        ("reduce< double,3 >", "reduce<double, 3>"),
-        ("z::convert", "z::convert<float>"),
-        ("overloaded(float*)", "overloaded"),
-        ("void reduce<float, 256>(float const*, float*)", "reduce<float, 256>"),
-        ("hidden", "hidden"),
-        ("_ZN1z1kEPdPKs", "z::k"),
+        ("plain", ["plain"]),
+        ("z::k", ["z::k"]),
+        ("reduce<float, 256>", ["reduce<float, 256>"]),
+        ("reduce<double, 3>", ["reduce<double, 3>"]),
+        ("reduce< double,3 >", ["reduce<double, 3>"]),
+        ("z::convert", ["z::convert<float>"]),
+        ("overloaded(float*)", ["overloaded"]),
+        ("void reduce<float, 256>(float const*, float*)", ["reduce<float, 256>"]),
+        ("hidden", ["hidden"]),
+        ("_ZN1z1kEPdPKs", ["z::k"]),
+        ("overloaded", ["overloaded", "overloaded"]),
+        ("reduce", ["reduce<double, 3>", "reduce<float, 256>"]),
+        ("missing", []),
     ],
 )
-def test_kernels_are_found_by_every_spelling(image, name, cpp_name):
-    (entry,) = image.entries(name)
-    assert image.signatures[entry].name == cpp_name
-
-
-@pytest.mark.parametrize(("name", "count"), [("overloaded", 2), ("reduce", 2), ("missing", 0)])
-def test_ambiguous_and_unknown_names_are_told_apart(image, name, count):
-    assert len(image.entries(name)) == count
+def test_kernels_are_found_by_every_spelling_and_ambiguous_and_unknown_names_are_told_apart(image, name, cpp_names):
+    assert sorted(image.signatures[entry].name for entry in image.entries(name)) == cpp_names
 
 
 def test_a_name_expression_of_ones_own_is_never_ambiguous():

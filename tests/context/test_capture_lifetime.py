@@ -85,9 +85,8 @@ with cuda.Device(0):
 @pytest.mark.unsanitized("a kernel stores to address 0 on purpose")
 @pytest.mark.parametrize("debug", ["", "1"])
 def test_a_failure_in_a_graph_names_the_graph(python, debug):
-    result = python(
-        NULL_STORE, check=False, own_imports=True, CUDART_PY_DEBUG=debug, CUDART_PY_DRIVER=backend._selected
-    )
+    environment = {"CUDART_PY_DEBUG": debug, "CUDART_PY_DRIVER": backend._selected}
+    result = python(NULL_STORE, check=False, own_imports=bool(debug), **environment)  # debug mode is set by an import
     assert "IllegalAddressError" in result.stderr
     if debug:
         assert "It was a graph of 1 node on stream" in result.stderr

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,12 +15,11 @@ TESTS = {
 
 
 @pytest.mark.unsanitized("it runs on the simulator, in a process of its own")
-def test_they_pass_on_two_simulated_devices():
+def test_they_pass_on_two_simulated_devices(forks):
     pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")
     options = ["-n", "0", "-v", "-rs", "-p", "no:cacheprovider", "-k", " or ".join(TESTS.values())]
     environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_DEVICES": "2"}
-    command = [sys.executable, "-m", "pytest", *options, *TESTS]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+    done = forks.run("pytest:console_main", [*options, *TESTS], environment, ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "SKIPPED" not in done.stdout
     for path in TESTS:

@@ -3,27 +3,15 @@
 import re
 
 import pytest
+from cuda.bindings import driver
+from cuda.pathfinder import DynamicLibNotFoundError
 
 import cudart_py as cuda
 from cudart_py.driver import backend
 
-HIDE_CUDA = """
-import cuda.bindings.driver as d
-from cuda.pathfinder import DynamicLibNotFoundError
-def cuInit(flags):
-    raise DynamicLibNotFoundError("hidden")
-d.cuInit = cuInit
-"""
-NO_DEVICE = "import cuda.bindings.driver as d; d.cuInit = lambda f: (d.CUresult.CUDA_ERROR_NO_DEVICE,)\n"
-MISMATCH = """
-import cuda.bindings.driver as d
-d.cuInit = lambda f: (d.CUresult.CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,)
-d.cuGetErrorString = lambda s: (0, b'mismatch')
-"""
-OLD = """
-import cuda.bindings.driver as d; ok = d.CUresult.CUDA_SUCCESS
-d.cuInit = lambda f: (ok,); d.cuDriverGetVersion = lambda: (ok, 12080)
-"""
+OK = driver.CUresult.CUDA_SUCCESS
+NO_DEVICE = driver.CUresult.CUDA_ERROR_NO_DEVICE
+MISMATCH = driver.CUresult.CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
 
 
 def test_importing_and_looking_at_the_raw_calls_chooses_no_driver_and_loads_no_bindings(python):
@@ -38,36 +26,51 @@ assert backend._used is None
     python(program, own_imports=True, CUDART_PY_DRIVER="")
 
 
+def hide_cuda(flags):
+    raise DynamicLibNotFoundError("hidden")
+
+
+# Runs in a process of its own, where no driver is chosen yet.
+CHOOSE = """
+import cudart_py as cuda
+from tests.driver import test_backend
+test_backend.driver.cuInit = {}
+print(cuda.devices()[0].name, cuda.devices()[0].name)
+"""
+
+
 @pytest.mark.parametrize(
-    ("before", "chosen", "words"),
+    ("init", "chosen", "words"),
     [
-        (HIDE_CUDA, "", r"^[^\n]*libcuda[^\n]*simulator[^\n]*$"),  # one line, once
-        (NO_DEVICE, "", "simulator"),
-        ("", "simulator", "^$"),
+        ("test_backend.hide_cuda", "", r"^[^\n]*libcuda[^\n]*simulator[^\n]*$"),  # one line, once
+        ("lambda flags: (test_backend.NO_DEVICE,)", "", "simulator"),
+        ("None", "simulator", "^$"),
     ],
 )
-def test_the_simulator_serves_where_it_is_asked_for_or_nothing_else_can(python, before, chosen, words):
-    program = "import cudart_py as c; print(c.devices()[0].name, c.devices()[0].name)"
-    result = python(before + program, own_imports=True, CUDART_PY_DRIVER=chosen)
+def test_the_simulator_serves_where_it_is_asked_for_or_nothing_else_can(python, init, chosen, words):
+    result = python(CHOOSE.format(init), CUDART_PY_DRIVER=chosen)
     assert result.stdout.count("simulator") == 2
     assert re.search(words, result.stderr.rstrip())
 
 
 @pytest.mark.parametrize(
-    ("before", "chosen", "words"),
+    ("init", "chosen", "error", "words"),
     [
-        (HIDE_CUDA, "cuda", "NoDeviceError"),
-        (MISMATCH, "", r"NoDeviceError: cuInit: mismatch \(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH\)"),
-        (OLD, "", "supports CUDA 12.8"),
-        ("", "opencl", "CUDART_PY_DRIVER='opencl' is not one of 'cuda', 'simulator'"),
+        (hide_cuda, "cuda", cuda.errors.NoDeviceError, "libcuda"),
+        (lambda flags: (MISMATCH,), "", cuda.errors.NoDeviceError, r"cuInit: .*\(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH\)"),
+        (lambda flags: (OK,), "", cuda.errors.NoDeviceError, "supports CUDA 12.8"),
+        (None, "opencl", ValueError, "CUDART_PY_DRIVER='opencl' is not one of 'cuda', 'simulator'"),
     ],
 )
-def test_a_driver_that_cannot_serve_is_an_error(python, before, chosen, words):
-    result = python(
-        before + "import cudart_py as c; c.devices()", check=False, own_imports=True, CUDART_PY_DRIVER=chosen
-    )
-    assert result.returncode
-    assert re.search(words, result.stderr)
+def test_a_driver_that_cannot_serve_is_an_error(monkeypatch, init, chosen, error, words):
+    monkeypatch.setattr(backend, "_used", None)
+    monkeypatch.setattr(backend, "_selected", None)
+    monkeypatch.setattr(driver, "cuInit", init)
+    monkeypatch.setattr(driver, "cuGetErrorString", lambda status: (OK, b"mismatch"))
+    monkeypatch.setattr(driver, "cuDriverGetVersion", lambda: (OK, 12080))
+    monkeypatch.setenv("CUDART_PY_DRIVER", chosen)
+    with pytest.raises(error, match=words):
+        backend.chosen()
 
 
 def test_select_refuses_an_unknown_driver_and_another_than_is_in_use(device):
@@ -95,21 +98,22 @@ def test_raw_calls_return_the_drivers_tuples_which_check_unwraps(device):
         cuda.raw.cuNothing  # noqa: B018  # the access fails
 
 
-@pytest.mark.parametrize("driver", ["", "cuda", "simulator"])
-@pytest.mark.parametrize("platform", ["win32", "darwin"])
-def test_another_system_than_linux_is_told_where_to_run_whatever_is_installed(python, platform, driver):
-    program = f"""
-import sys
+def test_another_system_than_linux_is_told_where_to_run_whatever_is_installed(python):
+    program = """
+import os, sys
 sys.modules["cuda"] = None  # NVIDIA has no wheels for macOS
 import cudart_py as cuda
-sys.platform = {platform!r}
-try:
-    cuda.zeros(3)
-except cuda.errors.NotSupportedError as error:
-    print(error)
+for sys.platform in ("win32", "darwin"):
+    for os.environ["CUDART_PY_DRIVER"] in ("", "cuda", "simulator"):
+        try:
+            cuda.zeros(3)
+        except cuda.errors.NotSupportedError as error:
+            print(sys.platform in str(error), error)
 """
-    done = python(program, own_imports=True, CUDART_PY_DRIVER=driver)
-    assert all(word in done.stdout for word in (platform, "WSL", "Docker", "Colab"))
+    done = python(program, own_imports=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 6
+    assert all(word in line for line in lines for word in ("True", "WSL", "Docker", "Colab"))
     assert done.stderr == ""
 
 
@@ -122,9 +126,7 @@ for ask in (cuda.devices, cuda.Stream):
     except cuda.errors.NoDeviceError as error:
         print(error)
 """
-    said = python(
-        program, own_imports=True, CUDART_PY_DRIVER="simulator", CUDART_PY_SIMULATOR_DEVICES="0"
-    ).stdout.splitlines()
+    said = python(program, CUDART_PY_DRIVER="simulator", CUDART_PY_SIMULATOR_DEVICES="0").stdout.splitlines()
     assert len(said) == 2
     assert all("CUDART_PY_SIMULATOR_DEVICES leaves the simulator without a device" in line for line in said)
 
@@ -157,4 +159,4 @@ thread.join()
 
 def test_a_function_is_found_while_another_thread_waits_for_the_driver(python):
     # Count words rather than lines: the threads may print at the same time, and their lines may run together.
-    assert python(WAITING, own_imports=True, CUDART_PY_DRIVER=backend._selected).stdout.count("True") == 2
+    assert python(WAITING, CUDART_PY_DRIVER=backend._selected).stdout.count("True") == 2
