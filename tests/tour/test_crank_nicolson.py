@@ -44,7 +44,8 @@ def test_at_half_the_strike_the_courses_boundary_is_wrong_by_interest(module):
 
 
 @pytest.mark.needs("libraries")
-def test_graphs_of_cusparse_do_the_same_steps(module):
+def test_graphs_of_cusparse_do_the_same_steps(module, monkeypatch):
+    monkeypatch.setattr(crank_nicolson, "GRAPH_STEPS", 10)
     systems = option(SHOWN, 40, 2 * crank_nicolson.GRAPH_STEPS, exact=False)
     library = Library(module, systems)
     library.launch_graphs()
