@@ -25,7 +25,10 @@ def random_systems(rng, cells, steps=3, dtype=np.float64, count=3):
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_every_way_is_right_in_double_precision_and_those_of_a_block_with_any_number_of_cells(module, rng, name):
+def test_every_way_is_right_in_double_precision_and_those_of_a_block_with_any_number_of_cells(
+    module, rng, monkeypatch, name
+):
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")  # too little work for compiling machine code
     of_a_block = name in ("cyclic reduction", "parallel reduction", "parallel, permuted")
     # More and fewer systems than a block has threads where one thread solves one system (32).
     for cells, count in ((16, 33), *((cells, 3) for cells in ((3, 129) if of_a_block else (40,)))):
