@@ -5,7 +5,7 @@ tour, but larger than the L2 cache.
 """
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from library_tour import stops, timing, variants
 from library_tour.course import cooling, events, vector_add
 from library_tour.stop import Limit, Row
 from tests.benchmarks.peers import course
-from tests.tour.outcomes import SMALL
+from tests.tour.outcomes import SMALL, loaded_once
 
 Size = Callable[[int, int], int]
 
@@ -95,6 +95,12 @@ UNTIMED = {
     **dict.fromkeys(stops.SEVERAL_DEVICES, "its times are the host's, of several devices"),
     **dict.fromkeys(stops.LIBRARIES, "its library's functions are timed in bench_libraries.py"),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def share_modules() -> Iterator[None]:
+    with loaded_once():
+        yield
 
 
 class _DoneError(BaseException):

@@ -191,7 +191,7 @@ MOVED_BY_GRAPHS = ("xorwow", "mrg32k3a", "philox")
 DYNAMIC = [name for name, case in CASES.items() if case.ordering == "dynamic"]
 # The cases of these kinds that run at the default level; the others are left to the exhaustive level because these
 # generators take seconds to prepare.
-AT_ONCE = {"mt19937": (), "mrg32k3a": ("mrg32k3a, bits", "mrg32k3a, offset 3")}
+AT_ONCE = {"mt19937": (), "mrg32k3a": ("mrg32k3a, bits",)}
 
 
 def later(kind, name=""):

@@ -49,7 +49,6 @@ REFUSED = {
     "gemm(f32(4, 5), f32(5, 3), alpha=1e300)": "ValueError: gemm: alpha: float32 ... not the float 1e+300",
     "gemm(f64(4, 5), f64(5, 3), compute='tf32')": "ValueError: gemm: compute: float64 ... not the str 'tf32'",
     "gemm(f32(4, 5), f32(5, 3), compute='fp8')": "ValueError: gemm: compute: None, 'tf32' ... not the str 'fp8'",
-    "gemm(f32(4, 5), of(bfloat16, 5, 3))": "TypeError: gemm: b: float32 ... 'a' ... not bfloat16",
     "gemm(f32(4, 5), f32(5, 3), beta=1.0)":
         "ValueError: gemm: beta: 0 without 'out' ... not the float 1.0 ... pass out",
     "gemm(f32(2, 4, 5), f32(3, 5, 3))": "ValueError: gemm: b: 2 matrices ... 'a' ... not 3",
@@ -77,9 +76,7 @@ REFUSED = {
     "irfft(c64(1))": "ValueError: irfft: x: at least one ... not (1,) ... pass length=1",
     "fft(f32(8))": "TypeError: fft: x: complex64 ... complex128 ... complex32 ... not float32",
     "rfft(c64(8))": "TypeError: rfft: x: float32 ... float64 ... float16 ... not complex64",
-    "rfft(of(complex32, 8))": "TypeError: rfft: x: float32 ... float64 ... float16 ... not complex32",
     "fft(c64(8), of(complex, 8))": "TypeError: fft: out: complex64 ... 'x' ... complex64 ... not complex128",
-    "fft(c64(8), of(complex32, 8))": "TypeError: fft: out: complex64 ... 'x' ... complex64 ... not complex32",
     "fft(c64(8), c64(9))": "ValueError: fft: out: (8,) ... 'x' ... (8,) ... axes=-1 ... not (9,)",
     "irfft(c64(5), length=7)": "ValueError: irfft: length: 8 or 9 ... 'x' ... not 7",
     "irfft(c64(8), f32(14), length=15)": "ValueError: irfft: length: 14 for 'out' ... (14,) ... not 15",

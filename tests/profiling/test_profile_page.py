@@ -118,22 +118,22 @@ def test_a_source_without_its_text_has_the_figures_by_line():
     assert '<span class="number">7</span>' in page
 
 
-def test_the_page_does_not_scroll_sideways_also_with_open_diagrams_or_all_metrics(html, profiles, launches, chromium):
+def test_the_page_does_not_scroll_sideways_fetches_nothing_and_is_seen_in_light_and_dark(
+    html, profiles, launches, chromium
+):
+    """At no width does it scroll, even with open diagrams or all metrics."""
     opened = profile_page(profiles[1].launches, "drawn").replace('class="drawn"', 'class="drawn" open')
     assert opened.count(" open>") > 3
     columns = choose(["*__*"], launches[0].metrics)
     assert len(columns) > 40
     pages = [(page, width) for page in (html, opened, profile_page(launches, "all", columns)) for width in WIDTHS]
-    for (_, width), seen in zip(pages, chromium.look(pages), strict=True):
+    light = chromium.look(pages)
+    for (_, width), seen in zip(pages, light, strict=True):
         check_width(seen, width)
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_page_is_seen_in_light_and_dark_and_fetches_nothing(html, chromium, dark):
-    [seen] = chromium.look([(html, 1000)], dark=dark)
-    check_colors(seen, dark=dark)
-    assert seen["fetched"] == 0
-    check_ink(chromium.ink(html, 500, 1000, dark=dark), 4)
+    for dark, seen in ((False, light[0]), (True, chromium.look(pages[:1], dark=True)[0])):
+        check_colors(seen, dark=dark)
+        assert seen["fetched"] == 0
+        check_ink(chromium.ink(html, 500, 1000, dark=dark), 4)
 
 
 # One kernel per line, so that each line gets its own advice.
@@ -151,6 +151,11 @@ extern "C" __global__ void fine(float* x) { x[threadIdx.x] = 2 * x[threadIdx.x +
 extern "C" __global__ void wide(float4* x) { x[threadIdx.x] = x[threadIdx.x + 256]; }
 extern "C" __global__ void bytes(unsigned char* x) { x[threadIdx.x] = x[threadIdx.x + 512]; }
 extern "C" __global__ void one_thread(float* x) { if (threadIdx.x == 0) x[0] = x[1] + 1; }
+extern "C" __global__ void copy(const float* in, float* out, int columns, int stride) {
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    if (column < columns)
+        out[blockIdx.y * stride + column] = in[blockIdx.y * stride + column];
+}
 """  # noqa: E501  # one kernel per line, each with its own advice
 
 
@@ -199,21 +204,11 @@ def test_a_rule_finds_its_mistake_and_code_without_one_gets_no_advice_on_its_mem
     assert kernel != "histogram" or not any("pad each row" in sentence for sentence in found.values())
 
 
-ROWS = """
-extern "C" __global__ void copy(const float* in, float* out, int columns, int stride)
-{
-    int column = blockIdx.x * blockDim.x + threadIdx.x;
-    if (column < columns)
-        out[blockIdx.y * stride + column] = in[blockIdx.y * stride + column];
-}
-"""
-
-
 @pytest.mark.parametrize("columns", [257, 259, 389, 515])
-def test_rows_that_begin_inside_a_sector_get_advice_although_their_last_warps_are_partly_idle(device, columns):
+def test_rows_that_begin_inside_a_sector_get_advice_although_their_last_warps_are_partly_idle(device, kernels, columns):
     rows, aligned = 8, -(-columns // 8) * 8
     x, y = (cuda.zeros(rows * aligned, np.float32) for _ in range(2))
-    launch = cuda.compile(ROWS)["copy"][(-(-columns // 128), rows), 128]
+    launch = kernels["copy"][(-(-columns // 128), rows), 128]
     for stride in (columns, aligned):
         with cuda.profile() as p:
             launch(x, y, columns, stride)

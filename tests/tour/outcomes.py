@@ -17,6 +17,8 @@ import pytest
 
 import cudart_py as cuda
 from library_tour import counters, device_code, lesson, plots, stops
+from library_tour.course import heat
+from library_tour.course import map as map_
 from library_tour.diagrams.drawn import StepDiagram
 from library_tour.pages.simulated import StopRun
 from library_tour.runner import Outcome, run_stop
@@ -90,7 +92,11 @@ def loaded_once() -> Iterator[None]:
 @functools.cache
 def outcome(name: str) -> Outcome:
     """Run a stop with the driver's own clock, or with counters where it has no clock."""
-    return run_stop(name, cuda.Device(0), SIZES.get(name, 77))
+    with pytest.MonkeyPatch.context() as patch:
+        # Otherwise, the frames of the film and the passes of whole programs take most of the time.
+        patch.setattr(heat, "FRAMES", 4)
+        patch.setattr(map_, "PASSES", 16)
+        return run_stop(name, cuda.Device(0), SIZES.get(name, 77))
 
 
 def changed_solution(exercise: str, changes: Mapping[str, str], folder: Path) -> Path:

@@ -10,7 +10,7 @@ from tests.tour.outcomes import counted
 
 
 @pytest.fixture
-def arrays(device):
+def arrays(device, shorter):
     random = np.random.default_rng(1)
     a, b, out = (cuda.pinned_empty(1000, np.float32) for _ in range(3))
     a[:], b[:], out[:] = random.random(1000), random.random(1000), np.nan

@@ -29,6 +29,5 @@ def test_the_counted_sectors_are_the_bytes_that_cross_the_link_to_mapped_memory_
     assert wide == pytest.approx(narrow / 4, rel=0.1)
 
 
-def test_pageable_memory_is_refused_with_the_remedy(result):
-    rows = by_name(result.rows)
+def test_pageable_memory_is_refused_with_the_remedy(rows):
     assert "copy it with cudart_py.to_device" in rows["pageable, in place"].note

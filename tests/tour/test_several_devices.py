@@ -16,13 +16,19 @@ from library_tour.course import all_reduce
 from library_tour.runner import run_stop
 from tests.tour.outcomes import counted, on_devices, outcome
 
+# Few passes of `map`, whose pieces on two devices are the same with any number of passes.
+SEVERAL = """
+from library_tour.course import map
+map.PASSES, map.CHECKED_PASSES = 16, 8
+json.dump({{name: found(name, 61) for name in {names}}}, sys.stdout)
+"""
+
 
 @pytest.mark.needs("profile", "libraries")
-@pytest.mark.parametrize("count", [3, *(pytest.param(count, marks=pytest.mark.exhaustive) for count in (2, 4, 6))])
+@pytest.mark.parametrize("count", [3, pytest.param(4, marks=pytest.mark.exhaustive)])
 def test_several_devices_have_the_result_of_one_without_a_race(count):
     names = ["map", "managed", *stops.SEVERAL_DEVICES]
-    program = f"json.dump({{name: found(name, 61) for name in {names}}}, sys.stdout)"
-    found = on_devices(count, program, CUDART_PY_SANITIZER="error")
+    found = on_devices(count, SEVERAL.format(names=names), CUDART_PY_SANITIZER="error")
     for name in names:
         assert found[name]["state"] == "passed", found[name]
         assert not any("one device. This" in note for note in found[name]["notes"]), name
