@@ -154,18 +154,27 @@ UNDEFINED = {
 }
 
 
+def loaded(bodies):
+    """Return a module with a kernel for each body."""
+    kernels = [KERNEL.format(number=number, body=body) for number, body in enumerate(bodies)]
+    return cuda.load("".join([HEAD, *kernels]).encode())
+
+
+def reported(module, number):
+    """Return the findings in a kernel of a module that `loaded` returned."""
+    out = cuda.zeros(2, np.uint64)
+    return found(module[f"kernel{number}"][1, 32], cuda.Pointer(int(out.pointer)), np.uint32(3))
+
+
 @pytest.fixture(scope="module")
 def bodies():
-    """Return a module with a kernel for each body."""
-    kernels = [KERNEL.format(number=n, body=body) for n, body in enumerate([*DEFINED.values(), *UNDEFINED.values()])]
     with cuda.Device(0):
-        return cuda.load("".join([HEAD, *kernels]).encode())
+        return loaded([*DEFINED.values(), *UNDEFINED.values()])
 
 
 @pytest.mark.parametrize("number", range(len(DEFINED) + len(UNDEFINED)), ids=[*DEFINED, *UNDEFINED])
 def test_a_store_of_undefined_bytes_is_found_and_one_of_defined_bytes_is_fine(bodies, number):
-    out = cuda.zeros(2, np.uint64)
-    texts = found(bodies[f"kernel{number}"][1, 32], cuda.Pointer(int(out.pointer)), np.uint32(3))
+    texts = reported(bodies, number)
     words = "uninitialised value reaches (a store|a branch|an atomic operation): a register"
     assert any(re.search(words, text) for text in texts) == (number >= len(DEFINED)), texts
     assert texts or number < len(DEFINED)

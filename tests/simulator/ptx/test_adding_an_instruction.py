@@ -64,8 +64,9 @@ def test_the_pages_case_passes(added, engine, monkeypatch):
 def test_the_pages_bytes_are_followed(added, device):
     [defined] = eval(DEFINED).values()
     [undefined] = eval(UNDEFINED).values()
-    assert not test_uninitialised.found(device, defined)
-    assert "uninitialised value reaches a store" in test_uninitialised.found(device, undefined)[0]
+    module = test_uninitialised.loaded([defined, undefined])
+    assert not test_uninitialised.reported(module, 0)
+    assert "uninitialised value reaches a store" in test_uninitialised.reported(module, 1)[0]
 
 
 def test_the_page_names_what_is_there():

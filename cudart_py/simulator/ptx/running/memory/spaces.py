@@ -171,12 +171,15 @@ class Resolver:
         if low >= 0 and high < SHARED_WINDOW:
             return Address(self._global, group, places - self.base, low, high, bits)
         kind = self._kind(low)
-        # Between two addresses in global memory, there may be windows: global addresses are below and above them.
         if kind == self._kind(high) != "global":
             return self._windowed(group, kind, places, low, high, bits, None)
+        # The windows are between global addresses, so the lanes between two global ones may use them.
         kinds = np.frompyfunc(self._kind, 1, 1)(places).astype("U9")
+        names = np.unique(kinds)
+        if len(names) == 1:
+            return self._windowed(group, str(names[0]), places, low, high, bits, None)
         parts = []
-        for name in np.unique(kinds):
+        for name in names:
             positions = np.flatnonzero(kinds == name)
             chosen = places.take(positions)
             part = self._windowed(
