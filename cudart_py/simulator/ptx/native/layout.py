@@ -26,7 +26,8 @@ class Context(IntEnum):
     EXTENTS = 1
     STARTS = 2
     ENDS = 3
-    # For each site of an access, the bounds of the allocation that it used last.
+    # For each site of an access, the bounds of the allocation that it used last; for a site that accesses textures or
+    # surfaces, the second word is the address of the first object in its list.
     SITES = 4
     PARAMETERS = 5
     # The addresses of the module's variables, and the special registers that are the same in the whole launch.
@@ -144,6 +145,31 @@ class Count(IntEnum):
     LAST_SECOND = 6
     DISTANCES = 8
     WORDS = 40
+
+
+class ObjectWord(IntEnum):
+    """The words that describe a texture or a surface.
+
+    `NEXT` is the address of the next object in the list of a site. `HOST` and `ADDRESS` are the address of its memory
+    for the host and for the device. `FETCH` and `LOCATE` are functions of the library, and `CORNERS` is the number of
+    texels that a fetch reads. The extents and the border's color of a texture are floats; those of a surface are
+    integers.
+    """
+
+    HANDLE = 0
+    NEXT = 1
+    HOST = 2
+    ADDRESS = 3
+    FETCH = 4
+    LOCATE = 5
+    CORNERS = 6
+    WIDTH = 7
+    HEIGHT = 8
+    DEPTH = 9
+    PITCH = 10
+    SLICE_PITCH = 11
+    BORDER = 12
+    WORDS = 16
 
 
 class Status(IntEnum):
@@ -292,3 +318,8 @@ class HostCall(IntEnum):
     CONVERGE = 6
     BARRIER = 7
     ORDERED = 8
+    # Describe the texture or surface whose handle is in `Context.ANSWER`. The number is like that of SYSTEM.
+    OBJECT = 9
+    # Report what is wrong with an access to the surface whose handle is in `Context.ANSWER`. The number is like that of
+    # SYSTEM, and the coordinates are in the exchange buffer.
+    SURFACE = 10

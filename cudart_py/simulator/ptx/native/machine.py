@@ -60,7 +60,14 @@ class Kernel:
     """
 
     def __init__(
-        self, code: bytes, layout: Layout, sites: Sites, alone: bool, spins: bool, watch: frozenset[str]
+        self,
+        code: bytes,
+        layout: Layout,
+        sites: Sites,
+        alone: bool,
+        spins: bool,
+        watch: frozenset[str],
+        store: CodeCache | None,
     ) -> None:
         self.layout = layout
         self.sites = sites
@@ -70,9 +77,17 @@ class Kernel:
         self.watch = watch
         self.recorded = Recorded(len(sites.sites))
         self.idle = BufferPool()
+        self._store = store
         # The engine owns the code.
         self._engine = _linked(code)
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._engine.get_function_address("run"))
+
+    def function(self, name: str) -> int:
+        """Return the address of a function of the library that a launch turns out to need."""
+        with _lock:
+            _need([name], self._store)
+            address: int = _library[processor(), name].get_function_address(name)
+        return address
 
 
 class Processor(NamedTuple):
@@ -165,7 +180,7 @@ def compile_kernel(
         def restore(description: Any, images: list[bytes]) -> Kernel:
             sites = Sites.restored(layout, description)
             _need(description["functions"], store)
-            return Kernel(images[0], layout, sites, description["alone"], description["spins"], watch)
+            return Kernel(images[0], layout, sites, description["alone"], description["spins"], watch, store)
 
         key = _key(store, "kernel", entry.name, entry.module.text, str(local_size), *sorted(watch))
         found = store.load(key, restore) if store is not None else None
@@ -183,7 +198,7 @@ def compile_kernel(
                 **sites.description(layout),
             }
             store.store(key, description, [code])
-        return Kernel(code, layout, sites, flow.alone, flow.spins, watch)
+        return Kernel(code, layout, sites, flow.alone, flow.spins, watch, store)
 
 
 # --- the library's functions, each compiled once and shared by all kernels

@@ -39,7 +39,6 @@ NOT_NATIVE = {
     r"getctarank\..*": "NumPy runs kernels of clusters",
     r"mbarrier\.(?!pending_count).*": "NumPy runs kernels with barriers in memory",
     r".*mbarrier::complete_tx::bytes.*": "NumPy runs kernels with barriers in memory",
-    r"(tex|suld|sust)\..*": "NumPy runs kernels with textures and surfaces",
     r"wgmma\..*": WAITING,
 }
 

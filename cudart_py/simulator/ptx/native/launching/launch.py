@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,13 @@ from numpy.typing import NDArray
 
 from ...faults import Fault
 from ..instances import WAITING, Instance, word_of
-from ..layout import LANES, Context, Head, HostCall, Status
+from ..layout import LANES, Context, Head, HostCall, ObjectWord, Status
 from ..layout import Fault as Kind
 from ..library.records import MOST_THREADS
 from ..writing.counting import report_counts
 from .barriers import release
 from .buffers import Resident
+from .objects import describe_object, report_surface
 from .reports import fault_of, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
 from .system import call_system
@@ -37,7 +39,12 @@ _WARPS_OF_STEP = 64
 _MOST_RETURNS = 32
 # A kernel whose speculation has failed this many times is left to the NumPy engine.
 _MOST_DOUBTS = 3
-_WORD = 0xFFFFFFFF
+# The functions that answer calls from machine code, other than the calls that `Speculation` answers.
+_ANSWERS: dict[HostCall, Callable[[NativeLaunch, int], None]] = {
+    HostCall.SYSTEM: call_system,
+    HostCall.OBJECT: describe_object,
+    HostCall.SURFACE: report_surface,
+}
 
 
 class NativeLaunch:
@@ -53,6 +60,8 @@ class NativeLaunch:
         # The output of printf and assert: the block, the text, and its size in bytes in the device's buffer.
         self.printed: list[tuple[int, str, int]] = []
         self.raised: BaseException | None = None
+        # The descriptions of textures and surfaces to which machine code has pointers.
+        self._objects: list[Array] = []
         self.speculation: Speculation | None = None
         # Set by another host thread whose failure ends the launch.
         self.stops = False
@@ -78,6 +87,12 @@ class NativeLaunch:
     def place_extents(self) -> None:
         """Pass the current allocations to machine code."""
         self._buffers.place_extents(self.state.memory.extents())
+
+    def add_object(self, site: int, words: Array) -> None:
+        """Add the description of a texture or a surface to a site's list."""
+        self._objects.append(words)
+        words[ObjectWord.NEXT] = self._buffers.sites[2 * site + 1]
+        self._buffers.sites[2 * site + 1] = words.ctypes.data
 
     def check_tables(self) -> CheckTables:
         """Return the tables for the checks that watch the launch."""
@@ -140,11 +155,12 @@ class NativeLaunch:
     def answer(self, number: int) -> None:
         """Answer a call from machine code; `number` is the call's argument."""
         call = HostCall(int(self.context[Context.HOST_CALL]))
-        if call != HostCall.SYSTEM:
+        function = _ANSWERS.get(call)
+        if function is None:
             assert self.speculation is not None
             self.speculation.answer(call, number)
         elif not self.context[Context.FAULT]:
-            call_system(self, number & _WORD, number >> LANES & _WORD)
+            function(self, number)
 
     def fail(self, error: BaseException) -> None:
         """End the launch with an exception; the first exception wins, but any other replaces a SpeculationFailed."""

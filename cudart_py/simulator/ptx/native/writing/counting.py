@@ -63,6 +63,10 @@ class Counting:
         function = b.declared(name, ir.VoidType(), [argument.type for argument in arguments])
         b.call(function, arguments)
 
+    def row(self, site: int, kind: str, space: str) -> Value:
+        """Return the pointer to a new row of counts."""
+        return self._b.at(self._accesses, _COUNT_BYTES * self._sites.count(site, kind, (space,), 0))
+
 
 def depends_on_order(layout: Layout, loops: Iterable[tuple[int, int]]) -> bool:
     """Return whether the number of iterations of a loop may depend on the order of lanes, which differs by engine.

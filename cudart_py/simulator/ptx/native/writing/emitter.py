@@ -246,3 +246,7 @@ class Emitter:
         """Count an access of `size` bytes for an observer, immediately before it happens; `mask` is as in `check`."""
         if self._counting is not None:
             self._counting.access(kind, space, address, size, site, self.mask if mask is None else mask)
+
+    def count_row(self, site: int, kind: str, space: str) -> Value | None:
+        """Return the pointer to a new row of counts for a site's accesses to a space; None without counters."""
+        return None if self._counting is None else self._counting.row(site, kind, space)
