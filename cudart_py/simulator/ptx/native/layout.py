@@ -197,6 +197,8 @@ class Fault(IntEnum):
     DOUBT = 5
     # Some lanes of a warp execute an instruction that all must execute together.
     PARTIAL = 6
+    # Some lanes of an instruction that accesses only shared memory give generic addresses of other memory.
+    WINDOW = 7
 
 
 class SiteCheck(IntEnum):

@@ -35,7 +35,6 @@ WITHOUT = {*MATRICES, "clusterid", "getctarank", "nanosleep", "activemask", "iss
 # The opcodes that machine code leaves to the NumPy engine, as patterns for full spellings, with the reasons.
 WAITING = "nobody has written it yet"
 NOT_NATIVE = {
-    r"mov\.b128": "no register of machine code has 128 bits",
     r"getctarank\..*": "NumPy runs kernels of clusters",
     r"mbarrier\.(?!pending_count).*": "NumPy runs kernels with barriers in memory",
     r".*mbarrier::complete_tx::bytes.*": "NumPy runs kernels with barriers in memory",

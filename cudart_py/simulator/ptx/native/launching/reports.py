@@ -10,7 +10,7 @@ from ...compiling.fragments import matrix_bytes
 from ...compiling.opcodes import form_of
 from ...faults import Fault
 from ...running.groups import Frame, Group
-from ...running.matrices import check_warps
+from ...running.matrices import check_warps, rows_at
 from ...running.scheduler import Chunk
 from ...syntax.instructions import Access, Immediate, Instruction, Register, Symbol
 from ...syntax.types import type_size
@@ -60,6 +60,8 @@ def fault_of(launch: NativeLaunch) -> Fault:
     try:
         if kind == Kind.PARTIAL:
             check_warps(group, site.instruction)
+        if kind == Kind.WINDOW:
+            rows_at(group, "generic", values.view(np.uint64), site.instruction)
         _access_again(launch, group, site, values)
     except Fault as fault:
         return fault
@@ -85,7 +87,12 @@ def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any
     elif form.row.converges:
         space, size = form.space, matrix_bytes(form)
     else:
-        space, size = form.space, form.vector * type_size(form.type)
+        # Each element of a vector is a separate atomic.
+        count = 1 if form.row.access in ("atom", "red") else form.vector
+        space, size = form.space, count * type_size(form.type)
+    if form.row.name in ("ldmatrix", "stmatrix"):
+        # Machine code has turned the addresses of `ldmatrix` and `stmatrix` into addresses in shared memory.
+        space = "shared"
     base = access.base
     space = group.code.space_of(access, space, launch.state.launch.entry.shared_offsets)
     values = addresses - access.offset

@@ -73,10 +73,7 @@ class Emitter:
 
     def storage(self, slot: int) -> ir.Type:
         """Return the type of one lane's value of a register."""
-        kind = self.code.types[slot]
-        if kind == "b128":
-            raise UnsupportedInstruction("registers of 128 bits")
-        return lane_type(kind)
+        return lane_type(self.code.types[slot])
 
     def register(self, slot: int, loose: bool = False) -> Value:
         """Return a register's current value in its storage type; `loose` accepts NaNs with any bit pattern."""
