@@ -16,6 +16,9 @@ LANES = 32
 # result, and each slot has this size in bytes.
 SLOTS = 8
 SLOT_BYTES = 8 * LANES
+# The number of warp instructions after which machine code returns, to let Python check signals and limits. Most kernels
+# execute them in a few milliseconds.
+BUDGET = 1 << 21
 
 
 class Context(IntEnum):
@@ -325,3 +328,6 @@ class HostCall(IntEnum):
     # Report what is wrong with an access to the surface whose handle is in `Context.ANSWER`. The number is like that of
     # SYSTEM, and the coordinates are in the exchange buffer.
     SURFACE = 10
+    # Read a clock register. The number contains the site in its lower half, and the register's number in `CLOCKS` in
+    # its upper half.
+    CLOCK = 11

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from ...faults import Fault
 from ..instances import WAITING, Instance, word_of
-from ..layout import LANES, Context, Head, HostCall, ObjectWord, Status
+from ..layout import BUDGET, LANES, Context, Head, HostCall, ObjectWord, Status
 from ..layout import Fault as Kind
 from ..library.records import MOST_THREADS
 from ..writing.counting import report_counts
 from .barriers import release
 from .buffers import Resident
+from .clocks import LaunchClock, read_clock
 from .objects import describe_object, report_surface
 from .reports import fault_of, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# The number of warp instructions after which machine code returns, to let Python check signals and limits. Most kernels
-# execute them in a few milliseconds.
-_BUDGET = 1 << 21
 # One step of the NumPy engine executes an instruction for up to this many warps.
 _WARPS_OF_STEP = 64
 # After this many returns from the same warp, other warps get a turn, because it may wait for them in a loop.
@@ -44,6 +42,7 @@ _ANSWERS: dict[HostCall, Callable[[NativeLaunch, int], None]] = {
     HostCall.SYSTEM: call_system,
     HostCall.OBJECT: describe_object,
     HostCall.SURFACE: report_surface,
+    HostCall.CLOCK: read_clock,
 }
 
 
@@ -65,7 +64,9 @@ class NativeLaunch:
         self.speculation: Speculation | None = None
         # Set by another host thread whose failure ends the launch.
         self.stops = False
+        # The number of warp instructions that machine code had executed when it last returned.
         self._used = 0
+        self.clock = LaunchClock(self)
         self._block = -1
         # The block and warp at the last return from machine code, and how many consecutive returns they have caused.
         self._here = (-1, -1)
@@ -171,14 +172,19 @@ class NativeLaunch:
     def _call(self) -> Status:
         """Run machine code until it returns; Python handles signals only then."""
         context = self.context
-        context[Context.BUDGET] = _BUDGET
+        context[Context.BUDGET] = BUDGET
         status = Status(self.kernel.run(context.ctypes.data))
-        used = _BUDGET - int(context.view(np.int64)[Context.BUDGET])
+        used = self.executed - self._used
         self._used += used
         block = int(context[Context.BLOCK])
         self._used_by_block = used + (self._used_by_block if block == self._block or self.in_turns else 0)
         self._block = block
         return status
+
+    @property
+    def executed(self) -> int:
+        """Return how many warp instructions have been executed, as backward branches count them."""
+        return self._used + BUDGET - int(self.context.view(np.int64)[Context.BUDGET])
 
     def _takes_long(self) -> bool:
         """Return whether the same warp has been running at many consecutive returns from machine code."""
@@ -239,6 +245,7 @@ class NativeLaunch:
         """Report the instructions executed, the time slept, the counts for the observer, and the output of printf."""
         self.state.clock.nap(int(self.context[Context.SLEPT]))
         self.state.steps_left -= self._used // max(1, self.warps)
+        self.clock.end()
         if "counters" in self.kernel.watch:
             report_counts(self)
         for _, text, size in sorted(self.printed, key=lambda item: item[0]):

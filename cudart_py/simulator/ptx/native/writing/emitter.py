@@ -11,7 +11,8 @@ from ...syntax import special_names
 from ...syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
 from ...windows import RESERVED_SHARED
 from ..errors import UnsupportedInstruction
-from ..layout import LANES, Context, Head
+from ..layout import LANES, Context, Head, HostCall
+from ..library.frame import ask_python
 from ..vectors import F32, F64, I1, I32, I64, Builder, integer_like, lane_type, vector
 
 if TYPE_CHECKING:
@@ -151,11 +152,21 @@ class Emitter:
     def special(self, name: str, element: ir.Type) -> Value:
         """Return the value of a special register."""
         if special_names.is_clock(name):
-            raise UnsupportedInstruction("a clock")
+            return self.b.resized(self._clock(name), element, False)
         if name not in self._specials:
             self._specials[name] = self._look(name)
         found = self._specials[name]
         return found if found.type.element == I1 else self.b.resized(found, element, False)
+
+    def _clock(self, name: str) -> Value:
+        """Return the value of a clock or timer, which Python reads."""
+        b = self.b
+        assert self.instruction is not None
+        site = self.sites.add(self.instruction, self.instance)
+        self.sites.calls = True
+        ask_python(b, self.context, HostCall.CLOCK, I64(site | special_names.CLOCKS.index(name) << LANES))
+        value = b.word(self.context, Context.ANSWER)
+        return b.splat(value if special_names.dtype(name) == "u8" else b.trunc(value, I32))
 
     def _look(self, name: str) -> Value:
         b = self.b
