@@ -201,7 +201,7 @@ class Fault(IntEnum):
     # Some lanes of a warp execute an instruction that all must execute together.
     PARTIAL = 6
     # Some lanes of an instruction that accesses only shared memory give generic addresses of other memory.
-    WINDOW = 7
+    WINDOW = 8
 
 
 class SiteCheck(IntEnum):
@@ -324,10 +324,10 @@ class HostCall(IntEnum):
     BARRIER = 7
     ORDERED = 8
     # Describe the texture or surface whose handle is in `Context.ANSWER`. The number is like that of SYSTEM.
-    OBJECT = 9
+    OBJECT = 10
     # Report what is wrong with an access to the surface whose handle is in `Context.ANSWER`. The number is like that of
     # SYSTEM, and the coordinates are in the exchange buffer.
-    SURFACE = 10
+    SURFACE = 11
     # Read a clock register. The number contains the site in its lower half, and the register's number in `CLOCKS` in
     # its upper half.
-    CLOCK = 11
+    CLOCK = 12
