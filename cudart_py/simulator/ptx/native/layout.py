@@ -112,6 +112,8 @@ class Context(IntEnum):
     ANSWER = 64
     # The offset at which the block's shared memory ends for the hardware, beyond its variables.
     SHARED_LIMIT = 65
+    # The memory in which lanes save registers during calls of shared functions.
+    SAVES = 66
     WORDS = 72
 
 
@@ -202,6 +204,9 @@ class Fault(IntEnum):
     PARTIAL = 6
     # Some lanes of an instruction that accesses only shared memory give generic addresses of other memory.
     WINDOW = 8
+    # Lanes call through a pointer to no function, or exceed their stack.
+    CALL = 9
+    STACK = 10
 
 
 class SiteCheck(IntEnum):

@@ -146,14 +146,16 @@ def _target(optimisation: int | None = None) -> Any:
     )
 
 
-def build(program: Program, layout: Layout, watch: frozenset[str] = frozenset()) -> tuple[ir.Module, Sites, Flow]:
+def build(
+    program: Program, layout: Layout, local_size: int, watch: frozenset[str] = frozenset()
+) -> tuple[ir.Module, Sites, Flow]:
     """Return a kernel's LLVM module, not yet compiled, with its sites and its flow.
 
     Raise UnsupportedInstruction for a kernel that only the NumPy engine can run.
     """
     module = _new_module()
     sites = Sites()
-    flow = Flow(module, program, layout, sites, watch)
+    flow = Flow(module, program, layout, local_size, sites, watch)
     flow.write()
     write_driver(module, layout, flow.alone, flow.plain, flow.flushes, flow.checking)
     return module, sites, flow
@@ -186,7 +188,7 @@ def compile_kernel(
         found = store.load(key, restore) if store is not None else None
         if found is not None or only_cached:
             return cast("Kernel | None", found)
-        module, sites, flow = build(program, layout, watch)
+        module, sites, flow = build(program, layout, local_size, watch)
         functions = _called(module)
         _need(functions, store)
         code = _compiled(module)

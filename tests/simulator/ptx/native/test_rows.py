@@ -122,7 +122,7 @@ def works(function: Callable[..., object], *arguments: Any) -> bool:
 def build_together(*opcodes: str) -> None:
     declarations = "".join(re.findall(r"\.reg [^;]*;", prologue()))
     program = program_of(module(declarations, text_of(opcodes)).entries["k"])
-    build(program, lay_out(program, 0))
+    build(program, lay_out(program, 0), 0)
 
 
 # Forms by opcode. Rows without `emit`, such as those that end a basic block, are left out.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..sites import Sites
     from .checking import Checking
     from .counting import Counting
+    from .shared_calls import SharedCalls
 
 Value = Any
 
@@ -52,6 +53,7 @@ class Emitter:
         arguments: tuple[Value, Value],
         counting: Counting | None,
         checking: Checking | None,
+        shared_calls: SharedCalls,
     ) -> None:
         self.b = b
         self.program = program
@@ -61,6 +63,7 @@ class Emitter:
         self.context, self.state = arguments
         self._counting = counting
         self.checking = checking
+        self._shared_calls = shared_calls
         self.mask: Value = None
         self.instruction: Instruction | None = None
         self.accessed = False
@@ -138,7 +141,9 @@ class Emitter:
         elif name in self._module.function_addresses:
             place = self._module.function_addresses[name] + symbol.offset
         elif name in self.code.local_offsets:
-            place = self.instance.stack + self.code.local_offsets[name] + symbol.offset
+            offset = self.code.local_offsets[name] + symbol.offset
+            frame = b.resized(self._shared_calls.frame(self.instance), element, False)
+            return b.add(frame, b.const(element, offset))
         else:
             place = None
         if place is not None:
