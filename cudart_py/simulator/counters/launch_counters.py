@@ -189,7 +189,8 @@ def _add_counted(tally: Tally, found: AccessCount, kind: str) -> None:
         _add(tally, ("requests", space, kind), found.second)
         return
     kind = _kind_in(space, kind)
-    _add(tally, ("instructions", space, kind), found.times)
+    if space != "texture":
+        _add(tally, ("instructions", space, kind), found.times)
     if space == "shared":
         kind = "ld" if kind == "ldsm" else kind
         _add(tally, ("wavefronts", space, kind), found.first)

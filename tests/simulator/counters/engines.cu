@@ -15,5 +15,9 @@ KERNEL(watch)(volatile int* flag) {
     if (blockIdx.x == 2) *flag = 7;
     while (!*flag) {}
 }
-KERNEL(looks_at_the_clock)(long long* out) { out[threadIdx.x] = clock64(); }
+KERNEL(waits_for_the_clock)(long long* out) {
+    long long start = clock64();
+    while (clock64() - start < 10000) {}
+    out[threadIdx.x] = start;
+}
 KERNEL(beyond)(int* out, int n) { out[threadIdx.x * n] = 1; }

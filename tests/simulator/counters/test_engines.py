@@ -53,7 +53,7 @@ def test_threads_add_their_counts_up_where_counters_watch_alone(kernels, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"), [("looks_at_the_clock", [BYTES]), ("lock", [BYTES, BYTES]), ("watch", [BYTES])]
+    ("name", "arguments"), [("waits_for_the_clock", [BYTES]), ("lock", [BYTES, BYTES]), ("watch", [BYTES])]
 )
 def test_numpy_counts_what_machine_code_lacks_and_where_the_order_of_lanes_shows(kernels, name, arguments):
     counted = count(kernels, "native", name, 32, arguments)

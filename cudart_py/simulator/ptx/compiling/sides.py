@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable
 from .control_flow import Block, Code
 
 
-def has_meetings(code: Code, callee: Callable[[Block], Code]) -> bool:
+def has_meetings(code: Code, callees: Callable[[Block], Iterable[Code]]) -> bool:
     """Return whether both sides of a branch contain an instruction with the same qualifiers and a member mask.
 
     Such instructions are often copies of one instruction, made by the compiler. Lanes that diverge at the branch
-    execute them together. `callee` returns the function that a block calls.
+    execute them together. `callees` returns the functions that a block may call.
     """
-    return _Sides(callee).meet(code)
+    return _Sides(callees).meet(code)
 
 
 class _Sides:
-    def __init__(self, callee: Callable[[Block], Code]) -> None:
-        self._callee = callee
+    def __init__(self, callees: Callable[[Block], Iterable[Code]]) -> None:
+        self._callees = callees
         self._of_code: dict[str, frozenset[str]] = {}
 
     def meet(self, code: Code) -> bool:
@@ -42,15 +42,16 @@ class _Sides:
         return False
 
     def _names(self, block: Block) -> frozenset[str]:
-        """Return the qualifiers of the instructions with a member mask in a block and in the function that it calls."""
+        """Return the qualifiers of the instructions with a member mask in a block and in functions that it calls."""
         own = frozenset([block.meets] if block.meets else [])
         if block.terminator.kind != "call":
             return own
-        code = self._callee(block)
-        if code.name not in self._of_code:
-            self._of_code[code.name] = frozenset()  # otherwise, a recursive function would recurse here forever
-            self._of_code[code.name] = frozenset().union(*map(self._names, code.blocks))
-        return own | self._of_code[code.name]
+        for code in self._callees(block):
+            if code.name not in self._of_code:
+                self._of_code[code.name] = frozenset()  # otherwise, a recursive function would recurse here forever
+                self._of_code[code.name] = frozenset().union(*map(self._names, code.blocks))
+            own |= self._of_code[code.name]
+        return own
 
 
 def _all(names: list[frozenset[str]], blocks: Iterable[int]) -> set[str]:

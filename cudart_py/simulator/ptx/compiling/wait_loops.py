@@ -67,13 +67,14 @@ def _waits_for_clock(code: Code, loop: list[Block]) -> bool:
         before = len(told)
         for instruction in instructions:
             reads, writes = code.touched(instruction)
-            if _looks(instruction) or not told.isdisjoint(reads):
+            if reads_clock(instruction) or not told.isdisjoint(reads):
                 told.update(writes)
     inside = {block.index for block in loop}
     return any(block.terminator.condition in told and not inside.issuperset(block.terminator.targets) for block in loop)
 
 
-def _looks(instruction: Instruction) -> bool:
+def reads_clock(instruction: Instruction) -> bool:
+    """Return whether an operand of an instruction is a clock or timer."""
     return any(isinstance(operand, Symbol) and is_clock(operand.name) for operand in instruction.operands)
 
 

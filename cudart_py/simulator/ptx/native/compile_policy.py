@@ -53,7 +53,8 @@ class Estimate:
         bodies = [program.entry.body, *program.entry.called]
         # An empty body still has its implicit return.
         self.instructions = max(1, sum(len(body.instructions) for body in bodies))
-        self.copied = max(1, _copied(program.entry.module, program.entry.body))
+        # Functions that are called through pointers are not copied.
+        self.copied = max(self.instructions, _copied(program.entry.module, program.entry.body))
         self.ordered = any(map(_depends_on_order, bodies))
         # The time that the kernel's launches had taken with NumPy when it was last stored, in quarters of the time to
         # compile the kernel.
@@ -63,8 +64,8 @@ class Estimate:
 def _copied(module: Module, function: Function) -> int:
     """Return the number of instructions of a function and all its callees, counting a callee once per call.
 
-    A call back to a function that is being counted adds nothing: machine code doesn't support recursion. The count
-    itself isn't recursive, because calls may be nested deeper than Python's stack.
+    A call back to a function that is being counted adds nothing: machine code has one copy of a recursive function.
+    The count itself isn't recursive, because calls may be nested deeper than Python's stack.
     """
     counts: dict[str, int] = {}
     begun = {function.name}

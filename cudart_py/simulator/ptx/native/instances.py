@@ -1,23 +1,28 @@
 """Lay out a kernel and the functions that it calls as one list of basic blocks.
 
-Calls are inlined: each call is followed by its own copy of the function's blocks, with its own registers. The list is
-therefore in the order of the NumPy engine's paths (return addresses and program counter), by which its scheduler
+Most calls are inlined: each call is followed by its own copy of the function's blocks, with its own registers. The list
+is therefore in the order of the NumPy engine's paths (return addresses and program counter), by which its scheduler
 chooses the lowest block.
+
+Functions that are recursive, or that are called through pointers, are shared: there is one copy, at the start of the
+list, so that lanes leave it before others continue after the call. Each lane's return address and the offset of its
+stack frame are in two more registers of the copy. Before one shared function, or what is inlined in it, calls another,
+the registers that it still needs are saved in memory of the lane.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
 from ..compiling.control_flow import Block, Code
 from ..compiling.program import Program
 from ..compiling.sides import has_meetings
-from ..syntax.instructions import Call, Instruction, Symbol
+from ..syntax.instructions import Call, Symbol
 from .errors import UnsupportedInstruction
-from .layout import Head
+from .layout import LANES, Head
 from .vectors import I1, I32, Builder, vector
 
 Value = Any
@@ -29,36 +34,39 @@ _MOST_INSTRUCTIONS = 10_000
 # Laying out the code recurses once in Python per level of calls.
 _MOST_NESTED_CALLS = 100
 _FRAME_BYTES = 16
+_WORDS = 4 * LANES
 _SIZES = {"pred": 4, "f32": 128, "f64": 256, "b8": 32, "b16": 64, "b32": 128, "b64": 256, "b128": 512}
 
 
 class Instance:
     """One copy of a function's code, the offsets of its registers in a warp's state, and the offset of its stack frame.
 
-    `calls` are the call instructions that lead to it, innermost first.
+    `caller` and `call` are the copy and its block in which this copy is inlined, and `root` is the outermost such copy:
+    the kernel's or that of a shared function. The stack frame's offset is from the start of the root's frame.
     """
 
-    def __init__(self, code: Code, stack: int, caller: Instance | None, call: Block | None) -> None:
+    def __init__(
+        self, code: Code, stack: int, caller: Instance | None, call: Block | None, *, shared: bool = False
+    ) -> None:
         self.code = code
         self.stack = stack
         self.caller = caller
         self.call = call
+        self.shared = shared
+        self.root: Instance = self if caller is None else caller.root
         self.registers: dict[int, int] = {}
-        # Each block's index in the list of basic blocks, and the callee's instance for each block that ends in a call.
+        # The offsets in a warp's state of a shared copy's further registers, of 32 bits: the index in `Layout.calls` of
+        # the call that each lane returns to, and the offset of its stack frame.
+        self.return_at = self.frame_at = 0
+        # Each block's index in the list of basic blocks, and the callees for each block that ends in a call.
         self.numbers: list[int] = []
-        self.callees: dict[int, Instance] = {}
+        self.callees: dict[int, list[Callee]] = {}
 
     @property
-    def calls(self) -> list[Instruction]:
-        """Return the call instructions that lead to this copy, innermost first."""
-        found = []
-        instance = self
-        while instance.caller is not None:
-            assert instance.call is not None
-            assert instance.call.terminator.instruction is not None
-            found.append(instance.call.terminator.instruction)
-            instance = instance.caller
-        return found
+    def inner_stack(self) -> int:
+        """Return the offset of the stack frame of a function that this copy calls."""
+        is_kernel = self.caller is None and not self.shared
+        return self.stack + -(-self.code.local_bytes // 16) * 16 + (0 if is_kernel else _FRAME_BYTES)
 
     def load(self, b: Builder, state: Value, slot: int, element: ir.Type) -> Value:
         """Return a register's value."""
@@ -76,6 +84,33 @@ class Instance:
             b.store(value, place, align=32)
 
 
+class Callee(NamedTuple):
+    """A function that a call may enter; `address` is None for a call by name, and `number` is None if it is inlined.
+
+    `number` is the call's index in `Layout.calls`.
+    """
+
+    instance: Instance
+    address: int | None
+    number: int | None
+
+
+@dataclass
+class SharedCall:
+    """A call of a shared function.
+
+    `saved` are the offsets in a warp's state of the registers that are saved during the call, with the size in bytes of
+    one lane's value, 0 for a predicate. They take `size` bytes. The first is the return address of the caller's root,
+    if there is any.
+    """
+
+    caller: Instance
+    block: Block
+    callee: Instance
+    saved: list[tuple[int, int]] = field(default_factory=list)
+    size: int = 0
+
+
 @dataclass
 class Place:
     """A basic block in the list. `live` are the registers that are live on entry, including the callers' registers."""
@@ -87,10 +122,18 @@ class Place:
 
 @dataclass
 class Layout:
-    """The list of basic blocks, the number of their instructions, and the offsets and size of a warp's state."""
+    """The list of basic blocks, the number of their instructions, and the offsets and size of a warp's state.
+
+    The kernel begins at block `start`. `saves_at` is the offset of a register of 32 bits: the size of what each lane
+    has saved, which is at most `save_bytes`.
+    """
 
     places: list[Place]
     instances: list[Instance]
+    calls: list[SharedCall] = field(default_factory=list)
+    start: int = 0
+    saves_at: int = 0
+    save_bytes: int = 0
     instructions: int = 0
     ready_at: int = 0
     registers_at: int = 0
@@ -106,9 +149,13 @@ class Layout:
 def lay_out(program: Program, local_size: int) -> Layout:
     """Return the layout of a kernel and of all functions that it calls."""
     layout = Layout([], [])
-    _add(program, layout, Instance(program.main, 0, None, None), frozenset(), local_size)
+    shared = {code.name: Instance(code, 0, None, None, shared=True) for code in _shared(program)}
+    for instance in shared.values():
+        _add(program, layout, instance, shared, local_size)
+    layout.start = len(layout.places)
+    _add(program, layout, Instance(program.main, 0, None, None), shared, local_size)
     for code in {instance.code.name: instance.code for instance in layout.instances}.values():
-        if has_meetings(code, lambda block: called(program, block)):
+        if has_meetings(code, lambda block: [callee for _, callee in called(program, block)]):
             raise UnsupportedInstruction("copies of an instruction with a member mask on both sides of a branch")
     layout.ready_at = 4 * Head.WORDS + 4 * 4 * len(layout.places)
     layout.registers_at = -(-(layout.ready_at + 8 * layout.ready_words) // 64) * 64
@@ -121,15 +168,53 @@ def lay_out(program: Program, local_size: int) -> Layout:
             end = -(-end // min(size, 64)) * min(size, 64)
             instance.registers[slot] = end
             end += size
+        if instance.shared:
+            end = -(-end // 64) * 64
+            instance.return_at, instance.frame_at = end, end + _WORDS
+            end += 2 * _WORDS
+    if layout.calls:
+        end = layout.saves_at = -(-end // 64) * 64
+        end += _WORDS
+        _plan_saves(layout, local_size)
     layout.bytes = -(-end // 64) * 64
     return layout
 
 
-def _add(program: Program, layout: Layout, instance: Instance, active: frozenset[str], local_size: int) -> None:
+def _shared(program: Program) -> list[Code]:
+    """Return the functions that may be called through pointers or may call themselves, directly or not.
+
+    Functions between two others that call themselves are among them, too.
+    """
+    found: dict[str, Code] = {program.main.name: program.main}
+    callees: dict[str, set[str]] = {}
+    pointed: set[str] = set()
+    waiting = [program.main]
+    while waiting:
+        code = waiting.pop()
+        targets = [
+            target for block in code.blocks if block.terminator.kind == "call" for target in called(program, block)
+        ]
+        pointed |= {callee.name for address, callee in targets if address is not None}
+        callees[code.name] = {callee.name for _, callee in targets}
+        new = {callee.name: callee for _, callee in targets if callee.name not in found}
+        found |= new
+        waiting += new.values()
+    left = set(callees)
+    while True:
+        # A function that calls none of the others, or that none of them calls, is on no circle.
+        ends = {name for name in left if not callees[name] & left}
+        ends |= left - set().union(*(callees[name] for name in left))
+        if not ends:
+            break
+        left -= ends
+    return [code for name, code in found.items() if name in left or name in pointed]
+
+
+def _add(
+    program: Program, layout: Layout, instance: Instance, shared: dict[str, Instance], local_size: int, depth: int = 0
+) -> None:
     code = instance.code
-    if code.name in active:
-        raise UnsupportedInstruction("a function that calls itself")
-    if len(active) > _MOST_NESTED_CALLS:
+    if depth > _MOST_NESTED_CALLS:
         raise UnsupportedInstruction(f"calls that are nested more than {_MOST_NESTED_CALLS} deep")
     index = len(layout.instances)
     layout.instances.append(instance)
@@ -142,14 +227,44 @@ def _add(program: Program, layout: Layout, instance: Instance, active: frozenset
             raise UnsupportedInstruction(f"more than {_MOST_BLOCKS} basic blocks")
         if layout.instructions > _MOST_INSTRUCTIONS:
             raise UnsupportedInstruction(f"more than {_MOST_INSTRUCTIONS} instructions")
-        if block.terminator.kind == "call":
-            callee = called(program, block)
-            stack = instance.stack + -(-code.local_bytes // 16) * 16 + (_FRAME_BYTES if instance.caller else 0)
-            if stack + callee.local_bytes > local_size:
+        if block.terminator.kind != "call":
+            continue
+        callees = instance.callees[block.index] = []
+        for address, callee in called(program, block):
+            if callee.name in shared:
+                callees.append(Callee(shared[callee.name], address, len(layout.calls)))
+                layout.calls.append(SharedCall(instance, block, shared[callee.name]))
+                continue
+            inner = Instance(callee, instance.inner_stack, instance, block)
+            if inner.stack + callee.local_bytes > local_size:
                 raise UnsupportedInstruction("a stack that overflows")
-            inner = Instance(callee, stack, instance, block)
-            _add(program, layout, inner, active | {code.name}, local_size)
-            instance.callees[block.index] = inner
+            callees.append(Callee(inner, None, None))
+            _add(program, layout, inner, shared, local_size, depth + 1)
+
+
+def _plan_saves(layout: Layout, local_size: int) -> None:
+    """Choose the registers that calls of shared functions save, and mark those as live in shared functions."""
+    needed: set[tuple[int, int]] = set()
+    for call in layout.calls:
+        caller = call.caller
+        resume = caller.code.blocks[call.block.terminator.targets[0]]
+        index = layout.instances.index(caller)
+        live = _live_in_callers(layout, caller) | {(index, slot) for slot in resume.live_slots}
+        needed |= live
+        if not caller.root.shared:
+            # The kernel itself is never entered again.
+            continue
+        call.saved = [(caller.root.return_at, 4), (caller.root.frame_at, 4)]
+        for number, slot in sorted(live):
+            instance = layout.instances[number]
+            size = _SIZES[instance.code.types[slot]] // LANES
+            call.saved.append((instance.registers[slot], size if instance.code.types[slot] != "pred" else 0))
+        call.size = -(-sum(max(size, 1) for _, size in call.saved) // 16) * 16
+    for place in layout.places:
+        if place.instance.root.shared:
+            place.live |= needed
+    # Each call of another function needs at least this much of the stack.
+    layout.save_bytes = (local_size // _FRAME_BYTES + 2) * max(call.size for call in layout.calls)
 
 
 def _live_in_callers(layout: Layout, instance: Instance) -> set[tuple[int, int]]:
@@ -165,18 +280,21 @@ def _live_in_callers(layout: Layout, instance: Instance) -> set[tuple[int, int]]
     return found
 
 
-def called(program: Program, block: Block) -> Code:
-    """Return the code of the function that a block's terminator calls."""
+def called(program: Program, block: Block) -> list[tuple[int | None, Code]]:
+    """Return the functions that a block's terminator may call; each with its address if the call is by pointer."""
     instruction = block.terminator.instruction
     assert instruction is not None
     call = instruction.operands[0]
     assert isinstance(call, Call)
-    if not isinstance(call.target, Symbol):
-        raise UnsupportedInstruction("a call through a pointer")
-    code = program.code(call.target.name)
-    if code is None:
-        raise UnsupportedInstruction(f"function {call.target.name}, which has no body")
-    return code
+    if isinstance(call.target, Symbol):
+        code = program.code(call.target.name)
+        if code is None:
+            raise UnsupportedInstruction(f"function {call.target.name}, which has no body")
+        return [(None, code)]
+    module = program.entry.module
+    taken = [name for name in module.function_addresses if name in module.taken and module.accepts(name, call)]
+    codes = [(module.function_addresses[name], program.code(name)) for name in taken]
+    return [(address, code) for address, code in codes if code is not None]
 
 
 # The lane masks of each basic block in a warp's state: the lanes that wait, are held, stand aside, and are parked at a

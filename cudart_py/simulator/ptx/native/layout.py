@@ -16,6 +16,9 @@ LANES = 32
 # result, and each slot has this size in bytes.
 SLOTS = 8
 SLOT_BYTES = 8 * LANES
+# The number of warp instructions after which machine code returns, to let Python check signals and limits. Most kernels
+# execute them in a few milliseconds.
+BUDGET = 1 << 21
 
 
 class Context(IntEnum):
@@ -26,7 +29,8 @@ class Context(IntEnum):
     EXTENTS = 1
     STARTS = 2
     ENDS = 3
-    # For each site of an access, the bounds of the allocation that it used last.
+    # For each site of an access, the bounds of the allocation that it used last; for a site that accesses textures or
+    # surfaces, the second word is the address of the first object in its list.
     SITES = 4
     PARAMETERS = 5
     # The addresses of the module's variables, and the special registers that are the same in the whole launch.
@@ -108,6 +112,8 @@ class Context(IntEnum):
     ANSWER = 64
     # The offset at which the block's shared memory ends for the hardware, beyond its variables.
     SHARED_LIMIT = 65
+    # The memory in which lanes save registers during calls of shared functions.
+    SAVES = 66
     WORDS = 72
 
 
@@ -146,6 +152,31 @@ class Count(IntEnum):
     WORDS = 40
 
 
+class ObjectWord(IntEnum):
+    """The words that describe a texture or a surface.
+
+    `NEXT` is the address of the next object in the list of a site. `HOST` and `ADDRESS` are the address of its memory
+    for the host and for the device. `FETCH` and `LOCATE` are functions of the library, and `CORNERS` is the number of
+    texels that a fetch reads. The extents and the border's color of a texture are floats; those of a surface are
+    integers.
+    """
+
+    HANDLE = 0
+    NEXT = 1
+    HOST = 2
+    ADDRESS = 3
+    FETCH = 4
+    LOCATE = 5
+    CORNERS = 6
+    WIDTH = 7
+    HEIGHT = 8
+    DEPTH = 9
+    PITCH = 10
+    SLICE_PITCH = 11
+    BORDER = 12
+    WORDS = 16
+
+
 class Status(IntEnum):
     """The return value of the machine code of a warp or of a launch."""
 
@@ -171,6 +202,11 @@ class Fault(IntEnum):
     DOUBT = 5
     # Some lanes of a warp execute an instruction that all must execute together.
     PARTIAL = 6
+    # Some lanes of an instruction that accesses only shared memory give generic addresses of other memory.
+    WINDOW = 8
+    # Lanes call through a pointer to no function, or exceed their stack.
+    CALL = 9
+    STACK = 10
 
 
 class SiteCheck(IntEnum):
@@ -292,3 +328,11 @@ class HostCall(IntEnum):
     CONVERGE = 6
     BARRIER = 7
     ORDERED = 8
+    # Describe the texture or surface whose handle is in `Context.ANSWER`. The number is like that of SYSTEM.
+    OBJECT = 10
+    # Report what is wrong with an access to the surface whose handle is in `Context.ANSWER`. The number is like that of
+    # SYSTEM, and the coordinates are in the exchange buffer.
+    SURFACE = 11
+    # Read a clock register. The number contains the site in its lower half, and the register's number in `CLOCKS` in
+    # its upper half.
+    CLOCK = 12

@@ -60,7 +60,14 @@ class Kernel:
     """
 
     def __init__(
-        self, code: bytes, layout: Layout, sites: Sites, alone: bool, spins: bool, watch: frozenset[str]
+        self,
+        code: bytes,
+        layout: Layout,
+        sites: Sites,
+        alone: bool,
+        spins: bool,
+        watch: frozenset[str],
+        store: CodeCache | None,
     ) -> None:
         self.layout = layout
         self.sites = sites
@@ -70,9 +77,17 @@ class Kernel:
         self.watch = watch
         self.recorded = Recorded(len(sites.sites))
         self.idle = BufferPool()
+        self._store = store
         # The engine owns the code.
         self._engine = _linked(code)
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._engine.get_function_address("run"))
+
+    def function(self, name: str) -> int:
+        """Return the address of a function of the library that a launch turns out to need."""
+        with _lock:
+            _need([name], self._store)
+            address: int = _library[processor(), name].get_function_address(name)
+        return address
 
 
 class Processor(NamedTuple):
@@ -131,14 +146,16 @@ def _target(optimisation: int | None = None) -> Any:
     )
 
 
-def build(program: Program, layout: Layout, watch: frozenset[str] = frozenset()) -> tuple[ir.Module, Sites, Flow]:
+def build(
+    program: Program, layout: Layout, local_size: int, watch: frozenset[str] = frozenset()
+) -> tuple[ir.Module, Sites, Flow]:
     """Return a kernel's LLVM module, not yet compiled, with its sites and its flow.
 
     Raise UnsupportedInstruction for a kernel that only the NumPy engine can run.
     """
     module = _new_module()
     sites = Sites()
-    flow = Flow(module, program, layout, sites, watch)
+    flow = Flow(module, program, layout, local_size, sites, watch)
     flow.write()
     write_driver(module, layout, flow.alone, flow.plain, flow.flushes, flow.checking)
     return module, sites, flow
@@ -165,13 +182,13 @@ def compile_kernel(
         def restore(description: Any, images: list[bytes]) -> Kernel:
             sites = Sites.restored(layout, description)
             _need(description["functions"], store)
-            return Kernel(images[0], layout, sites, description["alone"], description["spins"], watch)
+            return Kernel(images[0], layout, sites, description["alone"], description["spins"], watch, store)
 
         key = _key(store, "kernel", entry.name, entry.module.text, str(local_size), *sorted(watch))
         found = store.load(key, restore) if store is not None else None
         if found is not None or only_cached:
             return cast("Kernel | None", found)
-        module, sites, flow = build(program, layout, watch)
+        module, sites, flow = build(program, layout, local_size, watch)
         functions = _called(module)
         _need(functions, store)
         code = _compiled(module)
@@ -183,7 +200,7 @@ def compile_kernel(
                 **sites.description(layout),
             }
             store.store(key, description, [code])
-        return Kernel(code, layout, sites, flow.alone, flow.spins, watch)
+        return Kernel(code, layout, sites, flow.alone, flow.spins, watch, store)
 
 
 # --- the library's functions, each compiled once and shared by all kernels

@@ -10,7 +10,7 @@ from llvmlite import ir
 from ..syntax.types import type_size
 from .layout import LANES
 
-I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
+I1, I8, I16, I32, I64, I128 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64, 128))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 PTR = ir.PointerType()
 Value = Any
@@ -18,7 +18,7 @@ Value = Any
 # quiet.
 NAN_F32, NAN_F64, _QUIET = 0x7FFFFFFF, 0xFFF8 << 48, 1 << 51
 _ONE = {F32: 0x3F800000, F64: 0x3FF << 52}
-_INTEGERS = {1: I8, 2: I16, 4: I32, 8: I64}
+_INTEGERS = {1: I8, 2: I16, 4: I32, 8: I64, 16: I128}
 
 
 def vector(element: ir.Type, count: int = LANES) -> ir.VectorType:
@@ -148,6 +148,15 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         if have > element.width:
             return self.trunc(value, vector(element))
         return (self.sext if signed and have > 1 else self.zext)(value, vector(element))
+
+    def joined(self, low: Value, high: Value) -> Value:
+        """Return 128-bit integers made of 64-bit halves."""
+        low, high = (self.zext(half, vector(I128)) for half in (low, high))
+        return self.or_(low, self.shl(high, self.const(I128, 64)))
+
+    def halves(self, x: Value) -> tuple[Value, Value]:
+        """Return the lower and the upper 64 bits of 128-bit integers."""
+        return self.trunc(x, vector(I64)), self.trunc(self.lshr(x, self.const(I128, 64)), vector(I64))
 
     # --- the operations that the package `instructions` asks for
 

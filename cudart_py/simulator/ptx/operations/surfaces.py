@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays.functions import array_function
+from ..instructions.surfaces import located, operand_types
 from .geometries import geometry_of
 
 Array = NDArray[Any]
@@ -41,25 +44,16 @@ class Surface:
         return self.slice_pitch * max(self.depth, 1)
 
 
-def located(surface: Surface, coordinates: Sequence[Array], size: int) -> tuple[Array, Array]:
-    """Return the byte offsets of accesses of `size` bytes, and which of the accesses are outside.
+def locate(surface: Surface, coordinates: Sequence[Array], size: int) -> tuple[Array, Array]:
+    """Return the byte offsets of accesses of `size` bytes, and which are outside; see `instructions.surfaces`.
 
-    The first coordinate counts bytes, the others rows and planes; in a layered surface, the layer comes before them.
-    An access outside gets the offset of the nearest access inside that begins at a multiple of its size.
+    In a layered surface, the layer comes before the other coordinates.
     """
-    # Layers follow the last axis, as planes do.
-    x, *others = (*coordinates[1:], coordinates[0]) if surface.layered else coordinates
-    steps = [(surface.pitch, surface.height), (surface.slice_pitch, surface.depth)]
-    place, outside = _inside(x, surface.row - size, size)
-    for axis, (pitch, extent) in zip(others, (step for step in steps if step[1]), strict=True):
-        index, beyond = _inside(axis, extent - 1, 1)
-        place = place + index * pitch
-        outside |= beyond
+    extents = (surface.row, surface.height, surface.depth, surface.pitch, surface.slice_pitch)
+    place, outside = _locating(surface.geometry, size)(*coordinates, *map(np.int64, extents))
     return place, outside
 
 
-def _inside(coordinate: Array, last: int, unit: int) -> tuple[Array, Array]:
-    """Return coordinates, clamped to multiples of a unit if they are outside, and which of them were outside."""
-    wide = coordinate.astype(np.int64)
-    outside = (wide < 0) | (wide > last)
-    return np.where(outside, np.clip(wide, 0, max(last // unit, 0) * unit), wide), outside
+@lru_cache
+def _locating(geometry: str, size: int) -> Callable[..., Any]:
+    return array_function(partial(located, geometry, size), *operand_types(geometry))

@@ -38,9 +38,9 @@ def call(chunk: Chunk, group: Group, block: Block) -> Group | None:
         return _enter(chunk, group, block, instruction, call_.target.name)
     pointers = _value(group, group.code.slot(call_.target.name))
     if pointers.__class__ is not ndarray:
-        return _enter(chunk, group, block, instruction, _name_at(chunk, group, instruction, int(pointers)))
+        return _enter(chunk, group, block, instruction, name_at(group, instruction, int(pointers)))
     values = np.unique(pointers)
-    names = [_name_at(chunk, group, instruction, int(value)) for value in values]
+    names = [name_at(group, instruction, int(value), int(np.argmax(pointers == value))) for value in values]
     if len(values) == 1:
         return _enter(chunk, group, block, instruction, names[0])
     # The parts also need the registers that hold the call's arguments. `split` keeps only the registers that are live
@@ -58,12 +58,27 @@ def call(chunk: Chunk, group: Group, block: Block) -> Group | None:
     return None
 
 
-def _name_at(chunk: Chunk, group: Group, instruction: Instruction, address: int) -> str:
-    name = chunk.state.launch.entry.module.function_at(address)
-    if name is None:
-        what = f"call through {address:#x}, which is not a function"
-        raise Fault("CUDA_ERROR_INVALID_PC", chunk.state.located(what, instruction, group, 0))
+def name_at(group: Group, instruction: Instruction, address: int, position: int = 0) -> str:
+    """Return the name of the function that a call through a pointer enters; raise Fault if there is none.
+
+    `position` is that of the first lane of the group with this pointer.
+    """
+    state = group.chunk.state
+    module, call_ = state.launch.entry.module, instruction.operands[0]
+    assert isinstance(call_, Call)
+    name = module.function_at(address)
+    if name is None or not module.accepts(name, call_):
+        reason = "is not a function" if name is None else f"is {name}, a function with other parameters"
+        what = f"call through {address:#x}, which {reason}"
+        raise Fault("CUDA_ERROR_INVALID_PC", state.located(what, instruction, group, position))
     return name
+
+
+def overflow(group: Group, instruction: Instruction) -> Fault:
+    """Return the fault for a call that exceeds the stack."""
+    state, depth = group.chunk.state, len(group.frames) + 1
+    what = f"stack overflow: {depth} nested calls exceed the stack of {state.local_size} bytes per thread"
+    return Fault("CUDA_ERROR_LAUNCH_FAILED", state.located(what, instruction, group, 0))
 
 
 def _enter(chunk: Chunk, group: Group, block: Block, instruction: Instruction, name: str) -> Group:
@@ -85,9 +100,7 @@ def _enter(chunk: Chunk, group: Group, block: Block, instruction: Instruction, n
     frame = Frame(caller, resume, group.registers, live, site.results)
     group.stack += -(-caller.local_bytes // 16) * 16 + (_FRAME_BYTES if group.frames else 0)
     if group.stack + code.local_bytes > state.local_size:
-        depth = len(group.frames) + 1
-        what = f"stack overflow: {depth} nested calls exceed the stack of {state.local_size} bytes per thread"
-        raise Fault("CUDA_ERROR_LAUNCH_FAILED", state.located(what, instruction, group, 0))
+        raise overflow(group, instruction)
     group.prefix = (*group.prefix, caller.base + block.index)
     group.frames = (*group.frames, frame)
     group.code = code

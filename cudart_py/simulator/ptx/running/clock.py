@@ -5,13 +5,10 @@ Each launch starts at the time at which the previous one ended. The time depends
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .groups import Group
+from typing import Protocol
 
 # The latency in cycles of an instruction that depends on the one before it.
-_CYCLES = 4
+CYCLES = 4
 # The resolution of the hardware's global timer in nanoseconds.
 _TICK = 32
 _LONGEST_NAP = 1_000_000
@@ -25,6 +22,12 @@ _NEAR = 10_000
 _KILOHERTZ = 1_980_000
 
 
+class Waiter(Protocol):
+    """Lanes that may wait for a clock: the first block of their loop, and when the wait and its last reading were."""
+
+    wait: tuple[int, int, int] | None
+
+
 class Clock:
     """The cycle counter of a device with the given clock frequency in kilohertz."""
 
@@ -34,24 +37,31 @@ class Clock:
 
     def cycles(self, steps: int) -> int:
         """Return the time in cycles after a launch has executed `steps` instructions."""
-        return self._passed + _CYCLES * steps
+        return self._passed + CYCLES * steps
 
-    def look(self, group: Group, name: str, steps: int, loop: int) -> int:
-        """Read a clock register; `loop` is the first block of the loop that waits for the clock, or -1 for none."""
-        now = self.cycles(steps)
+    def look(self, waiter: Waiter, name: str, elapsed: int, loop: int) -> int:
+        """Read a clock register `elapsed` cycles after the start of the launch.
+
+        `loop` is the first block of the loop that waits for the clock, or -1 for none.
+        """
+        now = self._passed + elapsed
         if loop >= 0:
-            wait = group.wait
+            wait = waiter.wait
             if wait is not None and wait[0] == loop and now - wait[2] < _NEAR:
                 leap = min((now - wait[1]) // _LEAP, _LONGEST_LEAP)
                 self._passed += leap
                 now += leap
-                group.wait = loop, wait[1], now
+                waiter.wait = loop, wait[1], now
             else:
-                group.wait = loop, now, now
+                waiter.wait = loop, now, now
         value = now if name.startswith("%clock") else now * 1_000_000 // self._kilohertz // _TICK * _TICK
         if name.endswith("64") or name == "%globaltimer":
             return value
         return value >> 32 & 0xFFFFFFFF if name.endswith("_hi") else value & 0xFFFFFFFF
+
+    def skip(self, cycles: int) -> None:
+        """Advance the clock."""
+        self._passed += cycles
 
     def nap(self, nanoseconds: int) -> None:
         """Advance the clock by the time that a thread sleeps, in nanoseconds, but by at most one millisecond."""

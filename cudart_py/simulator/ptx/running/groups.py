@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .clock import CYCLES
+
 if TYPE_CHECKING:
     from ..compiling.control_flow import Code
     from ..syntax.instructions import Instruction
@@ -147,7 +149,7 @@ class Group:
             # No block has this index. All such loops share it, because the lanes do nothing else between one loop and
             # the next.
             loop = len(self.code.blocks)
-        return state.clock.look(self, name, state.steps_done - behind, loop)
+        return state.clock.look(self, name, CYCLES * (state.steps_done - behind), loop)
 
     def nap(self, nanoseconds: Any) -> None:
         """Let all lanes sleep for the longest of the times that they request."""

@@ -175,7 +175,12 @@ def _rows(group: Group, space: str, base: Array, count: int, site: Instruction) 
     check_warps(group, site)
     lane = np.arange(group.n) % _LANES
     named = base.take(np.arange(group.n) - lane + lane % (_ROWS * count))
-    found = group.chunk.memory.place(group, space, named)
+    return rows_at(group, space, named, site)
+
+
+def rows_at(group: Group, space: str, addresses: Array, site: Instruction) -> Address:
+    """Return the rows at addresses; raise Fault if one isn't in shared memory."""
+    found = group.chunk.memory.place(group, space, addresses)
     for positions, part in parts_of(found):
         if part.space.name != "shared":
             position = 0 if positions is None else int(positions[0])

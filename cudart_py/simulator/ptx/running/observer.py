@@ -35,7 +35,7 @@ class AccessCount(NamedTuple):
     `kind` is as in `Observer.access`, or ldsm for ``ldmatrix``, and `times` counts the warps that made the access.
     `first` and `second` depend on the space. For global memory they count the sectors and the distinct addresses of
     each warp, for shared memory the wavefronts and the bank conflicts. For local memory, `first` counts the sectors.
-    For constant memory, `second` counts the distinct addresses.
+    For constant memory, `second` counts the distinct addresses. For textures, `first` counts the sectors of the texels.
     """
 
     code: Code

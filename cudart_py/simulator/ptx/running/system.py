@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..compiling.opcodes import form_of
 from ..faults import Fault, UnsupportedError
 from ..operations.geometries import GEOMETRIES
-from ..operations.surfaces import Surface, located
+from ..operations.surfaces import Surface, locate
 from ..operations.textures import Texture, sample, touched
 from .printf import Format
 
@@ -138,7 +138,7 @@ class System:
         for value in np.unique(handles):
             places = np.flatnonzero(handles == value)
             memory = self._state.memory
-            texture: Texture = self._find("texture", memory.texture, int(value), geometry, (group, site, places))
+            texture: Texture = self.find("texture", int(value), geometry, (group, site, places))
             start = texture.address - memory.base
             place = [axis[places] for axis in coordinates]
             if self._state.observer is not None:
@@ -154,7 +154,7 @@ class System:
     ) -> list[Array]:
         """Read `count` consecutive elements from a surface object for each lane; lanes may use different objects."""
         out = [np.zeros(group.n, dtype) for _ in range(count)]
-        for data, places, elements, outside in self._surfaces(group, handle, coordinates, dtype, count, site):
+        for data, places, elements, outside in self.surfaces(group, handle, coordinates, dtype, count, site):
             for element, column in enumerate(out):
                 column[places] = data[elements + element]
                 if form_of(site).boundary == "zero":
@@ -172,12 +172,12 @@ class System:
     ) -> None:
         """Write consecutive elements to a surface object for each lane; the last of several lanes at one place wins."""
         columns = [np.broadcast_to(value, group.n) for value in values]
-        for data, places, elements, outside in self._surfaces(group, handle, coordinates, dtype, len(values), site):
+        for data, places, elements, outside in self.surfaces(group, handle, coordinates, dtype, len(values), site):
             written = ~outside if form_of(site).boundary == "zero" else slice(None)
             for element, column in enumerate(columns):
                 data[elements[written] + element] = column[places[written]]
 
-    def _surfaces(
+    def surfaces(
         self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
     ) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Yield one tuple per surface object that lanes use.
@@ -191,9 +191,9 @@ class System:
         for value in np.unique(handles):
             places = np.flatnonzero(handles == value)
             at = (group, site, places)
-            surface: Surface = self._find("surface", memory.surface, int(value), form.geometry, at)
+            surface: Surface = self.find("surface", int(value), form.geometry, at)
             place = [axis[places] for axis in coordinates]
-            offsets, outside = located(surface, place, width * count)
+            offsets, outside = locate(surface, place, width * count)
             if form.boundary == "trap" and outside.any():
                 lane = int(outside.argmax())
                 what = f"an access outside of a surface, at {_named(place, lane, form.geometry)}"
@@ -210,14 +210,15 @@ class System:
             start = surface.address - memory.base
             yield memory.bytes[start : start + surface.size].view(dtype), places, offsets // width, outside
 
-    def _find(
-        self, kind: str, find: Callable[[int], Any], handle: int, geometry: str, at: tuple[Group, Instruction, Array]
-    ) -> Any:
-        """Return a texture or surface object, after checking its memory and that the instruction fits its geometry."""
+    def find(self, kind: str, handle: int, geometry: str, at: tuple[Group, Instruction, Array]) -> Any:
+        """Return a texture or surface object, after checking its memory and that the instruction fits its geometry.
+
+        `at` is a group that accesses it, with the instruction and the positions of the lanes that do.
+        """
         state, (group, site, places) = self._state, at
         position = int(places[0])
         try:
-            found = find(handle)
+            found = (state.memory.texture if kind == "texture" else state.memory.surface)(handle)
         except KeyError:
             what = f"{handle:#x} is not a {kind} object"
             raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, position)) from None

@@ -10,7 +10,7 @@ from ..faults import PtxError, PtxVersionError, UnsupportedError
 from ..windows import FUNCTION_WINDOW
 from .body import parse_body
 from .declarations import declared_variable, parse_parameters
-from .instructions import Function, Param, Variable
+from .instructions import Call, Function, Param, Variable
 from .operand_syntax import integer
 from .places import Places
 from .source import Source
@@ -194,22 +194,31 @@ class Module:
         names = list(self.function_addresses)
         return names[index] if not rest and 0 <= index < len(names) else None
 
+    def accepts(self, name: str, call: Call) -> bool:
+        """Return whether a function has as many parameters and results as a call passes."""
+        counts = len(self.function_parameters[name]), len(self.function_results[name])
+        return counts == (len(call.arguments), len(call.results))
+
     def function_local_bytes(self, body: Function) -> int:
         """Return the size in bytes of the local variables that a body declares, each rounded up to 16 bytes."""
         return sum(-(-variable.size // 16) * 16 for variable in body.local.values())
+
+    @cached_property
+    def taken(self) -> frozenset[str]:
+        """Return the names whose addresses the module takes, among them those of all functions called by pointers."""
+        taken = {symbol for variable in self.variables.values() for _, symbol, _ in variable.relocations}
+        return frozenset(taken.union(*(other.taken for other in self.bodies)))
 
     def reachable_bodies(self, body: Function) -> list[Function]:
         """Return the bodies of all functions that `body` may call.
 
         An indirect call may reach every function whose address is taken anywhere in the module.
         """
-        taken = {symbol for variable in self.variables.values() for _, symbol, _ in variable.relocations}
-        taken.update(*(other.taken for other in self.bodies))
         found: set[str] = set()
         waiting = [body]
         while waiting:
             caller = waiting.pop()
-            names = caller.names | taken if caller.calls_pointers else caller.names
+            names = caller.names | self.taken if caller.calls_pointers else caller.names
             for name in names & self._functions.keys() - found:
                 found.add(name)
                 waiting.append(self._functions[name])

@@ -26,6 +26,8 @@ _DTYPES = {
     **_CLOCKS,
     "%is_explicit_cluster": "?",
 }
+# The names of the clocks, in the order of their numbers in machine code.
+CLOCKS = tuple(_CLOCKS)
 
 
 def known(name: str) -> bool:

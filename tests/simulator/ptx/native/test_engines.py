@@ -166,7 +166,7 @@ def test_the_limit_of_instructions_counts_anew_in_each_block(native):
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_blocks_that_take_long_end_in_each_thread(native, monkeypatch, threads):
     """A loop over loads may be waiting for another block, so other blocks start once it has run for long."""
-    monkeypatch.setattr(launch, "_BUDGET", 1 << 10)
+    monkeypatch.setattr(launch, "BUDGET", 1 << 10)
     native.threads = threads
     n, blocks = 20_000, 12
     out = native.zeros(blocks)

@@ -35,11 +35,9 @@ WITHOUT = {*MATRICES, "clusterid", "getctarank", "nanosleep", "activemask", "iss
 # The opcodes that machine code leaves to the NumPy engine, as patterns for full spellings, with the reasons.
 WAITING = "nobody has written it yet"
 NOT_NATIVE = {
-    r"mov\.b128": "no register of machine code has 128 bits",
     r"getctarank\..*": "NumPy runs kernels of clusters",
     r"mbarrier\.(?!pending_count).*": "NumPy runs kernels with barriers in memory",
     r".*mbarrier::complete_tx::bytes.*": "NumPy runs kernels with barriers in memory",
-    r"(tex|suld|sust)\..*": "NumPy runs kernels with textures and surfaces",
     r"wgmma\..*": WAITING,
 }
 
@@ -124,7 +122,7 @@ def works(function: Callable[..., object], *arguments: Any) -> bool:
 def build_together(*opcodes: str) -> None:
     declarations = "".join(re.findall(r"\.reg [^;]*;", prologue()))
     program = program_of(module(declarations, text_of(opcodes)).entries["k"])
-    build(program, lay_out(program, 0))
+    build(program, lay_out(program, 0), 0)
 
 
 # Forms by opcode. Rows without `emit`, such as those that end a basic block, are left out.

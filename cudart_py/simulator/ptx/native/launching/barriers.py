@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...compiling.opcodes import form_of
 from ...faults import Fault
@@ -20,20 +22,24 @@ from .speculation import SpeculationFailed
 if TYPE_CHECKING:
     from .launch import NativeLaunch
 
+Array = NDArray[Any]
+
+_NO_COUNT = -1
+
 
 @dataclass(frozen=True)
 class Barrier:
     """A barrier in the code: its number, the number of threads that it expects, and the operands of a reduction.
 
-    `resume` is the number of the basic block after the barrier. If `expected` is None, the barrier expects all threads
-    of the block.
+    The two numbers are literals or registers. `resume` is the number of the basic block after the barrier. If
+    `expected` is None, the barrier expects all threads of the block.
     """
 
     instruction: Instruction
     instance: Instance
     resume: int
-    number: int
-    expected: int | None
+    number: Operand
+    expected: Operand | None
     operation: str = ""
     result: Operand | None = None
     predicate: Operand | None = None
@@ -41,7 +47,15 @@ class Barrier:
     @property
     def plain(self) -> bool:
         """Return whether machine code can release the barrier."""
-        return self.expected is None and not self.operation
+        return isinstance(self.number, Immediate) and self.expected is None and not self.operation
+
+
+class _Arrivals(NamedTuple):
+    """Lanes that wait at a barrier in the code: a mask for each warp, and the number of threads that they expect."""
+
+    barrier: Barrier
+    lanes: Array
+    expected: int | None
 
 
 def barrier_of(place: Place) -> Barrier:
@@ -53,18 +67,19 @@ def barrier_of(place: Place) -> Barrier:
     operation = next((word for word in words if word in ("popc", "and", "or")), "")
     result = operands.pop(0) if operation else None
     predicate = operands.pop() if operation else None
-    if "arrive" in words or "cluster" in words or not all(isinstance(operand, Immediate) for operand in operands):
+    if "arrive" in words or "cluster" in words:
         raise UnsupportedInstruction("a barrier of another kind")
-    numbers = [operand.value for operand in operands if isinstance(operand, Immediate)]
-    expected = numbers[1] if len(numbers) > 1 else None
+    number, expected, *_ = *operands, None
+    assert number is not None
     resume = place.instance.numbers[place.block.terminator.targets[0]]
-    return Barrier(instruction, place.instance, resume, numbers[0], expected, operation, result, predicate)
+    return Barrier(instruction, place.instance, resume, number, expected, operation, result, predicate)
 
 
 def release(launch: NativeLaunch) -> None:
     """Release the lanes at complete barriers, or else lanes held for absent members; raise Fault at a deadlock."""
     barriers = launch.kernel.layout.barriers
-    released = [_release(launch, barriers, number) for number in sorted({barrier.number for barrier in barriers})]
+    arrivals = _arrivals(launch, barriers)
+    released = [_release(launch, arrivals[number]) for number in sorted(arrivals)]
     checked = launch.speculation is not None
     if checked and not any(released):
         # Either members of a mask never arrive, or there is a deadlock. Both must be reported.
@@ -100,43 +115,60 @@ def _force(launch: NativeLaunch) -> bool:
     return bool((launch.ready_words() != 0).any())
 
 
-def _release(launch: NativeLaunch, barriers: list[Barrier], number: int) -> bool:
-    """Release a barrier if all expected threads have arrived; return whether it was released."""
-    parked = launch.words(PARKED)
-    here = [barrier for barrier in barriers if barrier.number == number and parked[:, barrier.resume].any()]
-    waiting = sum(int(np.bitwise_count(parked[:, barrier.resume]).sum()) for barrier in here)
+def _arrivals(launch: NativeLaunch, barriers: list[Barrier]) -> dict[int, list[_Arrivals]]:
+    """Return the lanes that wait at barriers, keyed by the barrier's number."""
+    found = defaultdict(list)
+    for barrier in barriers:
+        waiting = launch.words(PARKED)[:, barrier.resume].copy()
+        chosen = waiting[:, None] >> np.arange(LANES, dtype=np.uint32) & 1 != 0
+        numbers = np.broadcast_to(_value(launch, barrier, barrier.number), chosen.shape)
+        counts = np.broadcast_to(_value(launch, barrier, barrier.expected), chosen.shape)
+        for number, count in sorted({*zip(numbers[chosen].tolist(), counts[chosen].tolist(), strict=True)}):
+            alike = chosen & (numbers == number) & (counts == count)
+            lanes = np.packbits(alike, axis=1, bitorder="little").view(np.uint32)[:, 0]
+            found[number].append(_Arrivals(barrier, lanes, None if count == _NO_COUNT else count))
+    return found
+
+
+def _value(launch: NativeLaunch, barrier: Barrier, operand: Operand | None) -> Any:
+    """Return a barrier's number or its number of threads: one for all lanes, or one for each lane of each warp."""
+    if isinstance(operand, Register):
+        return launch.registers(barrier.instance, barrier.instance.code.slot(operand.name))
+    return operand.value if isinstance(operand, Immediate) else _NO_COUNT
+
+
+def _release(launch: NativeLaunch, here: list[_Arrivals]) -> bool:
+    """Release the lanes at one barrier if all expected threads have arrived; return whether they were released."""
+    waiting = sum(int(np.bitwise_count(arrivals.lanes).sum()) for arrivals in here)
     expected = int(np.bitwise_count(launch.head(Head.ALIVE)).sum())
-    for barrier in here:
-        expected = expected if barrier.expected is None else barrier.expected
-    if not waiting or waiting < expected:
+    for arrivals in here:
+        expected = expected if arrivals.expected is None else arrivals.expected
+    if waiting < expected:
         return False
     records, speculation = launch.resident.records, launch.speculation
-    if records is not None and speculation is not None and any(whole(barrier.instruction) for barrier in here):
+    if records is not None and speculation is not None and any(whole(one.barrier.instruction) for one in here):
         records.release(launch.context, speculation.fences)
-    _reduce(launch, [barrier for barrier in here if barrier.operation])
-    for barrier in here:
-        for warp in np.flatnonzero(parked[:, barrier.resume]):
-            lanes = int(parked[warp, barrier.resume])
-            parked[warp, barrier.resume] = 0
-            launch.head(Head.PARKED)[warp] &= np.uint32(~lanes & 0xFFFFFFFF)
-            launch.make_ready(int(warp), barrier.resume, lanes)
+    _reduce(launch, [arrivals for arrivals in here if arrivals.barrier.operation])
+    parked = launch.words(PARKED)
+    for barrier, lanes, _ in here:
+        for warp in np.flatnonzero(lanes):
+            parked[warp, barrier.resume] &= ~lanes[warp]
+            launch.head(Head.PARKED)[warp] &= ~lanes[warp]
+            launch.make_ready(int(warp), barrier.resume, int(lanes[warp]))
     return True
 
 
-def _reduce(launch: NativeLaunch, barriers: list[Barrier]) -> None:
+def _reduce(launch: NativeLaunch, here: list[_Arrivals]) -> None:
     """Combine the predicates of all lanes at reducing barriers, and write the result to each lane's register."""
-    parked = launch.words(PARKED)
     true = lanes = 0
-    for barrier in barriers:
-        waiting = parked[:, barrier.resume]
+    for barrier, waiting, _ in here:
         true += int(np.bitwise_count(_truths(launch, barrier) & waiting).sum())
         lanes += int(np.bitwise_count(waiting).sum())
-    for barrier in barriers:
+    for barrier, waiting, _ in here:
         result = barrier.result.items[0] if isinstance(barrier.result, Vector) else barrier.result
         if not isinstance(result, Register):
             continue
         rows = launch.registers(barrier.instance, barrier.instance.code.slot(result.name))
-        waiting = parked[:, barrier.resume]
         if barrier.operation == "popc":
             chosen = waiting[:, None] >> np.arange(LANES, dtype=np.uint32) & 1
             rows[:] = np.where(chosen != 0, np.uint32(true), rows)

@@ -54,6 +54,8 @@ class Resident:
         self.shared = aligned(state.shared_limit)
         stride = -(-state.local_size // 16) * 16
         self.local = aligned(stride * warps * LANES)
+        # Lanes write here before they read, so it is never cleared.
+        self.saves = np.zeros(kernel.layout.save_bytes * warps * LANES, np.uint8)
         self.records = None
         if "checks" in kernel.watch:
             copying_warps = warps if kernel.sites.copies else 0
@@ -65,6 +67,7 @@ class Resident:
             Context.SHARED_BYTES: len(self.shared),
             Context.LOCAL: self.local.ctypes.data,
             Context.LOCAL_BYTES: len(self.local),
+            Context.SAVES: self.saves.ctypes.data,
         }
         if self.records is not None:
             self.words |= self.records.addresses()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 
 from ...faults import Fault
 from ..instances import WAITING, Instance, word_of
-from ..layout import LANES, Context, Head, HostCall, Status
+from ..layout import BUDGET, LANES, Context, Head, HostCall, ObjectWord, Status
 from ..layout import Fault as Kind
 from ..library.records import MOST_THREADS
 from ..writing.counting import report_counts
 from .barriers import release
 from .buffers import Resident
+from .clocks import LaunchClock, read_clock
+from .objects import describe_object, report_surface
 from .reports import fault_of, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
 from .system import call_system
@@ -28,16 +31,19 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-# The number of warp instructions after which machine code returns, to let Python check signals and limits. Most kernels
-# execute them in a few milliseconds.
-_BUDGET = 1 << 21
 # One step of the NumPy engine executes an instruction for up to this many warps.
 _WARPS_OF_STEP = 64
 # After this many returns from the same warp, other warps get a turn, because it may wait for them in a loop.
 _MOST_RETURNS = 32
 # A kernel whose speculation has failed this many times is left to the NumPy engine.
 _MOST_DOUBTS = 3
-_WORD = 0xFFFFFFFF
+# The functions that answer calls from machine code, other than the calls that `Speculation` answers.
+_ANSWERS: dict[HostCall, Callable[[NativeLaunch, int], None]] = {
+    HostCall.SYSTEM: call_system,
+    HostCall.OBJECT: describe_object,
+    HostCall.SURFACE: report_surface,
+    HostCall.CLOCK: read_clock,
+}
 
 
 class NativeLaunch:
@@ -53,10 +59,14 @@ class NativeLaunch:
         # The output of printf and assert: the block, the text, and its size in bytes in the device's buffer.
         self.printed: list[tuple[int, str, int]] = []
         self.raised: BaseException | None = None
+        # The descriptions of textures and surfaces to which machine code has pointers.
+        self._objects: list[Array] = []
         self.speculation: Speculation | None = None
         # Set by another host thread whose failure ends the launch.
         self.stops = False
+        # The number of warp instructions that machine code had executed when it last returned.
         self._used = 0
+        self.clock = LaunchClock(self)
         self._block = -1
         # The block and warp at the last return from machine code, and how many consecutive returns they have caused.
         self._here = (-1, -1)
@@ -78,6 +88,12 @@ class NativeLaunch:
     def place_extents(self) -> None:
         """Pass the current allocations to machine code."""
         self._buffers.place_extents(self.state.memory.extents())
+
+    def add_object(self, site: int, words: Array) -> None:
+        """Add the description of a texture or a surface to a site's list."""
+        self._objects.append(words)
+        words[ObjectWord.NEXT] = self._buffers.sites[2 * site + 1]
+        self._buffers.sites[2 * site + 1] = words.ctypes.data
 
     def check_tables(self) -> CheckTables:
         """Return the tables for the checks that watch the launch."""
@@ -140,11 +156,12 @@ class NativeLaunch:
     def answer(self, number: int) -> None:
         """Answer a call from machine code; `number` is the call's argument."""
         call = HostCall(int(self.context[Context.HOST_CALL]))
-        if call != HostCall.SYSTEM:
+        function = _ANSWERS.get(call)
+        if function is None:
             assert self.speculation is not None
             self.speculation.answer(call, number)
         elif not self.context[Context.FAULT]:
-            call_system(self, number & _WORD, number >> LANES & _WORD)
+            function(self, number)
 
     def fail(self, error: BaseException) -> None:
         """End the launch with an exception; the first exception wins, but any other replaces a SpeculationFailed."""
@@ -155,14 +172,19 @@ class NativeLaunch:
     def _call(self) -> Status:
         """Run machine code until it returns; Python handles signals only then."""
         context = self.context
-        context[Context.BUDGET] = _BUDGET
+        context[Context.BUDGET] = BUDGET
         status = Status(self.kernel.run(context.ctypes.data))
-        used = _BUDGET - int(context.view(np.int64)[Context.BUDGET])
+        used = self.executed - self._used
         self._used += used
         block = int(context[Context.BLOCK])
         self._used_by_block = used + (self._used_by_block if block == self._block or self.in_turns else 0)
         self._block = block
         return status
+
+    @property
+    def executed(self) -> int:
+        """Return how many warp instructions have been executed, as backward branches count them."""
+        return self._used + BUDGET - int(self.context.view(np.int64)[Context.BUDGET])
 
     def _takes_long(self) -> bool:
         """Return whether the same warp has been running at many consecutive returns from machine code."""
@@ -223,6 +245,7 @@ class NativeLaunch:
         """Report the instructions executed, the time slept, the counts for the observer, and the output of printf."""
         self.state.clock.nap(int(self.context[Context.SLEPT]))
         self.state.steps_left -= self._used // max(1, self.warps)
+        self.clock.end()
         if "counters" in self.kernel.watch:
             report_counts(self)
         for _, text, size in sorted(self.printed, key=lambda item: item[0]):

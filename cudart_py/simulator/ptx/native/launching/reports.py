@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from ...compiling.fragments import matrix_bytes
 from ...compiling.opcodes import form_of
 from ...faults import Fault
+from ...running.calls import name_at, overflow
 from ...running.groups import Frame, Group
-from ...running.matrices import check_warps
+from ...running.matrices import check_warps, rows_at
 from ...running.scheduler import Chunk
 from ...syntax.instructions import Access, Immediate, Instruction, Register, Symbol
 from ...syntax.types import type_size
@@ -19,6 +21,7 @@ from ..layout import LANES, Context
 from ..layout import Fault as Kind
 
 if TYPE_CHECKING:
+    from ...compiling.control_flow import Block
     from ..sites import Site
     from .launch import NativeLaunch
 
@@ -33,18 +36,45 @@ def group_of(launch: NativeLaunch, instance: Instance, mask: int) -> tuple[Group
     places = np.flatnonzero(mask >> np.arange(LANES) & 1)
     group = Group(chunk, instance.code, places + LANES * warp, len(places))
     frames, prefix = [], []
-    inner = instance
-    while inner.caller is not None:
-        assert inner.call is not None
-        frames.append(Frame(inner.caller.code, 0, [], (), []))
-        prefix.append(inner.caller.code.base + inner.call.index)
-        inner = inner.caller
+    for caller, call in _callers(launch, instance, warp, int(places[0])):
+        frames.append(Frame(caller.code, 0, [], (), []))
+        prefix.append(caller.code.base + call.index)
     group.frames, group.prefix = tuple(reversed(frames)), tuple(reversed(prefix))
     return group, places
 
 
-def fault_of(launch: NativeLaunch) -> Fault:
-    """Return the fault that machine code has recorded."""
+def _callers(launch: NativeLaunch, instance: Instance, warp: int, lane: int) -> Iterator[tuple[Instance, Block]]:
+    """Yield the calls that have led a lane to a copy of a function, innermost first: the callers and their blocks."""
+    layout = launch.kernel.layout
+    state = launch.resident.states.reshape(-1, launch.kernel.state_bytes)[0 if launch.kernel.alone else warp]
+    size = layout.save_bytes
+    saved = launch.resident.saves[size * (LANES * warp + lane) :][:size]
+
+    def word(data: Any, place: int) -> int:
+        return int(data[place : place + 4].view(np.uint32)[0])
+
+    top = word(state, layout.saves_at + 4 * lane) if layout.calls else 0
+    number = -1
+    while True:
+        while instance.caller is not None:
+            assert instance.call is not None
+            yield instance.caller, instance.call
+            instance = instance.caller
+        if not instance.shared:
+            return
+        if number < 0:
+            number = word(state, instance.return_at + 4 * lane)
+        call = layout.calls[number]
+        yield call.caller, call.block
+        instance = call.caller
+        if instance.root.shared:
+            # The caller's own return address is the first register that the call has saved.
+            top -= call.size
+            number = word(saved, top)
+
+
+def fault_of(launch: NativeLaunch) -> Exception:
+    """Return the exception for the fault that machine code has recorded."""
     context, state = launch.context, launch.state
     kind = Kind(int(context[Context.FAULT]))
     site = launch.kernel.sites.sites[int(context[Context.FAULT_SITE])]
@@ -52,6 +82,10 @@ def fault_of(launch: NativeLaunch) -> Fault:
     if kind == Kind.TRAP:
         return state.trapped(site.instruction, group)
     values = launch.fault_addresses[places]
+    if kind == Kind.STACK:
+        return overflow(group, site.instruction)
+    if kind == Kind.CALL:
+        return _call_fault(launch, group, site, values)
     if kind == Kind.BRANCH:
         index = values & 0xFFFFFFFF
         count = len(_targets(site.instance, site.instruction))
@@ -60,10 +94,25 @@ def fault_of(launch: NativeLaunch) -> Fault:
     try:
         if kind == Kind.PARTIAL:
             check_warps(group, site.instruction)
+        if kind == Kind.WINDOW:
+            rows_at(group, "generic", values.view(np.uint64), site.instruction)
         _access_again(launch, group, site, values)
     except Fault as fault:
         return fault
     raise AssertionError(f"machine code refused an access that is right: {site.instruction.text}")
+
+
+def _call_fault(launch: NativeLaunch, group: Group, site: Site, pointers: Any) -> Exception:
+    """Return the exception for a call through a pointer to no function, or to one without a body."""
+    values = pointers.view(np.uint64)
+    for pointer in np.unique(values):
+        try:
+            name = name_at(group, site.instruction, int(pointer), int(np.argmax(values == pointer)))
+        except Fault as fault:
+            return fault
+        if launch.state.program.code(name) is None:
+            return launch.state.environment.unsupported(site.instruction, f"function {name} has no body")
+    raise AssertionError(f"machine code refused a call that is right: {site.instruction.text}")
 
 
 def _targets(instance: Instance, instruction: Instruction) -> tuple[str, ...]:
@@ -85,7 +134,12 @@ def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any
     elif form.row.converges:
         space, size = form.space, matrix_bytes(form)
     else:
-        space, size = form.space, form.vector * type_size(form.type)
+        # Each element of a vector is a separate atomic.
+        count = 1 if form.row.access in ("atom", "red") else form.vector
+        space, size = form.space, count * type_size(form.type)
+    if form.row.name in ("ldmatrix", "stmatrix"):
+        # Machine code has turned the addresses of `ldmatrix` and `stmatrix` into addresses in shared memory.
+        space = "shared"
     base = access.base
     space = group.code.space_of(access, space, launch.state.launch.entry.shared_offsets)
     values = addresses - access.offset

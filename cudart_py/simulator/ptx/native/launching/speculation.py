@@ -209,6 +209,8 @@ class Speculation:
         self._shift = launch.kernel.sites.shift
         # The index of an allocation, the offsets between which a piece of it was saved, and a copy of the piece.
         self._saved: list[tuple[int, int, int, Array]] = []
+        # The indices of allocations that may be changed without a check.
+        self._changed: set[int] = set()
         self._tables = tables = launch.check_tables()
         self._starts, self._ends = tables.of
         # The records that machine code uses.
@@ -257,6 +259,18 @@ class Speculation:
         # Machine code may store to the granule once its flag is set.
         self._tables.flags[number] = 1
 
+    def save(self, address: int, size: int) -> None:
+        """Save memory of one allocation that machine code may change without a check of the access."""
+        first = address - self._tables.first >> GRANULE_BITS
+        last = address + size - 1 - self._tables.first >> GRANULE_BITS
+        try:
+            for number in range(first, last + 1):
+                if not self._tables.flags[number]:
+                    self._save(number)
+        except MemoryError:
+            raise SpeculationFailed(counts=False) from None
+        self._changed.add(int(np.searchsorted(self._starts, address, "right")) - 1)
+
     def _prepare(self, index: int) -> None:
         records = self._records.of(int(self._starts[index]), self._shift)
         if records is None:
@@ -294,7 +308,7 @@ class Speculation:
         host may have written to them in the meantime.
         """
         for index, low, high, kept in self._saved:
-            if self._tables.extents[index][ExtentCheck.STORED]:
+            if self._tables.extents[index][ExtentCheck.STORED] or index in self._changed:
                 self._memory.bytes[low:high] = kept[: high - low]
 
     def end(self) -> None:

@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 from ...running.memory.spaces import Space, shared_space
 from ...syntax.instructions import Call, Symbol
-from ..layout import Context
+from ..layout import LANES, Context
 from .reports import group_of
 from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
     from .launch import NativeLaunch
 
+_WORD = 0xFFFFFFFF
 
-def call_system(launch: NativeLaunch, number: int, mask: int) -> None:
-    """Answer the system call of the lanes in `mask` at site `number`."""
-    site = launch.kernel.sites.sites[number]
+
+def call_system(launch: NativeLaunch, number: int) -> None:
+    """Answer the system call of some lanes; the number is that of the site, and in its upper half the lanes' mask."""
+    mask = number >> LANES & _WORD
+    site = launch.kernel.sites.sites[number & _WORD]
     state, block = launch.state, int(launch.context[Context.BLOCK])
     group, places = group_of(launch, site.instance, mask)
     chunk = group.chunk

@@ -9,6 +9,9 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...instructions import halves
+from ...instructions.values import Value as Number
+from ...instructions.values import value_type
 from ...syntax.types import type_size
 from ...windows import SHARED_WINDOW
 from ..vectors import F32, F64, I1, I32, I64, PTR, Builder, vector
@@ -16,6 +19,8 @@ from .frame import begin, each_active, element, when
 from .hosts import address_type, checked
 
 Value = Any
+
+_HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 
 
 def build_atomic(module: ir.Module, name: str) -> None:
@@ -63,6 +68,9 @@ def _updated(b: Builder, operation: str, ptx_type: str, old: Value, operands: li
     """Return the new value of an element."""
     operand, signed = operands[-1], ptx_type[0] == "s"
     kind = old.type
+    if ptx_type in _HALVES:
+        x, y = (Number(b, value_type(ptx_type), b.splat(bits)) for bits in (old, operand))
+        return b.extract_element(halves.add(ptx_type, x, y).raw, I32(0))
     if operation == "add" and ptx_type in ("f32", "f64"):
         return _float_sum(b, ptx_type, old, operand, flushes)
     compare = b.icmp_signed if signed else b.icmp_unsigned

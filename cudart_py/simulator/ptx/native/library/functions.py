@@ -15,7 +15,9 @@ from .counts import build_count
 from .fences import build_strong
 from .hosts import build_hosts
 from .matrices import build_product
+from .objects import build_fetch, build_texels, build_texture
 from .records import build_expand, build_filled, build_find, build_ordered
+from .surfaces import build_surface
 from .warps import build_match, build_math, build_permute, build_redux
 
 _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
@@ -41,6 +43,10 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "strong": build_strong,
     "hosts": build_hosts,
     "mma": build_product,
+    "fetch": build_fetch,
+    "texture": build_texture,
+    "texels": build_texels,
+    "surface": build_surface,
 }
 
 

@@ -13,7 +13,7 @@ from ...compiling.forms import Form
 from ...compiling.fragments import fragment_of, fragments_of
 from ...operations.matrices import ELEMENTS, HALVES, ROW_BYTES, Fragment, places, unit_of
 from ...syntax.instructions import Access, Immediate, Instruction, Operand, Vector
-from ..errors import UnsupportedInstruction
+from ...windows import SHARED_WINDOW, WINDOW_BYTES
 from ..layout import LANES, Fault, Status
 from ..library.accesses import loaded_type
 from ..library.frame import record_fault, when
@@ -185,10 +185,20 @@ def _rows(e: Emitter, i: Instruction, form: Form, place: int, count: int) -> tup
     access = i.operands[place]
     assert isinstance(access, Access)
     space, address = located(e, access, form.space)
-    if space != "shared":
-        raise UnsupportedInstruction(f"{form.row.name} with generic addresses")
-    lanes = np.arange(LANES) % (_ROWS * count)
-    return e.sites.add(i, e.instance, place), _shuffled(e, address, lanes)
+    site = e.sites.add(i, e.instance, place)
+    rows = _shuffled(e, address, np.arange(LANES) % (_ROWS * count))
+    return site, rows if space == "shared" else _in_shared_memory(e, site, rows)
+
+
+def _in_shared_memory(e: Emitter, site: int, addresses: Value) -> Value:
+    """Return generic addresses as addresses in shared memory; end the launch if some are in another memory."""
+    b = e.b
+    offsets = b.sub(addresses, b.const(I64, SHARED_WINDOW))
+    outside = b.bits(b.compare(">=", offsets, WINDOW_BYTES))
+    with when(b, b.icmp_unsigned("!=", outside, I32(0)), likely=False):
+        record_fault(b, e.context, Fault.WINDOW, I32(site), e.mask, addresses)
+        b.ret(I32(Status.FAULT))
+    return b.trunc(offsets, vector(I32))
 
 
 def _counted(count: int) -> int:

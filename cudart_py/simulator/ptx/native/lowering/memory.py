@@ -12,7 +12,7 @@ from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
 from ..layout import Context
 from ..library.accesses import loaded_type
-from ..vectors import I32, I64, lane_type, vector
+from ..vectors import I32, I64, integer_like, lane_type, vector
 
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
@@ -46,8 +46,6 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
     assert isinstance(access, Access)
     items = _items(destination)
     kind, size = form.type, type_size(form.type)
-    if size > 8:
-        raise UnsupportedInstruction("accesses of 128 bits")
     if form.space == "param":
         if e.code.is_parameter(access):
             for item, slot in zip(items, e.code.parameter_slots(i), strict=True):
@@ -61,7 +59,7 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
                 e.write(item, b.splat(b.load(place, typ=lane_type(kind), align=1)), kind)
             return
     space, address = located(e, access, form.space)
-    count = len(items)
+    size, count = _elements(size, len(items))
     site = e.sites.add(i, e.instance, 1)
     e.accessed = True
     if form.space != "const":
@@ -74,9 +72,16 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
         e.observe("ld", "const", address, size * count, site)
     name = f"load.{space}.{size}.{count}"
     result = e.call(name, loaded_type(size, count), e.context, address, e.mask, I32(site))
-    for index, item in enumerate(items):
-        value = result if count == 1 else b.extract_value(result, index)
+    values = [result] if count == 1 else [b.extract_value(result, index) for index in range(count)]
+    if kind == "b128":
+        values = [b.joined(*pair) for pair in zip(values[::2], values[1::2], strict=True)]
+    for item, value in zip(items, values, strict=True):
         e.write(item, b.as_type(value, lane_type(kind)), kind)
+
+
+def _elements(size: int, count: int) -> tuple[int, int]:
+    """Return the size and number of the elements that an access moves: elements of 128 bits are moved in halves."""
+    return (8, 2 * count) if size == 16 else (size, count)
 
 
 def store(e: Emitter, i: Instruction, form: Form) -> None:
@@ -86,8 +91,6 @@ def store(e: Emitter, i: Instruction, form: Form) -> None:
     assert isinstance(access, Access)
     items = _items(source)
     kind, size = form.type, type_size(form.type)
-    if size > 8:
-        raise UnsupportedInstruction("accesses of 128 bits")
     if form.space == "param" and e.code.is_parameter(access):
         for item, slot in zip(items, e.code.parameter_slots(i), strict=True):
             e.write_slot(slot, e.value(item, kind), kind)
@@ -95,38 +98,42 @@ def store(e: Emitter, i: Instruction, form: Form) -> None:
     if form.space == "param":
         raise UnsupportedInstruction("a store to a parameter")
     values = [b.as_integer(e.value(item, kind)) for item in items]
+    if kind == "b128":
+        values = [half for value in values for half in b.halves(value)]
     space, address = located(e, access, form.space)
+    size, count = _elements(size, len(items))
     site = e.sites.add(i, e.instance)
     e.accessed = True
-    e.observe("st", space, address, size * len(items), site)
-    e.check("store", space, address, size, len(items), site, values)
-    e.call(f"store.{space}.{size}.{len(items)}", ir.VoidType(), e.context, address, e.mask, I32(site), *values)
+    e.observe("st", space, address, size * count, site)
+    e.check("store", space, address, size, count, site, values)
+    e.call(f"store.{space}.{size}.{count}", ir.VoidType(), e.context, address, e.mask, I32(site), *values)
 
 
 def atomic(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower ``atom`` and ``red``."""
+    """Lower ``atom`` and ``red``; each element of a vector is a separate atomic."""
     b = e.b
     returns = form.row.access == "atom"
     access, *sources = i.operands[1:] if returns else i.operands
     assert isinstance(access, Access)
-    kind = form.type
-    if form.vector > 1 or type_size(kind) not in (4, 8) or kind in ("f16x2", "bf16x2"):
-        raise UnsupportedInstruction(
-            f"atomics of {kind}" + (f" in vectors of {form.vector}" if form.vector > 1 else "")
-        )
+    kind, size = form.type, type_size(form.type)
     space, address = located(e, access, form.space)
     operands = sources[:2] if form.operation == "cas" else sources[:1]
-    values = [b.as_integer(e.value(operand, kind)) for operand in operands]
     e.sites.atomics = True
     site = e.sites.add(i, e.instance, int(returns))
     e.accessed = True
-    e.observe(form.row.access, space, address, type_size(kind), site)
-    e.check("atomic", space, address, type_size(kind), 1, site)
-    element = ir.IntType(8 * type_size(kind))
+    e.observe(form.row.access, space, address, size * form.vector, site)
+    element = integer_like(lane_type(kind))
     name = f"atom.{space}.{form.operation}.{kind}"
-    former = e.call(name, vector(element), e.context, address, e.mask, I32(site), *values)
-    if returns:
-        e.write(i.operands[0], b.as_type(former, lane_type(kind)), kind)
+    results = _items(i.operands[0]) if returns else ()
+    # All operands are read before the first result is written, because that may be a register of an operand.
+    values = [[b.as_integer(e.value(item, kind)) for item in _items(operand)] for operand in operands]
+    former = []
+    for index, one in enumerate(zip(*values, strict=True)):
+        place = b.add(address, b.like(address, size * index)) if index else address
+        e.check("atomic", space, place, size, 1, site)
+        former.append(e.call(name, vector(element), e.context, place, e.mask, I32(site), *one))
+    for item, value in zip(results, former, strict=False):
+        e.write(item, b.as_type(value, lane_type(kind)), kind)
 
 
 LOWERINGS: dict[str, Any] = {"ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic}

@@ -1,16 +1,30 @@
-"""Addresses in a cluster, sleeping, and instructions that have no effect on values."""
+"""Moves of 128 bits, addresses in a cluster, sleeping, and instructions that have no effect on values."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from ...compiling.forms import Form
-from ...syntax.instructions import Instruction
+from ...syntax.instructions import Instruction, Vector
 from ..layout import Context
 from ..vectors import I32, I64
 
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
+
+
+def move_wide(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower ``mov.b128``, which may pack or unpack two 64-bit halves."""
+    b, (destination, source) = e.b, i.operands
+    if isinstance(source, Vector):
+        value = b.joined(*(e.value(item, "b64") for item in source.items))
+    else:
+        value = e.value(source, "b128")
+    if not isinstance(destination, Vector):
+        e.write(destination, value, "b128")
+        return
+    for item, half in zip(destination.items, b.halves(value), strict=True):
+        e.write(item, half, "b64")
 
 
 def map_address(e: Emitter, i: Instruction, form: Form) -> None:
@@ -43,7 +57,7 @@ def fence(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 LOWERINGS: dict[str, Any] = {
-    "mapa": map_address,
+    "mov": move_wide, "mapa": map_address,
     "prefetch": nothing, "prefetchu": nothing, "discard": nothing, "applypriority": nothing, "membar": fence,
     "fence": fence, "createpolicy": policy, "griddepcontrol": nothing, "nanosleep": nap, "pmevent": nothing,
     "setmaxnreg": nothing,

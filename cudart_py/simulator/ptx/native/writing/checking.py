@@ -50,8 +50,11 @@ class Checking:
     def __init__(
         self, b: Builder, layout: Layout, sites: Sites, schedule: Scheduling, arguments: tuple[Value, Value]
     ) -> None:
-        if layout.places[0].live:
+        if layout.places[layout.start].live:
             raise UnsupportedInstruction("registers that may be read before they are written")
+        if any(place.instance.root.shared and place.block.terminator.kind == "barrier" for place in layout.places):
+            # Each call of the function would count as another barrier.
+            raise UnsupportedInstruction("barriers in a recursive function or one that is called through a pointer")
         self._b = b
         self._layout = layout
         self._sites = sites
@@ -209,7 +212,7 @@ class Checking:
 
     def passing(self, place: Place) -> None:
         """Record that the lanes in a block have gone past the barriers that lead to it but can't be reached from it."""
-        if place.instance.caller is not None or not place.block.instructions:
+        if place.instance.caller is not None or place.instance.shared or not place.block.instructions:
             return
         b, bits, here = self._b, 0, place.block.index
         reach = self._reach[id(place.instance.code)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from ...compiling.opcodes import form_of
+from ...compiling.wait_loops import reads_clock
 from ...running.observer import AccessCount, BlockCount
 from ..instances import Layout, Place
 from ..layout import Context, Count
@@ -63,6 +64,10 @@ class Counting:
         function = b.declared(name, ir.VoidType(), [argument.type for argument in arguments])
         b.call(function, arguments)
 
+    def row(self, site: int, kind: str, space: str) -> Value:
+        """Return the pointer to a new row of counts."""
+        return self._b.at(self._accesses, _COUNT_BYTES * self._sites.count(site, kind, (space,), 0))
+
 
 def depends_on_order(layout: Layout, loops: Iterable[tuple[int, int]]) -> bool:
     """Return whether the number of iterations of a loop may depend on the order of lanes, which differs by engine.
@@ -73,9 +78,11 @@ def depends_on_order(layout: Layout, loops: Iterable[tuple[int, int]]) -> bool:
 
 
 def _sees_others(place: Place) -> bool:
-    """Return whether a block may wait for other lanes, or contains an atomic whose previous value is used."""
+    """Return whether a block may wait for other lanes or a clock, or uses the previous value of an atomic."""
     code = place.instance.code
     for instruction in place.block.instructions:
+        if reads_clock(instruction):
+            return True
         if form_of(instruction).row.access == "atom":
             found = set(code.touched(instruction)[1])
             if any(found.intersection(code.touched(other)[0]) for other in code.function.instructions):

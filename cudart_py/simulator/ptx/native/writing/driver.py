@@ -114,15 +114,16 @@ class _Driver:
         return states if self._alone else b.at(states, b.mul(number, I64(self._layout.bytes)))
 
     def _begin_warp(self, number: Value, state: Value) -> None:
-        """Make all lanes of a warp wait at the first basic block; the other words of the state are 0 already."""
+        """Make all lanes of a warp wait at the kernel's first block; the other words of the state are 0 already."""
         b = self._b
         members = b.load(b.gep(b.pointer(self._context, Context.MEMBERS), [number], source_etype=I32), typ=I32)
         b.store(members, b.at(state, 4 * Head.ALIVE))
         b.store(I32(1), b.at(state, 4 * Head.FRESH))
         b.store(I32(0), b.at(state, 4 * Head.SPINS))
         b.store(b.trunc(number, I32), b.at(state, 4 * Head.NUMBER))
-        b.store(members, b.at(state, word_of(self._layout, WAITING, 0)))
-        b.store(I64(1), b.at(state, self._layout.ready_at))
+        start = self._layout.start
+        b.store(members, b.at(state, word_of(self._layout, WAITING, start)))
+        b.store(I64(1 << start % 64), b.at(state, self._layout.ready_at + 8 * (start // 64)))
 
     def _write_sweep(self, sweep: ir.Block, after: ir.Block) -> None:
         """Generate the loop that runs each warp once; `sweep` is the LLVM block at which it starts."""

@@ -11,7 +11,8 @@ from ...syntax import special_names
 from ...syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
 from ...windows import RESERVED_SHARED
 from ..errors import UnsupportedInstruction
-from ..layout import LANES, Context, Head
+from ..layout import LANES, Context, Head, HostCall
+from ..library.frame import ask_python
 from ..vectors import F32, F64, I1, I32, I64, Builder, integer_like, lane_type, vector
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..sites import Sites
     from .checking import Checking
     from .counting import Counting
+    from .shared_calls import SharedCalls
 
 Value = Any
 
@@ -51,6 +53,7 @@ class Emitter:
         arguments: tuple[Value, Value],
         counting: Counting | None,
         checking: Checking | None,
+        shared_calls: SharedCalls,
     ) -> None:
         self.b = b
         self.program = program
@@ -60,6 +63,7 @@ class Emitter:
         self.context, self.state = arguments
         self._counting = counting
         self.checking = checking
+        self._shared_calls = shared_calls
         self.mask: Value = None
         self.instruction: Instruction | None = None
         self.accessed = False
@@ -73,10 +77,7 @@ class Emitter:
 
     def storage(self, slot: int) -> ir.Type:
         """Return the type of one lane's value of a register."""
-        kind = self.code.types[slot]
-        if kind == "b128":
-            raise UnsupportedInstruction("registers of 128 bits")
-        return lane_type(kind)
+        return lane_type(self.code.types[slot])
 
     def register(self, slot: int, loose: bool = False) -> Value:
         """Return a register's current value in its storage type; `loose` accepts NaNs with any bit pattern."""
@@ -140,7 +141,9 @@ class Emitter:
         elif name in self._module.function_addresses:
             place = self._module.function_addresses[name] + symbol.offset
         elif name in self.code.local_offsets:
-            place = self.instance.stack + self.code.local_offsets[name] + symbol.offset
+            offset = self.code.local_offsets[name] + symbol.offset
+            frame = b.resized(self._shared_calls.frame(self.instance), element, False)
+            return b.add(frame, b.const(element, offset))
         else:
             place = None
         if place is not None:
@@ -154,11 +157,21 @@ class Emitter:
     def special(self, name: str, element: ir.Type) -> Value:
         """Return the value of a special register."""
         if special_names.is_clock(name):
-            raise UnsupportedInstruction("a clock")
+            return self.b.resized(self._clock(name), element, False)
         if name not in self._specials:
             self._specials[name] = self._look(name)
         found = self._specials[name]
         return found if found.type.element == I1 else self.b.resized(found, element, False)
+
+    def _clock(self, name: str) -> Value:
+        """Return the value of a clock or timer, which Python reads."""
+        b = self.b
+        assert self.instruction is not None
+        site = self.sites.add(self.instruction, self.instance)
+        self.sites.calls = True
+        ask_python(b, self.context, HostCall.CLOCK, I64(site | special_names.CLOCKS.index(name) << LANES))
+        value = b.word(self.context, Context.ANSWER)
+        return b.splat(value if special_names.dtype(name) == "u8" else b.trunc(value, I32))
 
     def _look(self, name: str) -> Value:
         b = self.b
@@ -246,3 +259,7 @@ class Emitter:
         """Count an access of `size` bytes for an observer, immediately before it happens; `mask` is as in `check`."""
         if self._counting is not None:
             self._counting.access(kind, space, address, size, site, self.mask if mask is None else mask)
+
+    def count_row(self, site: int, kind: str, space: str) -> Value | None:
+        """Return the pointer to a new row of counts for a site's accesses to a space; None without counters."""
+        return None if self._counting is None else self._counting.row(site, kind, space)

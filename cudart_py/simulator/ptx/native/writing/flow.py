@@ -9,9 +9,9 @@ from llvmlite import ir
 from ...compiling.codegen import exit_slots
 from ...compiling.opcodes import form_of
 from ...compiling.program import Program
-from ...syntax.instructions import Immediate, Register
+from ...syntax.instructions import Call, Immediate, Instruction, Register
 from ..errors import UnsupportedInstruction
-from ..instances import ASIDE, HELD, PARKED, Instance, Layout, Place
+from ..instances import ASIDE, HELD, PARKED, Callee, Instance, Layout, Place, SharedCall
 from ..layout import Context, Fault, Head, Status
 from ..library.frame import record_fault, when
 from ..lowering.table import lowering
@@ -24,8 +24,12 @@ from .flushing import processor_flushes
 from .loops import Loops
 from .passing import assigned, returned
 from .scheduling import Scheduling
+from .shared_calls import SharedCalls
 
 Value = Any
+
+# The cost of a call, in instructions of the budget.
+_CALL_COST = 8
 
 
 class Flow:
@@ -36,7 +40,13 @@ class Flow:
     """
 
     def __init__(
-        self, module: ir.Module, program: Program, layout: Layout, sites: Sites, watch: frozenset[str]
+        self,
+        module: ir.Module,
+        program: Program,
+        layout: Layout,
+        local_size: int,
+        sites: Sites,
+        watch: frozenset[str],
     ) -> None:
         self._program = program
         self._layout = layout
@@ -47,8 +57,12 @@ class Flow:
         self._b = b = Builder(function.append_basic_block("entry"))
         self.flushes = b.flushes = processor_flushes(layout)
         self._schedule = Scheduling(b, layout, self._context, self._state)
+        if layout.calls and "counters" in watch:
+            # Lanes of different calls are in the one copy of a function together.
+            raise UnsupportedInstruction("counts of functions that are recursive or called through pointers")
         self._counting = Counting(b, sites, self._context) if "counters" in watch else None
         arguments = self._context, self._state
+        self._shared_calls = SharedCalls(b, layout, local_size, arguments)
         self.checking = Checking(b, layout, sites, self._schedule, arguments) if "checks" in watch else None
         self.barriers = bool(layout.barriers)
         self._loops = Loops(layout)
@@ -103,7 +117,7 @@ class Flow:
         b, schedule = self._b, self._schedule
         schedule.resume()
         fresh = b.icmp_unsigned("!=", b.load(schedule.head(Head.FRESH), typ=I32), I32(0))
-        main = self._layout.places[0]
+        main = self._layout.places[self._layout.start]
         with when(b, fresh):
             b.store(I32(0), schedule.head(Head.FRESH))
             for _, slot in sorted(main.live):
@@ -148,7 +162,8 @@ class Flow:
 
     def _emitter(self, instance: Instance) -> Emitter:
         arguments = self._context, self._state
-        return Emitter(self._b, self._program, instance, self._sites, arguments, self._counting, self.checking)
+        watchers = self._counting, self.checking
+        return Emitter(self._b, self._program, instance, self._sites, arguments, *watchers, self._shared_calls)
 
     # --- one block
 
@@ -177,6 +192,9 @@ class Flow:
             condition = e.register(terminator.condition)
         elif terminator.kind == "switch":
             condition = e.viewed(e.register(terminator.condition), I32)
+        elif terminator.kind == "call":
+            condition = _pointer(e, terminator.instruction)
+        returns = self._returned(e, place) if terminator.kind == "return" and instance.shared else []
         passed = self._passed(e, place)
         kept = block.live_out
         if terminator.kind == "barrier":
@@ -185,9 +203,15 @@ class Flow:
         for slot in sorted(e.written):
             if kept >> slot & 1:
                 self._keep(number, e.mask, instance, slot, e.register(slot))
+        entered = self._enter_functions(place, e.mask, condition) if terminator.kind == "call" else []
         for target, slot, value in passed:
             self._keep(number, e.mask, target, slot, value)
-        self._end(number, place, e, condition)
+        if returns:
+            self._leave(returns)
+        elif terminator.kind == "call" and (condition is not None or entered[0][0].number is not None):
+            self._go_into(number, place, entered)
+        else:
+            self._end(number, place, e, condition)
 
     def _keep(self, number: int, mask: Value, instance: Instance, slot: int, value: Value) -> None:
         """Store a register without changing its value in lanes that wait elsewhere and need it."""
@@ -233,10 +257,12 @@ class Flow:
         if terminator.kind == "call":
             assert terminator.instruction is not None
             site = place.instance.code.call_sites[id(terminator.instruction)]
-            inner = place.instance.callees[place.block.index]
-            names = [parameter.name for parameter in module.function_parameters[inner.code.name]]
-            return assigned(e, site.arguments, inner, names)
-        if terminator.kind == "return":
+            found = []
+            for callee in place.instance.callees[place.block.index]:
+                names = [parameter.name for parameter in module.function_parameters[callee.instance.code.name]]
+                found += assigned(e, site.arguments, callee.instance, names)
+            return found
+        if terminator.kind == "return" and not place.instance.shared:
             caller, call = place.instance.caller, place.instance.call
             assert caller is not None
             assert call is not None
@@ -246,6 +272,70 @@ class Flow:
             names = [parameter.name for parameter in module.function_results[code.name]]
             return returned(e, site, caller, [code.parameter_pieces.get(name, {}) for name in names])
         return []
+
+    def _enter_functions(self, place: Place, mask: Value, pointer: Value) -> list[tuple[Callee, Value]]:
+        """Return the functions that a call enters, with their lanes, after saving registers for those that need it."""
+        b, instance = self._b, place.instance
+        instruction = place.block.terminator.instruction
+        assert instruction is not None
+        callees = instance.callees[place.block.index]
+        found, rest = [], mask
+        for callee in callees:
+            lanes = mask
+            if callee.address is not None:
+                lanes = b.and_(b.bits(b.compare("==", pointer, callee.address)), mask)
+                rest = b.and_(rest, b.not_(lanes))
+            found.append((callee, lanes))
+        if pointer is not None:
+            with when(b, b.icmp_unsigned("!=", rest, I32(0)), likely=False):
+                site = I32(self._sites.add(instruction, instance))
+                record_fault(b, self._context, Fault.CALL, site, rest, pointer)
+                b.ret(I32(Status.FAULT))
+        if instance.root.shared or any(callee.number is not None for callee in callees):
+            site = self._sites.add(instruction, instance)
+            for callee, lanes in found:
+                self._shared_calls.check_stack(instance, callee.instance.code.local_bytes, lanes, site)
+        for callee, lanes in found:
+            if callee.number is not None:
+                with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+                    self._shared_calls.enter(callee.number, lanes)
+        return found
+
+    def _go_into(self, number: int, place: Place, entered: list[tuple[Callee, Value]]) -> None:
+        """Let lanes continue in the functions that they call, or return to Python if the budget is used up."""
+        b, schedule = self._b, self._schedule
+        for callee, lanes in entered:
+            with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+                schedule.push(callee.instance.numbers[0], lanes)
+        left = b.sub(b.word(self._context, Context.BUDGET), I64(len(place.block.instructions) + _CALL_COST))
+        b.set_word(self._context, Context.BUDGET, left)
+        with when(b, b.icmp_signed("<", left, I64(0)), likely=False):
+            schedule.leave(Status.PAUSED)
+        b.branch(schedule.dispatch)
+
+    def _returned(self, e: Emitter, place: Place) -> list[tuple[SharedCall, Value, list[tuple[Instance, int, Value]]]]:
+        """Return the calls to which lanes return from a shared function, the lanes, and the caller's new registers."""
+        module, code = self._program.entry.module, place.instance.code
+        names = [parameter.name for parameter in module.function_results[code.name]]
+        found = []
+        for call, lanes in self._shared_calls.returning(place.instance, e.mask):
+            assert call.block.terminator.instruction is not None
+            site = call.caller.code.call_sites[id(call.block.terminator.instruction)]
+            pieces = [code.parameter_pieces.get(name, {}) for name in names]
+            found.append((call, lanes, returned(e, site, call.caller, pieces)))
+        return found
+
+    def _leave(self, returns: list[tuple[SharedCall, Value, list[tuple[Instance, int, Value]]]]) -> None:
+        """Let lanes continue after the calls that led to a shared function."""
+        b, schedule = self._b, self._schedule
+        for call, lanes, values in returns:
+            with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+                self._shared_calls.leave(call, lanes)
+                for target, slot, value in values:
+                    old = target.load(b, self._state, slot, value.type.element)
+                    target.store(b, self._state, slot, b.select(b.truth(lanes), value, old))
+                schedule.push(call.caller.numbers[call.block.terminator.targets[0]], lanes)
+        b.branch(schedule.dispatch)
 
     def _end(self, number: int, place: Place, e: Emitter, condition: Value) -> None:
         b, schedule = self._b, self._schedule
@@ -261,7 +351,7 @@ class Flow:
         elif kind == "switch":
             self._switch(number, place, mask, condition)
         elif kind == "call":
-            self._go(number, instance.callees[place.block.index].numbers[0], mask)
+            self._go(number, instance.callees[place.block.index][0].instance.numbers[0], mask)
         elif kind == "return":
             assert instance.caller is not None
             assert instance.call is not None
@@ -360,6 +450,14 @@ class Flow:
             with when(b, b.icmp_signed("<", b.word(self._context, Context.BUDGET), I64(0)), likely=False):
                 schedule.leave(Status.PAUSED)
         b.branch(schedule.dispatch)
+
+
+def _pointer(e: Emitter, instruction: Instruction | None) -> Value:
+    """Return the pointer through which an instruction calls, or None if it calls a function by name."""
+    assert instruction is not None
+    call = instruction.operands[0]
+    assert isinstance(call, Call)
+    return e.value(call.target, "u64") if isinstance(call.target, Register) else None
 
 
 def _slots(bits: int) -> list[int]:

@@ -1,0 +1,71 @@
+"""Describe the textures and surfaces that lanes use to machine code, which asks for each when it first meets it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...compiling.opcodes import form_of
+from ...syntax.types import dtype_of
+from ..layout import LANES, Context, ObjectWord
+from .reports import group_of
+
+if TYPE_CHECKING:
+    from ...operations.textures import Texture
+    from ..machine import Kernel
+    from .launch import NativeLaunch
+
+_WORD = 0xFFFFFFFF
+
+
+def describe_object(launch: NativeLaunch, number: int) -> None:
+    """Add the texture or surface whose handle is in the context to the list of the site that needs it.
+
+    The number contains the site in its lower half, and in its upper half the mask of the lanes. Raise Fault for a
+    handle that is not valid.
+    """
+    index, mask = number & _WORD, number >> LANES & _WORD
+    handle = int(launch.context[Context.ANSWER])
+    site = launch.kernel.sites.sites[index]
+    form = form_of(site.instruction)
+    group, places = group_of(launch, site.instance, mask)
+    at = (group, site.instruction, np.arange(len(places)))
+    kind = "texture" if form.row.access == "tex" else "surface"
+    found = group.chunk.system.find(kind, handle, form.geometry, at)
+    memory = launch.state.memory
+    words = np.zeros(ObjectWord.WORDS, np.uint64)
+    words[ObjectWord.HANDLE], words[ObjectWord.ADDRESS] = handle, found.address
+    words[ObjectWord.HOST] = memory.bytes.ctypes.data + found.address - memory.base
+    if kind == "texture":
+        _describe_texture(launch.kernel, found, form.types, words)
+    else:
+        extents = [found.row, found.height, found.depth, found.pitch, found.slice_pitch]
+        words[ObjectWord.WIDTH : ObjectWord.WIDTH + len(extents)] = extents
+        if form.row.name == "sust" and launch.speculation is not None:
+            launch.speculation.save(found.address, found.size)
+    launch.add_object(index, words)
+
+
+def report_surface(launch: NativeLaunch, number: int) -> None:
+    """Raise the Fault for an access to a surface; the coordinates are in the exchange buffer."""
+    site = launch.kernel.sites.sites[number & _WORD]
+    form = form_of(site.instruction)
+    group, places = group_of(launch, site.instance, number >> LANES & _WORD)
+    kinds = form.coordinate_types("s32")
+    coordinates = tuple(row.view(dtype_of(kind))[places] for kind, row in zip(kinds, launch.exchange, strict=False))
+    handle, dtype = launch.context[Context.ANSWER], dtype_of(form.type)
+    for _ in group.chunk.system.surfaces(group, handle, coordinates, dtype, form.vector, site.instruction):
+        raise AssertionError(f"machine code refused an access that is right: {site.instruction.text}")
+
+
+def _describe_texture(kernel: Kernel, texture: Texture, types: tuple[str, ...], words: Any) -> None:
+    how = texture.sampling(types[1] == "s32", types[0])
+    words[ObjectWord.FETCH] = kernel.function(f"texture.{how.name}")
+    if "counters" in kernel.watch:
+        words[ObjectWord.LOCATE] = kernel.function(f"texels.{how.name}")
+    words[ObjectWord.CORNERS] = how.corners
+    extents, pitches = texture.measures
+    words.view(np.float64)[ObjectWord.WIDTH : ObjectWord.WIDTH + 3] = extents
+    words[ObjectWord.PITCH : ObjectWord.PITCH + 2] = pitches
+    words.view(np.float64)[ObjectWord.BORDER : ObjectWord.BORDER + 4] = texture.border_color(how)

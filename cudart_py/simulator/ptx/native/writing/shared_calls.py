@@ -1,0 +1,114 @@
+"""Call functions of which there is one copy, and return from them: see `instances`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ..instances import Instance, Layout, SharedCall
+from ..layout import Context, Fault, Head, Status
+from ..library.frame import each_active, record_fault, when
+from ..vectors import I8, I32, I64, Builder, vector
+
+Value = Any
+
+
+class SharedCalls:
+    """The generator of the saving and restoring of registers in a warp's function."""
+
+    def __init__(self, b: Builder, layout: Layout, local_size: int, arguments: tuple[Value, Value]) -> None:
+        self._b = b
+        self._layout = layout
+        self._local_size = local_size
+        self._context, self._state = arguments
+
+    def frame(self, instance: Instance) -> Value:
+        """Return the offset of each lane's stack frame of a copy of a function."""
+        b = self._b
+        if not instance.root.shared:
+            return b.const(I32, instance.stack)
+        return b.add(self._word(instance.root.frame_at), b.const(I32, instance.stack))
+
+    def check_stack(self, instance: Instance, local_bytes: int, lanes: Value, site: int) -> None:
+        """End the launch if a call from a copy of a function exceeds the stack of some lanes."""
+        b = self._b
+        end = b.add(self.frame(instance), b.const(I32, instance.inner_stack - instance.stack + local_bytes))
+        beyond = b.and_(b.bits(b.compare(">", end, self._local_size)), lanes)
+        with when(b, b.icmp_unsigned("!=", beyond, I32(0)), likely=False):
+            record_fault(b, self._context, Fault.STACK, I32(site), beyond, None)
+            b.ret(I32(Status.FAULT))
+
+    def enter(self, number: int, lanes: Value) -> None:
+        """Save the registers that a call's caller still needs, and note where lanes return to."""
+        b, call = self._b, self._layout.calls[number]
+        frame = b.add(self.frame(call.caller), b.const(I32, call.caller.inner_stack - call.caller.stack))
+        if call.saved:
+            self._move(call, lanes, self._word(self._layout.saves_at), saves=True)
+            self._add_to_top(lanes, call.size)
+        self._set(call.callee.return_at, lanes, b.const(I32, number))
+        self._set(call.callee.frame_at, lanes, frame)
+
+    def returning(self, instance: Instance, mask: Value) -> list[tuple[SharedCall, Value]]:
+        """Return the calls to which lanes may return from a shared function, and which lanes do."""
+        b = self._b
+        back = self._word(instance.return_at)
+        found = []
+        for number, call in enumerate(self._layout.calls):
+            if call.callee is instance:
+                found.append((call, b.and_(b.bits(b.compare("==", back, number)), mask)))
+        return found
+
+    def leave(self, call: SharedCall, lanes: Value) -> None:
+        """Restore the registers of a call's caller."""
+        if call.saved:
+            self._add_to_top(lanes, -call.size)
+            self._move(call, lanes, self._word(self._layout.saves_at), saves=False)
+
+    def _word(self, place: int) -> Value:
+        return self._b.load(self._b.at(self._state, place), typ=vector(I32), align=64)
+
+    def _set(self, place: int, lanes: Value, value: Value) -> None:
+        b = self._b
+        b.store(b.select(b.truth(lanes), value, self._word(place)), b.at(self._state, place), align=64)
+
+    def _add_to_top(self, lanes: Value, size: int) -> None:
+        top = self._word(self._layout.saves_at)
+        self._set(self._layout.saves_at, lanes, self._b.add(top, self._b.const(I32, size & 0xFFFFFFFF)))
+
+    def _move(self, call: SharedCall, lanes: Value, top: Value, *, saves: bool) -> None:
+        """Generate a loop over lanes that copies registers to the memory of each lane, or back."""
+        b, state = self._b, self._state
+        kept = b.alloca(vector(I32))
+        b.store(top, kept, align=64)
+        warp = b.zext(b.load(b.at(state, 4 * Head.NUMBER), typ=I32), I64)
+        memory = b.pointer(self._context, Context.SAVES)
+
+        def move(lane: Value) -> None:
+            number = b.zext(lane, I64)
+            own = b.mul(b.add(b.shl(warp, I64(5)), number), I64(self._layout.save_bytes))
+            offset = b.zext(b.load(b.gep(kept, [number], source_etype=I32), typ=I32), I64)
+            place = b.at(memory, b.add(own, offset))
+            position = 0
+            for register, size in call.saved:
+                there = b.at(place, position)
+                if not size:
+                    self._move_predicate(b.at(state, register), there, lane, saves)
+                    position += 1
+                    continue
+                kind = ir.IntType(8 * size)
+                here = b.at(state, b.add(I64(register), b.mul(number, I64(size))))
+                source, to = (here, there) if saves else (there, here)
+                b.store(b.load(source, typ=kind, align=1), to, align=1)
+                position += size
+
+        each_active(b, lanes, move)
+
+    def _move_predicate(self, word: Value, place: Value, lane: Value, saves: bool) -> None:
+        b = self._b
+        bits = b.load(word, typ=I32)
+        if saves:
+            b.store(b.trunc(b.and_(b.lshr(bits, lane), I32(1)), I8), place)
+            return
+        cleared = b.and_(bits, b.not_(b.shl(I32(1), lane)))
+        b.store(b.or_(cleared, b.shl(b.zext(b.load(place, typ=I8), I32), lane)), word)

@@ -1,0 +1,130 @@
+"""Atomics on halves and vectors, accesses of 128 bits, and matrices at generic addresses agree in both engines."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.checks.launch_checks import LaunchChecks
+from cudart_py.simulator.counters.launch_counters import LaunchCounters
+from cudart_py.simulator.ptx import Fault, load_module
+from tests.simulator.ptx.machine import HEAD, Kernels
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+
+THREADS = 96
+WORDS = 1024
+# Each thread reads a place, which is a multiple of 16 bytes, and four words. It accesses global memory at its place and
+# shared memory, of which the block has as much, and stores four words.
+PROLOGUE = """.visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2, .param .u64 p3) {
+    .reg .b32 i, place, here, half, v<4>; .reg .b64 places, values, memory, out, at, x, y, g; .reg .b16 h, o, n;
+    .reg .f32 f<4>, r<4>; .reg .b128 wide, other, third; .reg .pred p;
+    .shared .align 128 .b8 room[4096];
+    ld.param.u64 places, [p0]; ld.param.u64 values, [p1]; ld.param.u64 memory, [p2]; ld.param.u64 out, [p3];
+    mov.u32 i, %tid.x; mad.wide.u32 places, i, 4, places; ld.global.u32 place, [places];
+    mad.wide.u32 values, i, 16, values; ld.global.v4.b32 {v0, v1, v2, v3}, [values];
+    mad.wide.u32 out, i, 16, out; mov.u32 here, room; add.u32 here, here, place; cvt.u64.u32 at, place;
+    add.u64 at, at, memory; mov.b32 {h, n}, v0; mov.b64 x, {v0, v1}; mov.b64 y, {v2, v3};
+    mov.b32 f0, v0; mov.b32 f1, v1; mov.b32 f2, v2; mov.b32 f3, v3;
+    shl.b32 v3, i, 4; mov.u32 half, room; add.u32 half, half, v3;
+    // Fill shared memory: 96 threads write 2.5 times 16 bytes, and barriers separate them from the rest.
+    cvta.shared.u64 g, room;
+    fill: st.shared.v4.b32 [half], {v0, v1, v2, v0}; add.u32 half, half, 1536; add.u32 v3, v3, 1536;
+    setp.lt.u32 p, v3, 4096; @p bra fill;
+    bar.sync 0;
+"""
+EPILOGUE = "bar.sync 0; st.global.v4.b32 [out], {v0, v1, v2, v3}; ret; }"
+SMALL = "cvt.u32.u16 v0, o;"
+BODIES = {
+    "halves": "atom.global.add.noftz.f16 o, [at], h; atom.shared.add.noftz.f16 n, [here], h; "
+    "mov.b32 v0, {o, n}; red.add.noftz.f16 [at+2], h;",
+    "brain halves": "atom.global.add.noftz.bf16 o, [at], h; atom.shared.add.noftz.bf16 n, [here+2], h; "
+    "mov.b32 v0, {o, n}; red.add.noftz.bf16 [at+4], h;",
+    "pairs": "atom.global.add.noftz.f16x2 v0, [at], v0; atom.shared.add.noftz.f16x2 v1, [here+8], v1; "
+    "red.global.add.noftz.f16x2 [at+4], v2;",
+    "brain pairs": "atom.global.add.noftz.bf16x2 v0, [at], v0; atom.shared.add.noftz.bf16x2 v1, [here+8], v1; "
+    "red.global.add.noftz.bf16x2 [at+4], v2;",
+    "small words": f"atom.global.cas.b16 o, [at], h, n; {SMALL} atom.shared.cas.b16 o, [here], h, n; "
+    "mov.b32 v1, {o, o};",
+    "vectors of four": "atom.global.add.v4.f32 {r0, r1, r2, r3}, [at], {f0, f1, f2, f3}; mov.b32 v0, r0; "
+    "mov.b32 v1, r1; mov.b32 v2, r2; mov.b32 v3, r3;",
+    "vectors of two": "red.global.add.v2.f32 [at], {f0, f1}; atom.global.add.v2.f32 {f0, f1}, [at+8], {f0, f1}; "
+    "mov.b32 v0, f0; mov.b32 v1, f1;",
+    "wide words": "mov.b128 wide, {x, y}; mov.b128 other, wide; mov.b128 {y, x}, other; st.shared.b128 [here], wide; "
+    "ld.global.b128 third, [at]; setp.lt.u64 p, x, y; @p mov.b128 third, wide; bar.sync 0; "
+    "ld.shared.b128 other, [here]; st.global.b128 [out], third; mov.b128 {x, y}, other; mov.b64 {v0, v1}, x; "
+    "mov.b64 {v2, v3}, y;",
+    "wide atomics": "mov.b128 wide, {x, y}; atom.global.exch.b128 other, [at], wide; "
+    "atom.shared.cas.b128 third, [here], other, wide; mov.b128 {x, y}, third; mov.b64 {v0, v1}, x; "
+    "mov.b128 {x, y}, other; mov.b64 {v2, v3}, y;",
+    "matrices": "and.b32 v3, i, 31; mul.wide.u32 x, v3, 32; add.u64 g, g, x; "
+    "ldmatrix.sync.aligned.m8n8.x4.b16 {v0, v1, v2, v3}, [g+16]; bar.sync 0; setp.lt.u32 p, i, 32; @!p bra over; "
+    "stmatrix.sync.aligned.m8n8.x2.trans.b16 [g], {v1, v3}; "
+    "ldmatrix.sync.aligned.m8n8.x2.trans.b16 {v1, v2}, [g]; over:",
+}
+
+
+def kernel(body: str) -> Kernels:
+    return Kernels(load_module(f"{HEAD}{PROLOGUE}{body}{EPILOGUE}"))
+
+
+def numbers(generator: Any, count: int) -> np.ndarray[Any, Any]:
+    """Return words of random bits, of pairs of small halves, and of small floats."""
+    bits = generator.integers(0, 1 << 32, count, np.uint32)
+    pairs = generator.normal(0, 4, 2 * count).astype(np.float16).view(np.uint32)
+    floats = generator.normal(0, 100, count).astype(np.float32).view(np.uint32)
+    return generator.choice(np.stack([bits, pairs, floats]), 1, axis=0)[0]
+
+
+@pytest.mark.parametrize("watched", ["nothing", "checks", "counters"])
+@pytest.mark.parametrize("name", BODIES)
+def test_accesses_agree(name, watched):
+    generator = np.random.default_rng(len(name))
+    kernels = kernel(BODIES[name])
+    alone = name in ("wide words", "wide atomics", "small words")
+    for repeated in (False, True):
+        # The order of the warps differs between the engines if lanes of several warps share a place.
+        places = generator.permutation(WORDS // 4)[:THREADS] * 16
+        if repeated and not alone:
+            places = np.concatenate([generator.choice(part, 32) for part in places.reshape(3, 32)])
+        given = [numbers(generator, 4 * THREADS), numbers(generator, WORDS)]
+        places, values = kernels.put(places.astype(np.uint32)), kernels.put(given[0])
+        found, counts = [], []
+        for kernels.engine in ("numpy", "native"):
+            memory, out = kernels.put(given[1]), kernels.zeros(4 * THREADS)
+            observer: Any = {"nothing": None, "checks": LaunchChecks(), "counters": LaunchCounters()}[watched]
+            kernels.launch("k", 1, THREADS, places, values, memory, out, observer=observer)
+            found.append((kernels.get(memory, WORDS).tolist(), kernels.get(out, 4 * THREADS).tolist()))
+            counts.append(observer.metrics if watched == "counters" else None)
+        assert found[0] == found[1]
+        assert counts[0] == counts[1]
+    assert kernels.ran_natively("k")
+
+
+FAULTS = [
+    ("add.u64 at, at, 1; red.add.noftz.f16 [at], h;", "is not a multiple of 2|aligned"),
+    ("add.u64 at, at, 8; ld.global.b128 wide, [at];", "aligned|multiple"),
+    ("mov.b128 wide, {x, y}; atom.global.exch.b128 other, [at+4096], wide;", "bytes"),
+    ("ldmatrix.sync.aligned.m8n8.x4.b16 {v0, v1, v2, v3}, [memory];", "needs addresses in shared memory, not global"),
+    ("ldmatrix.sync.aligned.m8n8.x4.b16 {v0, v1, v2, v3}, [0];", "memory"),
+    ("ldmatrix.sync.aligned.m8n8.x1.b16 {v0}, [g+8192];", "shared memory"),
+    ("ldmatrix.sync.aligned.m8n8.x1.b16 {v0}, [g+8];", "aligned|multiple"),
+    ("setp.lt.u32 p, i, 40; @p ldmatrix.sync.aligned.m8n8.x1.b16 {v0}, [g];", "not all 32 lanes"),
+    ("red.global.add.v4.f32 [at+4084], {f0, f1, f2, f3};", "bytes"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), FAULTS)
+def test_faults_agree(body, message):
+    kernels = kernel(body)
+    places = kernels.put(np.zeros(THREADS, np.uint32))
+    values = kernels.put(np.zeros(4 * THREADS, np.uint32))
+    memory, out = kernels.zeros(WORDS), kernels.zeros(4 * THREADS)
+    texts = []
+    for kernels.engine, observer in itertools.product(("numpy", "native"), (None, LaunchChecks())):
+        with pytest.raises(Fault, match=message) as caught:
+            kernels.launch("k", 1, THREADS, places, values, memory, out, observer=observer)
+        texts.append(str(caught.value))
+    assert len(set(texts)) == 1, texts
+    assert kernels.ran_natively("k")
