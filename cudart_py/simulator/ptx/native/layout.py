@@ -16,6 +16,7 @@ LANES = 32
 # result, and each slot has this size in bytes.
 SLOTS = 8
 SLOT_BYTES = 8 * LANES
+POLLS = 2
 
 
 class Context(IntEnum):
@@ -67,7 +68,7 @@ class Context(IntEnum):
     PYTHON = 19
     HOST_CALL = 34
     # The number of rounds with yielding warps that the current block may still run before machine code returns to
-    # Python, and whether a warp has yielded in this round.
+    # Python, and whether a warp has yielded in this round: 1, or `POLLS` if not only at barriers in memory.
     PATIENCE = 35
     YIELDS = 36
     # The time that lanes have slept, in nanoseconds.
@@ -108,7 +109,12 @@ class Context(IntEnum):
     ANSWER = 64
     # The offset at which the block's shared memory ends for the hardware, beyond its variables.
     SHARED_LIMIT = 65
-    WORDS = 72
+    # For kernels that wait at barriers in memory: whether each wait must be told to Python, and whether any lane has
+    # done something else in this round of the block's warps, or since Python last looked.
+    TELL_WAITS = 70
+    PROGRESS = 71
+    ADVANCED = 72
+    WORDS = 80
 
 
 class Head(IntEnum):
@@ -171,6 +177,8 @@ class Fault(IntEnum):
     DOUBT = 5
     # Some lanes of a warp execute an instruction that all must execute together.
     PARTIAL = 6
+    # A warp brings more arrivals to a barrier in memory than its phase still expects.
+    ARRIVALS = 7
 
 
 class SiteCheck(IntEnum):
@@ -292,3 +300,5 @@ class HostCall(IntEnum):
     CONVERGE = 6
     BARRIER = 7
     ORDERED = 8
+    # Lanes wait at barriers in memory, told while Python looks for a deadlock. The number is as for a system function.
+    WAIT = 9

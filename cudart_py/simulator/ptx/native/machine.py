@@ -140,7 +140,7 @@ def build(program: Program, layout: Layout, watch: frozenset[str] = frozenset())
     sites = Sites()
     flow = Flow(module, program, layout, sites, watch)
     flow.write()
-    write_driver(module, layout, flow.alone, flow.plain, flow.flushes, flow.checking)
+    write_driver(module, layout, flow.alone, flow.plain, flow.flushes, flow.waits, flow.checking)
     return module, sites, flow
 
 

@@ -37,8 +37,7 @@ WAITING = "nobody has written it yet"
 NOT_NATIVE = {
     r"mov\.b128": "no register of machine code has 128 bits",
     r"getctarank\..*": "NumPy runs kernels of clusters",
-    r"mbarrier\.(?!pending_count).*": "NumPy runs kernels with barriers in memory",
-    r".*mbarrier::complete_tx::bytes.*": "NumPy runs kernels with barriers in memory",
+    r".*mbarrier::complete_tx::bytes.*": "NumPy makes bulk copies",
     r"(tex|suld|sust)\..*": "NumPy runs kernels with textures and surfaces",
     r"wgmma\..*": WAITING,
 }

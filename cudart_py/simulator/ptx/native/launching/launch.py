@@ -17,6 +17,7 @@ from ..library.records import MOST_THREADS
 from ..writing.counting import report_counts
 from .barriers import release
 from .buffers import Resident
+from .memory_barriers import DeadlockSearch, keep_wait
 from .reports import fault_of, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
 from .system import call_system
@@ -66,6 +67,7 @@ class NativeLaunch:
         # The number of blocks that take turns; 0 while blocks run one after another.
         self.in_turns = 0
         self.resident = buffers.resident
+        self.deadlocks = DeadlockSearch(buffers.context, state)
         self._prepare()
 
     def _prepare(self) -> None:
@@ -98,7 +100,7 @@ class NativeLaunch:
 
     def run(self) -> None:
         """Run all blocks: one after another until the lanes of one wait for other blocks, and then in turns."""
-        asks = self.kernel.sites.calls or self.speculation is not None
+        asks = self.kernel.sites.calls or self.kernel.sites.waits or self.speculation is not None
         with self._buffers.host_calls.answered(self.answer, self.fail) if asks else nullcontext():
             if not self.go_on():
                 run_in_turns(self, iter(range(int(self.context[Context.BLOCK]) + 1, self.state.blocks)))
@@ -140,7 +142,9 @@ class NativeLaunch:
     def answer(self, number: int) -> None:
         """Answer a call from machine code; `number` is the call's argument."""
         call = HostCall(int(self.context[Context.HOST_CALL]))
-        if call != HostCall.SYSTEM:
+        if call == HostCall.WAIT:
+            keep_wait(self, number & _WORD, number >> LANES & _WORD)
+        elif call != HostCall.SYSTEM:
             assert self.speculation is not None
             self.speculation.answer(call, number)
         elif not self.context[Context.FAULT]:
@@ -159,6 +163,7 @@ class NativeLaunch:
         status = Status(self.kernel.run(context.ctypes.data))
         used = _BUDGET - int(context.view(np.int64)[Context.BUDGET])
         self._used += used
+        self.deadlocks.waited(used)
         block = int(context[Context.BLOCK])
         self._used_by_block = used + (self._used_by_block if block == self._block or self.in_turns else 0)
         self._block = block

@@ -11,6 +11,8 @@ from ...compiling.opcodes import form_of
 from ...faults import Fault
 from ...running.groups import Frame, Group
 from ...running.matrices import check_warps
+from ...running.memory.addresses import Address, Mixed
+from ...running.memory.spaces import Space, shared_space
 from ...running.scheduler import Chunk
 from ...syntax.instructions import Access, Immediate, Instruction, Register, Symbol
 from ...syntax.types import type_size
@@ -43,6 +45,14 @@ def group_of(launch: NativeLaunch, instance: Instance, mask: int) -> tuple[Group
     return group, places
 
 
+def with_memory(launch: NativeLaunch, group: Group) -> Group:
+    """Let a group access the current block's own memory instead of its chunk's."""
+    chunk, state = group.chunk, launch.state
+    chunk.shared = shared_space(state, launch.resident.shared)
+    chunk.local = Space("local", launch.resident.local, state.local_size)
+    return group
+
+
 def fault_of(launch: NativeLaunch) -> Fault:
     """Return the fault that machine code has recorded."""
     context, state = launch.context, launch.state
@@ -60,6 +70,9 @@ def fault_of(launch: NativeLaunch) -> Fault:
     try:
         if kind == Kind.PARTIAL:
             check_warps(group, site.instruction)
+        if kind == Kind.ARRIVALS:
+            arrivals = launch.exchange[0].view(np.uint64)[places]
+            operate(launch, "arrive", with_memory(launch, group), site, values, arrivals)
         _access_again(launch, group, site, values)
     except Fault as fault:
         return fault
@@ -76,27 +89,42 @@ def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any
     """Check an access as the NumPy engine does; `addresses` already include the offset."""
     instruction = site.instruction
     form = form_of(instruction)
-    access = instruction.operands[site.operand]
-    assert isinstance(access, Access)
-    if form.row.access == "cp":
+    if form.row.access == "mbarrier" or "mbarrier" in form.words:
+        size = 8
+    elif form.row.access == "cp":
         copied = instruction.operands[2]
         assert isinstance(copied, Immediate)
-        space, size = form.spaces[site.operand], copied.value
-    elif form.row.converges:
-        space, size = form.space, matrix_bytes(form)
+        size = copied.value
     else:
-        space, size = form.space, form.vector * type_size(form.type)
+        size = matrix_bytes(form) if form.row.converges else form.vector * type_size(form.type)
+    memory = launch.state.memory_access
+    placed, offset = _placed(launch, group, site, addresses)
+    for positions, part in placed.parts if isinstance(placed, Mixed) else [(None, placed)]:
+        memory.check(part, offset, size, instruction, positions)
+
+
+def _placed(launch: NativeLaunch, group: Group, site: Site, addresses: Any) -> tuple[Address | Mixed, int]:
+    """Resolve the addresses of an access, which include its offset; return them without the offset, and the offset."""
+    form, access = form_of(site.instruction), site.instruction.operands[site.operand]
+    assert isinstance(access, Access)
+    space = form.spaces[site.operand] if form.row.access == "cp" and len(form.spaces) > 1 else form.space
     base = access.base
     space = group.code.space_of(access, space, launch.state.launch.entry.shared_offsets)
     values = addresses - access.offset
     narrow = isinstance(base, Register) and group.code.types[group.code.slot(base.name)] == "b32"
     if space == "shared" or narrow:
         values = values.astype(np.uint32)
-    memory = launch.state.memory_access
-    placed = memory.place(group, space, values.view(np.uint64) if values.itemsize == 8 else values)
-    parts = placed.parts if hasattr(placed, "parts") else [(None, placed)]
-    for positions, part in parts:
-        memory.check(part, access.offset, size, instruction, positions)
+    return (
+        launch.state.memory_access.place(group, space, values.view(np.uint64) if values.itemsize == 8 else values),
+        access.offset,
+    )
+
+
+def operate(launch: NativeLaunch, verb: str, group: Group, site: Site, addresses: Any, operands: Any) -> None:
+    """Perform an operation on barriers in memory as the NumPy engine does."""
+    placed, offset = _placed(launch, group, site, addresses)
+    parity = "parity" in form_of(site.instruction).words
+    launch.state.memory_access.mbarrier(verb, placed, offset, (operands,), site.instruction, parity)
 
 
 def timeout_of(launch: NativeLaunch, what: str) -> Fault:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..layout import Context
+from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
     from .buffers import Resident
@@ -48,6 +49,9 @@ def run_in_turns(launch: NativeLaunch, following: Iterator[int]) -> None:
             if _take(launch, turn):
                 active.remove(turn)
                 launch.made_progress()
+        deadlock = launch.deadlocks.deadlock(launch.warps * launch.in_turns)
+        if deadlock is not None:
+            raise deadlock if launch.speculation is None else SpeculationFailed
 
 
 def _take(launch: NativeLaunch, turn: Turn) -> bool:

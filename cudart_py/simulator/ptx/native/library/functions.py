@@ -15,6 +15,7 @@ from .counts import build_count
 from .fences import build_strong
 from .hosts import build_hosts
 from .matrices import build_product
+from .mbarriers import build_mbarrier
 from .records import build_expand, build_filled, build_find, build_ordered
 from .warps import build_match, build_math, build_permute, build_redux
 
@@ -41,6 +42,7 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "strong": build_strong,
     "hosts": build_hosts,
     "mma": build_product,
+    "mbarrier": build_mbarrier,
 }
 
 

@@ -13,6 +13,7 @@ from ..layout import LANES, SLOT_BYTES, SLOTS, Context, HostCall
 from ..library.accesses import loaded_type
 from ..library.frame import ask_python, when
 from ..vectors import I32, I64, Builder
+from .mbarriers import mbarrier
 from .memory import located
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def copy(e: Emitter, i: Instruction, form: Form) -> None:
             e.checking.group(form.words[1].removesuffix("_group"), allowed, e.mask)
         return
     if "mbarrier" in form.words:
-        raise UnsupportedInstruction("cp.async.mbarrier")
+        mbarrier(e, i, form)
+        return
     operands = i.operands[:-1] if "L2::cache_hint" in form.words else i.operands
     to, source, size = operands[:3]
     assert isinstance(to, Access)

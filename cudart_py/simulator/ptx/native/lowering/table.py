@@ -14,13 +14,14 @@ from ...compiling.emitters.lowered import Lowers
 from ...compiling.forms import Form
 from ...syntax.instructions import Instruction
 from ..errors import UnsupportedInstruction
-from . import matrices, memory, movement, system, warps
+from . import matrices, mbarriers, memory, movement, system, warps
 
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
 _LOWERINGS: dict[str, Any] = {
-    **matrices.LOWERINGS, **memory.LOWERINGS, **movement.LOWERINGS, **system.LOWERINGS, **warps.LOWERINGS,
+    **matrices.LOWERINGS, **mbarriers.LOWERINGS, **memory.LOWERINGS, **movement.LOWERINGS, **system.LOWERINGS,
+    **warps.LOWERINGS,
 }  # fmt: skip  # one table after the other
 
 

@@ -134,6 +134,10 @@ class Checking:
         function = self._b.declared(name, ir.VoidType(), [argument.type for argument in arguments])
         self._b.call(function, arguments)
 
+    def barrier(self, form: Form, space: str, address: Value, site: int, mask: Value, arrivals: Value) -> None:
+        """Refuse barriers in memory."""
+        raise UnsupportedInstruction("checks of barriers in memory")
+
     def issued(self, address: Value, size: int, mask: Value) -> None:
         """Record asynchronous copies of `size` bytes to shared memory."""
         self._call(f"issued.{size}", self._context, address, mask)

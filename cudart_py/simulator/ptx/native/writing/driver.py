@@ -29,12 +29,20 @@ class _Driver:
     """
 
     def __init__(
-        self, module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checking: Checking | None
+        self,
+        module: ir.Module,
+        layout: Layout,
+        alone: bool,
+        plain: bool,
+        flushes: bool,
+        waits: bool,
+        checking: Checking | None,
     ) -> None:
         self._layout = layout
         self._alone = alone
         self._plain = plain
         self._flushes = flushes
+        self._waits = waits
         self._checking = checking
         self._warp = module.globals["warp"]
         function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run_blocks" if flushes else "run")
@@ -149,7 +157,7 @@ class _Driver:
         b.position_at_end(stops)
         b.ret(status)
         b.position_at_end(yielded)
-        self._set(Context.YIELDS, I64(1))
+        self._set(Context.YIELDS, b.or_(self._get(Context.YIELDS), I64(1)))
         b.branch(following)
         b.position_at_end(following)
         if self._alone:
@@ -164,7 +172,10 @@ class _Driver:
             self._next_block(block, blocks)
             return
         self._set(Context.WARP, I64(0))
-        with when(b, b.icmp_unsigned("!=", self._get(Context.YIELDS), I64(0)), likely=False):
+        yields = self._get(Context.YIELDS)
+        with when(b, b.icmp_unsigned("!=", yields, I64(0)), likely=False):
+            if self._waits:
+                self._look_for_progress(yields)
             self._set(Context.YIELDS, I64(0))
             patience = b.sub(self._get(Context.PATIENCE), I64(1))
             self._set(Context.PATIENCE, patience)
@@ -195,6 +206,15 @@ class _Driver:
         self._each_state(lambda number, state: b.store(I32(1), b.at(state, 4 * Head.RELEASE)))
         b.branch(sweep)
 
+    def _look_for_progress(self, yields: Value) -> None:
+        """Continue with this block as long as some of its warps wait at barriers in memory, and others don't."""
+        b = self._b
+        with when(b, b.icmp_unsigned("!=", self._get(Context.PROGRESS), I64(0))):
+            self._set(Context.PROGRESS, I64(0))
+            self._set(Context.ADVANCED, I64(1))
+            with when(b, b.icmp_unsigned("==", yields, I64(1))):
+                self._set(Context.PATIENCE, I64(_PATIENCE))
+
     def _next_block(self, block: Value, blocks: ir.Block) -> None:
         b = self._b
         self._set(Context.BLOCK, b.add(block, I64(1)))
@@ -204,15 +224,22 @@ class _Driver:
 
 
 def write_driver(
-    module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checking: Checking | None = None
+    module: ir.Module,
+    layout: Layout,
+    alone: bool,
+    plain: bool,
+    flushes: bool,
+    waits: bool,
+    checking: Checking | None = None,
 ) -> None:
     """Generate the function ``run``.
 
     `alone` says that each warp runs to its end without waiting for others. `plain` says that all barriers have the same
     number and expect all threads of a block. `flushes` says that the processor flushes subnormal numbers to zero during
-    the launch. `checking` is None unless checks observe the launch.
+    the launch. `waits` says that there are loops that only wait at barriers in memory. `checking` is None unless checks
+    observe the launch.
     """
-    _Driver(module, layout, alone, plain, flushes, checking).write()
+    _Driver(module, layout, alone, plain, flushes, waits, checking).write()
     if flushes:
         _write_flushing(module)
 

@@ -12,7 +12,7 @@ from ...compiling.program import Program
 from ...syntax.instructions import Immediate, Register
 from ..errors import UnsupportedInstruction
 from ..instances import ASIDE, HELD, PARKED, Instance, Layout, Place
-from ..layout import Context, Fault, Head, Status
+from ..layout import POLLS, Context, Fault, Head, Status
 from ..library.frame import record_fault, when
 from ..lowering.table import lowering
 from ..sites import Sites
@@ -31,8 +31,8 @@ Value = Any
 class Flow:
     """The generator of a module's function ``warp``.
 
-    `barriers` says whether the kernel has barriers, and `spins` whether it has loops that may wait for other lanes.
-    `checking` is None unless checks observe the launch.
+    `barriers` says whether the kernel has barriers, `spins` whether it has loops that may wait for other lanes, and
+    `waits` whether some of these only wait at barriers in memory. `checking` is None unless checks observe the launch.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Flow:
         self.spins = bool(self._loops.waiting())
         if self._counting is not None and depends_on_order(layout, self._loops.edges):
             raise UnsupportedInstruction("counts of a loop in which lanes may wait for others")
+        self.waits = any(place.block.waits for place in layout.places)
         self.converges = any(place.block.converges for place in layout.places)
         self._find_shared_registers()
 
@@ -141,6 +142,8 @@ class Flow:
                 with when(b, some):
                     b.store(I32(0), word)
                     schedule.push(number, lanes)
+                    if not self._loops.only_waits(number):
+                        b.set_word(self._context, Context.YIELDS, I64(POLLS))
                 yields = b.or_(yields, some)
             with when(b, yields):
                 schedule.leave(Status.YIELDED)
@@ -162,6 +165,8 @@ class Flow:
         if self.checking is not None:
             self.checking.passing(place)
         e.mask = b.load(self._schedule.mask, typ=I32)
+        if self.waits and not block.waits:
+            b.set_word(self._context, Context.PROGRESS, I64(1))
         if self._counting is not None:
             self._counting.block(number, e.mask)
         for instruction in block.instructions:
