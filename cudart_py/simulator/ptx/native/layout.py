@@ -114,6 +114,11 @@ class Context(IntEnum):
     TELL_WAITS = 70
     PROGRESS = 71
     ADVANCED = 72
+    # For checked kernels with barriers in memory: the clocks of the current block (see `Clock`), the size in bytes of
+    # the part of them that is cleared when a block begins, and the rows of `Readers`.
+    CLOCKS = 73
+    CLOCKS_BYTES = 74
+    READERS = 75
     WORDS = 80
 
 
@@ -235,6 +240,9 @@ class BlockCheck(IntEnum):
     or an acquire since the last barrier. All threads of the block have acquired what the warp whose first thread is
     `KNOWN_FIRST` had done before `KNOWN_UNTIL`. From `FENCED` on, there is one word per warp: the mask of the lanes
     whose next strong write may release something.
+
+    For kernels with barriers in memory, there is one more word per warp, from `KNOWN` on: the time up to which the
+    accesses of all warps happen before the warp's next one.
     """
 
     BEGIN = 0
@@ -255,7 +263,44 @@ class BlockCheck(IntEnum):
     KNOWN_FIRST = 53
     KNOWN_UNTIL = 54
     FENCED = 56
-    WORDS = 88
+    KNOWN = 88
+    WORDS = 120
+
+
+class Clock(IntEnum):
+    """The words of the vector clocks of a block (see `library/clocks.py`).
+
+    `COUNT` is the number of barriers in memory. From `KEYS` on, there are their addresses, and from `PARITIES` on the
+    parities of their phases when they were last looked at. From `WARPS` on, there is a clock for each warp, and then
+    two for each barrier: one for all arrivals, and one for the arrivals up to the end of the last completed phase.
+
+    A clock has `ENTRIES` words. They are, for each warp, the time up to which its accesses happen before; for each warp
+    the time up to which its copies by ``cp.async`` are known to be complete; and for each barrier the time up to which
+    the bulk copies that it counts are complete.
+    """
+
+    COUNT = 0
+    KEYS = 8
+    PARITIES = 40
+    WARPS = 72
+    COPIES = 32
+    BULK = 64
+    ENTRIES = 96
+
+
+class Readers(IntEnum):
+    """The words of a row that describes reads by several warps; there are `ROWS` rows per block.
+
+    If several warps read shared memory without an order, the record of the last read stands for all. The row of that
+    record contains, from `TIMES` on, the time of the last such read by each warp, 0 for none. `KEY` is the record's
+    time and warp. `MIXED` is 0 if each word has been read by the same lane of all these warps.
+    """
+
+    KEY = 0
+    MIXED = 1
+    TIMES = 8
+    WORDS = 40
+    ROWS = 256
 
 
 class CopyRow(IntEnum):

@@ -57,7 +57,10 @@ class Resident:
         self.records = None
         if "checks" in kernel.watch:
             copying_warps = warps if kernel.sites.copies else 0
-            self.records = BlockRecords(state.shared_end, kernel.sites.shift, stride // 4 * warps, copying_warps)
+            clocked_warps = warps if kernel.sites.clocks else 0
+            self.records = BlockRecords(
+                state.shared_end, kernel.sites.shift, stride // 4 * warps, copying_warps, clocked_warps
+            )
         # The words of the context that describe this memory and the records.
         self.words = {
             Context.STATES: self.states.ctypes.data,

@@ -10,13 +10,14 @@ from .accesses import build_access, build_run
 from .atomics import build_atomic
 from .banks import build_most
 from .checks import build_check
+from .clocks import build_barrier_number, build_clock
 from .copies import build_awaited, build_copied, build_issued, build_settle
 from .counts import build_count
 from .fences import build_strong
 from .hosts import build_hosts
 from .matrices import build_product
 from .mbarriers import build_mbarrier
-from .records import build_expand, build_filled, build_find, build_ordered
+from .records import build_expand, build_filled, build_find, build_ordered, build_readers
 from .warps import build_match, build_math, build_permute, build_redux
 
 _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
@@ -35,6 +36,7 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "find": build_find,
     "ordered": build_ordered,
     "filled": build_filled,
+    "readers": build_readers,
     "issued": build_issued,
     "awaited": build_awaited,
     "settle": build_settle,
@@ -43,6 +45,8 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "hosts": build_hosts,
     "mma": build_product,
     "mbarrier": build_mbarrier,
+    "clock": build_clock,
+    "barrier": build_barrier_number,
 }
 
 

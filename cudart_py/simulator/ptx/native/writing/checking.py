@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from ...compiling.control_flow import Code
-from ...compiling.forms import Form
+from ...compiling.forms import Form, is_relaxed
 from ...compiling.guessed_loads import GuessedLoads
 from ...compiling.opcodes import form_of
 from ...compiling.reachability import reachable
@@ -44,7 +44,8 @@ def whole(instruction: Instruction) -> bool:
 class Checking:
     """The generator of the checks in a warp's function.
 
-    `copies` says whether the kernel has asynchronous copies, and `fences` whether it has fences.
+    `copies` says whether the kernel has asynchronous copies, `clocks` whether it has barriers in memory, and `fences`
+    whether it has fences.
     """
 
     def __init__(
@@ -60,6 +61,11 @@ class Checking:
         self._shift = sites.shift = _least_shift(layout)
         self.copies = sites.copies = any(
             form_of(instruction).row.access == "cp"
+            for place in layout.places
+            for instruction in place.block.instructions
+        )
+        self.clocks = sites.clocks = any(
+            form_of(instruction).row.access == "mbarrier" or "mbarrier" in form_of(instruction).words
             for place in layout.places
             for instruction in place.block.instructions
         )
@@ -135,8 +141,13 @@ class Checking:
         self._b.call(function, arguments)
 
     def barrier(self, form: Form, space: str, address: Value, site: int, mask: Value, arrivals: Value) -> None:
-        """Refuse barriers in memory."""
-        raise UnsupportedInstruction("checks of barriers in memory")
+        """Record an operation on barriers in memory before it happens; lanes make at most `arrivals` arrivals each."""
+        if form.row.name == "cp" and self.copies:
+            # The lanes arrive when their copies are complete.
+            self.group("wait_all", 0, mask)
+        kind = "wait" if form.row.spins else "relaxed" if is_relaxed(form) else "arrive"
+        self._call(f"clock.{kind}.{space}", self._context, address, mask, I32(site), arrivals)
+        self._stop_after_a_doubt()
 
     def issued(self, address: Value, size: int, mask: Value) -> None:
         """Record asynchronous copies of `size` bytes to shared memory."""
@@ -242,7 +253,11 @@ def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
         b.call(b.declared("settle.begin", ir.VoidType(), [context.type]), [context])
     if checking.fences:
         first = block_word(b, context, BlockCheck.ACQUIRED)
-        b.store(b.each(I64, [0] * (BlockCheck.WORDS - BlockCheck.ACQUIRED)), first, align=8)
+        b.store(b.each(I64, [0] * (BlockCheck.KNOWN - BlockCheck.ACQUIRED)), first, align=8)
+    if checking.clocks:
+        first = block_word(b, context, BlockCheck.KNOWN)
+        b.store(b.each(I64, [0] * (BlockCheck.WORDS - BlockCheck.KNOWN)), first, align=8)
+        b.fill(b.pointer(context, Context.CLOCKS), b.word(context, Context.CLOCKS_BYTES))
 
 
 def release_checks(b: Builder, context: Value, checking: Checking) -> None:

@@ -9,7 +9,7 @@ from llvmlite import ir
 from ..instances import WAITING, Layout, word_of
 from ..layout import Context, Head, Status
 from ..library.frame import when
-from ..vectors import I8, I32, I64, PTR, Builder
+from ..vectors import I32, I64, PTR, Builder
 from .checking import Checking, begin_checks, release_checks
 
 Value = Any
@@ -86,9 +86,7 @@ class _Driver:
         self._set(Context.BLOCK_Z, b.udiv(rows, height))
 
     def _clear(self, base: Context, size: Context) -> None:
-        b = self._b
-        function = b.declared("llvm.memset.p0.i64", ir.VoidType(), [PTR, I8, I64, ir.IntType(1)])
-        b.call(function, [b.pointer(self._context, base), I8(0), self._get(size), ir.IntType(1)(0)])
+        self._b.fill(self._b.pointer(self._context, base), self._get(size))
 
     def _begin_block(self) -> None:
         self._clear(Context.SHARED, Context.SHARED_BYTES)
