@@ -347,3 +347,5 @@ class HostCall(IntEnum):
     ORDERED = 8
     # Lanes wait at barriers in memory, told while Python looks for a deadlock. The number is as for a system function.
     WAIT = 9
+    # Make bulk copies that machine code can't. The number is as for a system function.
+    BULK = 10

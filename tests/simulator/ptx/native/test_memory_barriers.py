@@ -1,6 +1,7 @@
 """Barriers in memory run in machine code, with the NumPy engine's states, results and faults."""
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -125,4 +126,59 @@ def test_a_deadlock_has_the_same_report(monkeypatch: pytest.MonkeyPatch) -> None
         reports.append(caught.value.report)
     assert reports[1] == reports[0]
     assert "672 threads wait" in reports[0]
+    assert kernels.ran_natively("k")
+
+
+BULK = """.visible .entry k(.param .u64 in, .param .u64 out, .param .u64 sizes) {
+    .shared .align 16 .b8 words[8192];
+    .shared .align 8 .b64 bar;
+    .reg .b32 %r<12>; .reg .b64 %d<9>; .reg .pred %p;
+    ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out]; ld.param.u64 %d3, [sizes];
+    mov.u32 %r1, %tid.x; mad.wide.u32 %d3, %r1, 8, %d3;
+    ld.global.u32 %r2, [%d3]; ld.global.u32 %r3, [%d3+4];
+    mov.u32 %r4, words; mad.lo.u32 %r4, %r1, 256, %r4;
+    mad.wide.u32 %d4, %r1, 256, %d1; cvt.u64.u32 %d5, %r3; add.u64 %d4, %d4, %d5;
+    setp.ne.u32 %p, %r1, 0; @%p bra ready;
+    mbarrier.init.shared.b64 [bar], 32;
+ready:
+    bar.sync 0;
+    setp.eq.u32 %p, %r2, 7; @%p bra others;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%d4], %r2, [bar];
+    mbarrier.arrive.expect_tx.shared.b64 %d6, [bar], %r2;
+    bra again;
+others:
+    mbarrier.arrive.shared.b64 %d6, [bar];
+again:
+    mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra again;
+    mad.wide.u32 %d7, %r1, 256, %d2;
+    cp.async.bulk.global.shared::cta.bulk_group [%d7], [%r4], 256;
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+    ret;
+}
+"""
+
+
+def test_bulk_copies_move_the_same_bytes_and_have_the_same_faults() -> None:
+    generator, faults = random.Random(5), []
+    kernels = Kernels(load_module(HEAD + BULK))
+    # Sizes that are no multiple of 16, sources that are misaligned or beyond the array, and sizes beyond its end.
+    for wrong in (None, None, (24, 0), (16, 8), (16, 1 << 20), (16384, 0)):
+        pairs = [(16 * generator.randrange(17), 16 * generator.randrange(8)) for _ in range(LANES)]
+        pairs[3] = (7, 0)
+        if wrong:
+            pairs[generator.randrange(4, LANES)] = wrong
+        given = np.frombuffer(generator.randbytes(256 * (LANES + 1)), np.uint8)
+        outcomes: list[Any] = []
+        for engine in ("numpy", "native"):
+            kernels.engine = engine
+            arrays = [kernels.put(array) for array in (given, np.zeros(256 * LANES, np.uint8), np.uint32(pairs))]
+            try:
+                kernels.launch("k", 1, LANES, *arrays)
+                outcomes.append(kernels.get(arrays[1], 256 * LANES, np.uint8).tolist())
+            except Fault as fault:
+                outcomes.append(re.sub("0x[0-9a-f]+", "", fault.report))
+        assert outcomes[1] == outcomes[0]
+        assert isinstance(outcomes[0], str) == (wrong is not None)
+        faults += outcomes[:1] if wrong else []
+    assert len(set(faults)) == 4
     assert kernels.ran_natively("k")

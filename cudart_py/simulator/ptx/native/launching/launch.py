@@ -17,7 +17,7 @@ from ..library.records import MOST_THREADS
 from ..writing.counting import report_counts
 from .barriers import release
 from .buffers import Resident
-from .memory_barriers import DeadlockSearch, keep_wait
+from .memory_barriers import DeadlockSearch, copy_bulk, keep_wait
 from .reports import fault_of, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
 from .system import call_system
@@ -142,8 +142,8 @@ class NativeLaunch:
     def answer(self, number: int) -> None:
         """Answer a call from machine code; `number` is the call's argument."""
         call = HostCall(int(self.context[Context.HOST_CALL]))
-        if call == HostCall.WAIT:
-            keep_wait(self, number & _WORD, number >> LANES & _WORD)
+        if call in (HostCall.WAIT, HostCall.BULK):
+            (keep_wait if call == HostCall.WAIT else copy_bulk)(self, number & _WORD, number >> LANES & _WORD)
         elif call != HostCall.SYSTEM:
             assert self.speculation is not None
             self.speculation.answer(call, number)

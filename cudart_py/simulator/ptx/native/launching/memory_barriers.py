@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...syntax.instructions import Access
 from ..layout import Context
-from .reports import group_of, operate, with_memory
+from .reports import group_of, operate, placed_again, with_memory
 
 if TYPE_CHECKING:
     from ...faults import Fault
@@ -51,3 +53,19 @@ def keep_wait(launch: NativeLaunch, number: int, mask: int) -> None:
     group, places = group_of(launch, site.instance, mask)
     addresses, phases = (launch.exchange[slot].view(np.int64)[places] for slot in range(2))
     operate(launch, "test_wait", with_memory(launch, group), site, addresses, phases.view(np.uint64))
+
+
+def copy_bulk(launch: NativeLaunch, number: int, mask: int) -> None:
+    """Make the bulk copies of the lanes in `mask` at site `number`, or raise Fault, as the NumPy engine does."""
+    site = launch.kernel.sites.sites[number]
+    group, places = group_of(launch, site.instance, mask)
+    with_memory(launch, group)
+
+    def named(slot: int, operand: int) -> Any:
+        addresses = launch.exchange[slot].view(np.int64)[places]
+        return placed_again(launch, group, replace(site, operand=operand), addresses)
+
+    counts = len(site.instruction.operands) > 3 and isinstance(site.instruction.operands[3], Access)
+    sizes = launch.exchange[2].view(np.int64)[places]
+    barrier = named(3, 3) if counts else None
+    group.chunk.bulk_copies.copy(group, named(0, 0), named(1, 1), sizes, site.instruction, barrier=barrier)

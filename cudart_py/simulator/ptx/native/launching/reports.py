@@ -98,16 +98,16 @@ def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any
     else:
         size = matrix_bytes(form) if form.row.converges else form.vector * type_size(form.type)
     memory = launch.state.memory_access
-    placed, offset = _placed(launch, group, site, addresses)
+    placed, offset = placed_again(launch, group, site, addresses)
     for positions, part in placed.parts if isinstance(placed, Mixed) else [(None, placed)]:
         memory.check(part, offset, size, instruction, positions)
 
 
-def _placed(launch: NativeLaunch, group: Group, site: Site, addresses: Any) -> tuple[Address | Mixed, int]:
+def placed_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any) -> tuple[Address | Mixed, int]:
     """Resolve the addresses of an access, which include its offset; return them without the offset, and the offset."""
     form, access = form_of(site.instruction), site.instruction.operands[site.operand]
     assert isinstance(access, Access)
-    space = form.spaces[site.operand] if form.row.access == "cp" and len(form.spaces) > 1 else form.space
+    space = form.spaces[site.operand] if site.operand < len(form.spaces) > 1 else form.space
     base = access.base
     space = group.code.space_of(access, space, launch.state.launch.entry.shared_offsets)
     values = addresses - access.offset
@@ -122,7 +122,7 @@ def _placed(launch: NativeLaunch, group: Group, site: Site, addresses: Any) -> t
 
 def operate(launch: NativeLaunch, verb: str, group: Group, site: Site, addresses: Any, operands: Any) -> None:
     """Perform an operation on barriers in memory as the NumPy engine does."""
-    placed, offset = _placed(launch, group, site, addresses)
+    placed, offset = placed_again(launch, group, site, addresses)
     parity = "parity" in form_of(site.instruction).words
     launch.state.memory_access.mbarrier(verb, placed, offset, (operands,), site.instruction, parity)
 

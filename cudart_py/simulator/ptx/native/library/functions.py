@@ -9,6 +9,7 @@ from llvmlite import ir
 from .accesses import build_access, build_run
 from .atomics import build_atomic
 from .banks import build_most
+from .bulk_copies import build_bulk_copy
 from .checks import build_check
 from .clocks import build_barrier_number, build_clock
 from .copies import build_awaited, build_copied, build_issued, build_settle
@@ -45,6 +46,7 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "hosts": build_hosts,
     "mma": build_product,
     "mbarrier": build_mbarrier,
+    "bulk": build_bulk_copy,
     "clock": build_clock,
     "barrier": build_barrier_number,
 }

@@ -61,9 +61,12 @@ def mbarrier(e: Emitter, i: Instruction, form: Form) -> None:
         e.write(i.operands[0], state, "b64")
 
 
-def complete(e: Emitter, space: str, address: Value, site: int, count: int) -> None:
-    """Generate the arrival of `count` bytes per lane at barriers."""
-    _operate(e, "complete", space, address, site, e.b.const(I64, 0), e.b.const(I64, -count))
+def complete(e: Emitter, space: str, address: Value, site: int, bytes: Value, mask: Value) -> None:
+    """Generate the arrival of each lane's bytes at its barrier."""
+    b = e.b
+    with when(b, b.icmp_unsigned("!=", mask, I32(0))):
+        none = b.const(I64, 0)
+        e.call(f"mbarrier.complete.{space}", WORDS, e.context, address, mask, I32(site), none, b.sub(none, bytes))
 
 
 def _operate(e: Emitter, kind: str, space: str, address: Value, site: int, arrivals: Value, transfer: Value) -> Value:

@@ -45,8 +45,8 @@ def system_call(e: Emitter, i: Instruction, form: Form) -> None:
 
 def copy(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``cp.async`` to an immediate copy; only the checks need groups of copies and the waits for them."""
-    if "bulk" in form.words:
-        raise UnsupportedInstruction("cp.async.bulk")
+    if "prefetch" in form.words:
+        return
     if "wait_group" in form.words or "commit_group" in form.words or "wait_all" in form.words:
         allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
         if e.checking is not None:
