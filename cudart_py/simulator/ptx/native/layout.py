@@ -17,6 +17,8 @@ LANES = 32
 SLOTS = 8
 SLOT_BYTES = 8 * LANES
 POLLS = 2
+# The number of named barriers of a block.
+BARRIERS = 16
 
 
 class Context(IntEnum):
@@ -119,6 +121,8 @@ class Context(IntEnum):
     CLOCKS = 73
     CLOCKS_BYTES = 74
     READERS = 75
+    # For each named barrier of the current block, the number of threads that have arrived without waiting.
+    ARRIVALS = 76
     WORDS = 80
 
 
@@ -127,7 +131,7 @@ class Head(IntEnum):
 
     ALIVE = 0
     PARKED = 1
-    # Set to release the lanes that are parked at barriers.
+    # A set of the named barriers at which the parked lanes must be released, with one bit per barrier.
     RELEASE = 2
     # One more than the number of the basic block whose lanes continue without the missing members of their mask.
     FORCED = 3

@@ -26,7 +26,7 @@ class Barrier:
     """A barrier in the code: its number, the number of threads that it expects, and the operands of a reduction.
 
     `resume` is the number of the basic block after the barrier. If `expected` is None, the barrier expects all threads
-    of the block.
+    of the block. If `waits` is false, the threads arrive without waiting.
     """
 
     instruction: Instruction
@@ -37,11 +37,12 @@ class Barrier:
     operation: str = ""
     result: Operand | None = None
     predicate: Operand | None = None
+    waits: bool = True
 
     @property
     def plain(self) -> bool:
-        """Return whether machine code can release the barrier."""
-        return self.expected is None and not self.operation
+        """Return whether all threads of the block wait at the barrier, for nothing but each other."""
+        return self.expected is None and self.waits and not self.operation
 
 
 def barrier_of(place: Place) -> Barrier:
@@ -53,24 +54,24 @@ def barrier_of(place: Place) -> Barrier:
     operation = next((word for word in words if word in ("popc", "and", "or")), "")
     result = operands.pop(0) if operation else None
     predicate = operands.pop() if operation else None
-    if "arrive" in words or "cluster" in words or not all(isinstance(operand, Immediate) for operand in operands):
+    if "cluster" in words or not all(isinstance(operand, Immediate) for operand in operands):
         raise UnsupportedInstruction("a barrier of another kind")
     numbers = [operand.value for operand in operands if isinstance(operand, Immediate)]
     expected = numbers[1] if len(numbers) > 1 else None
     resume = place.instance.numbers[place.block.terminator.targets[0]]
-    return Barrier(instruction, place.instance, resume, numbers[0], expected, operation, result, predicate)
+    waits = "arrive" not in words
+    return Barrier(instruction, place.instance, resume, numbers[0], expected, operation, result, predicate, waits)
 
 
 def release(launch: NativeLaunch) -> None:
     """Release the lanes at complete barriers, or else lanes held for absent members; raise Fault at a deadlock."""
-    barriers = launch.kernel.layout.barriers
-    released = [_release(launch, barriers, number) for number in sorted({barrier.number for barrier in barriers})]
-    checked = launch.speculation is not None
-    if checked and not any(released):
+    released = release_complete(launch)
+    if not released and launch.speculation is not None:
         # Either members of a mask never arrive, or there is a deadlock. Both must be reported.
         raise SpeculationFailed
-    if any(released) or _force(launch) or (launch.ready_words() != 0).any():
+    if released or _force(launch) or (launch.ready_words() != 0).any():
         return
+    barriers = launch.kernel.layout.barriers
     parked = launch.words(PARKED)
     lanes = int(np.bitwise_count(parked).sum())
     waiting = [barrier for barrier in barriers if parked[:, barrier.resume].any()]
@@ -81,6 +82,13 @@ def release(launch: NativeLaunch) -> None:
     group, _ = group_of(launch, barrier.instance, int(parked[warp, first]))
     what = f"deadlock: {lanes} threads wait at barriers that the others of their blocks never reach"
     raise Fault("CUDA_ERROR_LAUNCH_TIMEOUT", launch.state.located(what, barrier.instruction, group, 0))
+
+
+def release_complete(launch: NativeLaunch) -> bool:
+    """Release the lanes at complete barriers; return whether there are any."""
+    barriers = [barrier for barrier in launch.kernel.layout.barriers if barrier.waits]
+    released = [_release(launch, barriers, number) for number in sorted({barrier.number for barrier in barriers})]
+    return any(released)
 
 
 def _force(launch: NativeLaunch) -> bool:
@@ -108,8 +116,10 @@ def _release(launch: NativeLaunch, barriers: list[Barrier], number: int) -> bool
     expected = int(np.bitwise_count(launch.head(Head.ALIVE)).sum())
     for barrier in here:
         expected = expected if barrier.expected is None else barrier.expected
-    if not waiting or waiting < expected:
+    arrivals = launch.resident.arrivals
+    if not waiting or waiting + int(arrivals[number]) < expected:
         return False
+    arrivals[number] = 0
     records, speculation = launch.resident.records, launch.speculation
     if records is not None and speculation is not None and any(whole(barrier.instruction) for barrier in here):
         records.release(launch.context, speculation.fences)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...running.scheduler import Chunk
-from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Count
+from ..layout import BARRIERS, LANES, SLOT_BYTES, SLOTS, Context, Count
 from .host_calls import HostCalls
 from .speculation import BlockRecords, CheckTables
 
@@ -54,6 +54,7 @@ class Resident:
         self.shared = aligned(state.shared_limit)
         stride = -(-state.local_size // 16) * 16
         self.local = aligned(stride * warps * LANES)
+        self.arrivals = np.zeros(BARRIERS, np.uint64)
         self.records = None
         if "checks" in kernel.watch:
             copying_warps = warps if kernel.sites.copies else 0
@@ -68,13 +69,14 @@ class Resident:
             Context.SHARED_BYTES: len(self.shared),
             Context.LOCAL: self.local.ctypes.data,
             Context.LOCAL_BYTES: len(self.local),
+            Context.ARRIVALS: self.arrivals.ctypes.data,
         }
         if self.records is not None:
             self.words |= self.records.addresses()
 
     def clear(self) -> None:
         """Reset the memory to its initial state."""
-        for array in (self.states, self.shared, self.local):
+        for array in (self.states, self.shared, self.local, self.arrivals):
             array.fill(0)
         if self.records is not None:
             self.records.clear()

@@ -15,7 +15,7 @@ from ..layout import LANES, Context, Head, HostCall, Status
 from ..layout import Fault as Kind
 from ..library.records import MOST_THREADS
 from ..writing.counting import report_counts
-from .barriers import release
+from .barriers import release, release_complete
 from .buffers import Resident
 from .memory_barriers import DeadlockSearch, copy_bulk, keep_wait
 from .reports import fault_of, timeout_of
@@ -125,7 +125,7 @@ class NativeLaunch:
             self._check_limits()
             if status == Status.STUCK:
                 release(self)
-            elif status == Status.YIELDED:
+            elif status == Status.YIELDED and not release_complete(self):
                 return False
 
     def _failure(self) -> BaseException:

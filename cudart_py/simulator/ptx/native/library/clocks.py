@@ -77,11 +77,8 @@ def build_clock(module: ir.Module, name: str) -> None:
             raise_doubt(b, context, site, Doubt.FINDING)
         b.ret_void()
     warp = b.word(context, Context.WARP_AT_HAND)
-    mine, now = clock_of_warp(b, context, warp), I64(0)
-    if kind == "arrive":
-        now = b.add(b.word(context, Context.NOW), I64(TICK))
-        b.set_word(context, Context.NOW, now)
-    complete = complete_copies(b, context, warp) if kind == "arrive" else None
+    mine = clock_of_warp(b, context, warp)
+    passed = _passed(b, context, warp) if kind == "arrive" else None
     rest = b.alloca(I32)
     b.store(mask, rest)
     head, body, after = (b.append_basic_block() for _ in range(3))
@@ -99,12 +96,8 @@ def build_clock(module: ir.Module, name: str) -> None:
     if kind == "wait":
         join(b, get(b, completed), mine)
     else:
-        if complete is not None:
-            passed = get(b, mine)
-            put(b, passed, kept := b.alloca(_CLOCK))
-            b.store(now, element(b, kept, warp, I64))
-            b.store(complete, element(b, kept, b.add(warp, I64(Clock.COPIES)), I64))
-            join(b, get(b, kept), arrived)
+        if kind == "arrive":
+            join(b, passed, arrived)
         total = b.reduced("add", b.select(b.truth(same), arrivals, b.const(I64, 0)))
         with when(b, b.icmp_unsigned(">", total, b.and_(word, I64(barriers.MISSING)))):
             put(b, get(b, arrived), completed)
@@ -112,6 +105,34 @@ def build_clock(module: ir.Module, name: str) -> None:
     b.position_at_end(after)
     if kind == "wait":
         _note_known(b, context, warp)
+    b.ret_void()
+
+
+def _passed(b: Builder, context: Value, warp: Value) -> Value:
+    """Advance the time, and return the clock that an arrival of a warp passes on."""
+    now = b.add(b.word(context, Context.NOW), I64(TICK))
+    b.set_word(context, Context.NOW, now)
+    kept = b.alloca(_CLOCK)
+    put(b, get(b, clock_of_warp(b, context, warp)), kept)
+    b.store(now, element(b, kept, warp, I64))
+    b.store(complete_copies(b, context, warp), element(b, kept, b.add(warp, I64(Clock.COPIES)), I64))
+    return get(b, kept)
+
+
+def build_named(module: ir.Module, name: str) -> None:
+    """Build ``named.arrive(context, number)`` and ``named.release(context, number, warp)``, for barriers of some warps.
+
+    A named barrier is kept among the others, at an address below all of theirs.
+    """
+    arrives = name.endswith("arrive")
+    b, (context, number, *rest) = begin(module, name, ir.VoidType(), [PTR, I64, *[I64] * (not arrives)])
+    row = _number_of(b, context, I32(0), b.add(number, I64(1)), I64(0))
+    arrived, _ = clocks_of_barrier(b, context, row)
+    if arrives:
+        join(b, _passed(b, context, b.word(context, Context.WARP_AT_HAND)), arrived)
+    else:
+        join(b, get(b, arrived), clock_of_warp(b, context, rest[0]))
+        _note_known(b, context, rest[0])
     b.ret_void()
 
 

@@ -11,7 +11,7 @@ from .atomics import build_atomic
 from .banks import build_most
 from .bulk_copies import build_bulk_copy
 from .checks import build_check
-from .clocks import build_barrier_number, build_clock
+from .clocks import build_barrier_number, build_clock, build_named
 from .copies import build_awaited, build_copied, build_issued, build_settle
 from .counts import build_count
 from .fences import build_strong
@@ -48,6 +48,7 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "mbarrier": build_mbarrier,
     "bulk": build_bulk_copy,
     "clock": build_clock,
+    "named": build_named,
     "barrier": build_barrier_number,
 }
 

@@ -27,7 +27,7 @@ _LOWERINGS: dict[str, Any] = {
 
 def lowering(form: Form) -> Callable[..., None]:
     """Return the function that lowers instructions of a form; raise UnsupportedInstruction if there is none."""
-    if form.row.name == "cp" and form.row.access == "bulk" or "mbarrier::complete_tx::bytes" in form.words:
+    if (form.row.name == "cp" and form.row.access == "bulk") or "mbarrier::complete_tx::bytes" in form.words:
         return bulk_copies.lowering(form)
     if isinstance(form.row.emit, Lowers):
         return partial(_lower, form.row.emit)

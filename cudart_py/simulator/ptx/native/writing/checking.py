@@ -64,7 +64,7 @@ class Checking:
             for place in layout.places
             for instruction in place.block.instructions
         )
-        self.clocks = sites.clocks = any(
+        self.clocks = sites.clocks = any(barrier.expected is not None for barrier in layout.barriers) or any(
             form_of(instruction).row.access == "mbarrier" or "mbarrier" in form_of(instruction).words
             for place in layout.places
             for instruction in place.block.instructions
@@ -212,9 +212,11 @@ class Checking:
 
     def arrive(self, number: int) -> None:
         """Record that lanes wait at a barrier; raise a doubt if other lanes wait at a different barrier."""
-        if number not in self._barriers:
-            return
         b, place = self._b, self._layout.places[number]
+        if number not in self._barriers:
+            named = next(one for one in self._layout.barriers if one.instruction is _end_of(place))
+            self._call("named.arrive", self._context, I64(named.number))
+            return
         mine = I64(1 + self._barriers.index(number))
         word = block_word(b, self._context, BlockCheck.WAITS)
         there = b.load(word, typ=I64)
@@ -279,6 +281,11 @@ def release_checks(b: Builder, context: Value, checking: Checking) -> None:
         some = b.icmp_unsigned("!=", block_value(b, context, BlockCheck.EVENTS), I64(0))
         with when(b, some, likely=False):
             ask_python(b, context, HostCall.BARRIER, I64(0))
+
+
+def tell_waiting(b: Builder, context: Value, number: int, warp: Value) -> None:
+    """Generate the checks at a barrier of some threads, which releases lanes of a warp."""
+    b.call(b.declared("named.release", ir.VoidType(), [context.type, I64, I64]), [context, I64(number), warp])
 
 
 def _forget_passed(b: Builder, context: Value) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instances import WAITING, Layout, word_of
-from ..layout import Context, Head, Status
+from ..instances import PARKED, WAITING, Layout, word_of
+from ..layout import BARRIERS, Context, Head, Status
 from ..library.frame import when
 from ..vectors import I32, I64, PTR, Builder
-from .checking import Checking, begin_checks, release_checks
+from .checking import Checking, begin_checks, release_checks, tell_waiting
 
 Value = Any
 
@@ -93,6 +93,9 @@ class _Driver:
         self._clear(Context.LOCAL, Context.LOCAL_BYTES)
         self._set(Context.YIELDS, I64(0))
         self._set(Context.PATIENCE, I64(_PATIENCE))
+        if not self._plain:
+            b = self._b
+            b.store(b.each(I64, [0] * BARRIERS), b.pointer(self._context, Context.ARRIVALS), align=8)
         if self._checking is not None:
             self._clear(Context.LOCAL_WRITTEN, Context.LOCAL_WRITTEN_BYTES)
             begin_checks(self._b, self._context, self._checking)
@@ -170,6 +173,8 @@ class _Driver:
             self._next_block(block, blocks)
             return
         self._set(Context.WARP, I64(0))
+        if not self._plain:
+            self._release_named(sweep)
         yields = self._get(Context.YIELDS)
         with when(b, b.icmp_unsigned("!=", yields, I64(0)), likely=False):
             if self._waits:
@@ -201,8 +206,56 @@ class _Driver:
             b.ret(I32(Status.STUCK))
         if self._checking is not None:
             release_checks(b, self._context, self._checking)
-        self._each_state(lambda number, state: b.store(I32(1), b.at(state, 4 * Head.RELEASE)))
+        self._each_state(lambda number, state: b.store(I32(-1), b.at(state, 4 * Head.RELEASE)))
         b.branch(sweep)
+
+    def _release_named(self, sweep: ir.Block) -> None:
+        """Release the lanes at complete barriers, and run the warps again; Python completes barriers that reduce."""
+        barriers = [barrier for barrier in self._layout.barriers if barrier.waits]
+        for number in sorted({barrier.number for barrier in barriers}):
+            here = [barrier for barrier in barriers if barrier.number == number]
+            (expected, *others) = {barrier.expected for barrier in here}
+            if others or any(barrier.operation for barrier in here):
+                continue
+            self._release_one(number, here, expected, sweep)
+
+    def _release_one(self, number: int, here: list[Any], expected: int | None, sweep: ir.Block) -> None:
+        b = self._b
+        waiting, alive = b.alloca(I64), b.alloca(I64)
+        b.store(I64(0), waiting)
+        b.store(I64(0), alive)
+
+        def lanes_of(state: Value) -> Value:
+            lanes: Value = I32(0)
+            for barrier in here:
+                place = b.at(state, word_of(self._layout, PARKED, barrier.resume))
+                lanes = b.or_(lanes, b.load(place, typ=I32))
+            return lanes
+
+        def count(_: Value, state: Value) -> None:
+            living = b.load(b.at(state, 4 * Head.ALIVE), typ=I32)
+            for variable, lanes in ((waiting, lanes_of(state)), (alive, living)):
+                b.store(b.add(b.load(variable, typ=I64), b.zext(b.ones(lanes), I64)), variable)
+
+        self._each_state(count)
+        arrivals = b.at(b.pointer(self._context, Context.ARRIVALS), 8 * number)
+        there = b.load(waiting, typ=I64)
+        wanted = b.load(alive, typ=I64) if expected is None else I64(expected)
+        complete = b.icmp_unsigned(">=", b.add(there, b.load(arrivals, typ=I64)), wanted)
+        with when(b, b.and_(complete, b.icmp_unsigned("!=", there, I64(0)))):
+            b.store(I64(0), arrivals)
+            if self._checking is not None and expected is None:
+                release_checks(b, self._context, self._checking)
+
+            def release(warp: Value, state: Value) -> None:
+                place = b.at(state, 4 * Head.RELEASE)
+                b.store(b.or_(b.load(place, typ=I32), I32(1 << number)), place)
+                if self._checking is not None and expected is not None:
+                    with when(b, b.icmp_unsigned("!=", lanes_of(state), I32(0))):
+                        tell_waiting(b, self._context, number, warp)
+
+            self._each_state(release)
+            b.branch(sweep)
 
     def _look_for_progress(self, yields: Value) -> None:
         """Continue with this block as long as some of its warps wait at barriers in memory, and others don't."""

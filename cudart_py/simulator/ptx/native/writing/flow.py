@@ -111,23 +111,18 @@ class Flow:
                 kind = self._emitter(main.instance).storage(slot)
                 main.instance.store(b, self._state, slot, b.const(kind, 0))
         if self.barriers:
-            with when(b, b.icmp_unsigned("!=", b.load(schedule.head(Head.RELEASE), typ=I32), I32(0))):
+            released = b.load(schedule.head(Head.RELEASE), typ=I32)
+            with when(b, b.icmp_unsigned("!=", released, I32(0))):
                 b.store(I32(0), schedule.head(Head.RELEASE))
-                b.store(I32(0), schedule.head(Head.PARKED))
-                for number in self._resumes():
-                    word = schedule.word(PARKED, number)
+                for barrier in self._layout.barriers:
+                    word = schedule.word(PARKED, barrier.resume)
                     lanes = b.load(word, typ=I32)
-                    with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+                    chosen = b.icmp_unsigned("!=", b.and_(released, I32(1 << barrier.number)), I32(0))
+                    with when(b, b.and_(chosen, b.icmp_unsigned("!=", lanes, I32(0)))):
                         b.store(I32(0), word)
-                        schedule.push(number, lanes)
-
-    def _resumes(self) -> list[int]:
-        """Return the numbers of the blocks that follow barriers."""
-        return [
-            place.instance.numbers[place.block.terminator.targets[0]]
-            for place in self._layout.places
-            if place.block.terminator.kind == "barrier"
-        ]
+                        parked = schedule.head(Head.PARKED)
+                        b.store(b.and_(b.load(parked, typ=I32), b.not_(lanes)), parked)
+                        schedule.push(barrier.resume, lanes)
 
     def _write_idle(self) -> None:
         """Generate the code for when no lane is ready: make lanes that stand aside ready, and yield to other warps."""
@@ -278,6 +273,12 @@ class Flow:
         elif kind == "barrier":
             if self.checking is not None:
                 self.checking.arrive(number)
+            barrier = next(one for one in self._layout.barriers if one.instruction is terminator.instruction)
+            if not barrier.waits:
+                count = b.at(b.pointer(self._context, Context.ARRIVALS), 8 * barrier.number)
+                b.store(b.add(b.load(count, typ=I64), b.zext(b.ones(mask), I64)), count)
+                self._go(number, instance.numbers[terminator.targets[0]], mask)
+                return
             schedule.add_lanes(schedule.word(PARKED, instance.numbers[terminator.targets[0]]), mask)
             schedule.add_lanes(schedule.head(Head.PARKED), mask)
             b.branch(schedule.dispatch)
