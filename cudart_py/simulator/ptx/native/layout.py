@@ -123,7 +123,24 @@ class Context(IntEnum):
     READERS = 75
     # For each named barrier of the current block, the number of threads that have arrived without waiting.
     ARRIVALS = 76
-    WORDS = 80
+    # The number of blocks in a cluster, the cluster's extent along each axis, and the rows of `PER_BLOCK` of the blocks
+    # of the cluster that runs, in a launch with clusters.
+    CLUSTER = 77
+    CLUSTER_X = 78
+    CLUSTER_Y = 79
+    CLUSTER_Z = 80
+    CLUSTER_BLOCKS = 81
+    WORDS = 88
+
+
+# The words of the context that differ between the blocks of a cluster. A row of the words of one block has this length.
+PER_BLOCK = (
+    Context.SHARED, Context.LOCAL, Context.ARRIVALS, Context.BLOCK_CHECKS, Context.SHARED_WRITES, Context.SHARED_READS,
+    Context.LOCAL_WRITTEN,
+)  # fmt: skip  # grouped by meaning
+ROW_BYTES = 64
+# The bit of the cluster's barrier in a set of barriers, after those of the named barriers.
+CLUSTER_BARRIER = BARRIERS
 
 
 class Head(IntEnum):

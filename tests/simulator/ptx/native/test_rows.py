@@ -36,7 +36,6 @@ WITHOUT = {*MATRICES, "clusterid", "getctarank", "nanosleep", "activemask", "iss
 WAITING = "nobody has written it yet"
 NOT_NATIVE = {
     r"mov\.b128": "no register of machine code has 128 bits",
-    r"getctarank\..*": "NumPy runs kernels of clusters",
     r"cp\.reduce\..*|.*multicast.*|cp\.async\.bulk\.shared::cluster\.shared.*": WAITING,
     r"(tex|suld|sust)\..*": "NumPy runs kernels with textures and surfaces",
     r"wgmma\..*": WAITING,

@@ -12,9 +12,9 @@ from ...faults import Fault
 from ...syntax.instructions import Immediate, Instruction, Operand, Register, Vector
 from ..errors import UnsupportedInstruction
 from ..instances import HELD, PARKED, Instance, Place
-from ..layout import LANES, Context, Head
+from ..layout import CLUSTER_BARRIER, LANES, Head
 from ..writing.checking import whole
-from .reports import group_of
+from .reports import group_of, point_at
 from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
@@ -54,7 +54,11 @@ def barrier_of(place: Place) -> Barrier:
     operation = next((word for word in words if word in ("popc", "and", "or")), "")
     result = operands.pop(0) if operation else None
     predicate = operands.pop() if operation else None
-    if "cluster" in words or not all(isinstance(operand, Immediate) for operand in operands):
+    if "cluster" in words:
+        waits = "wait" in words
+        resume = place.instance.numbers[place.block.terminator.targets[0]]
+        return Barrier(instruction, place.instance, resume, CLUSTER_BARRIER, None, waits=waits)
+    if not all(isinstance(operand, Immediate) for operand in operands):
         raise UnsupportedInstruction("a barrier of another kind")
     numbers = [operand.value for operand in operands if isinstance(operand, Immediate)]
     expected = numbers[1] if len(numbers) > 1 else None
@@ -78,7 +82,7 @@ def release(launch: NativeLaunch) -> None:
     # The lowest warp with waiting lanes, at the first barrier where it has some.
     warp, first = min((int(np.flatnonzero(parked[:, barrier.resume])[0]), barrier.resume) for barrier in waiting)
     barrier = next(barrier for barrier in waiting if barrier.resume == first)
-    launch.context[Context.WARP_AT_HAND] = warp
+    point_at(launch, warp)
     group, _ = group_of(launch, barrier.instance, int(parked[warp, first]))
     what = f"deadlock: {lanes} threads wait at barriers that the others of their blocks never reach"
     raise Fault("CUDA_ERROR_LAUNCH_TIMEOUT", launch.state.located(what, barrier.instruction, group, 0))
@@ -86,6 +90,9 @@ def release(launch: NativeLaunch) -> None:
 
 def release_complete(launch: NativeLaunch) -> bool:
     """Release the lanes at complete barriers; return whether there are any."""
+    if launch.unit > 1:
+        # Machine code completes all barriers of clusters.
+        return False
     barriers = [barrier for barrier in launch.kernel.layout.barriers if barrier.waits]
     released = [_release(launch, barriers, number) for number in sorted({barrier.number for barrier in barriers})]
     return any(released)
@@ -121,8 +128,8 @@ def _release(launch: NativeLaunch, barriers: list[Barrier], number: int) -> bool
         return False
     arrivals[number] = 0
     records, speculation = launch.resident.records, launch.speculation
-    if records is not None and speculation is not None and any(whole(barrier.instruction) for barrier in here):
-        records.release(launch.context, speculation.fences)
+    if records and speculation is not None and any(whole(barrier.instruction) for barrier in here):
+        records[0].release(launch.context, speculation.fences)
     _reduce(launch, [barrier for barrier in here if barrier.operation])
     for barrier in here:
         for warp in np.flatnonzero(parked[:, barrier.resume]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +50,8 @@ class NativeLaunch:
         self.state = state
         self._buffers = buffers = kernel.idle.take(kernel, state)
         self.warps, self.context, self.exchange = buffers.warps, buffers.context, buffers.exchange
+        # The number of blocks that run together.
+        self.unit = prod(state.launch.cluster)
         self.fault_addresses = buffers.fault_addresses
         self.block_counts, self.access_counts = buffers.block_counts, buffers.access_counts
         # The output of printf and assert: the block, the text, and its size in bytes in the device's buffer.
@@ -88,7 +91,7 @@ class NativeLaunch:
 
     def new_resident(self) -> Resident:
         """Return memory for one more block."""
-        return Resident(self.kernel, self.state, self.warps)
+        return Resident(self.kernel, self.state, self.warps, self.unit)
 
     def install(self, resident: Resident) -> None:
         """Make machine code use a block's memory."""
@@ -103,7 +106,8 @@ class NativeLaunch:
         asks = self.kernel.sites.calls or self.kernel.sites.waits or self.speculation is not None
         with self._buffers.host_calls.answered(self.answer, self.fail) if asks else nullcontext():
             if not self.go_on():
-                run_in_turns(self, iter(range(int(self.context[Context.BLOCK]) + 1, self.state.blocks)))
+                block = int(self.context[Context.BLOCK])
+                run_in_turns(self, iter(range(block - block % self.unit + self.unit, self.state.blocks, self.unit)))
 
     def go_on(self) -> bool:
         """Run the current range of blocks; return True if they have ended, False if lanes wait for other blocks."""
@@ -120,7 +124,7 @@ class NativeLaunch:
                 # of the block the next block.
                 self.context[Context.WARP] += np.uint64(1)
                 turns += 1
-                if turns > self.warps:
+                if turns > self.warps * self.unit:
                     return False
             self._check_limits()
             if status == Status.STUCK:
@@ -164,7 +168,7 @@ class NativeLaunch:
         used = _BUDGET - int(context.view(np.int64)[Context.BUDGET])
         self._used += used
         self.deadlocks.waited(used)
-        block = int(context[Context.BLOCK])
+        block = int(context[Context.BLOCK]) // self.unit
         self._used_by_block = used + (self._used_by_block if block == self._block or self.in_turns else 0)
         self._block = block
         return status
@@ -191,7 +195,10 @@ class NativeLaunch:
             raise SpeculationFailed
         if self.stops:
             raise InterruptedError("another thread has stopped the launch")
-        if self._used_by_block // (self.warps * max(1, self.in_turns)) > state.steps_at_start * _WARPS_OF_STEP:
+        if (
+            self._used_by_block // (self.warps * self.unit * max(1, self.in_turns))
+            > state.steps_at_start * _WARPS_OF_STEP
+        ):
             raise timeout_of(self, state.too_many_steps())
         if time.monotonic() > state.deadline:
             raise timeout_of(self, state.too_long())

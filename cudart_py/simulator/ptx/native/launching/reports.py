@@ -29,11 +29,12 @@ def group_of(launch: NativeLaunch, instance: Instance, mask: int) -> tuple[Group
     """Return lanes of the current warp as a group of the NumPy engine, and their indices in the warp."""
     state = launch.state
     block, warp = int(launch.context[Context.BLOCK]), int(launch.context[Context.WARP_AT_HAND])
-    chunk = Chunk(state, block, 1)
+    rank = block % launch.unit
+    chunk = Chunk(state, block - rank, launch.unit)
     # The chunk's first group, which never runs, refers back to it and would keep it alive.
     chunk.let_go()
     places = np.flatnonzero(mask >> np.arange(LANES) & 1)
-    group = Group(chunk, instance.code, places + LANES * warp, len(places))
+    group = Group(chunk, instance.code, places + (rank * state.threads + LANES * warp), len(places))
     frames, prefix = [], []
     inner = instance
     while inner.caller is not None:
@@ -43,6 +44,14 @@ def group_of(launch: NativeLaunch, instance: Instance, mask: int) -> tuple[Group
         inner = inner.caller
     group.frames, group.prefix = tuple(reversed(frames)), tuple(reversed(prefix))
     return group, places
+
+
+def point_at(launch: NativeLaunch, number: int) -> None:
+    """Make the warp with a number, counted through all blocks of the cluster, the current one."""
+    context = launch.context
+    block = int(context[Context.BLOCK])
+    context[Context.BLOCK] = block - block % launch.unit + number // launch.warps
+    context[Context.WARP_AT_HAND] = number % launch.warps
 
 
 def with_memory(launch: NativeLaunch, group: Group) -> Group:
@@ -138,7 +147,7 @@ def timeout_of(launch: NativeLaunch, what: str) -> Fault:
             block = place.block
             site = block.instructions[0] if block.instructions else block.terminator.instruction
             if site is not None:
-                launch.context[Context.WARP_AT_HAND] = launch.context[Context.WARP] if kernel.alone else warp
+                point_at(launch, int(launch.context[Context.WARP]) if kernel.alone else warp)
                 group, _ = group_of(launch, place.instance, int(waiting[warp, number]))
                 return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", state.located(what, site, group, 0))
     return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", f"kernel {state.launch.entry.name}: {what}")

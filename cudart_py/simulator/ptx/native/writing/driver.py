@@ -7,9 +7,9 @@ from typing import Any
 from llvmlite import ir
 
 from ..instances import PARKED, WAITING, Layout, word_of
-from ..layout import BARRIERS, Context, Head, Status
+from ..layout import BARRIERS, CLUSTER_BARRIER, PER_BLOCK, ROW_BYTES, Context, Head, Status
 from ..library.frame import when
-from ..vectors import I32, I64, PTR, Builder
+from ..vectors import I1, I32, I64, PTR, Builder
 from .checking import Checking, begin_checks, release_checks, tell_waiting
 
 Value = Any
@@ -36,6 +36,7 @@ class _Driver:
         plain: bool,
         flushes: bool,
         waits: bool,
+        clustered: bool,
         checking: Checking | None,
     ) -> None:
         self._layout = layout
@@ -43,6 +44,7 @@ class _Driver:
         self._plain = plain
         self._flushes = flushes
         self._waits = waits
+        self._clustered = clustered
         self._checking = checking
         self._warp = module.globals["warp"]
         function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run_blocks" if flushes else "run")
@@ -62,19 +64,45 @@ class _Driver:
         b.branch(blocks)
         b.position_at_end(blocks)
         block = self._get(Context.BLOCK)
+        if self._clustered:
+            block = b.sub(block, b.urem(block, self._get(Context.CLUSTER)))
         with when(b, b.icmp_unsigned(">=", block, self._get(Context.LAST_BLOCK))):
             b.ret(I32(Status.DONE))
-        self._place_block(block)
+        self._first = block
+        if not self._clustered:
+            self._place_block(block)
         # If warps run alone, FRESH is set before every warp, and the launch may pause between two warps. Only warp 0
         # begins the block in that case.
         fresh = b.icmp_unsigned("!=", self._get(Context.FRESH), I64(0))
         with when(b, b.and_(fresh, b.icmp_unsigned("==", self._get(Context.WARP), I64(0)))):
-            self._begin_block()
+            self._begin_blocks()
         b.branch(sweep)
         b.position_at_end(sweep)
         self._write_sweep(sweep, after)
         b.position_at_end(after)
         self._end_sweep(block, blocks, sweep)
+
+    def _enter(self, rank: Value) -> None:
+        """Make a block of the cluster the current one."""
+        b = self._b
+        block = b.add(self._first, rank)
+        self._set(Context.BLOCK, block)
+        self._place_block(block)
+        row = b.at(b.pointer(self._context, Context.CLUSTER_BLOCKS), b.mul(rank, I64(ROW_BYTES)))
+        for place, word in enumerate(PER_BLOCK):
+            self._set(word, b.load(b.at(row, 8 * place), typ=I64))
+
+    def _each_block(self, body: Any) -> None:
+        """Generate a loop over the blocks of the cluster, each of which becomes the current one."""
+        if not self._clustered:
+            body(I64(0))
+            return
+
+        def enter(rank: Value) -> None:
+            self._enter(rank)
+            body(rank)
+
+        self._loop(self._get(Context.CLUSTER), enter)
 
     def _place_block(self, block: Value) -> None:
         """Generate the computation of the block's index along each axis of the grid."""
@@ -88,6 +116,12 @@ class _Driver:
     def _clear(self, base: Context, size: Context) -> None:
         self._b.fill(self._b.pointer(self._context, base), self._get(size))
 
+    def _begin_blocks(self) -> None:
+        self._each_block(lambda rank: self._begin_block())
+        if not self._alone:
+            self._set(Context.FRESH, I64(0))
+            self._each_state(self._begin_warp)
+
     def _begin_block(self) -> None:
         self._clear(Context.SHARED, Context.SHARED_BYTES)
         self._clear(Context.LOCAL, Context.LOCAL_BYTES)
@@ -99,22 +133,32 @@ class _Driver:
         if self._checking is not None:
             self._clear(Context.LOCAL_WRITTEN, Context.LOCAL_WRITTEN_BYTES)
             begin_checks(self._b, self._context, self._checking)
-        if not self._alone:
-            self._set(Context.FRESH, I64(0))
-            self._each_state(self._begin_warp)
 
-    def _each_state(self, body: Any) -> None:
-        """Generate a loop over the warps' states; `body` generates its body from a warp's index and state."""
+    def _each_state(self, body: Any, rank: Value | None = None) -> None:
+        """Generate a loop over the warps' states; `body` generates its body from a warp's index and state.
+
+        With a rank, these are only the states of that block of the cluster.
+        """
+        warps = self._get(Context.WARPS)
+        if rank is None:
+            total = self._b.mul(warps, self._get(Context.CLUSTER)) if self._clustered else warps
+            self._loop(total, lambda number: body(number, self._state(number)))
+        else:
+            first = self._b.mul(rank, warps)
+            self._loop(warps, lambda number: body(number, self._state(self._b.add(first, number))))
+
+    def _loop(self, count: Value, body: Any) -> None:
+        """Generate a loop over the numbers below `count`, which is not 0."""
         b = self._b
         before, head, after = b.block, b.append_basic_block(), b.append_basic_block()
         b.branch(head)
         b.position_at_end(head)
         number = b.phi(I64)
         number.add_incoming(I64(0), before)
-        body(number, self._state(number))
+        body(number)
         following = b.add(number, I64(1))
         number.add_incoming(following, b.block)
-        b.cbranch(b.icmp_unsigned("==", following, self._get(Context.WARPS)), after, head)
+        b.cbranch(b.icmp_unsigned("==", following, count), after, head)
         b.position_at_end(after)
 
     def _state(self, number: Value) -> Value:
@@ -125,6 +169,8 @@ class _Driver:
     def _begin_warp(self, number: Value, state: Value) -> None:
         """Make all lanes of a warp wait at the first basic block; the other words of the state are 0 already."""
         b = self._b
+        if self._clustered:
+            number = b.urem(number, self._get(Context.WARPS))
         members = b.load(b.gep(b.pointer(self._context, Context.MEMBERS), [number], source_etype=I32), typ=I32)
         b.store(members, b.at(state, 4 * Head.ALIVE))
         b.store(I32(1), b.at(state, 4 * Head.FRESH))
@@ -138,10 +184,14 @@ class _Driver:
         b = self._b
         number = self._get(Context.WARP)
         one, some, following = (b.append_basic_block(name) for name in ("one", "ended", "following"))
-        b.cbranch(b.icmp_unsigned(">=", number, self._get(Context.WARPS)), after, one)
+        warps = self._get(Context.WARPS)
+        total = b.mul(warps, self._get(Context.CLUSTER)) if self._clustered else warps
+        b.cbranch(b.icmp_unsigned(">=", number, total), after, one)
         b.position_at_end(one)
         state = self._state(number)
-        self._set(Context.WARP_AT_HAND, number)
+        if self._clustered:
+            self._enter(b.udiv(number, warps))
+        self._set(Context.WARP_AT_HAND, b.urem(number, warps) if self._clustered else number)
         left = b.sub(self._get(Context.BUDGET), I64(_WARP_COST))
         self._set(Context.BUDGET, left)
         with when(b, b.icmp_signed("<", left, I64(0)), likely=False):
@@ -212,14 +262,29 @@ class _Driver:
     def _release_named(self, sweep: ir.Block) -> None:
         """Release the lanes at complete barriers, and run the warps again; Python completes barriers that reduce."""
         barriers = [barrier for barrier in self._layout.barriers if barrier.waits]
-        for number in sorted({barrier.number for barrier in barriers}):
-            here = [barrier for barrier in barriers if barrier.number == number]
-            (expected, *others) = {barrier.expected for barrier in here}
-            if others or any(barrier.operation for barrier in here):
-                continue
-            self._release_one(number, here, expected, sweep)
+        b, released = self._b, self._b.alloca(I1)
+        b.store(I1(0), released)
 
-    def _release_one(self, number: int, here: list[Any], expected: int | None, sweep: ir.Block) -> None:
+        def release(rank: Value) -> None:
+            for number in sorted({barrier.number for barrier in barriers}):
+                here = [barrier for barrier in barriers if barrier.number == number]
+                (expected, *others) = {barrier.expected for barrier in here}
+                if others or any(barrier.operation for barrier in here):
+                    continue
+                if number != CLUSTER_BARRIER:
+                    self._release_one(number, here, expected, released, rank)
+
+        self._each_block(release)
+        everywhere = [barrier for barrier in barriers if barrier.number == CLUSTER_BARRIER]
+        if everywhere:
+            self._release_one(CLUSTER_BARRIER, everywhere, None, released, None)
+        with when(b, b.load(released, typ=I1)):
+            b.branch(sweep)
+
+    def _release_one(
+        self, number: int, here: list[Any], expected: int | None, released: Value, rank: Value | None
+    ) -> None:
+        """Release the lanes at a barrier if it is complete; without a rank, the barrier is the cluster's."""
         b = self._b
         waiting, alive = b.alloca(I64), b.alloca(I64)
         b.store(I64(0), waiting)
@@ -237,13 +302,17 @@ class _Driver:
             for variable, lanes in ((waiting, lanes_of(state)), (alive, living)):
                 b.store(b.add(b.load(variable, typ=I64), b.zext(b.ones(lanes), I64)), variable)
 
-        self._each_state(count)
-        arrivals = b.at(b.pointer(self._context, Context.ARRIVALS), 8 * number)
-        there = b.load(waiting, typ=I64)
+        self._each_state(count, rank)
+        there, early = b.load(waiting, typ=I64), I64(0)
+        if number != CLUSTER_BARRIER:
+            arrivals = b.at(b.pointer(self._context, Context.ARRIVALS), 8 * number)
+            early = b.load(arrivals, typ=I64)
         wanted = b.load(alive, typ=I64) if expected is None else I64(expected)
-        complete = b.icmp_unsigned(">=", b.add(there, b.load(arrivals, typ=I64)), wanted)
+        complete = b.icmp_unsigned(">=", b.add(there, early), wanted)
         with when(b, b.and_(complete, b.icmp_unsigned("!=", there, I64(0)))):
-            b.store(I64(0), arrivals)
+            b.store(I1(1), released)
+            if number != CLUSTER_BARRIER:
+                b.store(I64(0), arrivals)
             if self._checking is not None and expected is None:
                 release_checks(b, self._context, self._checking)
 
@@ -254,8 +323,7 @@ class _Driver:
                     with when(b, b.icmp_unsigned("!=", lanes_of(state), I32(0))):
                         tell_waiting(b, self._context, number, warp)
 
-            self._each_state(release)
-            b.branch(sweep)
+            self._each_state(release, rank)
 
     def _look_for_progress(self, yields: Value) -> None:
         """Continue with this block as long as some of its warps wait at barriers in memory, and others don't."""
@@ -268,7 +336,7 @@ class _Driver:
 
     def _next_block(self, block: Value, blocks: ir.Block) -> None:
         b = self._b
-        self._set(Context.BLOCK, b.add(block, I64(1)))
+        self._set(Context.BLOCK, b.add(block, self._get(Context.CLUSTER) if self._clustered else I64(1)))
         self._set(Context.WARP, I64(0))
         self._set(Context.FRESH, I64(1))
         b.branch(blocks)
@@ -281,16 +349,17 @@ def write_driver(
     plain: bool,
     flushes: bool,
     waits: bool,
+    clustered: bool,
     checking: Checking | None = None,
 ) -> None:
     """Generate the function ``run``.
 
     `alone` says that each warp runs to its end without waiting for others. `plain` says that all barriers have the same
     number and expect all threads of a block. `flushes` says that the processor flushes subnormal numbers to zero during
-    the launch. `waits` says that there are loops that only wait at barriers in memory. `checking` is None unless checks
-    observe the launch.
+    the launch. `waits` says that there are loops that only wait at barriers in memory. `clustered` says that blocks
+    run together with the others of their cluster. `checking` is None unless checks observe the launch.
     """
-    _Driver(module, layout, alone, plain, flushes, waits, checking).write()
+    _Driver(module, layout, alone, plain, flushes, waits, clustered, checking).write()
     if flushes:
         _write_flushing(module)
 

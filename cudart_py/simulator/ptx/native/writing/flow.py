@@ -12,7 +12,7 @@ from ...compiling.program import Program
 from ...syntax.instructions import Immediate, Register
 from ..errors import UnsupportedInstruction
 from ..instances import ASIDE, HELD, PARKED, Instance, Layout, Place
-from ..layout import POLLS, Context, Fault, Head, Status
+from ..layout import CLUSTER_BARRIER, POLLS, Context, Fault, Head, Status
 from ..library.frame import record_fault, when
 from ..lowering.table import lowering
 from ..sites import Sites
@@ -41,6 +41,7 @@ class Flow:
         self._program = program
         self._layout = layout
         self._sites = sites
+        self.clustered = "clusters" in watch
         function = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
         function.attributes.add("nounwind")
         self._context, self._state = function.args
@@ -53,6 +54,8 @@ class Flow:
         self.barriers = bool(layout.barriers)
         self._loops = Loops(layout)
         self.spins = bool(self._loops.waiting())
+        if self.clustered and any(barrier.operation for barrier in layout.barriers):
+            raise UnsupportedInstruction("barriers with a reduction in a launch with clusters")
         if self._counting is not None and depends_on_order(layout, self._loops.edges):
             raise UnsupportedInstruction("counts of a loop in which lanes may wait for others")
         self.waits = any(place.block.waits for place in layout.places)
@@ -63,12 +66,14 @@ class Flow:
     def plain(self) -> bool:
         """Return whether machine code can release all barriers: they have the same number, and expect all threads."""
         barriers = self._layout.barriers
+        if self.clustered:
+            return False
         return all(barrier.plain for barrier in barriers) and len({barrier.number for barrier in barriers}) < 2
 
     @property
     def alone(self) -> bool:
         """Return whether each warp runs to its end without waiting for others, so one state serves all warps."""
-        return not (self.barriers or self.spins or self.converges or self._loops.load())
+        return not (self.clustered or self.barriers or self.spins or self.converges or self._loops.load())
 
     def _find_shared_registers(self) -> None:
         """Find the registers that waiting lanes may need: writing them must not change those lanes' values.
@@ -274,9 +279,10 @@ class Flow:
             if self.checking is not None:
                 self.checking.arrive(number)
             barrier = next(one for one in self._layout.barriers if one.instruction is terminator.instruction)
-            if not barrier.waits:
+            if not barrier.waits and barrier.number != CLUSTER_BARRIER:
                 count = b.at(b.pointer(self._context, Context.ARRIVALS), 8 * barrier.number)
                 b.store(b.add(b.load(count, typ=I64), b.zext(b.ones(mask), I64)), count)
+            if not barrier.waits:
                 self._go(number, instance.numbers[terminator.targets[0]], mask)
                 return
             schedule.add_lanes(schedule.word(PARKED, instance.numbers[terminator.targets[0]]), mask)
