@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ptx.compiling.forms import Form
+from ..ptx.compiling.forms import Form, is_relaxed
 from ..ptx.compiling.guessed_loads import GuessedLoads
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.operations.matrix_descriptors import UNIT
@@ -162,7 +162,7 @@ class MemoryChecks:
                 if records.bulk is not None:
                     records.bulk.wait(group, barriers, now)
             else:
-                relaxed = _is_relaxed(form_of(site))
+                relaxed = is_relaxed(form_of(site))
                 order.release(group, now, "" if relaxed else "gpu" if self._clustered else "cta")
                 if not self._clustered:
                     arrivals = _arrivals(access)
@@ -399,9 +399,3 @@ def _strength(form: Form) -> int:
     if not form.strong:
         return 0
     return STRONG | BLOCK_SCOPE if form.scope == "cta" else STRONG
-
-
-def _is_relaxed(form: Form) -> bool:
-    """Return whether an operation on a barrier in memory has no release semantics of its own."""
-    expects = form.words[0] in ("expect_tx", "complete_tx")
-    return form.row.access == "mbarrier" and (expects or "relaxed" in form.words)

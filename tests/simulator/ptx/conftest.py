@@ -1,7 +1,17 @@
+from collections.abc import Iterator
+
 import pytest
 
+from cudart_py.simulator.checks import findings
 from cudart_py.simulator.ptx import has_llvmlite
 from tests.simulator.ptx.machine import Kernels
+
+
+@pytest.fixture(autouse=True)
+def own_findings() -> Iterator[None]:
+    """Drop the findings that a test leaves, which the next driver call, in any later test, would report otherwise."""
+    yield
+    findings.pending.clear()
 
 
 @pytest.fixture(scope="session", params=["numpy", "native"])

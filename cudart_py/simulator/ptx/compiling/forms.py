@@ -261,3 +261,9 @@ class Form:
         if name == "U":
             return self.types[1]
         return doubled(self.types[0]) if name == "W" else name
+
+
+def is_relaxed(form: Form) -> bool:
+    """Return whether an operation on a barrier in memory has no release semantics of its own."""
+    expects = form.words[0] in ("expect_tx", "complete_tx")
+    return form.row.access == "mbarrier" and (expects or "relaxed" in form.words)

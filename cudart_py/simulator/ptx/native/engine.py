@@ -33,8 +33,12 @@ def run_native(
     If `compiles` is false, the kernel runs only if its machine code already exists.
     """
     watch = state.observer.watch if state.observer is not None else frozenset()
-    if watch is None or not watch <= _WATCHED or math.prod(state.launch.cluster) > 1:
+    if watch is None or not watch <= _WATCHED:
         return False
+    if math.prod(state.launch.cluster) > 1:
+        if "checks" in watch or not state.launch.clusters_are_rows:
+            return False
+        watch, threads = watch | {"clusters"}, 1
     kernel = _kernel(state, store, watch, compiles)
     if kernel is None:
         return False

@@ -19,6 +19,9 @@ SLOT_BYTES = 8 * LANES
 # The number of warp instructions after which machine code returns, to let Python check signals and limits. Most kernels
 # execute them in a few milliseconds.
 BUDGET = 1 << 21
+POLLS = 2
+# The number of named barriers of a block.
+BARRIERS = 16
 
 
 class Context(IntEnum):
@@ -71,7 +74,7 @@ class Context(IntEnum):
     PYTHON = 19
     HOST_CALL = 34
     # The number of rounds with yielding warps that the current block may still run before machine code returns to
-    # Python, and whether a warp has yielded in this round.
+    # Python, and whether a warp has yielded in this round: 1, or `POLLS` if not only at barriers in memory.
     PATIENCE = 35
     YIELDS = 36
     # The time that lanes have slept, in nanoseconds.
@@ -114,7 +117,36 @@ class Context(IntEnum):
     SHARED_LIMIT = 65
     # The memory in which lanes save registers during calls of shared functions.
     SAVES = 66
-    WORDS = 72
+    # For kernels that wait at barriers in memory: whether each wait must be told to Python, and whether any lane has
+    # done something else in this round of the block's warps, or since Python last looked.
+    TELL_WAITS = 70
+    PROGRESS = 71
+    ADVANCED = 72
+    # For checked kernels with barriers in memory: the clocks of the current block (see `Clock`), the size in bytes of
+    # the part of them that is cleared when a block begins, and the rows of `Readers`.
+    CLOCKS = 73
+    CLOCKS_BYTES = 74
+    READERS = 75
+    # For each named barrier of the current block, the number of threads that have arrived without waiting.
+    ARRIVALS = 76
+    # The number of blocks in a cluster, the cluster's extent along each axis, and the rows of `PER_BLOCK` of the blocks
+    # of the cluster that runs, in a launch with clusters.
+    CLUSTER = 77
+    CLUSTER_X = 78
+    CLUSTER_Y = 79
+    CLUSTER_Z = 80
+    CLUSTER_BLOCKS = 81
+    WORDS = 88
+
+
+# The words of the context that differ between the blocks of a cluster. A row of the words of one block has this length.
+PER_BLOCK = (
+    Context.SHARED, Context.LOCAL, Context.ARRIVALS, Context.BLOCK_CHECKS, Context.SHARED_WRITES, Context.SHARED_READS,
+    Context.LOCAL_WRITTEN,
+)  # fmt: skip  # grouped by meaning
+ROW_BYTES = 64
+# The bit of the cluster's barrier in a set of barriers, after those of the named barriers.
+CLUSTER_BARRIER = BARRIERS
 
 
 class Head(IntEnum):
@@ -122,7 +154,7 @@ class Head(IntEnum):
 
     ALIVE = 0
     PARKED = 1
-    # Set to release the lanes that are parked at barriers.
+    # A set of the named barriers at which the parked lanes must be released, with one bit per barrier.
     RELEASE = 2
     # One more than the number of the basic block whose lanes continue without the missing members of their mask.
     FORCED = 3
@@ -202,6 +234,8 @@ class Fault(IntEnum):
     DOUBT = 5
     # Some lanes of a warp execute an instruction that all must execute together.
     PARTIAL = 6
+    # A warp brings more arrivals to a barrier in memory than its phase still expects.
+    ARRIVALS = 7
     # Some lanes of an instruction that accesses only shared memory give generic addresses of other memory.
     WINDOW = 8
     # Lanes call through a pointer to no function, or exceed their stack.
@@ -263,6 +297,9 @@ class BlockCheck(IntEnum):
     or an acquire since the last barrier. All threads of the block have acquired what the warp whose first thread is
     `KNOWN_FIRST` had done before `KNOWN_UNTIL`. From `FENCED` on, there is one word per warp: the mask of the lanes
     whose next strong write may release something.
+
+    For kernels with barriers in memory, there is one more word per warp, from `KNOWN` on: the time up to which the
+    accesses of all warps happen before the warp's next one.
     """
 
     BEGIN = 0
@@ -283,7 +320,44 @@ class BlockCheck(IntEnum):
     KNOWN_FIRST = 53
     KNOWN_UNTIL = 54
     FENCED = 56
-    WORDS = 88
+    KNOWN = 88
+    WORDS = 120
+
+
+class Clock(IntEnum):
+    """The words of the vector clocks of a block (see `library/clocks.py`).
+
+    `COUNT` is the number of barriers in memory. From `KEYS` on, there are their addresses, and from `PARITIES` on the
+    parities of their phases when they were last looked at. From `WARPS` on, there is a clock for each warp, and then
+    two for each barrier: one for all arrivals, and one for the arrivals up to the end of the last completed phase.
+
+    A clock has `ENTRIES` words. They are, for each warp, the time up to which its accesses happen before; for each warp
+    the time up to which its copies by ``cp.async`` are known to be complete; and for each barrier the time up to which
+    the bulk copies that it counts are complete.
+    """
+
+    COUNT = 0
+    KEYS = 8
+    PARITIES = 40
+    WARPS = 72
+    COPIES = 32
+    BULK = 64
+    ENTRIES = 96
+
+
+class Readers(IntEnum):
+    """The words of a row that describes reads by several warps; there are `ROWS` rows per block.
+
+    If several warps read shared memory without an order, the record of the last read stands for all. The row of that
+    record contains, from `TIMES` on, the time of the last such read by each warp, 0 for none. `KEY` is the record's
+    time and warp. `MIXED` is 0 if each word has been read by the same lane of all these warps.
+    """
+
+    KEY = 0
+    MIXED = 1
+    TIMES = 8
+    WORDS = 40
+    ROWS = 256
 
 
 class CopyRow(IntEnum):
@@ -328,11 +402,15 @@ class HostCall(IntEnum):
     CONVERGE = 6
     BARRIER = 7
     ORDERED = 8
+    # Lanes wait at barriers in memory, told while Python looks for a deadlock. The number is like that of SYSTEM.
+    WAIT = 9
+    # Make bulk copies that machine code can't. The number is like that of SYSTEM.
+    BULK = 10
     # Describe the texture or surface whose handle is in `Context.ANSWER`. The number is like that of SYSTEM.
-    OBJECT = 10
+    OBJECT = 11
     # Report what is wrong with an access to the surface whose handle is in `Context.ANSWER`. The number is like that of
     # SYSTEM, and the coordinates are in the exchange buffer.
-    SURFACE = 11
+    SURFACE = 12
     # Read a clock register. The number contains the site in its lower half, and the register's number in `CLOCKS` in
     # its upper half.
-    CLOCK = 12
+    CLOCK = 13

@@ -157,7 +157,7 @@ def build(
     sites = Sites()
     flow = Flow(module, program, layout, local_size, sites, watch)
     flow.write()
-    write_driver(module, layout, flow.alone, flow.plain, flow.flushes, flow.checking)
+    write_driver(module, layout, flow.alone, flow.plain, flow.flushes, flow.waits, flow.clustered, flow.checking)
     return module, sites, flow
 
 
@@ -171,7 +171,8 @@ def compile_kernel(
 ) -> Kernel | None:
     """Return a kernel in machine code; raise UnsupportedInstruction for one that only the NumPy engine can run.
 
-    `watch` names the events that the code records for an observer, for instance the counters. If `only_cached` is true,
+    `watch` names the events that the code records for an observer, for instance the counters. It also contains
+    "clusters" for code that runs the blocks of a cluster together. If `only_cached` is true,
     nothing is compiled, and the result is None for a kernel that isn't in the cache.
     """
     layout = lay_out(program, local_size)

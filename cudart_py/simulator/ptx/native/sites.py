@@ -24,7 +24,7 @@ class Site:
 
 
 # The fields that JSON can represent directly.
-_KEPT = ("symbols", "specials", "counted", "shift", "atomics", "calls", "copies", "fences")
+_KEPT = ("symbols", "specials", "counted", "shift", "atomics", "calls", "copies", "fences", "waits", "clocks")
 
 
 @dataclass
@@ -33,7 +33,8 @@ class Sites:
 
     `counted` describes the rows of access counts: each is the number of a site and the kind, space and size in bytes of
     its access. The checks record accesses in pieces of ``1 << shift`` bytes. `atomics` says that the code has atomics,
-    `calls` that it calls Python, and `copies` and `fences` that the checks follow its asynchronous copies and fences.
+    `calls` that it calls Python, `waits` that it waits at barriers in memory, and `copies`, `fences` and `clocks` that
+    the checks follow its asynchronous copies, its fences and its barriers in memory.
     """
 
     sites: list[Site] = field(default_factory=list)
@@ -45,6 +46,8 @@ class Sites:
     calls: bool = False
     copies: bool = False
     fences: bool = False
+    waits: bool = False
+    clocks: bool = False
 
     def add(self, instruction: Instruction, instance: Instance, operand: int = 0) -> int:
         """Add a site and return its number."""

@@ -434,6 +434,11 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         """Return a word of the context as a pointer."""
         return self.load(self.at(context, 8 * place), typ=PTR)
 
+    def fill(self, place: Value, size: Value) -> None:
+        """Set bytes of memory to 0."""
+        function = self.declared("llvm.memset.p0.i64", ir.VoidType(), [PTR, I8, I64, I1])
+        self.call(function, [place, I8(0), size, I1(0)])
+
     # --- comparisons and selections
 
     def compare(self, relation: str, a: Value, b: Value | int, signed: bool = False) -> Value:

@@ -1,8 +1,4 @@
-"""The operations on barriers in 64-bit words of shared memory (``mbarrier``).
-
-A word holds, from its lowest bit: the pending arrivals of the current phase (20 bits), the arrivals that each phase
-expects (20), the pending bytes of copies (the tx-count; 23, signed), and the phase's parity (the highest bit). The
-hardware's layout is opaque to programs, so the simulator can choose its own.
+"""The operations on barriers in 64-bit words of shared memory (``mbarrier``); `instructions.barriers` describes a word.
 
 The hardware adds up the arrivals that one instruction of a warp brings to a barrier, and all of its lanes get the same
 state (measured on an H200, sm_90). The launch fails if they are more than the phase's pending arrivals: a warp of 32
@@ -13,34 +9,31 @@ to each lane the arrivals that were pending before its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays.functions import array_function
 from ..instructions import barriers
 
 Array = NDArray[Any]
 
-_COUNT = barriers.MISSING
-MISSING = np.uint64(_COUNT)
-_BYTES = (1 << 23) - 1
-_PARITY = np.uint64(63)
+MISSING = np.uint64(barriers.MISSING)
+
+_initial = array_function(barriers.initial, "u32")
+_has_passed = [array_function(partial(barriers.has_passed, parity=parity), "u64", "u64") for parity in (False, True)]
+_after = [array_function(partial(barriers.after, drops=drops), "u64", "u64", "u64") for drops in (False, True)]
 
 
 def fields(word: int) -> tuple[int, int, int, int]:
     """Return a barrier's pending arrivals, the arrivals that a phase expects, the pending bytes, and the parity."""
-    transfer = word >> 40 & _BYTES
+    transfer = word >> 40 & (1 << 23) - 1
     if transfer >> 22:
         transfer -= 1 << 23
-    return word & _COUNT, word >> 20 & _COUNT, transfer, word >> 63
-
-
-def _word(missing: int, needed: int, transfer: int, parity: int) -> int:
-    if missing <= 0 and transfer == 0:
-        # The phase is complete: the next one begins.
-        missing, parity = needed, parity ^ 1
-    return missing & _COUNT | (needed & _COUNT) << 20 | (transfer & _BYTES) << 40 | parity << 63
+    return word & barriers.MISSING, word >> 20 & barriers.MISSING, transfer, word >> 63
 
 
 class TooManyArrivals(Exception):  # noqa: N818  # because it is an event of the kernel's, as `Fault` is
@@ -64,12 +57,9 @@ def apply(
     means that all lanes are in one warp. Raises TooManyArrivals.
     """
     if verb in ("test_wait", "try_wait"):
-        now = view[index] >> _PARITY
-        waited = operands[0].astype(np.uint64)
-        return now != (waited & np.uint64(1) if parity else waited >> _PARITY)
+        return _has_passed[parity](view[index], operands[0].astype(np.uint64))
     if verb == "init":
-        counts = operands[0].astype(np.uint64) & np.uint64(_COUNT)
-        view[index] = counts | counts << np.uint64(20)
+        view[index] = _initial(operands[0].astype(np.uint32))
         return None
     if verb == "inval":
         view[index] = 0
@@ -80,67 +70,73 @@ def apply(
     return before
 
 
+def moved(verb: str, amounts: Array) -> tuple[Array, Array]:
+    """Return the arrivals of each lane, and the bytes that it adds to the pending bytes (both int64)."""
+    nothing = np.zeros_like(amounts)
+    if verb == "expect_tx":
+        return nothing, amounts
+    if verb == "complete_tx":
+        return nothing, -amounts
+    return (np.ones_like(amounts), amounts) if verb.endswith("_expect") else (amounts, nothing)
+
+
 def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], before: Array, warps: Array) -> None:
     """Arrive, or expect or receive bytes, and correct the words `before` that later lanes of a barrier return.
 
     The arrivals or bytes of a barrier's lanes are added up. The order of the lanes matters only if a phase ends between
     them.
     """
-    for place in np.unique(index):
-        lanes, word = np.flatnonzero(index == place), int(view[place])
-        amounts = operands[0][lanes].astype(np.int64) if operands else np.ones(len(lanes), np.int64)
-        if verb.startswith("arrive"):
-            view[place] = _arrive(verb, word, lanes, amounts, before, warps[lanes])
-        elif _ends_between(verb, word, int(amounts.sum())):
-            for amount in amounts:
-                word = _after(verb, word, int(amount), 1)
-            view[place] = word
-        else:
-            view[place] = _after(verb, word, int(amounts.sum()), len(lanes))
+    amounts = operands[0].astype(np.int64) if operands else np.ones(len(index), np.int64)
+    arrivals, transfer = moved(verb, amounts)
+    places, which = np.unique(index, return_inverse=True)
+    words = view[places]
+    arrived, received = (_sums(which, each, len(places)) for each in (arrivals, transfer))
+    pending = (words << np.uint64(1)).view(np.int64) >> np.int64(41)
+    between = arrived > (words & MISSING).view(np.int64)
+    if verb == "complete_tx":
+        between |= (words & MISSING == 0) & (pending + received < 0)
+    after = _after[verb.startswith("arrive_drop")]
+    view[places] = np.where(between, words, after(words, arrived.view(np.uint64), received.view(np.uint64)))
+    if arrivals.any():
+        before -= _ahead(verb, which, warps, arrivals).view(np.uint64)
+    for number in np.flatnonzero(between):
+        lanes = np.flatnonzero(which == number)
+        # The lanes of each warp arrive together, but copies complete one after another.
+        each = warps[lanes] if verb.startswith("arrive") else np.arange(len(lanes))
+        word = words[number : number + 1]
+        for start, end in pairwise([*np.flatnonzero(np.diff(each, prepend=-1)), len(lanes)]):
+            part = lanes[start:end]
+            arrived, received = (each[part].sum(keepdims=True) for each in (arrivals, transfer))
+            missing, needed, _, _ = fields(int(word[0]))
+            if arrived[0] > missing:
+                raise TooManyArrivals(int(part[0]), int(arrived[0]), missing, needed)
+            before[part] = word
+            if verb.endswith("_nocomplete"):
+                before[part] -= (np.cumsum(arrivals[part]) - arrivals[part]).view(np.uint64)
+            word = after(word, arrived.view(np.uint64), received.view(np.uint64))
+        view[places[number]] = word[0]
 
 
-def _arrive(verb: str, word: int, lanes: Array, amounts: Array, before: Array, warps: Array) -> int:
-    """Return a barrier's word after some lanes have arrived, warp after warp."""
-    arrivals = np.ones(len(lanes), np.int64) if verb.endswith("_expect") else amounts
-    first = np.flatnonzero(np.diff(warps, prepend=-1))
-    total = np.add.reduceat(arrivals, first)
-    if int(total.sum()) <= word & _COUNT:
-        # No phase ends between the warps. The pending arrivals are in the lowest bits, so they can be subtracted.
-        ahead = np.repeat(np.cumsum(total) - total, np.diff(first, append=len(lanes)))
-        before[lanes] -= _ahead(verb, arrivals, ahead)
-        return _after(verb, word, int(amounts.sum()), len(lanes))
-    for start, end, brought in zip(first, [*first[1:], len(lanes)], total, strict=True):
-        missing, needed, _, _ = fields(word)
-        if brought > missing:
-            raise TooManyArrivals(int(lanes[start]), int(brought), missing, needed)
-        part = slice(start, end)
-        before[lanes[part]] = np.uint64(word) - _ahead(verb, arrivals[part], np.zeros(end - start, np.int64))
-        word = _after(verb, word, int(amounts[part].sum()), int(end - start))
-    return word
+def _sums(which: Array, amounts: Array, count: int) -> Array:
+    """Return the sum of the amounts for each of `count` barriers; `which` is the number of each lane's barrier."""
+    return np.bincount(which, amounts, count).astype(np.int64)
 
 
-def _ahead(verb: str, arrivals: Array, ahead: Array) -> Array:
-    """Return the arrivals before each lane's: by earlier warps (`ahead`), or with ``.noComplete`` by earlier lanes."""
-    if verb.endswith("_nocomplete"):
-        ahead = np.cumsum(arrivals) - arrivals
-    return ahead.astype(np.uint64)
+def _ahead(verb: str, which: Array, warps: Array, arrivals: Array) -> Array:
+    """Return the arrivals at its barrier before each lane's: by earlier warps, or with ``.noComplete`` by all lanes."""
+    order = np.argsort(which, kind="stable")
+    barrier, warp = which[order], warps[order]
+    earlier = np.cumsum(arrivals[order]) - arrivals[order]
+    first = np.diff(barrier, prepend=-1) != 0
+    ahead = earlier
+    if not verb.endswith("_nocomplete"):
+        ahead = _at_starts(earlier, first | (np.diff(warp, prepend=-1) != 0))
+    found = np.empty_like(arrivals)
+    found[order] = ahead - _at_starts(earlier, first)
+    return found
 
 
-def _ends_between(verb: str, word: int, total: int) -> bool:
-    """Return whether a phase may end before the last lane has reported its bytes; `total` is the bytes of all lanes."""
-    missing, _, transfer, _ = fields(word)
-    return verb == "complete_tx" and missing == 0 and total > transfer
-
-
-def _after(verb: str, word: int, amount: int, lanes: int) -> int:
-    """Return a word after `lanes` lanes have performed `verb`; `amount` is the sum of their operands."""
-    missing, needed, transfer, parity = fields(word)
-    if verb in ("expect_tx", "complete_tx"):
-        return _word(missing, needed, transfer + (amount if verb == "expect_tx" else -amount), parity)
-    arrivals = amount
-    if verb.endswith("_expect"):
-        transfer += amount
-        arrivals = lanes
-    if verb.startswith("arrive_drop"):
-        needed -= arrivals
-    return _word(missing - arrivals, needed, transfer, parity)
+def _at_starts(values: Array, starts: Array) -> Array:
+    """Return, for each element, the value at the start of its run."""
+    found: Array = values[starts][np.cumsum(starts) - 1]
+    return found

@@ -224,6 +224,10 @@ class LaunchState:
         """Return whether all threads have done nothing but wait at mbarriers for many steps."""
         return self.progress - self.steps_left > _STEPS_OF_WAITING // _PATIENT_PART
 
+    def has_waited_long(self, steps: int) -> bool:
+        """Return whether threads that have only waited for so many steps must be checked for a deadlock."""
+        return steps > _STEPS_OF_WAITING
+
     def too_many_steps(self) -> str:
         """Return the message for a launch that has reached its limit of steps."""
         limit = f"the limit of {self.steps_at_start:,}, which CUDART_PY_SIMULATOR_STEPS sets"
@@ -247,7 +251,7 @@ class LaunchState:
         waited = self.progress - self.steps_left
         if waited < _STEPS_BETWEEN_LOOKS:
             self.waits.clear()
-        elif waited > _STEPS_OF_WAITING:
+        elif self.has_waited_long(waited):
             deadlock = self.waits.deadlock()
             if deadlock is not None:
                 raise deadlock

@@ -84,7 +84,7 @@ def native(kernels: Kernels) -> Kernels:
 
 
 def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(native, monkeypatch):
-    monkeypatch.setattr(launch, "_BUDGET", 1 << 14)
+    monkeypatch.setattr(launch, "BUDGET", 1 << 14)
     flag, out = native.zeros(1), native.zeros(3)
     native.launch("wait_plainly", 3, 64, flag, out, steps=None)
     assert native.get(out, 3).tolist() == [7] * 3

@@ -35,9 +35,7 @@ WITHOUT = {*MATRICES, "clusterid", "getctarank", "nanosleep", "activemask", "iss
 # The opcodes that machine code leaves to the NumPy engine, as patterns for full spellings, with the reasons.
 WAITING = "nobody has written it yet"
 NOT_NATIVE = {
-    r"getctarank\..*": "NumPy runs kernels of clusters",
-    r"mbarrier\.(?!pending_count).*": "NumPy runs kernels with barriers in memory",
-    r".*mbarrier::complete_tx::bytes.*": "NumPy runs kernels with barriers in memory",
+    r"cp\.reduce\..*|.*multicast.*|cp\.async\.bulk\.shared::cluster\.shared.*": WAITING,
     r"wgmma\..*": WAITING,
 }
 

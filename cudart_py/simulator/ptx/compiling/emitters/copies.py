@@ -93,19 +93,23 @@ def _complete(w: Writer, i: Instruction, form: Form) -> None:
 
 def copy_arrival(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``cp.async.mbarrier.arrive``; without ``.noinc``, the arrival is in addition to the expected ones."""
-    _operate(w, i, form, "arrive" if "noinc" in form.words else "arrive_extra", ())
+    _operate(w, i, form, verb_of(form), ())
 
 
 def mbarrier(w: Writer, i: Instruction, form: Form) -> None:
     """Emit an operation on a barrier in shared memory."""
-    verb = form.words[0]
-    if "expect_tx" in form.words[1:]:
-        verb = f"{verb}_expect"
-    if "noComplete" in form.words[1:]:
-        verb = f"{verb}_nocomplete"
     destination = i.operands[0] if form.writes_first else None
     others = [operand for operand in i.operands[form.writes_first :] if not isinstance(operand, Access)]
-    _operate(w, i, form, verb, others, destination)
+    _operate(w, i, form, verb_of(form), others, destination)
+
+
+def verb_of(form: Form) -> str:
+    """Return the operation of `operations.mbarriers` that an instruction performs on its barrier."""
+    if form.row.name == "cp":
+        return "arrive" if "noinc" in form.words else "arrive_extra"
+    if "expect_tx" in form.words[1:]:
+        return f"{form.words[0]}_expect"
+    return f"{form.words[0]}_nocomplete" if "noComplete" in form.words else form.words[0]
 
 
 def _operate(

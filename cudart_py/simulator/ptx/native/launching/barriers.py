@@ -14,9 +14,9 @@ from ...faults import Fault
 from ...syntax.instructions import Immediate, Instruction, Operand, Register, Vector
 from ..errors import UnsupportedInstruction
 from ..instances import HELD, PARKED, Instance, Place
-from ..layout import LANES, Context, Head
+from ..layout import CLUSTER_BARRIER, LANES, Head
 from ..writing.checking import whole
-from .reports import group_of
+from .reports import group_of, point_at
 from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
@@ -31,23 +31,30 @@ _NO_COUNT = -1
 class Barrier:
     """A barrier in the code: its number, the number of threads that it expects, and the operands of a reduction.
 
-    The two numbers are literals or registers. `resume` is the number of the basic block after the barrier. If
-    `expected` is None, the barrier expects all threads of the block.
+    The number and the number of expected threads are literals or registers. `resume` is the number of the basic block
+    after the barrier. If `expected` is None, the barrier expects all threads of the block. If `waits` is false, the
+    threads arrive without waiting.
     """
 
     instruction: Instruction
     instance: Instance
     resume: int
-    number: Operand
-    expected: Operand | None
+    number: int | Register
+    expected: int | Register | None
     operation: str = ""
     result: Operand | None = None
     predicate: Operand | None = None
+    waits: bool = True
 
     @property
     def plain(self) -> bool:
-        """Return whether machine code can release the barrier."""
-        return isinstance(self.number, Immediate) and self.expected is None and not self.operation
+        """Return whether all threads of the block wait at the barrier, for nothing but each other."""
+        return self.is_literal and self.expected is None and self.waits and not self.operation
+
+    @property
+    def is_literal(self) -> bool:
+        """Return whether the number of the barrier and the number of threads are literals."""
+        return not isinstance(self.number, Register) and not isinstance(self.expected, Register)
 
 
 class _Arrivals(NamedTuple):
@@ -67,35 +74,54 @@ def barrier_of(place: Place) -> Barrier:
     operation = next((word for word in words if word in ("popc", "and", "or")), "")
     result = operands.pop(0) if operation else None
     predicate = operands.pop() if operation else None
-    if "arrive" in words or "cluster" in words:
-        raise UnsupportedInstruction("a barrier of another kind")
-    number, expected, *_ = *operands, None
-    assert number is not None
     resume = place.instance.numbers[place.block.terminator.targets[0]]
-    return Barrier(instruction, place.instance, resume, number, expected, operation, result, predicate)
+    if "cluster" in words:
+        return Barrier(instruction, place.instance, resume, CLUSTER_BARRIER, None, waits="wait" in words)
+    number, expected, *_ = *map(_literal_or_register, operands), None
+    assert number is not None
+    waits = "arrive" not in words
+    if not waits and isinstance(number, Register):
+        raise UnsupportedInstruction("arrivals at a barrier whose number is in a register")
+    return Barrier(instruction, place.instance, resume, number, expected, operation, result, predicate, waits)
+
+
+def _literal_or_register(operand: Operand) -> int | Register:
+    """Return the value of a barrier's operand, or the register that contains it."""
+    if isinstance(operand, Register):
+        return operand
+    assert isinstance(operand, Immediate)
+    return operand.value
 
 
 def release(launch: NativeLaunch) -> None:
     """Release the lanes at complete barriers, or else lanes held for absent members; raise Fault at a deadlock."""
-    barriers = launch.kernel.layout.barriers
-    arrivals = _arrivals(launch, barriers)
-    released = [_release(launch, arrivals[number]) for number in sorted(arrivals)]
-    checked = launch.speculation is not None
-    if checked and not any(released):
+    released = release_complete(launch)
+    if not released and launch.speculation is not None:
         # Either members of a mask never arrive, or there is a deadlock. Both must be reported.
         raise SpeculationFailed
-    if any(released) or _force(launch) or (launch.ready_words() != 0).any():
+    if released or _force(launch) or (launch.ready_words() != 0).any():
         return
+    barriers = launch.kernel.layout.barriers
     parked = launch.words(PARKED)
     lanes = int(np.bitwise_count(parked).sum())
     waiting = [barrier for barrier in barriers if parked[:, barrier.resume].any()]
     # The lowest warp with waiting lanes, at the first barrier where it has some.
     warp, first = min((int(np.flatnonzero(parked[:, barrier.resume])[0]), barrier.resume) for barrier in waiting)
     barrier = next(barrier for barrier in waiting if barrier.resume == first)
-    launch.context[Context.WARP_AT_HAND] = warp
+    point_at(launch, warp)
     group, _ = group_of(launch, barrier.instance, int(parked[warp, first]))
     what = f"deadlock: {lanes} threads wait at barriers that the others of their blocks never reach"
     raise Fault("CUDA_ERROR_LAUNCH_TIMEOUT", launch.state.located(what, barrier.instruction, group, 0))
+
+
+def release_complete(launch: NativeLaunch) -> bool:
+    """Release the lanes at complete barriers; return whether there are any."""
+    if launch.unit > 1:
+        # Machine code completes all barriers of clusters.
+        return False
+    arrivals = _arrivals(launch, [barrier for barrier in launch.kernel.layout.barriers if barrier.waits])
+    released = [_release(launch, number, arrivals[number]) for number in sorted(arrivals)]
+    return any(released)
 
 
 def _force(launch: NativeLaunch) -> bool:
@@ -130,24 +156,27 @@ def _arrivals(launch: NativeLaunch, barriers: list[Barrier]) -> dict[int, list[_
     return found
 
 
-def _value(launch: NativeLaunch, barrier: Barrier, operand: Operand | None) -> Any:
+def _value(launch: NativeLaunch, barrier: Barrier, operand: int | Register | None) -> Any:
     """Return a barrier's number or its number of threads: one for all lanes, or one for each lane of each warp."""
     if isinstance(operand, Register):
         return launch.registers(barrier.instance, barrier.instance.code.slot(operand.name))
-    return operand.value if isinstance(operand, Immediate) else _NO_COUNT
+    return _NO_COUNT if operand is None else operand
 
 
-def _release(launch: NativeLaunch, here: list[_Arrivals]) -> bool:
+def _release(launch: NativeLaunch, number: int, here: list[_Arrivals]) -> bool:
     """Release the lanes at one barrier if all expected threads have arrived; return whether they were released."""
     waiting = sum(int(np.bitwise_count(arrivals.lanes).sum()) for arrivals in here)
     expected = int(np.bitwise_count(launch.head(Head.ALIVE)).sum())
     for arrivals in here:
         expected = expected if arrivals.expected is None else arrivals.expected
-    if waiting < expected:
+    # The threads that have arrived without waiting; a number in a register may be that of no barrier.
+    early = launch.resident.arrivals[number : number + 1]
+    if waiting + int(early.sum()) < expected:
         return False
+    early[:] = 0
     records, speculation = launch.resident.records, launch.speculation
-    if records is not None and speculation is not None and any(whole(one.barrier.instruction) for one in here):
-        records.release(launch.context, speculation.fences)
+    if records and speculation is not None and any(whole(one.barrier.instruction) for one in here):
+        records[0].release(launch.context, speculation.fences)
     _reduce(launch, [arrivals for arrivals in here if arrivals.barrier.operation])
     parked = launch.words(PARKED)
     for barrier, lanes, _ in here:

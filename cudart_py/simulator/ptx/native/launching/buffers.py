@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...running.scheduler import Chunk
-from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Count
+from ..layout import BARRIERS, LANES, PER_BLOCK, ROW_BYTES, SLOT_BYTES, SLOTS, Context, Count
 from .host_calls import HostCalls
 from .speculation import BlockRecords, CheckTables
 
@@ -47,37 +48,54 @@ def _coordinates(block: tuple[int, int, int], warps: int) -> Array:
 
 
 class Resident:
-    """The memory of one block while it runs: its warps' states, shared and local memory."""
+    """The memory of one block while it runs, or of a cluster's `blocks`: warps' states, shared and local memory."""
 
-    def __init__(self, kernel: Kernel, state: LaunchState, warps: int) -> None:
-        self.states = aligned(kernel.state_bytes * (1 if kernel.alone else warps))
-        self.shared = aligned(state.shared_limit)
+    def __init__(self, kernel: Kernel, state: LaunchState, warps: int, blocks: int = 1) -> None:
+        self.states = aligned(kernel.state_bytes * (1 if kernel.alone else warps * blocks))
+        self.shared = aligned(state.shared_limit * blocks)
         stride = -(-state.local_size // 16) * 16
-        self.local = aligned(stride * warps * LANES)
-        # Lanes write here before they read, so it is never cleared.
+        # The blocks of a cluster are as close as in a chunk, and only the last one has room for whole warps.
+        self.local = aligned(stride * (warps * LANES + state.threads * (blocks - 1)))
+        # Lanes write here before they read, so it is never cleared. Launches with clusters call no shared functions.
         self.saves = np.zeros(kernel.layout.save_bytes * warps * LANES, np.uint8)
-        self.records = None
+        self.arrivals = np.zeros(BARRIERS * blocks, np.uint64)
+        self.records: list[BlockRecords] = []
         if "checks" in kernel.watch:
             copying_warps = warps if kernel.sites.copies else 0
-            self.records = BlockRecords(state.shared_end, kernel.sites.shift, stride // 4 * warps, copying_warps)
+            clocked_warps = warps if kernel.sites.clocks else 0
+            self.records = [
+                BlockRecords(state.shared_end, kernel.sites.shift, stride // 4 * warps, copying_warps, clocked_warps)
+                for _ in range(blocks)
+            ]
         # The words of the context that describe this memory and the records.
         self.words = {
             Context.STATES: self.states.ctypes.data,
-            Context.SHARED: self.shared.ctypes.data,
-            Context.SHARED_BYTES: len(self.shared),
-            Context.LOCAL: self.local.ctypes.data,
-            Context.LOCAL_BYTES: len(self.local),
+            Context.SHARED_BYTES: state.shared_limit,
+            Context.LOCAL_BYTES: stride * warps * LANES,
             Context.SAVES: self.saves.ctypes.data,
         }
-        if self.records is not None:
-            self.words |= self.records.addresses()
+        rows = [
+            {
+                Context.SHARED: self.shared.ctypes.data + state.shared_limit * block,
+                Context.LOCAL: self.local.ctypes.data + stride * state.threads * block,
+                Context.ARRIVALS: self.arrivals.ctypes.data + 8 * BARRIERS * block,
+                **(self.records[block].addresses() if self.records else {}),
+            }
+            for block in range(blocks)
+        ]
+        self.words |= rows[0]
+        self._rows = np.zeros((blocks, ROW_BYTES // 8), np.uint64)
+        for row, words in zip(self._rows, rows, strict=True):
+            for place, word in enumerate(PER_BLOCK):
+                row[place] = words.get(word, 0)
+        self.words[Context.CLUSTER_BLOCKS] = self._rows.ctypes.data
 
     def clear(self) -> None:
         """Reset the memory to its initial state."""
-        for array in (self.states, self.shared, self.local):
+        for array in (self.states, self.shared, self.local, self.arrivals):
             array.fill(0)
-        if self.records is not None:
-            self.records.clear()
+        for records in self.records:
+            records.clear()
 
 
 class Buffers:
@@ -135,7 +153,9 @@ class Buffers:
         context[Context.FRESH] = 1
         context[Context.GRID_X], context[Context.GRID_Y] = state.launch.grid[:2]
         context[Context.SMS] = state.properties.get("sm_count", 1)
-        self.resident = Resident(kernel, state, warps)
+        context[Context.CLUSTER : Context.CLUSTER_X] = prod(state.launch.cluster)
+        context[Context.CLUSTER_X : Context.CLUSTER_Z + 1] = state.launch.cluster
+        self.resident = Resident(kernel, state, warps, prod(state.launch.cluster))
         for word, value in self.resident.words.items():
             context[word] = value
         self._new = context.copy()

@@ -126,11 +126,10 @@ class Fences:
     def _here(self) -> tuple[BlockFences, Array, int]:
         """Return the fences of the current block, the words of its checks, and the number of the current warp."""
         context, records = self._launch.context, self._launch.resident.records
-        assert records is not None
         number = int(context[Context.BLOCK])
-        if records.fences is None or records.fences.number != number:
-            records.fences = BlockFences(number, self._launch.warps)
-        return records.fences, records.words, int(context[Context.WARP_AT_HAND])
+        if records[0].fences is None or records[0].fences.number != number:
+            records[0].fences = BlockFences(number, self._launch.warps)
+        return records[0].fences, records[0].words, int(context[Context.WARP_AT_HAND])
 
     # --- events
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from ..layout import BUDGET, LANES, Context, Head, HostCall, ObjectWord, Status
 from ..layout import Fault as Kind
 from ..library.records import MOST_THREADS
 from ..writing.counting import report_counts
-from .barriers import release
+from .barriers import release, release_complete
 from .buffers import Resident
 from .clocks import LaunchClock, read_clock
+from .memory_barriers import DeadlockSearch, copy_bulk, keep_wait
 from .objects import describe_object, report_surface
 from .reports import fault_of, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
@@ -40,6 +42,8 @@ _MOST_DOUBTS = 3
 # The functions that answer calls from machine code, other than the calls that `Speculation` answers.
 _ANSWERS: dict[HostCall, Callable[[NativeLaunch, int], None]] = {
     HostCall.SYSTEM: call_system,
+    HostCall.WAIT: keep_wait,
+    HostCall.BULK: copy_bulk,
     HostCall.OBJECT: describe_object,
     HostCall.SURFACE: report_surface,
     HostCall.CLOCK: read_clock,
@@ -54,6 +58,8 @@ class NativeLaunch:
         self.state = state
         self._buffers = buffers = kernel.idle.take(kernel, state)
         self.warps, self.context, self.exchange = buffers.warps, buffers.context, buffers.exchange
+        # The number of blocks that run together.
+        self.unit = prod(state.launch.cluster)
         self.fault_addresses = buffers.fault_addresses
         self.block_counts, self.access_counts = buffers.block_counts, buffers.access_counts
         # The output of printf and assert: the block, the text, and its size in bytes in the device's buffer.
@@ -76,6 +82,7 @@ class NativeLaunch:
         # The number of blocks that take turns; 0 while blocks run one after another.
         self.in_turns = 0
         self.resident = buffers.resident
+        self.deadlocks = DeadlockSearch(buffers.context, state)
         self._prepare()
 
     def _prepare(self) -> None:
@@ -102,7 +109,7 @@ class NativeLaunch:
 
     def new_resident(self) -> Resident:
         """Return memory for one more block."""
-        return Resident(self.kernel, self.state, self.warps)
+        return Resident(self.kernel, self.state, self.warps, self.unit)
 
     def install(self, resident: Resident) -> None:
         """Make machine code use a block's memory."""
@@ -114,10 +121,11 @@ class NativeLaunch:
 
     def run(self) -> None:
         """Run all blocks: one after another until the lanes of one wait for other blocks, and then in turns."""
-        asks = self.kernel.sites.calls or self.speculation is not None
+        asks = self.kernel.sites.calls or self.kernel.sites.waits or self.speculation is not None
         with self._buffers.host_calls.answered(self.answer, self.fail) if asks else nullcontext():
             if not self.go_on():
-                run_in_turns(self, iter(range(int(self.context[Context.BLOCK]) + 1, self.state.blocks)))
+                block = int(self.context[Context.BLOCK])
+                run_in_turns(self, iter(range(block - block % self.unit + self.unit, self.state.blocks, self.unit)))
 
     def go_on(self) -> bool:
         """Run the current range of blocks; return True if they have ended, False if lanes wait for other blocks."""
@@ -134,12 +142,12 @@ class NativeLaunch:
                 # of the block the next block.
                 self.context[Context.WARP] += np.uint64(1)
                 turns += 1
-                if turns > self.warps:
+                if turns > self.warps * self.unit:
                     return False
             self._check_limits()
             if status == Status.STUCK:
                 release(self)
-            elif status == Status.YIELDED:
+            elif status == Status.YIELDED and not release_complete(self):
                 return False
 
     def _failure(self) -> BaseException:
@@ -176,7 +184,8 @@ class NativeLaunch:
         status = Status(self.kernel.run(context.ctypes.data))
         used = self.executed - self._used
         self._used += used
-        block = int(context[Context.BLOCK])
+        self.deadlocks.waited(used)
+        block = int(context[Context.BLOCK]) // self.unit
         self._used_by_block = used + (self._used_by_block if block == self._block or self.in_turns else 0)
         self._block = block
         return status
@@ -208,7 +217,10 @@ class NativeLaunch:
             raise SpeculationFailed
         if self.stops:
             raise InterruptedError("another thread has stopped the launch")
-        if self._used_by_block // (self.warps * max(1, self.in_turns)) > state.steps_at_start * _WARPS_OF_STEP:
+        if (
+            self._used_by_block // (self.warps * self.unit * max(1, self.in_turns))
+            > state.steps_at_start * _WARPS_OF_STEP
+        ):
             raise timeout_of(self, state.too_many_steps())
         if time.monotonic() > state.deadline:
             raise timeout_of(self, state.too_long())

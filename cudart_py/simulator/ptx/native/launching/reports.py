@@ -13,6 +13,8 @@ from ...faults import Fault
 from ...running.calls import name_at, overflow
 from ...running.groups import Frame, Group
 from ...running.matrices import check_warps, rows_at
+from ...running.memory.addresses import Address, Mixed
+from ...running.memory.spaces import Space, shared_space
 from ...running.scheduler import Chunk
 from ...syntax.instructions import Access, Immediate, Instruction, Register, Symbol
 from ...syntax.types import type_size
@@ -30,17 +32,34 @@ def group_of(launch: NativeLaunch, instance: Instance, mask: int) -> tuple[Group
     """Return lanes of the current warp as a group of the NumPy engine, and their indices in the warp."""
     state = launch.state
     block, warp = int(launch.context[Context.BLOCK]), int(launch.context[Context.WARP_AT_HAND])
-    chunk = Chunk(state, block, 1)
+    rank = block % launch.unit
+    chunk = Chunk(state, block - rank, launch.unit)
     # The chunk's first group, which never runs, refers back to it and would keep it alive.
     chunk.let_go()
     places = np.flatnonzero(mask >> np.arange(LANES) & 1)
-    group = Group(chunk, instance.code, places + LANES * warp, len(places))
+    group = Group(chunk, instance.code, places + (rank * state.threads + LANES * warp), len(places))
     frames, prefix = [], []
     for caller, call in _callers(launch, instance, warp, int(places[0])):
         frames.append(Frame(caller.code, 0, [], (), []))
         prefix.append(caller.code.base + call.index)
     group.frames, group.prefix = tuple(reversed(frames)), tuple(reversed(prefix))
     return group, places
+
+
+def point_at(launch: NativeLaunch, number: int) -> None:
+    """Make the warp with a number, counted through all blocks of the cluster, the current one."""
+    context = launch.context
+    block = int(context[Context.BLOCK])
+    context[Context.BLOCK] = block - block % launch.unit + number // launch.warps
+    context[Context.WARP_AT_HAND] = number % launch.warps
+
+
+def with_memory(launch: NativeLaunch, group: Group) -> Group:
+    """Let a group access the current block's own memory instead of its chunk's."""
+    chunk, state = group.chunk, launch.state
+    chunk.shared = shared_space(state, launch.resident.shared)
+    chunk.local = Space("local", launch.resident.local, state.local_size)
+    return group
 
 
 def _callers(launch: NativeLaunch, instance: Instance, warp: int, lane: int) -> Iterator[tuple[Instance, Block]]:
@@ -96,6 +115,9 @@ def fault_of(launch: NativeLaunch) -> Exception:
             check_warps(group, site.instruction)
         if kind == Kind.WINDOW:
             rows_at(group, "generic", values.view(np.uint64), site.instruction)
+        if kind == Kind.ARRIVALS:
+            arrivals = launch.exchange[0].view(np.uint64)[places]
+            operate(launch, "arrive", with_memory(launch, group), site, values, arrivals)
         _access_again(launch, group, site, values)
     except Fault as fault:
         return fault
@@ -125,18 +147,27 @@ def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any
     """Check an access as the NumPy engine does; `addresses` already include the offset."""
     instruction = site.instruction
     form = form_of(instruction)
-    access = instruction.operands[site.operand]
-    assert isinstance(access, Access)
-    if form.row.access == "cp":
+    if form.row.access == "mbarrier" or "mbarrier" in form.words:
+        size = 8
+    elif form.row.access == "cp":
         copied = instruction.operands[2]
         assert isinstance(copied, Immediate)
-        space, size = form.spaces[site.operand], copied.value
-    elif form.row.converges:
-        space, size = form.space, matrix_bytes(form)
+        size = copied.value
     else:
         # Each element of a vector is a separate atomic.
         count = 1 if form.row.access in ("atom", "red") else form.vector
-        space, size = form.space, count * type_size(form.type)
+        size = matrix_bytes(form) if form.row.converges else count * type_size(form.type)
+    memory = launch.state.memory_access
+    placed, offset = placed_again(launch, group, site, addresses)
+    for positions, part in placed.parts if isinstance(placed, Mixed) else [(None, placed)]:
+        memory.check(part, offset, size, instruction, positions)
+
+
+def placed_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any) -> tuple[Address | Mixed, int]:
+    """Resolve the addresses of an access, which include its offset; return them without the offset, and the offset."""
+    form, access = form_of(site.instruction), site.instruction.operands[site.operand]
+    assert isinstance(access, Access)
+    space = form.spaces[site.operand] if site.operand < len(form.spaces) > 1 else form.space
     if form.row.name in ("ldmatrix", "stmatrix"):
         # Machine code has turned the addresses of `ldmatrix` and `stmatrix` into addresses in shared memory.
         space = "shared"
@@ -146,11 +177,17 @@ def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any
     narrow = isinstance(base, Register) and group.code.types[group.code.slot(base.name)] == "b32"
     if space == "shared" or narrow:
         values = values.astype(np.uint32)
-    memory = launch.state.memory_access
-    placed = memory.place(group, space, values.view(np.uint64) if values.itemsize == 8 else values)
-    parts = placed.parts if hasattr(placed, "parts") else [(None, placed)]
-    for positions, part in parts:
-        memory.check(part, access.offset, size, instruction, positions)
+    return (
+        launch.state.memory_access.place(group, space, values.view(np.uint64) if values.itemsize == 8 else values),
+        access.offset,
+    )
+
+
+def operate(launch: NativeLaunch, verb: str, group: Group, site: Site, addresses: Any, operands: Any) -> None:
+    """Perform an operation on barriers in memory as the NumPy engine does."""
+    placed, offset = placed_again(launch, group, site, addresses)
+    parity = "parity" in form_of(site.instruction).words
+    launch.state.memory_access.mbarrier(verb, placed, offset, (operands,), site.instruction, parity)
 
 
 def timeout_of(launch: NativeLaunch, what: str) -> Fault:
@@ -164,7 +201,7 @@ def timeout_of(launch: NativeLaunch, what: str) -> Fault:
             block = place.block
             site = block.instructions[0] if block.instructions else block.terminator.instruction
             if site is not None:
-                launch.context[Context.WARP_AT_HAND] = launch.context[Context.WARP] if kernel.alone else warp
+                point_at(launch, int(launch.context[Context.WARP]) if kernel.alone else warp)
                 group, _ = group_of(launch, place.instance, int(waiting[warp, number]))
                 return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", state.located(what, site, group, 0))
     return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", f"kernel {state.launch.entry.name}: {what}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..layout import BlockCheck, Context, CopyRow, Doubt, ExtentCheck, Fault, HostCall, SiteCheck
+from ..layout import BlockCheck, Clock, Context, CopyRow, Doubt, ExtentCheck, Fault, HostCall, Readers, SiteCheck
 from ..library.fences import HASHES
 from ..library.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
@@ -61,7 +61,7 @@ class Recorded:
 class BlockRecords:
     """The checks' records of one block while it runs: of its shared and local memory, barriers, copies and fences."""
 
-    def __init__(self, shared_end: int, shift: int, local_words: int, copying_warps: int) -> None:
+    def __init__(self, shared_end: int, shift: int, local_words: int, copying_warps: int, clocked_warps: int) -> None:
         pieces = -(-shared_end // (1 << shift))
         self.words = np.zeros(BlockCheck.WORDS, np.uint64)
         self.writes = np.zeros(pieces + _LANES, np.uint64)
@@ -75,6 +75,12 @@ class BlockRecords:
         if copying_warps:
             self.copy_words = np.zeros(-(-shared_end // 4) + _LANES, np.uint64)
             self.copy_rows = np.zeros((copying_warps, CopyRow.WORDS, _LANES), np.uint64)
+        # None if the kernel has no barriers in memory.
+        self.clocks = None
+        if clocked_warps:
+            self.clocks = np.zeros(Clock.WARPS + Clock.ENTRIES * (clocked_warps + 2 * _LANES), np.uint64)
+            self._clocks_bytes = 8 * (Clock.WARPS + Clock.ENTRIES * clocked_warps)
+            self._readers = np.zeros((Readers.ROWS, Readers.WORDS), np.uint64)
 
     def addresses(self) -> dict[Context, int]:
         """Return the addresses of the records, as words of a context."""
@@ -87,6 +93,12 @@ class BlockRecords:
         }
         if self.copy_words is not None and self.copy_rows is not None:
             found |= {Context.COPY_WORDS: self.copy_words.ctypes.data, Context.COPY_ROWS: self.copy_rows.ctypes.data}
+        if self.clocks is not None:
+            found |= {
+                Context.CLOCKS: self.clocks.ctypes.data,
+                Context.CLOCKS_BYTES: self._clocks_bytes,
+                Context.READERS: self._readers.ctypes.data,
+            }
         return found
 
     def clear(self) -> None:
@@ -97,6 +109,8 @@ class BlockRecords:
         if self.copy_words is not None and self.copy_rows is not None:
             self.copy_words.fill(0)
             self.copy_rows.fill(0)
+        if self.clocks is not None:
+            self.clocks.fill(0)
 
     def release(self, context: Array, fences: Fences) -> None:
         """Record that a barrier releases all lanes of the block; raise SpeculationFailed if some had gone past it."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...running.memory.spaces import Space, shared_space
 from ...syntax.instructions import Call, Symbol
 from ..layout import LANES, Context
-from .reports import group_of
+from .reports import group_of, with_memory
 from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
@@ -20,12 +19,9 @@ def call_system(launch: NativeLaunch, number: int) -> None:
     """Answer the system call of some lanes; the number is that of the site, and in its upper half the lanes' mask."""
     mask = number >> LANES & _WORD
     site = launch.kernel.sites.sites[number & _WORD]
-    state, block = launch.state, int(launch.context[Context.BLOCK])
+    block = int(launch.context[Context.BLOCK])
     group, places = group_of(launch, site.instance, mask)
-    chunk = group.chunk
-    # Use the block's own memory instead of the chunk's memory.
-    chunk.shared = shared_space(state, launch.resident.shared)
-    chunk.local = Space("local", launch.resident.local, state.local_size)
+    chunk = with_memory(launch, group).chunk
     call = site.instruction.operands[0]
     assert isinstance(call, Call)
     assert isinstance(call.target, Symbol)

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..layout import Context
+from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
     from .buffers import Resident
@@ -35,8 +36,9 @@ def run_in_turns(launch: NativeLaunch, following: Iterator[int]) -> None:
     Before each round of turns, as many more blocks begin as are already active, within the limit.
     """
     state, context = launch.state, launch.context
-    most = state.blocks if state.launch.cooperative else max(1, _MOST_THREADS // state.threads)
-    active = [Turn(int(context[Context.BLOCK]), launch.resident, int(context[Context.WARP]), False)]
+    most = state.blocks if state.launch.cooperative else max(1, _MOST_THREADS // (state.threads * launch.unit))
+    block = int(context[Context.BLOCK])
+    active = [Turn(block - block % launch.unit, launch.resident, int(context[Context.WARP]), False)]
     while True:
         more = min(max(1, len(active)), most - len(active))
         active += [Turn(block, launch.new_resident()) for block in islice(following, more)]
@@ -48,13 +50,16 @@ def run_in_turns(launch: NativeLaunch, following: Iterator[int]) -> None:
             if _take(launch, turn):
                 active.remove(turn)
                 launch.made_progress()
+        deadlock = launch.deadlocks.deadlock(launch.warps * launch.unit * launch.in_turns)
+        if deadlock is not None:
+            raise deadlock if launch.speculation is None else SpeculationFailed
 
 
 def _take(launch: NativeLaunch, turn: Turn) -> bool:
     """Run a block until it has ended or waits for other blocks; return whether it has ended."""
     context = launch.context
     launch.install(turn.memory)
-    context[Context.BLOCK], context[Context.LAST_BLOCK] = turn.block, turn.block + 1
+    context[Context.BLOCK], context[Context.LAST_BLOCK] = turn.block, turn.block + launch.unit
     context[Context.FRESH] = turn.fresh
     context[Context.WARP] = turn.warp
     turn.fresh = False

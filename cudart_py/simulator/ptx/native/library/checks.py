@@ -151,16 +151,20 @@ class _Check(LaneByLane):
             with when(b, b.icmp_unsigned("==", b.load(read, typ=I64), barrier), likely=False):
                 raise_doubt(b, context, self.site, Doubt.SHARED)
             b.store(barrier, written)
+        # Barriers in memory may order more before this warp's accesses than the last barrier of the block.
+        warp = b.word(context, Context.WARP_AT_HAND)
+        known = b.load(element(b, block_word(b, context, BlockCheck.KNOWN), warp, I64), typ=I64)
+        limit = b.greatest(barrier, known, False)
         first = b.extract_element(self.wide, I32(0))
         start = b.lshr(first, I64(self.shift))
         writes, reads = b.ptrtoint(writes, I64), b.ptrtoint(reads, I64)
-        self.side_by_side(first, start, ((writes, None), (reads, None)), barrier, floor)
+        self.side_by_side(first, start, ((writes, None), (reads, None)), limit, floor)
 
         def place(lane: Value, body: Any) -> None:
             address = self.lane(0, lane)
             body(address, b.lshr(address, I64(self.shift)), writes, reads, floor)
 
-        self.one_by_one(place, barrier)
+        self.one_by_one(place, limit)
 
     def _filled(self) -> None:
         """Return from the check if all of the block's shared memory is written; scan it at most once per barrier."""

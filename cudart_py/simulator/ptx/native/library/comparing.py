@@ -77,14 +77,14 @@ class Comparison:
         own = b.icmp_unsigned("==", b.and_(record, I64(OWN)), thread)
         return b.or_(b.icmp_unsigned("<", record, limit), own)
 
-    def hides(self, record: Value, limit: Value) -> Value:
+    def hides(self, record: Value) -> Value:
         """Return whether a strong write by the same thread must not replace these records.
 
         This holds for records of plain writes since the last barrier, which may race with strong writes of other
         threads.
         """
         b = self.b
-        since = b.greatest(limit, block_value(b, self.context, BlockCheck.BARRIER), False)
+        since = block_value(b, self.context, BlockCheck.BARRIER)
         if isinstance(record.type, ir.VectorType):
             recent = b.icmp_unsigned(">=", record, b.splat(since))
             return b.and_(recent, b.compare("==", b.and_(record, b.const(I64, STRONG)), 0))

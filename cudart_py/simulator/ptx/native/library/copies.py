@@ -20,7 +20,7 @@ from typing import Any
 from llvmlite import ir
 
 from ...windows import RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
-from ..layout import LANES, BlockCheck, Context, CopyRow, Doubt
+from ..layout import LANES, BlockCheck, Clock, Context, CopyRow, Doubt
 from ..vectors import I32, I64, PTR, Builder, vector
 from .frame import begin, each_active, element, when
 from .hosts import address_type, safe_addresses
@@ -65,6 +65,16 @@ def _complete(b: Builder, context: Value, warp: Value) -> tuple[Value, Value]:
     complete, for_all = (_get(b, _row(b, context, warp, row)) for row in (CopyRow.COMPLETE, CopyRow.FOR_ALL))
     until = b.greatest(complete, for_all, False)
     return b.icmp_unsigned("<=", _get(b, _row(b, context, warp, CopyRow.ISSUED)), until), until
+
+
+def complete_copies(b: Builder, context: Value, warp: Value) -> Value:
+    """Return up to which time the copies of all lanes of a warp are complete; 0 in a kernel without copies."""
+    found = b.alloca(I64)
+    b.store(I64(0), found)
+    with when(b, b.icmp_unsigned("!=", b.word(context, Context.COPY_ROWS), I64(0))):
+        idle, until = _complete(b, context, warp)
+        b.store(b.reduced("umin", b.select(idle, b.splat(_tick(b, context)), until)), found)
+    return b.load(found, typ=I64)
 
 
 def build_issued(module: ir.Module, name: str) -> None:
@@ -180,6 +190,7 @@ def build_copied(module: ir.Module, name: str) -> None:
     with when(b, b.icmp_unsigned("==", lanes, I32(0)), likely=True):
         b.ret_void()
     words, warp = b.pointer(context, Context.COPY_WORDS), b.word(context, Context.WARP_AT_HAND)
+    clocks = b.word(context, Context.CLOCKS)
     complete = _get(b, _row(b, context, warp, CopyRow.COMPLETE))
     first = b.lshr(safe_addresses(b, wide, lanes), b.const(I64, _WORD))
     for index in range(max(1, size >> _WORD)):
@@ -197,7 +208,14 @@ def build_copied(module: ir.Module, name: str) -> None:
         own = b.icmp_unsigned("==", thread, b.add(b.splat(b.shl(warp, I64(5))), b.lanes(I64)))
         fine = b.or_(fine, b.and_(own, b.icmp_unsigned("<=", time, complete)))
         late = b.and_(b.bits(b.not_(fine)), lanes)
-        with when(b, b.icmp_unsigned("!=", late, I32(0)), likely=False):
+        kept = b.alloca(I32)
+        b.store(late, kept)
+        with when(b, b.and_(b.icmp_unsigned("!=", late, I32(0)), b.icmp_unsigned("!=", clocks, I64(0)))):
+            # Barriers in memory may have told the lane's warp.
+            mine = b.add(b.mul(warp, I64(Clock.ENTRIES)), I64(Clock.WARPS + Clock.COPIES))
+            known = _gathered(b, b.inttoptr(clocks, PTR), b.add(b.splat(mine), owner))
+            b.store(b.and_(late, b.bits(b.icmp_unsigned(">", time, known))), kept)
+        with when(b, b.icmp_unsigned("!=", b.load(kept, typ=I32), I32(0)), likely=False):
             raise_doubt(b, context, site, Doubt.FINDING)
             b.ret_void()
     b.ret_void()

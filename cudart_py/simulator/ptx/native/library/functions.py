@@ -9,14 +9,17 @@ from llvmlite import ir
 from .accesses import build_access, build_run
 from .atomics import build_atomic
 from .banks import build_most
+from .bulk_copies import build_bulk_copy
 from .checks import build_check
+from .clocks import build_barrier_number, build_clock, build_named
 from .copies import build_awaited, build_copied, build_issued, build_settle
 from .counts import build_count
 from .fences import build_strong
 from .hosts import build_hosts
 from .matrices import build_product
+from .mbarriers import build_mbarrier
 from .objects import build_fetch, build_texels, build_texture
-from .records import build_expand, build_filled, build_find, build_ordered
+from .records import build_expand, build_filled, build_find, build_ordered, build_readers
 from .surfaces import build_surface
 from .warps import build_match, build_math, build_permute, build_redux
 
@@ -36,6 +39,7 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "find": build_find,
     "ordered": build_ordered,
     "filled": build_filled,
+    "readers": build_readers,
     "issued": build_issued,
     "awaited": build_awaited,
     "settle": build_settle,
@@ -47,6 +51,11 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "texture": build_texture,
     "texels": build_texels,
     "surface": build_surface,
+    "mbarrier": build_mbarrier,
+    "bulk": build_bulk_copy,
+    "clock": build_clock,
+    "named": build_named,
+    "barrier": build_barrier_number,
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...instructions import clusters
 from ...windows import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
@@ -21,7 +22,7 @@ from ...windows import (
     WINDOW_BYTES,
     WORKSPACE_WINDOW,
 )
-from ..layout import Context, Fault
+from ..layout import LANES, ROW_BYTES, Context, Fault
 from ..vectors import I1, I32, I64, PTR, Builder, vector
 from .frame import begin, each_active, element, record_fault, when
 
@@ -156,7 +157,29 @@ def _shared(module: ir.Module) -> None:
     right = b.or_(among, b.compare("<=", b.add(wide, b.splat(size)), RUNTIME_SHARED))
     with when(b, _all(b, b.and_(right, aligned))):
         _answer(b, I1(1), hosts)
+    with when(b, b.icmp_unsigned(">", b.word(context, Context.CLUSTER), I64(1))):
+        _in_cluster(b, context, addresses, right, aligned, size)
     _refuse(b, context, site, mask, given)
+
+
+def _in_cluster(b: Builder, context: Value, addresses: Value, own: Value, aligned: Value, size: Value) -> None:
+    """Return from the function if each lane's address is its own block's or names a block of the cluster."""
+    places = b.zext(b.and_(addresses, b.const(I32, clusters.OFFSET)), ADDRESSES)
+    above = b.lshr(addresses, b.const(I32, clusters.RANK_SHIFT))
+    there = _inside(b, places, I64(RESERVED_SHARED), b.word(context, Context.SHARED_LIMIT), size)
+    named = b.and_(there, b.compare("!=", above, 0))
+    exists = b.icmp_unsigned("<=", above, b.splat(b.trunc(b.word(context, Context.CLUSTER), I32)))
+    own = b.and_(own, b.compare("==", above, 0))
+    with when(b, _all(b, b.and_(b.or_(own, b.and_(named, exists)), aligned)), likely=True):
+        rows, bases = b.pointer(context, Context.CLUSTER_BLOCKS), b.alloca(ADDRESSES)
+        for lane in range(LANES):
+            rank = b.zext(b.extract_element(above, I32(lane)), I64)
+            # The first row is that of the block with rank 0.
+            row = b.at(rows, b.mul(b.sub(rank, I64(1)), I64(ROW_BYTES)))
+            is_own = b.icmp_unsigned("==", rank, I64(0))
+            place = b.select(is_own, b.at(context, 8 * Context.SHARED), row)
+            b.store(b.load(place, typ=I64), b.at(bases, 8 * lane))
+        _answer(b, I1(1), b.add(places, b.load(bases, typ=ADDRESSES, align=64)))
 
 
 def _simple(name: str, base: int, limit: int, strided: bool) -> Callable[[ir.Module], None]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from llvmlite import ir
+
 from ..layout import Context
 from ..vectors import I1, I64, PTR
 from .frame import each_active, when
@@ -172,7 +174,14 @@ class LaneByLane(SideBySide):
         kept = b.alloca(I64)
         b.store(mine, kept)
         with when(b, self._conflicts(before, thread, limit)):
-            b.store(b.or_(mine, self._parts(before, thread)), kept)
+            parts = self._parts(before, thread)
+            b.store(b.or_(mine, parts), kept)
+            if self.space == "shared":
+                several = b.icmp_unsigned("!=", b.and_(parts, I64(WARPS_BIT)), I64(0))
+                clocked = b.icmp_unsigned("!=", b.word(self.context, Context.CLOCKS), I64(0))
+                with when(b, b.and_(several, clocked), likely=False):
+                    readers = b.declared("readers.", ir.VoidType(), [PTR, I64, I64])
+                    b.call(readers, [self.context, before, mine])
         b.store(b.load(kept, typ=I64), place)
 
     def _leave_strong(self, place: Value, thread: Value, limit: Value, now: Value) -> None:
@@ -187,7 +196,7 @@ class LaneByLane(SideBySide):
             # A strong write with a wider scope doesn't widen the scope of a record with block scope.
             scope = b.select(self.scoped(before, limit), I64(BLOCK_SCOPE), I64(0))
         strong = b.or_(plain, b.or_(scope, I64(STRONG)))
-        mine = b.select(self.hides(before, limit), plain, strong)
+        mine = b.select(self.hides(before), plain, strong)
         shared = b.or_(strong, self._parts(before, thread))
         b.store(b.select(self.plainly(before, thread, limit), mine, shared), place)
 

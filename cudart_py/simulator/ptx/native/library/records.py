@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import ir
 
 from ...windows import RESERVED_SHARED
-from ..layout import LANES, BlockCheck, Context, Doubt, ExtentCheck, Fault, HostCall, SiteCheck
+from ..layout import LANES, BlockCheck, Clock, Context, Doubt, ExtentCheck, Fault, HostCall, Readers, SiteCheck
 from ..vectors import I1, I32, I64, PTR, Builder, vector
 from .frame import ask_python, begin, element, when
 from .hosts import search
@@ -67,6 +67,12 @@ def threads_of_block(b: Builder, context: Value) -> Value:
     return b.shl(b.word(context, Context.WARPS), I64(5))
 
 
+def of_warps(b: Builder, context: Value, times: Value) -> Value:
+    """Return times with one element per warp; the elements that belong to no warp get the latest time."""
+    exists = b.icmp_unsigned("<", b.lanes(I64), b.splat(b.word(context, Context.WARPS)))
+    return b.select(exists, times, b.const(I64, -1))
+
+
 def build_ordered(module: ir.Module, name: str) -> None:
     """Build ``ordered.SPACE(context, record, thread)``: whether a record's access happens before a thread's next.
 
@@ -87,6 +93,10 @@ def build_ordered(module: ir.Module, name: str) -> None:
     time = b.load(element(b, block_word(b, context, BlockCheck.WARPS), warp, I64), typ=I64)
     with when(b, b.and_(b.and_(own_warp, alone), b.icmp_unsigned("<", record, time))):
         b.ret(I1(1))
+    clocks = b.word(context, Context.CLOCKS)
+    alone = b.icmp_unsigned("==", b.and_(record, I64(BLOCKS_BIT)), I64(0))
+    with when(b, b.and_(b.and_(own_block, alone), b.icmp_unsigned("!=", clocks, I64(0)))):
+        _return_if_told(b, context, record, thread, (warp, time))
     if name.endswith("shared"):
         b.ret(I1(0))
         return
@@ -104,6 +114,90 @@ def build_ordered(module: ir.Module, name: str) -> None:
     b.set_word(context, Context.ANSWER, I64(0))
     ask_python(b, context, HostCall.ORDERED, thread)
     b.ret(b.icmp_unsigned("!=", b.word(context, Context.ANSWER), I64(0)))
+
+
+def _return_if_told(b: Builder, context: Value, record: Value, thread: Value, mine: tuple[Value, Value]) -> None:
+    """Return true from the function if barriers in memory order a record's accesses before a thread's next one.
+
+    `mine` is the thread's warp, and the time at which the warp last synchronised.
+    """
+    warp, together = mine
+    clocks = b.pointer(context, Context.CLOCKS)
+    clock = element(b, clocks, b.add(b.mul(warp, I64(Clock.ENTRIES)), I64(Clock.WARPS)), I64)
+    several = b.icmp_unsigned("!=", b.and_(record, I64(WARPS_BIT)), I64(0))
+    owner = _warp_of(b, context, b.and_(record, I64(THREAD)))
+    passed = b.icmp_unsigned("<", record, b.load(element(b, clock, owner, I64), typ=I64))
+    with when(b, b.and_(passed, b.not_(several))):
+        b.ret(I1(1))
+    with when(b, several):
+        times = b.load(clock, typ=vector(I64), align=8)
+        row, key = _readers(b, context, record, owner)
+        known = b.icmp_unsigned("==", b.load(row, typ=I64), key)
+        with when(b, b.and_(known, b.icmp_unsigned("==", b.and_(record, I64(STRONG)), I64(0)))):
+            of_own = b.icmp_unsigned("==", b.lanes(I64), b.splat(warp))
+            until = b.select(of_own, b.greatest(times, b.splat(together), False), times)
+            reads = b.load(b.at(row, 8 * Readers.TIMES), typ=vector(I64), align=8)
+            fine = b.or_(b.icmp_unsigned("<", reads, until), b.compare("==", reads, 0))
+            # Reads by the thread itself need no order.
+            mixed = b.or_(b.load(b.at(row, 8 * Readers.MIXED), typ=I64), _lanes_differ(b, record, thread))
+            fine = b.or_(fine, b.and_(of_own, b.splat(b.icmp_unsigned("==", mixed, I64(0)))))
+            with when(b, b.icmp_unsigned("==", b.bits(fine), I32(0xFFFFFFFF))):
+                b.ret(I1(1))
+        with when(b, b.icmp_unsigned("<", record, b.reduced("umin", of_warps(b, context, times)))):
+            b.ret(I1(1))
+
+
+def _lanes_differ(b: Builder, one: Value, other: Value) -> Value:
+    """Return whether two threads have different lanes (not 0) or the same lane of perhaps different warps (0)."""
+    return b.and_(b.xor(one, other), I64(LANES - 1))
+
+
+def _warp_of(b: Builder, context: Value, thread: Value) -> Value:
+    """Return the index in the current block of a thread's warp."""
+    return b.lshr(b.sub(thread, first_thread(b, context)), I64(5))
+
+
+def _readers(b: Builder, context: Value, record: Value, warp: Value) -> tuple[Value, Value]:
+    """Return the pointer to the row of `Readers` for a read by a warp, and the key of that read."""
+    time = b.lshr(record, I64(32))
+    key = b.or_(b.shl(time, I64(5)), warp)
+    number = b.and_(b.add(time, b.mul(warp, I64(11))), I64(Readers.ROWS - 1))
+    return element(b, b.pointer(context, Context.READERS), b.mul(number, I64(Readers.WORDS)), I64), key
+
+
+def build_readers(module: ir.Module, name: str) -> None:
+    """Build ``readers.(context, before, mine)``: note that the record of a read now stands for an earlier one, too."""
+    b, (context, before, mine) = begin(module, name, ir.VoidType(), [PTR, I64, I64])
+    owner, warp = (_warp_of(b, context, b.and_(record, I64(THREAD))) for record in (before, mine))
+    row, key = _readers(b, context, mine, warp)
+    with when(b, b.icmp_unsigned("!=", b.load(row, typ=I64), key)):
+        b.store(key, row)
+        b.store(b.const(I64, 0), b.at(row, 8 * Readers.TIMES), align=8)
+        b.store(b.and_(mine, I64(-TICK)), element(b, b.at(row, 8 * Readers.TIMES), warp, I64))
+        b.store(I64(0), b.at(row, 8 * Readers.MIXED))
+    parts = b.and_(before, I64(WARPS_BIT | LANES_BIT))
+    within = b.zext(b.icmp_unsigned("==", parts, I64(LANES_BIT)), I64)
+    mixed = b.alloca(I64)
+    b.store(b.or_(within, _lanes_differ(b, before, mine)), mixed)
+    when_read = b.splat(b.and_(before, I64(-TICK)))
+    of_owner = b.icmp_unsigned("==", b.lanes(I64), b.splat(owner))
+    earlier = b.alloca(vector(I64))
+    b.store(b.select(of_owner, when_read, b.const(I64, 0)), earlier, align=64)
+    with when(b, b.icmp_unsigned("!=", b.and_(before, I64(WARPS_BIT)), I64(0))):
+        other, other_key = _readers(b, context, before, owner)
+        kept = b.load(b.at(other, 8 * Readers.TIMES), typ=vector(I64), align=8)
+        exists = b.icmp_unsigned("<", b.lanes(I64), b.splat(b.word(context, Context.WARPS)))
+        known = b.icmp_unsigned("==", b.load(other, typ=I64), other_key)
+        unknown = b.select(exists, when_read, b.const(I64, 0))
+        b.store(b.select(b.splat(known), kept, unknown), earlier, align=64)
+        others = b.select(known, b.load(b.at(other, 8 * Readers.MIXED), typ=I64), I64(1))
+        b.store(b.or_(b.load(mixed, typ=I64), others), mixed)
+    place = b.at(row, 8 * Readers.TIMES)
+    times = b.load(place, typ=vector(I64), align=8)
+    b.store(b.greatest(times, b.load(earlier, typ=vector(I64), align=64), False), place, align=8)
+    place = b.at(row, 8 * Readers.MIXED)
+    b.store(b.or_(b.load(place, typ=I64), b.load(mixed, typ=I64)), place)
+    b.ret_void()
 
 
 def build_find(module: ir.Module, name: str) -> None:

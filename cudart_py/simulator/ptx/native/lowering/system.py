@@ -13,6 +13,7 @@ from ..layout import LANES, SLOT_BYTES, SLOTS, Context, HostCall
 from ..library.accesses import loaded_type
 from ..library.frame import ask_python, when
 from ..vectors import I32, I64, Builder
+from .mbarriers import mbarrier
 from .memory import located
 
 if TYPE_CHECKING:
@@ -44,15 +45,16 @@ def system_call(e: Emitter, i: Instruction, form: Form) -> None:
 
 def copy(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``cp.async`` to an immediate copy; only the checks need groups of copies and the waits for them."""
-    if "bulk" in form.words:
-        raise UnsupportedInstruction("cp.async.bulk")
+    if "prefetch" in form.words:
+        return
     if "wait_group" in form.words or "commit_group" in form.words or "wait_all" in form.words:
         allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
         if e.checking is not None:
             e.checking.group(form.words[1].removesuffix("_group"), allowed, e.mask)
         return
     if "mbarrier" in form.words:
-        raise UnsupportedInstruction("cp.async.mbarrier")
+        mbarrier(e, i, form)
+        return
     operands = i.operands[:-1] if "L2::cache_hint" in form.words else i.operands
     to, source, size = operands[:3]
     assert isinstance(to, Access)

@@ -14,21 +14,22 @@ from ...compiling.emitters.lowered import Lowers
 from ...compiling.forms import Form
 from ...syntax.instructions import Instruction
 from ..errors import UnsupportedInstruction
-from . import matrices, memory, movement, objects, system, warps
+from . import bulk_copies, matrices, mbarriers, memory, movement, objects, system, warps
 
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
 _LOWERINGS: dict[str, Any] = {
-    **matrices.LOWERINGS, **memory.LOWERINGS, **movement.LOWERINGS, **objects.LOWERINGS, **system.LOWERINGS,
+    **matrices.LOWERINGS, **mbarriers.LOWERINGS, **memory.LOWERINGS, **movement.LOWERINGS, **objects.LOWERINGS,
+    **system.LOWERINGS,
     **warps.LOWERINGS,
 }  # fmt: skip  # one table after the other
 
 
 def lowering(form: Form) -> Callable[..., None]:
     """Return the function that lowers instructions of a form; raise UnsupportedInstruction if there is none."""
-    if "mbarrier::complete_tx::bytes" in form.words:
-        raise UnsupportedInstruction("barriers in memory")
+    if (form.row.name == "cp" and form.row.access == "bulk") or "mbarrier::complete_tx::bytes" in form.words:
+        return bulk_copies.lowering(form)
     if isinstance(form.row.emit, Lowers):
         return partial(_lower, form.row.emit)
     found = _LOWERINGS.get(form.row.name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from ...compiling.control_flow import Code
-from ...compiling.forms import Form
+from ...compiling.forms import Form, is_relaxed
 from ...compiling.guessed_loads import GuessedLoads
 from ...compiling.opcodes import form_of
 from ...compiling.reachability import reachable
@@ -44,7 +44,8 @@ def whole(instruction: Instruction) -> bool:
 class Checking:
     """The generator of the checks in a warp's function.
 
-    `copies` says whether the kernel has asynchronous copies, and `fences` whether it has fences.
+    `copies` says whether the kernel has asynchronous copies, `clocks` whether it has barriers in memory, and `fences`
+    whether it has fences.
     """
 
     def __init__(
@@ -63,6 +64,11 @@ class Checking:
         self._shift = sites.shift = _least_shift(layout)
         self.copies = sites.copies = any(
             form_of(instruction).row.access == "cp"
+            for place in layout.places
+            for instruction in place.block.instructions
+        )
+        self.clocks = sites.clocks = any(barrier.expected is not None for barrier in layout.barriers) or any(
+            form_of(instruction).row.access == "mbarrier" or "mbarrier" in form_of(instruction).words
             for place in layout.places
             for instruction in place.block.instructions
         )
@@ -137,6 +143,15 @@ class Checking:
         function = self._b.declared(name, ir.VoidType(), [argument.type for argument in arguments])
         self._b.call(function, arguments)
 
+    def barrier(self, form: Form, space: str, address: Value, site: int, mask: Value, arrivals: Value) -> None:
+        """Record an operation on barriers in memory before it happens; lanes make at most `arrivals` arrivals each."""
+        if form.row.name == "cp" and self.copies:
+            # The lanes arrive when their copies are complete.
+            self.group("wait_all", 0, mask)
+        kind = "wait" if form.row.spins else "relaxed" if is_relaxed(form) else "arrive"
+        self._call(f"clock.{kind}.{space}", self._context, address, mask, I32(site), arrivals)
+        self._stop_after_a_doubt()
+
     def issued(self, address: Value, size: int, mask: Value) -> None:
         """Record asynchronous copies of `size` bytes to shared memory."""
         self._call(f"issued.{size}", self._context, address, mask)
@@ -200,9 +215,11 @@ class Checking:
 
     def arrive(self, number: int) -> None:
         """Record that lanes wait at a barrier; raise a doubt if other lanes wait at a different barrier."""
-        if number not in self._barriers:
-            return
         b, place = self._b, self._layout.places[number]
+        if number not in self._barriers:
+            named = next(one for one in self._layout.barriers if one.instruction is _end_of(place))
+            self._call("named.arrive", self._context, I64(named.number))
+            return
         mine = I64(1 + self._barriers.index(number))
         word = block_word(b, self._context, BlockCheck.WAITS)
         there = b.load(word, typ=I64)
@@ -241,7 +258,11 @@ def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
         b.call(b.declared("settle.begin", ir.VoidType(), [context.type]), [context])
     if checking.fences:
         first = block_word(b, context, BlockCheck.ACQUIRED)
-        b.store(b.each(I64, [0] * (BlockCheck.WORDS - BlockCheck.ACQUIRED)), first, align=8)
+        b.store(b.each(I64, [0] * (BlockCheck.KNOWN - BlockCheck.ACQUIRED)), first, align=8)
+    if checking.clocks:
+        first = block_word(b, context, BlockCheck.KNOWN)
+        b.store(b.each(I64, [0] * (BlockCheck.WORDS - BlockCheck.KNOWN)), first, align=8)
+        b.fill(b.pointer(context, Context.CLOCKS), b.word(context, Context.CLOCKS_BYTES))
 
 
 def release_checks(b: Builder, context: Value, checking: Checking) -> None:
@@ -263,6 +284,11 @@ def release_checks(b: Builder, context: Value, checking: Checking) -> None:
         some = b.icmp_unsigned("!=", block_value(b, context, BlockCheck.EVENTS), I64(0))
         with when(b, some, likely=False):
             ask_python(b, context, HostCall.BARRIER, I64(0))
+
+
+def tell_waiting(b: Builder, context: Value, number: int, warp: Value) -> None:
+    """Generate the checks at a barrier of some threads, which releases lanes of a warp."""
+    b.call(b.declared("named.release", ir.VoidType(), [context.type, I64, I64]), [context, I64(number), warp])
 
 
 def _forget_passed(b: Builder, context: Value) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instances import WAITING, Layout, word_of
-from ..layout import Context, Head, Status
+from ..instances import PARKED, WAITING, Layout, word_of
+from ..layout import BARRIERS, CLUSTER_BARRIER, PER_BLOCK, ROW_BYTES, Context, Head, Status
 from ..library.frame import when
-from ..vectors import I8, I32, I64, PTR, Builder
-from .checking import Checking, begin_checks, release_checks
+from ..vectors import I1, I32, I64, PTR, Builder
+from .checking import Checking, begin_checks, release_checks, tell_waiting
 
 Value = Any
 
@@ -29,12 +29,22 @@ class _Driver:
     """
 
     def __init__(
-        self, module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checking: Checking | None
+        self,
+        module: ir.Module,
+        layout: Layout,
+        alone: bool,
+        plain: bool,
+        flushes: bool,
+        waits: bool,
+        clustered: bool,
+        checking: Checking | None,
     ) -> None:
         self._layout = layout
         self._alone = alone
         self._plain = plain
         self._flushes = flushes
+        self._waits = waits
+        self._clustered = clustered
         self._checking = checking
         self._warp = module.globals["warp"]
         function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run_blocks" if flushes else "run")
@@ -54,19 +64,45 @@ class _Driver:
         b.branch(blocks)
         b.position_at_end(blocks)
         block = self._get(Context.BLOCK)
+        if self._clustered:
+            block = b.sub(block, b.urem(block, self._get(Context.CLUSTER)))
         with when(b, b.icmp_unsigned(">=", block, self._get(Context.LAST_BLOCK))):
             b.ret(I32(Status.DONE))
-        self._place_block(block)
+        self._first = block
+        if not self._clustered:
+            self._place_block(block)
         # If warps run alone, FRESH is set before every warp, and the launch may pause between two warps. Only warp 0
         # begins the block in that case.
         fresh = b.icmp_unsigned("!=", self._get(Context.FRESH), I64(0))
         with when(b, b.and_(fresh, b.icmp_unsigned("==", self._get(Context.WARP), I64(0)))):
-            self._begin_block()
+            self._begin_blocks()
         b.branch(sweep)
         b.position_at_end(sweep)
         self._write_sweep(sweep, after)
         b.position_at_end(after)
         self._end_sweep(block, blocks, sweep)
+
+    def _enter(self, rank: Value) -> None:
+        """Make a block of the cluster the current one."""
+        b = self._b
+        block = b.add(self._first, rank)
+        self._set(Context.BLOCK, block)
+        self._place_block(block)
+        row = b.at(b.pointer(self._context, Context.CLUSTER_BLOCKS), b.mul(rank, I64(ROW_BYTES)))
+        for place, word in enumerate(PER_BLOCK):
+            self._set(word, b.load(b.at(row, 8 * place), typ=I64))
+
+    def _each_block(self, body: Any) -> None:
+        """Generate a loop over the blocks of the cluster, each of which becomes the current one."""
+        if not self._clustered:
+            body(I64(0))
+            return
+
+        def enter(rank: Value) -> None:
+            self._enter(rank)
+            body(rank)
+
+        self._loop(self._get(Context.CLUSTER), enter)
 
     def _place_block(self, block: Value) -> None:
         """Generate the computation of the block's index along each axis of the grid."""
@@ -78,34 +114,51 @@ class _Driver:
         self._set(Context.BLOCK_Z, b.udiv(rows, height))
 
     def _clear(self, base: Context, size: Context) -> None:
-        b = self._b
-        function = b.declared("llvm.memset.p0.i64", ir.VoidType(), [PTR, I8, I64, ir.IntType(1)])
-        b.call(function, [b.pointer(self._context, base), I8(0), self._get(size), ir.IntType(1)(0)])
+        self._b.fill(self._b.pointer(self._context, base), self._get(size))
+
+    def _begin_blocks(self) -> None:
+        self._each_block(lambda rank: self._begin_block())
+        if not self._alone:
+            self._set(Context.FRESH, I64(0))
+            self._each_state(self._begin_warp)
 
     def _begin_block(self) -> None:
         self._clear(Context.SHARED, Context.SHARED_BYTES)
         self._clear(Context.LOCAL, Context.LOCAL_BYTES)
         self._set(Context.YIELDS, I64(0))
         self._set(Context.PATIENCE, I64(_PATIENCE))
+        if not self._plain:
+            b = self._b
+            b.store(b.each(I64, [0] * BARRIERS), b.pointer(self._context, Context.ARRIVALS), align=8)
         if self._checking is not None:
             self._clear(Context.LOCAL_WRITTEN, Context.LOCAL_WRITTEN_BYTES)
             begin_checks(self._b, self._context, self._checking)
-        if not self._alone:
-            self._set(Context.FRESH, I64(0))
-            self._each_state(self._begin_warp)
 
-    def _each_state(self, body: Any) -> None:
-        """Generate a loop over the warps' states; `body` generates its body from a warp's index and state."""
+    def _each_state(self, body: Any, rank: Value | None = None) -> None:
+        """Generate a loop over the warps' states; `body` generates its body from a warp's index and state.
+
+        With a rank, these are only the states of that block of the cluster.
+        """
+        warps = self._get(Context.WARPS)
+        if rank is None:
+            total = self._b.mul(warps, self._get(Context.CLUSTER)) if self._clustered else warps
+            self._loop(total, lambda number: body(number, self._state(number)))
+        else:
+            first = self._b.mul(rank, warps)
+            self._loop(warps, lambda number: body(number, self._state(self._b.add(first, number))))
+
+    def _loop(self, count: Value, body: Any) -> None:
+        """Generate a loop over the numbers below `count`, which is not 0."""
         b = self._b
         before, head, after = b.block, b.append_basic_block(), b.append_basic_block()
         b.branch(head)
         b.position_at_end(head)
         number = b.phi(I64)
         number.add_incoming(I64(0), before)
-        body(number, self._state(number))
+        body(number)
         following = b.add(number, I64(1))
         number.add_incoming(following, b.block)
-        b.cbranch(b.icmp_unsigned("==", following, self._get(Context.WARPS)), after, head)
+        b.cbranch(b.icmp_unsigned("==", following, count), after, head)
         b.position_at_end(after)
 
     def _state(self, number: Value) -> Value:
@@ -116,6 +169,8 @@ class _Driver:
     def _begin_warp(self, number: Value, state: Value) -> None:
         """Make all lanes of a warp wait at the kernel's first block; the other words of the state are 0 already."""
         b = self._b
+        if self._clustered:
+            number = b.urem(number, self._get(Context.WARPS))
         members = b.load(b.gep(b.pointer(self._context, Context.MEMBERS), [number], source_etype=I32), typ=I32)
         b.store(members, b.at(state, 4 * Head.ALIVE))
         b.store(I32(1), b.at(state, 4 * Head.FRESH))
@@ -130,10 +185,14 @@ class _Driver:
         b = self._b
         number = self._get(Context.WARP)
         one, some, following = (b.append_basic_block(name) for name in ("one", "ended", "following"))
-        b.cbranch(b.icmp_unsigned(">=", number, self._get(Context.WARPS)), after, one)
+        warps = self._get(Context.WARPS)
+        total = b.mul(warps, self._get(Context.CLUSTER)) if self._clustered else warps
+        b.cbranch(b.icmp_unsigned(">=", number, total), after, one)
         b.position_at_end(one)
         state = self._state(number)
-        self._set(Context.WARP_AT_HAND, number)
+        if self._clustered:
+            self._enter(b.udiv(number, warps))
+        self._set(Context.WARP_AT_HAND, b.urem(number, warps) if self._clustered else number)
         left = b.sub(self._get(Context.BUDGET), I64(_WARP_COST))
         self._set(Context.BUDGET, left)
         with when(b, b.icmp_signed("<", left, I64(0)), likely=False):
@@ -150,7 +209,7 @@ class _Driver:
         b.position_at_end(stops)
         b.ret(status)
         b.position_at_end(yielded)
-        self._set(Context.YIELDS, I64(1))
+        self._set(Context.YIELDS, b.or_(self._get(Context.YIELDS), I64(1)))
         b.branch(following)
         b.position_at_end(following)
         if self._alone:
@@ -165,7 +224,12 @@ class _Driver:
             self._next_block(block, blocks)
             return
         self._set(Context.WARP, I64(0))
-        with when(b, b.icmp_unsigned("!=", self._get(Context.YIELDS), I64(0)), likely=False):
+        if not self._plain:
+            self._release_named(sweep)
+        yields = self._get(Context.YIELDS)
+        with when(b, b.icmp_unsigned("!=", yields, I64(0)), likely=False):
+            if self._waits:
+                self._look_for_progress(yields)
             self._set(Context.YIELDS, I64(0))
             patience = b.sub(self._get(Context.PATIENCE), I64(1))
             self._set(Context.PATIENCE, patience)
@@ -193,27 +257,115 @@ class _Driver:
             b.ret(I32(Status.STUCK))
         if self._checking is not None:
             release_checks(b, self._context, self._checking)
-        self._each_state(lambda number, state: b.store(I32(1), b.at(state, 4 * Head.RELEASE)))
+        self._each_state(lambda number, state: b.store(I32(-1), b.at(state, 4 * Head.RELEASE)))
         b.branch(sweep)
+
+    def _release_named(self, sweep: ir.Block) -> None:
+        """Release the lanes at complete barriers, and run the warps again.
+
+        Python completes barriers that reduce, and all barriers if some have their number or count in a register.
+        """
+        barriers = [barrier for barrier in self._layout.barriers if barrier.waits]
+        if not all(barrier.is_literal for barrier in barriers):
+            return
+        b, released = self._b, self._b.alloca(I1)
+        b.store(I1(0), released)
+
+        def release(rank: Value) -> None:
+            for number in sorted({barrier.number for barrier in barriers}):
+                here = [barrier for barrier in barriers if barrier.number == number]
+                (expected, *others) = {barrier.expected for barrier in here}
+                if others or any(barrier.operation for barrier in here):
+                    continue
+                if number != CLUSTER_BARRIER:
+                    self._release_one(number, here, expected, released, rank)
+
+        self._each_block(release)
+        everywhere = [barrier for barrier in barriers if barrier.number == CLUSTER_BARRIER]
+        if everywhere:
+            self._release_one(CLUSTER_BARRIER, everywhere, None, released, None)
+        with when(b, b.load(released, typ=I1)):
+            b.branch(sweep)
+
+    def _release_one(
+        self, number: int, here: list[Any], expected: int | None, released: Value, rank: Value | None
+    ) -> None:
+        """Release the lanes at a barrier if it is complete; without a rank, the barrier is the cluster's."""
+        b = self._b
+        waiting, alive = b.alloca(I64), b.alloca(I64)
+        b.store(I64(0), waiting)
+        b.store(I64(0), alive)
+
+        def lanes_of(state: Value) -> Value:
+            lanes: Value = I32(0)
+            for barrier in here:
+                place = b.at(state, word_of(self._layout, PARKED, barrier.resume))
+                lanes = b.or_(lanes, b.load(place, typ=I32))
+            return lanes
+
+        def count(_: Value, state: Value) -> None:
+            living = b.load(b.at(state, 4 * Head.ALIVE), typ=I32)
+            for variable, lanes in ((waiting, lanes_of(state)), (alive, living)):
+                b.store(b.add(b.load(variable, typ=I64), b.zext(b.ones(lanes), I64)), variable)
+
+        self._each_state(count, rank)
+        there, early = b.load(waiting, typ=I64), I64(0)
+        if number != CLUSTER_BARRIER:
+            arrivals = b.at(b.pointer(self._context, Context.ARRIVALS), 8 * number)
+            early = b.load(arrivals, typ=I64)
+        wanted = b.load(alive, typ=I64) if expected is None else I64(expected)
+        complete = b.icmp_unsigned(">=", b.add(there, early), wanted)
+        with when(b, b.and_(complete, b.icmp_unsigned("!=", there, I64(0)))):
+            b.store(I1(1), released)
+            if number != CLUSTER_BARRIER:
+                b.store(I64(0), arrivals)
+            if self._checking is not None and expected is None:
+                release_checks(b, self._context, self._checking)
+
+            def release(warp: Value, state: Value) -> None:
+                place = b.at(state, 4 * Head.RELEASE)
+                b.store(b.or_(b.load(place, typ=I32), I32(1 << number)), place)
+                if self._checking is not None and expected is not None:
+                    with when(b, b.icmp_unsigned("!=", lanes_of(state), I32(0))):
+                        tell_waiting(b, self._context, number, warp)
+
+            self._each_state(release, rank)
+
+    def _look_for_progress(self, yields: Value) -> None:
+        """Continue with this block as long as some of its warps wait at barriers in memory, and others don't."""
+        b = self._b
+        with when(b, b.icmp_unsigned("!=", self._get(Context.PROGRESS), I64(0))):
+            self._set(Context.PROGRESS, I64(0))
+            self._set(Context.ADVANCED, I64(1))
+            with when(b, b.icmp_unsigned("==", yields, I64(1))):
+                self._set(Context.PATIENCE, I64(_PATIENCE))
 
     def _next_block(self, block: Value, blocks: ir.Block) -> None:
         b = self._b
-        self._set(Context.BLOCK, b.add(block, I64(1)))
+        self._set(Context.BLOCK, b.add(block, self._get(Context.CLUSTER) if self._clustered else I64(1)))
         self._set(Context.WARP, I64(0))
         self._set(Context.FRESH, I64(1))
         b.branch(blocks)
 
 
 def write_driver(
-    module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checking: Checking | None = None
+    module: ir.Module,
+    layout: Layout,
+    alone: bool,
+    plain: bool,
+    flushes: bool,
+    waits: bool,
+    clustered: bool,
+    checking: Checking | None = None,
 ) -> None:
     """Generate the function ``run``.
 
     `alone` says that each warp runs to its end without waiting for others. `plain` says that all barriers have the same
     number and expect all threads of a block. `flushes` says that the processor flushes subnormal numbers to zero during
-    the launch. `checking` is None unless checks observe the launch.
+    the launch. `waits` says that there are loops that only wait at barriers in memory. `clustered` says that blocks
+    run together with the others of their cluster. `checking` is None unless checks observe the launch.
     """
-    _Driver(module, layout, alone, plain, flushes, checking).write()
+    _Driver(module, layout, alone, plain, flushes, waits, clustered, checking).write()
     if flushes:
         _write_flushing(module)
 

@@ -191,9 +191,15 @@ class Emitter:
             return b.splat(b.trunc(b.word(self.context, Context.BLOCK_X + "xyz".index(axis)), I32))
         if base == "smid":
             return b.splat(b.trunc(b.urem(b.word(self.context, Context.BLOCK), b.word(self.context, Context.SMS)), I32))
-        if base in ("clusterid", "cluster_ctaid", "cluster_ctarank"):
-            # Only launches without clusters run here: each block is a cluster.
-            return self._look(f"%ctaid.{axis}") if base == "clusterid" else b.const(I32, 0)
+        if base == "cluster_ctarank":
+            # The blocks of a cluster have consecutive indices.
+            rank = b.urem(b.word(self.context, Context.BLOCK), b.word(self.context, Context.CLUSTER))
+            return b.splat(b.trunc(rank, I32))
+        if base in ("clusterid", "cluster_ctaid") and axis in ("x", "y", "z"):
+            place, size = (
+                b.word(self.context, first + "xyz".index(axis)) for first in (Context.BLOCK_X, Context.CLUSTER_X)
+            )
+            return b.splat(b.trunc((b.udiv if base == "clusterid" else b.urem)(place, size), I32))
         table = b.pointer(self.context, Context.SPECIALS)
         word = b.load(b.at(table, 8 * self.sites.special(name)), typ=I64)
         kind = {"?": I1, "u4": I32, "u8": I64}[special_names.dtype(name)]

@@ -12,7 +12,7 @@ from ...compiling.program import Program
 from ...syntax.instructions import Call, Immediate, Instruction, Register
 from ..errors import UnsupportedInstruction
 from ..instances import ASIDE, HELD, PARKED, Callee, Instance, Layout, Place, SharedCall
-from ..layout import Context, Fault, Head, Status
+from ..layout import CLUSTER_BARRIER, POLLS, Context, Fault, Head, Status
 from ..library.frame import record_fault, when
 from ..lowering.table import lowering
 from ..sites import Sites
@@ -35,8 +35,8 @@ _CALL_COST = 8
 class Flow:
     """The generator of a module's function ``warp``.
 
-    `barriers` says whether the kernel has barriers, and `spins` whether it has loops that may wait for other lanes.
-    `checking` is None unless checks observe the launch.
+    `barriers` says whether the kernel has barriers, `spins` whether it has loops that may wait for other lanes, and
+    `waits` whether some of these only wait at barriers in memory. `checking` is None unless checks observe the launch.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Flow:
         self._program = program
         self._layout = layout
         self._sites = sites
+        self.clustered = "clusters" in watch
         function = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
         function.attributes.add("nounwind")
         self._context, self._state = function.args
@@ -67,8 +68,13 @@ class Flow:
         self.barriers = bool(layout.barriers)
         self._loops = Loops(layout)
         self.spins = bool(self._loops.waiting())
+        if self.clustered and any(barrier.operation or not barrier.is_literal for barrier in layout.barriers):
+            raise UnsupportedInstruction("barriers with a reduction or a register in a launch with clusters")
+        if self.clustered and layout.calls:
+            raise UnsupportedInstruction("recursive functions or calls through pointers in a launch with clusters")
         if self._counting is not None and depends_on_order(layout, self._loops.edges):
             raise UnsupportedInstruction("counts of a loop in which lanes may wait for others")
+        self.waits = any(place.block.waits for place in layout.places)
         self.converges = any(place.block.converges for place in layout.places)
         self._find_shared_registers()
 
@@ -76,12 +82,14 @@ class Flow:
     def plain(self) -> bool:
         """Return whether machine code can release all barriers: they have the same number, and expect all threads."""
         barriers = self._layout.barriers
+        if self.clustered:
+            return False
         return all(barrier.plain for barrier in barriers) and len({barrier.number for barrier in barriers}) < 2
 
     @property
     def alone(self) -> bool:
         """Return whether each warp runs to its end without waiting for others, so one state serves all warps."""
-        return not (self.barriers or self.spins or self.converges or self._loops.load())
+        return not (self.clustered or self.barriers or self.spins or self.converges or self._loops.load())
 
     def _find_shared_registers(self) -> None:
         """Find the registers that waiting lanes may need: writing them must not change those lanes' values.
@@ -124,23 +132,20 @@ class Flow:
                 kind = self._emitter(main.instance).storage(slot)
                 main.instance.store(b, self._state, slot, b.const(kind, 0))
         if self.barriers:
-            with when(b, b.icmp_unsigned("!=", b.load(schedule.head(Head.RELEASE), typ=I32), I32(0))):
+            released = b.load(schedule.head(Head.RELEASE), typ=I32)
+            with when(b, b.icmp_unsigned("!=", released, I32(0))):
                 b.store(I32(0), schedule.head(Head.RELEASE))
-                b.store(I32(0), schedule.head(Head.PARKED))
-                for number in self._resumes():
-                    word = schedule.word(PARKED, number)
+                for barrier in self._layout.barriers:
+                    if not barrier.is_literal:
+                        continue  # Python releases its lanes
+                    word = schedule.word(PARKED, barrier.resume)
                     lanes = b.load(word, typ=I32)
-                    with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+                    chosen = b.icmp_unsigned("!=", b.and_(released, I32(1 << barrier.number)), I32(0))
+                    with when(b, b.and_(chosen, b.icmp_unsigned("!=", lanes, I32(0)))):
                         b.store(I32(0), word)
-                        schedule.push(number, lanes)
-
-    def _resumes(self) -> list[int]:
-        """Return the numbers of the blocks that follow barriers."""
-        return [
-            place.instance.numbers[place.block.terminator.targets[0]]
-            for place in self._layout.places
-            if place.block.terminator.kind == "barrier"
-        ]
+                        parked = schedule.head(Head.PARKED)
+                        b.store(b.and_(b.load(parked, typ=I32), b.not_(lanes)), parked)
+                        schedule.push(barrier.resume, lanes)
 
     def _write_idle(self) -> None:
         """Generate the code for when no lane is ready: make lanes that stand aside ready, and yield to other warps."""
@@ -155,6 +160,8 @@ class Flow:
                 with when(b, some):
                     b.store(I32(0), word)
                     schedule.push(number, lanes)
+                    if not self._loops.only_waits(number):
+                        b.set_word(self._context, Context.YIELDS, I64(POLLS))
                 yields = b.or_(yields, some)
             with when(b, yields):
                 schedule.leave(Status.YIELDED)
@@ -177,6 +184,8 @@ class Flow:
         if self.checking is not None:
             self.checking.passing(place)
         e.mask = b.load(self._schedule.mask, typ=I32)
+        if self.waits and not block.waits:
+            b.set_word(self._context, Context.PROGRESS, I64(1))
         if self._counting is not None:
             self._counting.block(number, e.mask)
         for instruction in block.instructions:
@@ -363,6 +372,13 @@ class Flow:
         elif kind == "barrier":
             if self.checking is not None:
                 self.checking.arrive(number)
+            barrier = next(one for one in self._layout.barriers if one.instruction is terminator.instruction)
+            if not barrier.waits and barrier.number != CLUSTER_BARRIER:
+                count = b.at(b.pointer(self._context, Context.ARRIVALS), 8 * barrier.number)
+                b.store(b.add(b.load(count, typ=I64), b.zext(b.ones(mask), I64)), count)
+            if not barrier.waits:
+                self._go(number, instance.numbers[terminator.targets[0]], mask)
+                return
             schedule.add_lanes(schedule.word(PARKED, instance.numbers[terminator.targets[0]]), mask)
             schedule.add_lanes(schedule.head(Head.PARKED), mask)
             b.branch(schedule.dispatch)

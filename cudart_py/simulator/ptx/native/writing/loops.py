@@ -8,7 +8,9 @@ from ...syntax.instructions import Immediate, Instruction
 from ..instances import Layout
 
 # The number of iterations of a loop before other lanes get a turn: few in loops that clearly wait for others, many in
-# loops that may do so because they contain atomics or fences.
+# loops that may do so because they contain atomics or fences. A loop that only waits at barriers in memory ends at once
+# or after other lanes have had a turn.
+_WAIT_TURNS = 1
 _SPIN_TURNS = 16
 _LOOP_TURNS = 4096
 
@@ -36,6 +38,10 @@ class Loops:
         """Return the first blocks of loops that may wait for other lanes."""
         return sorted({target for number, target in self.edges if self.turns(number, target)})
 
+    def only_waits(self, number: int) -> bool:
+        """Return whether the loops that begin with a block, if they wait for other lanes, wait only at barriers."""
+        return self._layout.places[number].block.waits
+
     def load(self) -> bool:
         """Return whether a loop loads from memory that other lanes may store to, even if it isn't known to wait."""
         return any(
@@ -48,6 +54,8 @@ class Loops:
 
 def _turns(block: Block) -> int:
     """Return how many iterations a loop around a block may have before other lanes get a turn; 0 means no limit."""
+    if block.waits:
+        return _WAIT_TURNS
     if block.spins or any(map(_only_looks, block.instructions)):
         return _SPIN_TURNS
     rows = [form_of(instruction).row for instruction in block.instructions]

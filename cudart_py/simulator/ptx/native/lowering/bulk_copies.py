@@ -1,0 +1,74 @@
+"""Bulk copies (``cp.async.bulk``), and stores and reductions whose bytes a barrier counts (``st.async``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...compiling.forms import Form
+from ...syntax.instructions import Access, Instruction
+from ...syntax.types import type_size
+from ..errors import UnsupportedInstruction
+from ..layout import LANES, SLOT_BYTES, Context, HostCall
+from ..library.frame import ask_python, when
+from ..vectors import I1, I32, I64
+from .mbarriers import complete
+from .memory import atomic, located, store
+
+if TYPE_CHECKING:
+    from ..writing.emitter import Emitter
+
+Value = Any
+
+
+def lowering(form: Form) -> Callable[..., None]:
+    """Return the function that lowers an instruction; raise UnsupportedInstruction if there is none."""
+    if form.row.access != "bulk":
+        return counted
+    groups = {"commit_group", "wait_group"}.intersection(form.words)
+    plain = not form.types and "multicast::cluster" not in form.words and "global" in form.spaces
+    if not (groups or plain):
+        raise UnsupportedInstruction("bulk copies that reduce or that are within a cluster")
+    return bulk_copy
+
+
+def bulk_copy(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower a copy between global and shared memory; Python makes copies that are misaligned or out of bounds."""
+    if "commit_group" in form.words or "wait_group" in form.words:
+        if e.checking is not None:
+            raise UnsupportedInstruction("checks of bulk copies from shared memory")
+        return
+    if e.checking is not None:
+        raise UnsupportedInstruction("checks of bulk copies")
+    b = e.b
+    to, source, size, *rest = i.operands
+    assert isinstance(to, Access)
+    assert isinstance(source, Access)
+    (_, written), (_, read) = located(e, to, form.spaces[0]), located(e, source, form.spaces[1])
+    inwards = form.spaces[1] == "global"
+    sizes = e.value(size, "u32")
+    barrier = located(e, rest[0], "shared") if rest and isinstance(rest[0], Access) else None
+    site = e.sites.add(i, e.instance)
+    e.accessed = e.sites.calls = True
+    places = (written, read) if inwards else (read, written)
+    copied = e.call(f"bulk.{'shared' if inwards else 'global'}", I1, e.context, *places, sizes, e.mask)
+    with when(b, b.not_(copied), likely=False):
+        exchange = b.pointer(e.context, Context.EXCHANGE)
+        for slot, values in enumerate((written, read, sizes, *([] if barrier is None else [barrier[1]]))):
+            b.store(b.resized(values, I64, False), b.at(exchange, slot * SLOT_BYTES), align=64)
+        ask_python(b, e.context, HostCall.BULK, b.or_(b.shl(b.zext(e.mask, I64), I64(LANES)), I64(site)))
+    if barrier is not None:
+        mask = b.select(copied, e.mask, I32(0))
+        complete(e, *barrier, e.sites.add(i, e.instance, 3), b.resized(sizes, I64, False), mask)
+
+
+def counted(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower ``st.async`` and ``red.async``."""
+    if e.checking is not None:
+        raise UnsupportedInstruction("checks of stores whose bytes a barrier counts")
+    (store if form.row.access == "st" else atomic)(e, i, form)
+    barrier = i.operands[-1]
+    assert isinstance(barrier, Access)
+    space, address = located(e, barrier, form.space)
+    site = e.sites.add(i, e.instance, len(i.operands) - 1)
+    complete(e, space, address, site, e.b.const(I64, type_size(form.type) * form.vector), e.mask)
