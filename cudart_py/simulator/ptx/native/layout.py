@@ -130,6 +130,8 @@ class Context(IntEnum):
     CLUSTER_Y = 79
     CLUSTER_Z = 80
     CLUSTER_BLOCKS = 81
+    # For the checks, the time of the last barrier of the cluster that runs; 0 without clusters.
+    CLUSTER_TIME = 82
     WORDS = 88
 
 

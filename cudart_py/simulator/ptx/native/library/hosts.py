@@ -33,7 +33,7 @@ found_type = ir.LiteralStructType([I1, ADDRESSES])
 
 def address_type(space: str) -> ir.VectorType:
     """Return the type of a space's addresses: addresses in shared memory have 32 bits."""
-    return vector(I32) if space == "shared" else ADDRESSES
+    return vector(I32) if space in ("shared", "cluster") else ADDRESSES
 
 
 def _arguments(space: str) -> list[ir.Type]:

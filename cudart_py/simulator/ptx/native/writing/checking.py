@@ -37,7 +37,9 @@ _WORD = 2
 
 
 def whole(instruction: Instruction) -> bool:
-    """Return whether a barrier expects all threads of a block."""
+    """Return whether lanes wait at a barrier for all threads of a block, or of a cluster."""
+    if "cluster" in form_of(instruction).words:
+        return "wait" in form_of(instruction).words
     return len(instruction.operands) == (3 if "red" in form_of(instruction).words else 1)
 
 
@@ -49,7 +51,13 @@ class Checking:
     """
 
     def __init__(
-        self, b: Builder, layout: Layout, sites: Sites, schedule: Scheduling, arguments: tuple[Value, Value]
+        self,
+        b: Builder,
+        layout: Layout,
+        sites: Sites,
+        schedule: Scheduling,
+        arguments: tuple[Value, Value],
+        clustered: bool,
     ) -> None:
         if layout.places[0].live:
             raise UnsupportedInstruction("registers that may be read before they are written")
@@ -72,6 +80,9 @@ class Checking:
         self.fences = sites.fences = any(
             _fences(form_of(instruction)) for place in layout.places for instruction in place.block.instructions
         )
+        self._clustered = clustered
+        if clustered and (self.copies or self.clocks or self.fences):
+            raise UnsupportedInstruction("checks of fences, copies, mbarriers and named barriers in clusters")
         self._barriers = [
             number
             for number, place in enumerate(layout.places)
@@ -102,6 +113,8 @@ class Checking:
         """
         if space not in _SPACES:
             return
+        if self._clustered:
+            space = {"shared": "cluster", "generic": "wide"}.get(space, space)
         if self.copies and space in ("shared", "generic"):
             self._call(f"copied.{space}.{size * count}", self._context, address, mask, I32(site))
         form = form_of(self._sites.sites[site].instruction)
@@ -214,6 +227,9 @@ class Checking:
         """Record that lanes wait at a barrier; raise a doubt if other lanes wait at a different barrier."""
         b, place = self._b, self._layout.places[number]
         if number not in self._barriers:
+            if "cluster" in form_of(_end_of(place)).words:
+                # The lanes arrive again when they wait.
+                return
             named = next(one for one in self._layout.barriers if one.instruction is _end_of(place))
             self._call("named.arrive", self._context, I64(named.number))
             return
@@ -311,7 +327,7 @@ def _strength(form: Form, space: str) -> str:
     if not form.strong:
         return "plain"
     # No other block accesses shared or local memory, so block scope suffices there.
-    return "block" if form.scope == "cta" and space in ("global", "generic") else "strong"
+    return "block" if form.scope == "cta" and space not in ("shared", "local") else "strong"
 
 
 def _fences(form: Form) -> bool:

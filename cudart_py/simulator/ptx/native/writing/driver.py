@@ -7,8 +7,9 @@ from typing import Any
 from llvmlite import ir
 
 from ..instances import PARKED, WAITING, Layout, word_of
-from ..layout import BARRIERS, CLUSTER_BARRIER, PER_BLOCK, ROW_BYTES, Context, Head, Status
+from ..layout import BARRIERS, CLUSTER_BARRIER, PER_BLOCK, ROW_BYTES, BlockCheck, Context, Head, Status
 from ..library.frame import when
+from ..library.records import block_value
 from ..vectors import I1, I32, I64, PTR, Builder
 from .checking import Checking, begin_checks, release_checks, tell_waiting
 
@@ -118,6 +119,8 @@ class _Driver:
 
     def _begin_blocks(self) -> None:
         self._each_block(lambda rank: self._begin_block())
+        if self._checking is not None and self._clustered:
+            self._set(Context.CLUSTER_TIME, self._get(Context.NOW))
         if not self._alone:
             self._set(Context.FRESH, I64(0))
             self._each_state(self._begin_warp)
@@ -314,7 +317,7 @@ class _Driver:
             if number != CLUSTER_BARRIER:
                 b.store(I64(0), arrivals)
             if self._checking is not None and expected is None:
-                release_checks(b, self._context, self._checking)
+                self._release_checks(self._checking, rank)
 
             def release(warp: Value, state: Value) -> None:
                 place = b.at(state, 4 * Head.RELEASE)
@@ -324,6 +327,22 @@ class _Driver:
                         tell_waiting(b, self._context, number, warp)
 
             self._each_state(release, rank)
+
+    def _release_checks(self, checking: Checking, rank: Value | None) -> None:
+        """Generate the checks at a barrier that releases the current block or, without a rank, the whole cluster."""
+        b = self._b
+        if rank is not None or not self._clustered:
+            release_checks(b, self._context, checking)
+            return
+
+        def release(_: Value) -> None:
+            waits = block_value(b, self._context, BlockCheck.WAITS)
+            # All lanes of a block may have exited.
+            with when(b, b.icmp_unsigned("!=", waits, I64(0))):
+                release_checks(b, self._context, checking)
+
+        self._each_block(release)
+        self._set(Context.CLUSTER_TIME, self._get(Context.NOW))
 
     def _look_for_progress(self, yields: Value) -> None:
         """Continue with this block as long as some of its warps wait at barriers in memory, and others don't."""
