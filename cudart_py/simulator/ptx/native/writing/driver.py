@@ -61,6 +61,10 @@ class _Driver:
 
     def write(self) -> None:
         b = self._b
+        if self._clustered:
+            # The rank of the current block; -1 after a return to Python, which may have made another one current.
+            self._entered = b.alloca(I64)
+            b.store(I64(-1), self._entered)
         blocks, sweep, after = (b.append_basic_block(name) for name in ("blocks", "sweep", "swept"))
         b.branch(blocks)
         b.position_at_end(blocks)
@@ -86,6 +90,7 @@ class _Driver:
     def _enter(self, rank: Value) -> None:
         """Make a block of the cluster the current one."""
         b = self._b
+        b.store(rank, self._entered)
         block = b.add(self._first, rank)
         self._set(Context.BLOCK, block)
         self._place_block(block)
@@ -192,9 +197,13 @@ class _Driver:
         b.cbranch(b.icmp_unsigned(">=", number, total), after, one)
         b.position_at_end(one)
         state = self._state(number)
+        inside = number
         if self._clustered:
-            self._enter(b.udiv(number, warps))
-        self._set(Context.WARP_AT_HAND, b.urem(number, warps) if self._clustered else number)
+            rank = b.udiv(number, warps)
+            inside = b.sub(number, b.mul(rank, warps))
+            with when(b, b.icmp_unsigned("!=", rank, b.load(self._entered, typ=I64))):
+                self._enter(rank)
+        self._set(Context.WARP_AT_HAND, inside)
         left = b.sub(self._get(Context.BUDGET), I64(_WARP_COST))
         self._set(Context.BUDGET, left)
         with when(b, b.icmp_signed("<", left, I64(0)), likely=False):
@@ -355,6 +364,8 @@ class _Driver:
 
     def _next_block(self, block: Value, blocks: ir.Block) -> None:
         b = self._b
+        if self._clustered:
+            b.store(I64(-1), self._entered)
         self._set(Context.BLOCK, b.add(block, self._get(Context.CLUSTER) if self._clustered else I64(1)))
         self._set(Context.WARP, I64(0))
         self._set(Context.FRESH, I64(1))
