@@ -38,7 +38,9 @@ def random_kernel(generator: random.Random) -> str:
         index = generator.choice(["%r6", "%r6", "%r8", "%r5"])
         lane = "xor.b32 %r8, %r1, 33; mad.lo.u32 %r8, %r8, 4, %r5;"
         shift, stores = generator.randrange(BLOCKS), generator.random() < 0.5
-        place = f"add.u32 %r9, %r2, {shift}; and.b32 %r9, %r9, {BLOCKS - 1}; mapa.shared::cluster.u32 %r9, {index}, %r9;"
+        place = (
+            f"add.u32 %r9, %r2, {shift}; and.b32 %r9, %r9, {BLOCKS - 1}; mapa.shared::cluster.u32 %r9, {index}, %r9;"
+        )
         at, space = f"%r9+{4 * THREADS * generator.randrange(PIECES)}", "shared::cluster"
         if generator.random() < 0.3:
             place += " cvt.u64.u32 %d2, %r9; cvta.shared.u64 %d2, %d2;"

@@ -136,11 +136,14 @@ def test_both_engines_agree_on_the_races_of_random_kernels(wrong: bool, named: b
 
 
 NUMBERS, OUT, FLOATS = np.arange(1, 1025, dtype=np.int32), np.zeros(1024, np.int32), np.arange(2048, dtype=np.float32)
-# Kernels without mistakes: rings of buffers, and copies through the libraries.
+# Kernels without mistakes: rings of buffers, bulk copies, and copies through the libraries.
 RIGHT: dict[str, tuple[Any, ...]] = {
     "ring": (1, 128, OUT, NUMBERS, 0),
     "next_phase": (1, 64, OUT, NUMBERS, 0),
     "chain": (1, 128, OUT, NUMBERS, 0),
+    **dict.fromkeys(
+        ("fetched", "waited_by_one", "waited_elsewhere", "waited_by_one_warp", "refilled"), (1, 64, OUT, NUMBERS, 0)
+    ),
     "piped": (1, 256, FLOATS, FLOATS, 8),
     "barred": (1, 256, FLOATS, FLOATS),
 }
@@ -156,7 +159,13 @@ def test_correct_kernels_run_in_machine_code(kernels: Kernels, name: str) -> Non
     run_natively(kernels, name, *RIGHT[name])
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("ring", 1), ("ring", 2), ("ring", 3), ("next_phase", 1), ("chain", 1)])
+MISTAKES = [
+    ("ring", 1), ("ring", 2), ("ring", 3), ("next_phase", 1), ("chain", 1), ("fetched", 1), ("fetched", 2),
+    ("waited_by_one", 1), ("waited_elsewhere", 1), ("waited_by_one_warp", 1), ("refilled", 1),
+]  # fmt: skip  # grouped by kernel
+
+
+@pytest.mark.parametrize(("name", "wrong"), MISTAKES)
 def test_both_engines_report_the_same_mistakes(kernels: Kernels, name: str, wrong: int) -> None:
     blocks, threads = RIGHT[name][:2]
     assert of_both(kernels, name, blocks, threads, OUT, NUMBERS, wrong) != []

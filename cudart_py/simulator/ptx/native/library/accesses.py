@@ -63,7 +63,9 @@ class _Access:
         if self.space in ("shared", "generic"):
             first = b.extract_element(hosts, I32(0))
             steps = b.each(I64, [lane * self.whole for lane in range(LANES)])
-            follows = b.icmp_unsigned("==", b.bits(b.icmp_unsigned("==", b.sub(hosts, b.splat(first)), steps)), I32(_ALL))
+            follows = b.icmp_unsigned(
+                "==", b.bits(b.icmp_unsigned("==", b.sub(hosts, b.splat(first)), steps)), I32(_ALL)
+            )
             with when(b, b.and_(full, follows)):
                 self._run(b.inttoptr(first, PTR), None)
         self._one_by_one(hosts)

@@ -15,8 +15,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
 from ...instructions import clusters
+from ...windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
 from ..layout import LANES, PER_BLOCK, ROW_BYTES, BlockCheck, Context, Doubt, SiteCheck
 from ..vectors import I1, I32, I64, PTR, vector
 from .frame import each_active, element, when
@@ -82,7 +82,10 @@ class _Check(LaneByLane):
     def _generic(self) -> None:
         b, rest = self.b, self.mask
         name = f"{self.size}.{self.count}.{self.shift}"
-        for space, window in (("cluster" if self.space == "wide" else "shared", SHARED_WINDOW), ("local", LOCAL_WINDOW)):
+        for space, window in (
+            ("cluster" if self.space == "wide" else "shared", SHARED_WINDOW),
+            ("local", LOCAL_WINDOW),
+        ):
             offsets = b.sub(self.addresses, b.const(I64, window))
             lanes = b.and_(b.bits(b.compare("<", offsets, WINDOW_BYTES)), rest)
             rest = b.and_(rest, b.not_(lanes))
