@@ -138,7 +138,7 @@ class Context(IntEnum):
     BULK_MARKS = 83
     BULK_WORDS = 84
     BULK_WAITED = 85
-    WORDS = 88
+    WORDS = 96
 
 
 # The words of the context that differ between the blocks of a cluster. A row of the words of one block has this length.
