@@ -136,11 +136,14 @@ def test_both_engines_agree_on_the_races_of_random_kernels(wrong: bool, named: b
 
 
 NUMBERS, OUT, FLOATS = np.arange(1, 1025, dtype=np.int32), np.zeros(1024, np.int32), np.arange(2048, dtype=np.float32)
-# Kernels without mistakes: rings of buffers, and copies through the libraries.
+# Kernels without mistakes: rings of buffers, bulk copies, and copies through the libraries.
 RIGHT: dict[str, tuple[Any, ...]] = {
     "ring": (1, 128, OUT, NUMBERS, 0),
     "next_phase": (1, 64, OUT, NUMBERS, 0),
     "chain": (1, 128, OUT, NUMBERS, 0),
+    **dict.fromkeys(
+        ("fetched", "waited_by_one", "waited_elsewhere", "waited_by_one_warp", "refilled"), (1, 64, OUT, NUMBERS, 0)
+    ),
     "piped": (1, 256, FLOATS, FLOATS, 8),
     "barred": (1, 256, FLOATS, FLOATS),
 }
@@ -156,7 +159,34 @@ def test_correct_kernels_run_in_machine_code(kernels: Kernels, name: str) -> Non
     run_natively(kernels, name, *RIGHT[name])
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("ring", 1), ("ring", 2), ("ring", 3), ("next_phase", 1), ("chain", 1)])
+MISTAKES = [
+    ("ring", 1), ("ring", 2), ("ring", 3), ("next_phase", 1), ("chain", 1), ("fetched", 1), ("fetched", 2),
+    ("waited_by_one", 1), ("waited_elsewhere", 1), ("waited_by_one_warp", 1), ("refilled", 1),
+]  # fmt: skip  # grouped by kernel
+
+
+@pytest.mark.parametrize(("name", "wrong"), MISTAKES)
 def test_both_engines_report_the_same_mistakes(kernels: Kernels, name: str, wrong: int) -> None:
     blocks, threads = RIGHT[name][:2]
     assert of_both(kernels, name, blocks, threads, OUT, NUMBERS, wrong) != []
+
+
+@pytest.mark.parametrize("arriving", [(1, 2, 3), (1, 3), (1, 2)])
+def test_a_write_waits_for_all_warps_that_have_read(arriving: tuple[int, ...]) -> None:
+    """Warps 1 to 3 read a word, and warp 0 writes it after some of them have arrived."""
+    wait = "wait: mbarrier.try_wait.parity.shared.b64 %p, [bars], 0; @!%p bra wait; st.shared.u32 [%r4], 7; bra end;"
+    read = "ld.shared.u32 %r8, [%r4]; add.u32 %r7, %r7, %r8;"
+    arrive = "mbarrier.arrive.shared.b64 %d3, [bars];"
+    ways = "\n".join(f"setp.eq.u32 %p, %r3, {warp}; @%p bra warp{warp};" for warp in range(WARPS))
+    bodies = f"warp0: {wait}\n" + "\n".join(
+        f"warp{warp}: {read} {arrive if warp in arriving else ''} bra end;" for warp in range(1, WARPS)
+    )
+    fills = "setp.ge.u32 %p, %r1, 32; @%p bra filled; st.shared.u32 [%r4], 1; filled:"
+    inits = f"mbarrier.init.shared.b64 [bars], {32 * len(arriving)};"
+    text = KERNEL.format(meetings=1, words=32, inits=inits, fills=fills, ways=ways, bodies=bodies)
+    kernels = Kernels(load_module(HEAD + text))
+    texts = of_both(kernels, "k", 1, 32 * WARPS, np.zeros(32 * WARPS, np.int32))
+    assert any("race" in text for text in texts) == (len(arriving) < WARPS - 1)
+    (kernel,) = program_of(kernels.module.entries["k"]).native.values()
+    assert kernel is not None
+    assert bool(kernel.recorded.doubts) == bool(texts)

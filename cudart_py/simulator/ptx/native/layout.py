@@ -136,7 +136,15 @@ class Context(IntEnum):
     CLUSTER_Y = 79
     CLUSTER_Z = 80
     CLUSTER_BLOCKS = 81
-    WORDS = 88
+    # For the checks, the time of the last barrier of the cluster that runs; 0 without clusters.
+    CLUSTER_TIME = 82
+    # For checked kernels with bulk copies to shared memory: for each word, one more than the number of the barrier that
+    # counts the bytes of the last copy to it, and the number of words; and for each warp, the lanes that have waited at
+    # each barrier since its last copy.
+    BULK_MARKS = 83
+    BULK_WORDS = 84
+    BULK_WAITED = 85
+    WORDS = 96
 
 
 # The words of the context that differ between the blocks of a cluster. A row of the words of one block has this length.

@@ -24,7 +24,7 @@ class Site:
 
 
 # The fields that JSON can represent directly.
-_KEPT = ("symbols", "specials", "counted", "shift", "atomics", "calls", "copies", "fences", "waits", "clocks")
+_KEPT = ("symbols", "specials", "counted", "shift", "atomics", "calls", "copies", "fences", "waits", "clocks", "bulk")
 
 
 @dataclass
@@ -48,6 +48,7 @@ class Sites:
     fences: bool = False
     waits: bool = False
     clocks: bool = False
+    bulk: bool = False
 
     def add(self, instruction: Instruction, instance: Instance, operand: int = 0) -> int:
         """Add a site and return its number."""

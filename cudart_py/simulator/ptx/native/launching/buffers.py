@@ -63,8 +63,11 @@ class Resident:
         if "checks" in kernel.watch:
             copying_warps = warps if kernel.sites.copies else 0
             clocked_warps = warps if kernel.sites.clocks else 0
+            bulk_warps = warps if kernel.sites.bulk else 0
             self.records = [
-                BlockRecords(state.shared_end, kernel.sites.shift, stride // 4 * warps, copying_warps, clocked_warps)
+                BlockRecords(
+                    state.shared_end, kernel.sites.shift, stride // 4 * warps, copying_warps, clocked_warps, bulk_warps
+                )
                 for _ in range(blocks)
             ]
         # The words of the context that describe this memory and the records.

@@ -61,7 +61,9 @@ class Recorded:
 class BlockRecords:
     """The checks' records of one block while it runs: of its shared and local memory, barriers, copies and fences."""
 
-    def __init__(self, shared_end: int, shift: int, local_words: int, copying_warps: int, clocked_warps: int) -> None:
+    def __init__(
+        self, shared_end: int, shift: int, local_words: int, copying_warps: int, clocked_warps: int, bulk_warps: int
+    ) -> None:
         pieces = -(-shared_end // (1 << shift))
         self.words = np.zeros(BlockCheck.WORDS, np.uint64)
         self.writes = np.zeros(pieces + _LANES, np.uint64)
@@ -81,6 +83,11 @@ class BlockRecords:
             self.clocks = np.zeros(Clock.WARPS + Clock.ENTRIES * (clocked_warps + 2 * _LANES), np.uint64)
             self._clocks_bytes = 8 * (Clock.WARPS + Clock.ENTRIES * clocked_warps)
             self._readers = np.zeros((Readers.ROWS, Readers.WORDS), np.uint64)
+        # None if the kernel has no bulk copies.
+        self._marks = None
+        if bulk_warps:
+            self._marks = np.zeros(-(-shared_end // 4) + _LANES, np.uint8)
+            self._waited = np.zeros((bulk_warps, _LANES), np.uint32)
 
     def addresses(self) -> dict[Context, int]:
         """Return the addresses of the records, as words of a context."""
@@ -99,6 +106,12 @@ class BlockRecords:
                 Context.CLOCKS_BYTES: self._clocks_bytes,
                 Context.READERS: self._readers.ctypes.data,
             }
+        if self._marks is not None:
+            found |= {
+                Context.BULK_MARKS: self._marks.ctypes.data,
+                Context.BULK_WORDS: len(self._marks),
+                Context.BULK_WAITED: self._waited.ctypes.data,
+            }
         return found
 
     def clear(self) -> None:
@@ -111,6 +124,9 @@ class BlockRecords:
             self.copy_rows.fill(0)
         if self.clocks is not None:
             self.clocks.fill(0)
+        if self._marks is not None:
+            self._marks.fill(0)
+            self._waited.fill(0)
 
     def release(self, context: Array, fences: Fences) -> None:
         """Record that a barrier releases all lanes of the block; raise SpeculationFailed if some had gone past it."""

@@ -60,6 +60,14 @@ class _Access:
         right, hosts = checked(b, self.space, self.context, self.given, self.mask, self.site, self.whole)
         with when(b, b.not_(right), likely=False):
             self._end()
+        if self.space in ("shared", "generic"):
+            first = b.extract_element(hosts, I32(0))
+            steps = b.each(I64, [lane * self.whole for lane in range(LANES)])
+            follows = b.icmp_unsigned(
+                "==", b.bits(b.icmp_unsigned("==", b.sub(hosts, b.splat(first)), steps)), I32(_ALL)
+            )
+            with when(b, b.and_(full, follows)):
+                self._run(b.inttoptr(first, PTR), None)
         self._one_by_one(hosts)
 
     # --- fast paths

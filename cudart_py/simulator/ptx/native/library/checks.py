@@ -15,8 +15,9 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...instructions import clusters
 from ...windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
-from ..layout import LANES, BlockCheck, Context, Doubt, SiteCheck
+from ..layout import LANES, PER_BLOCK, ROW_BYTES, BlockCheck, Context, Doubt, SiteCheck
 from ..vectors import I1, I32, I64, PTR, vector
 from .frame import each_active, element, when
 from .hosts import address_type, safe_addresses
@@ -35,21 +36,63 @@ class _Check(LaneByLane):
 
     def build(self) -> None:
         """Build the function."""
-        {"global": self._global, "shared": self._shared, "local": self._local, "generic": self._generic}[self.space]()
+        {
+            "global": self._global, "shared": self._shared, "local": self._local, "generic": self._generic,
+            "cluster": self._cluster, "wide": self._generic,
+        }[self.space]()  # fmt: skip  # rows of a table
 
-    # --- generic addresses
+    # --- generic addresses, and addresses in other blocks of a cluster
+
+    def _cluster(self) -> None:
+        """Check the lanes that access each block's shared memory with that block's memory and records."""
+        b, context = self.b, self.context
+        name = f"{self.kind}.{self.strength}.shared.{self.size}.{self.count}.{self.shift}"
+        function = b.declared(f"check.{name}", ir.VoidType(), [PTR, self.addresses.type, I32, I32, *self.types])
+        own = b.urem(b.word(context, Context.BLOCK), b.word(context, Context.CLUSTER))
+        above = b.lshr(self.addresses, b.const(I32, clusters.RANK_SHIFT))
+        exists = b.icmp_unsigned("<=", above, b.splat(b.trunc(b.word(context, Context.CLUSTER), I32)))
+        ranks = b.select(b.compare("==", above, 0), b.splat(b.trunc(own, I32)), b.sub(above, b.const(I32, 1)))
+        places = b.and_(self.addresses, b.const(I32, clusters.OFFSET))
+        rest = b.alloca(I32)
+        # An address in a block that doesn't exist is a fault, which the access itself detects.
+        b.store(b.and_(self.mask, b.bits(exists)), rest)
+        head, body, after = (b.append_basic_block() for _ in range(3))
+        b.branch(head)
+        b.position_at_end(head)
+        left = b.load(rest, typ=I32)
+        b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, after)
+        b.position_at_end(body)
+        rank = b.extract_element(ranks, b.trailing_zeros(left))
+        same = b.and_(b.bits(b.icmp_unsigned("==", ranks, b.splat(rank))), left)
+        b.store(b.and_(left, b.not_(same)), rest)
+        self._enter(b.zext(rank, I64))
+        b.call(function, [context, places, same, self.site, *self.values])
+        b.branch(head)
+        b.position_at_end(after)
+        self._enter(own)
+        b.ret_void()
+
+    def _enter(self, rank: Value) -> None:
+        """Make the shared memory of a block of the cluster, and its records, those that a check looks at."""
+        b = self.b
+        row = b.at(b.pointer(self.context, Context.CLUSTER_BLOCKS), b.mul(rank, I64(ROW_BYTES)))
+        for word in (Context.SHARED, Context.SHARED_WRITES, Context.SHARED_READS):
+            b.set_word(self.context, word, b.load(b.at(row, 8 * PER_BLOCK.index(word)), typ=I64))
 
     def _generic(self) -> None:
         b, rest = self.b, self.mask
         name = f"{self.size}.{self.count}.{self.shift}"
-        for space, window in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW)):
+        for space, window in (
+            ("cluster" if self.space == "wide" else "shared", SHARED_WINDOW),
+            ("local", LOCAL_WINDOW),
+        ):
             offsets = b.sub(self.addresses, b.const(I64, window))
             lanes = b.and_(b.bits(b.compare("<", offsets, WINDOW_BYTES)), rest)
             rest = b.and_(rest, b.not_(lanes))
             with when(b, b.icmp_unsigned("!=", lanes, I32(0)), likely=False):
                 offset_type = address_type(space)
                 passed = offsets if offset_type.element == I64 else b.trunc(offsets, offset_type)
-                strength = "strong" if self.strength == "block" else self.strength
+                strength = "strong" if self.strength == "block" and space != "cluster" else self.strength
                 types = [PTR, offset_type, I32, I32, *self.types]
                 function = b.declared(f"check.{self.kind}.{strength}.{space}.{name}", ir.VoidType(), types)
                 b.call(function, [self.context, passed, lanes, self.site, *self.values])
@@ -136,13 +179,16 @@ class _Check(LaneByLane):
             with when(b, b.icmp_unsigned("!=", b.and_(b.bits(beyond), self.mask), I32(0))):
                 self.doubt()
             b.ret_void()
+        # In a cluster, other blocks access the memory too: all reads are recorded, and only barriers of the cluster
+        # order all accesses.
+        clustered = b.icmp_unsigned("!=", b.word(context, Context.CLUSTER_TIME), I64(0))
         barrier = block_value(b, context, BlockCheck.BARRIER)
         read, written = (block_word(b, context, word) for word in (BlockCheck.READ, BlockCheck.WRITTEN))
         writes, reads = b.pointer(context, Context.SHARED_WRITES), b.pointer(context, Context.SHARED_READS)
         floor = block_value(b, context, BlockCheck.BEGIN)
         if self.kind == "load" and not self.strong:
             noted = b.load(b.at(site_row(b, context, self.site), 8 * SiteCheck.RECORDS), typ=I64)
-            quiet = b.icmp_unsigned("!=", b.load(written, typ=I64), barrier)
+            quiet = b.and_(b.icmp_unsigned("!=", b.load(written, typ=I64), barrier), b.not_(clustered))
             with when(b, b.and_(quiet, b.icmp_unsigned("==", noted, I64(0))), likely=True):
                 b.store(barrier, read)
                 self._filled()
@@ -154,7 +200,7 @@ class _Check(LaneByLane):
         # Barriers in memory may order more before this warp's accesses than the last barrier of the block.
         warp = b.word(context, Context.WARP_AT_HAND)
         known = b.load(element(b, block_word(b, context, BlockCheck.KNOWN), warp, I64), typ=I64)
-        limit = b.greatest(barrier, known, False)
+        limit = b.select(clustered, b.word(context, Context.CLUSTER_TIME), b.greatest(barrier, known, False))
         first = b.extract_element(self.wide, I32(0))
         start = b.lshr(first, I64(self.shift))
         writes, reads = b.ptrtoint(writes, I64), b.ptrtoint(reads, I64)

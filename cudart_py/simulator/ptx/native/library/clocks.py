@@ -91,10 +91,14 @@ def build_clock(module: ir.Module, name: str) -> None:
     same = b.and_(b.bits(b.icmp_unsigned("==", wide, b.splat(address))), left)
     b.store(b.and_(left, b.not_(same)), rest)
     word = b.load(b.inttoptr(b.add(address, b.word(context, Context.SHARED)), PTR), typ=I64)
-    number = _number_of(b, context, site, address, word)
+    number = number_of(b, context, site, address, word)
     arrived, completed = clocks_of_barrier(b, context, number)
     if kind == "wait":
         join(b, get(b, completed), mine)
+        waited = b.word(context, Context.BULK_WAITED)
+        with when(b, b.icmp_unsigned("!=", waited, I64(0))):
+            place = element(b, b.inttoptr(waited, PTR), b.add(b.mul(warp, I64(MOST)), number), I32)
+            b.store(b.or_(b.load(place, typ=I32), same), place)
     else:
         if kind == "arrive":
             join(b, passed, arrived)
@@ -126,7 +130,7 @@ def build_named(module: ir.Module, name: str) -> None:
     """
     arrives = name.endswith("arrive")
     b, (context, number, *rest) = begin(module, name, ir.VoidType(), [PTR, I64, *[I64] * (not arrives)])
-    row = _number_of(b, context, I32(0), b.add(number, I64(1)), I64(0))
+    row = number_of(b, context, I32(0), b.add(number, I64(1)), I64(0))
     arrived, _ = clocks_of_barrier(b, context, row)
     if arrives:
         join(b, _passed(b, context, b.word(context, Context.WARP_AT_HAND)), arrived)
@@ -167,7 +171,8 @@ def build_barrier_number(module: ir.Module, name: str) -> None:
     b.ret(number)
 
 
-def _number_of(b: Builder, context: Value, site: Value, address: Value, word: Value) -> Value:
+def number_of(b: Builder, context: Value, site: Value, address: Value, word: Value) -> Value:
+    """Return the number of a barrier; return from a function, with a doubt, if there are too many."""
     function = b.declared("barrier.", I64, [PTR, I64, I64])
     number = b.call(function, [context, address, word])
     with when(b, b.icmp_unsigned("==", number, I64(MOST)), likely=False):

@@ -9,6 +9,7 @@ from llvmlite import ir
 from .accesses import build_access, build_run
 from .atomics import build_atomic
 from .banks import build_most
+from .bulk_checks import build_bulk_check, build_bulked, build_waited
 from .bulk_copies import build_bulk_copy
 from .checks import build_check
 from .clocks import build_barrier_number, build_clock, build_named
@@ -53,6 +54,9 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "surface": build_surface,
     "mbarrier": build_mbarrier,
     "bulk": build_bulk_copy,
+    "bulkcopy": build_bulk_check,
+    "bulked": build_bulked,
+    "waited": build_waited,
     "clock": build_clock,
     "named": build_named,
     "barrier": build_barrier_number,

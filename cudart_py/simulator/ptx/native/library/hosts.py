@@ -33,7 +33,7 @@ found_type = ir.LiteralStructType([I1, ADDRESSES])
 
 def address_type(space: str) -> ir.VectorType:
     """Return the type of a space's addresses: addresses in shared memory have 32 bits."""
-    return vector(I32) if space == "shared" else ADDRESSES
+    return vector(I32) if space in ("shared", "cluster") else ADDRESSES
 
 
 def _arguments(space: str) -> list[ir.Type]:
@@ -172,13 +172,19 @@ def _in_cluster(b: Builder, context: Value, addresses: Value, own: Value, aligne
     own = b.and_(own, b.compare("==", above, 0))
     with when(b, _all(b, b.and_(b.or_(own, b.and_(named, exists)), aligned)), likely=True):
         rows, bases = b.pointer(context, Context.CLUSTER_BLOCKS), b.alloca(ADDRESSES)
-        for lane in range(LANES):
+
+        def base_of(lane: int) -> Value:
             rank = b.zext(b.extract_element(above, I32(lane)), I64)
             # The first row is that of the block with rank 0.
             row = b.at(rows, b.mul(b.sub(rank, I64(1)), I64(ROW_BYTES)))
             is_own = b.icmp_unsigned("==", rank, I64(0))
-            place = b.select(is_own, b.at(context, 8 * Context.SHARED), row)
-            b.store(b.load(place, typ=I64), b.at(bases, 8 * lane))
+            return b.load(b.select(is_own, b.at(context, 8 * Context.SHARED), row), typ=I64)
+
+        same = b.icmp_unsigned("==", above, b.splat(b.extract_element(above, I32(0))))
+        with when(b, _all(b, same), likely=True):
+            _answer(b, I1(1), b.add(places, b.splat(base_of(0))))
+        for lane in range(LANES):
+            b.store(base_of(lane), b.at(bases, 8 * lane))
         _answer(b, I1(1), b.add(places, b.load(bases, typ=ADDRESSES, align=64)))
 
 

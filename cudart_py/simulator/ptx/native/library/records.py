@@ -93,6 +93,14 @@ def build_ordered(module: ir.Module, name: str) -> None:
     time = b.load(element(b, block_word(b, context, BlockCheck.WARPS), warp, I64), typ=I64)
     with when(b, b.and_(b.and_(own_warp, alone), b.icmp_unsigned("<", record, time))):
         b.ret(I1(1))
+    width = b.word(context, Context.CLUSTER)
+    rank = b.urem(b.word(context, Context.BLOCK), width)
+    from_first = b.sub(owner, b.sub(first_thread(b, context), b.mul(rank, threads_of_block(b, context))))
+    own_cluster = b.icmp_unsigned("<", from_first, b.mul(width, threads_of_block(b, context)))
+    alone = b.icmp_unsigned("==", b.and_(record, I64(BLOCKS_BIT)), I64(0))
+    past = b.icmp_unsigned("<", record, b.word(context, Context.CLUSTER_TIME))
+    with when(b, b.and_(b.and_(own_cluster, alone), past)):
+        b.ret(I1(1))
     clocks = b.word(context, Context.CLOCKS)
     alone = b.icmp_unsigned("==", b.and_(record, I64(BLOCKS_BIT)), I64(0))
     with when(b, b.and_(b.and_(own_block, alone), b.icmp_unsigned("!=", clocks, I64(0)))):

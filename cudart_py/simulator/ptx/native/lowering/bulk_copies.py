@@ -38,8 +38,8 @@ def bulk_copy(e: Emitter, i: Instruction, form: Form) -> None:
         if e.checking is not None:
             raise UnsupportedInstruction("checks of bulk copies from shared memory")
         return
-    if e.checking is not None:
-        raise UnsupportedInstruction("checks of bulk copies")
+    if e.checking is not None and "bulk_group" in form.words:
+        raise UnsupportedInstruction("checks of bulk copies from shared memory")
     b = e.b
     to, source, size, *rest = i.operands
     assert isinstance(to, Access)
@@ -50,6 +50,9 @@ def bulk_copy(e: Emitter, i: Instruction, form: Form) -> None:
     barrier = located(e, rest[0], "shared") if rest and isinstance(rest[0], Access) else None
     site = e.sites.add(i, e.instance)
     e.accessed = e.sites.calls = True
+    if e.checking is not None:
+        assert barrier is not None
+        e.checking.bulk_copy(e.sites.add(i, e.instance, 1), e.mask, written, read, sizes, barrier[1])
     places = (written, read) if inwards else (read, written)
     copied = e.call(f"bulk.{'shared' if inwards else 'global'}", I1, e.context, *places, sizes, e.mask)
     with when(b, b.not_(copied), likely=False):

@@ -37,7 +37,9 @@ _WORD = 2
 
 
 def whole(instruction: Instruction) -> bool:
-    """Return whether a barrier expects all threads of a block."""
+    """Return whether lanes wait at a barrier for all threads of a block, or of a cluster."""
+    if "cluster" in form_of(instruction).words:
+        return "wait" in form_of(instruction).words
     return len(instruction.operands) == (3 if "red" in form_of(instruction).words else 1)
 
 
@@ -49,7 +51,13 @@ class Checking:
     """
 
     def __init__(
-        self, b: Builder, layout: Layout, sites: Sites, schedule: Scheduling, arguments: tuple[Value, Value]
+        self,
+        b: Builder,
+        layout: Layout,
+        sites: Sites,
+        schedule: Scheduling,
+        arguments: tuple[Value, Value],
+        clustered: bool,
     ) -> None:
         if layout.places[layout.start].live:
             raise UnsupportedInstruction("registers that may be read before they are written")
@@ -75,6 +83,14 @@ class Checking:
         self.fences = sites.fences = any(
             _fences(form_of(instruction)) for place in layout.places for instruction in place.block.instructions
         )
+        self.bulk = sites.bulk = any(
+            form_of(instruction).row.access == "bulk"
+            for place in layout.places
+            for instruction in place.block.instructions
+        )
+        self._clustered = clustered
+        if clustered and (self.bulk or self.copies or self.clocks or self.fences):
+            raise UnsupportedInstruction("checks of fences, copies, mbarriers and named barriers in clusters")
         self._barriers = [
             number
             for number, place in enumerate(layout.places)
@@ -105,8 +121,13 @@ class Checking:
         """
         if space not in _SPACES:
             return
+        if self._clustered:
+            space = {"shared": "cluster", "generic": "wide"}.get(space, space)
         if self.copies and space in ("shared", "generic"):
             self._call(f"copied.{space}.{size * count}", self._context, address, mask, I32(site))
+        if self.bulk and space in ("shared", "generic"):
+            verb = "ld" if kind in LOADS else "st"
+            self._call(f"bulked.{verb}.{space}.{size * count}", self._context, address, mask, I32(site))
         form = form_of(self._sites.sites[site].instruction)
         name = f"check.{kind}.{_strength(form, space)}.{space}.{size}.{count}.{self._shift}"
         self._call(name, self._context, address, mask, I32(site), *values)
@@ -150,6 +171,11 @@ class Checking:
             self.group("wait_all", 0, mask)
         kind = "wait" if form.row.spins else "relaxed" if is_relaxed(form) else "arrive"
         self._call(f"clock.{kind}.{space}", self._context, address, mask, I32(site), arrivals)
+        self._stop_after_a_doubt()
+
+    def bulk_copy(self, site: int, mask: Value, *operands: Value) -> None:
+        """Check bulk copies to shared memory; the operands are where to, where from, the sizes and the barriers."""
+        self._call(f"bulkcopy.{self._shift}", self._context, *operands, mask, I32(site))
         self._stop_after_a_doubt()
 
     def issued(self, address: Value, size: int, mask: Value) -> None:
@@ -198,6 +224,8 @@ class Checking:
         b.store(now, element(b, block_word(b, self._context, BlockCheck.WARPS), warp, I64))
         if self.copies:
             self._call("settle.warp", self._context)
+        if self.bulk:
+            self._call("waited.warp", self._context)
         if self.fences:
             fenced = b.load(element(b, block_word(b, self._context, BlockCheck.FENCED), warp, I64), typ=I64)
             with when(b, b.icmp_unsigned(">=", fenced, I64(EVENT)), likely=False):
@@ -217,6 +245,9 @@ class Checking:
         """Record that lanes wait at a barrier; raise a doubt if other lanes wait at a different barrier."""
         b, place = self._b, self._layout.places[number]
         if number not in self._barriers:
+            if "cluster" in form_of(_end_of(place)).words:
+                # The lanes arrive again when they wait.
+                return
             named = next(one for one in self._layout.barriers if one.instruction is _end_of(place))
             self._call("named.arrive", self._context, I64(named.number))
             return
@@ -263,6 +294,8 @@ def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
         first = block_word(b, context, BlockCheck.KNOWN)
         b.store(b.each(I64, [0] * (BlockCheck.WORDS - BlockCheck.KNOWN)), first, align=8)
         b.fill(b.pointer(context, Context.CLOCKS), b.word(context, Context.CLOCKS_BYTES))
+    if checking.bulk:
+        b.fill(b.pointer(context, Context.BULK_MARKS), b.word(context, Context.BULK_WORDS))
 
 
 def release_checks(b: Builder, context: Value, checking: Checking) -> None:
@@ -279,6 +312,8 @@ def release_checks(b: Builder, context: Value, checking: Checking) -> None:
     b.store(_advance(b, context), block_word(b, context, BlockCheck.BARRIER))
     if checking.copies:
         b.call(b.declared("settle.block", ir.VoidType(), [context.type]), [context])
+    if checking.bulk:
+        b.call(b.declared("waited.all", ir.VoidType(), [context.type]), [context])
 
     if checking.fences:
         some = b.icmp_unsigned("!=", block_value(b, context, BlockCheck.EVENTS), I64(0))
@@ -314,7 +349,7 @@ def _strength(form: Form, space: str) -> str:
     if not form.strong:
         return "plain"
     # No other block accesses shared or local memory, so block scope suffices there.
-    return "block" if form.scope == "cta" and space in ("global", "generic") else "strong"
+    return "block" if form.scope == "cta" and space not in ("shared", "local") else "strong"
 
 
 def _fences(form: Form) -> bool:

@@ -7,8 +7,9 @@ from typing import Any
 from llvmlite import ir
 
 from ..instances import PARKED, WAITING, Layout, word_of
-from ..layout import BARRIERS, CLUSTER_BARRIER, PER_BLOCK, ROW_BYTES, Context, Head, Status
+from ..layout import BARRIERS, CLUSTER_BARRIER, PER_BLOCK, ROW_BYTES, BlockCheck, Context, Head, Status
 from ..library.frame import when
+from ..library.records import block_value
 from ..vectors import I1, I32, I64, PTR, Builder
 from .checking import Checking, begin_checks, release_checks, tell_waiting
 
@@ -60,6 +61,10 @@ class _Driver:
 
     def write(self) -> None:
         b = self._b
+        if self._clustered:
+            # The rank of the current block; -1 after a return to Python, which may have made another one current.
+            self._entered = b.alloca(I64)
+            b.store(I64(-1), self._entered)
         blocks, sweep, after = (b.append_basic_block(name) for name in ("blocks", "sweep", "swept"))
         b.branch(blocks)
         b.position_at_end(blocks)
@@ -85,6 +90,7 @@ class _Driver:
     def _enter(self, rank: Value) -> None:
         """Make a block of the cluster the current one."""
         b = self._b
+        b.store(rank, self._entered)
         block = b.add(self._first, rank)
         self._set(Context.BLOCK, block)
         self._place_block(block)
@@ -118,6 +124,8 @@ class _Driver:
 
     def _begin_blocks(self) -> None:
         self._each_block(lambda rank: self._begin_block())
+        if self._checking is not None and self._clustered:
+            self._set(Context.CLUSTER_TIME, self._get(Context.NOW))
         if not self._alone:
             self._set(Context.FRESH, I64(0))
             self._each_state(self._begin_warp)
@@ -190,9 +198,13 @@ class _Driver:
         b.cbranch(b.icmp_unsigned(">=", number, total), after, one)
         b.position_at_end(one)
         state = self._state(number)
+        inside = number
         if self._clustered:
-            self._enter(b.udiv(number, warps))
-        self._set(Context.WARP_AT_HAND, b.urem(number, warps) if self._clustered else number)
+            rank = b.udiv(number, warps)
+            inside = b.sub(number, b.mul(rank, warps))
+            with when(b, b.icmp_unsigned("!=", rank, b.load(self._entered, typ=I64))):
+                self._enter(rank)
+        self._set(Context.WARP_AT_HAND, inside)
         left = b.sub(self._get(Context.BUDGET), I64(_WARP_COST))
         self._set(Context.BUDGET, left)
         with when(b, b.icmp_signed("<", left, I64(0)), likely=False):
@@ -320,7 +332,7 @@ class _Driver:
             if number != CLUSTER_BARRIER:
                 b.store(I64(0), arrivals)
             if self._checking is not None and expected is None:
-                release_checks(b, self._context, self._checking)
+                self._release_checks(self._checking, rank)
 
             def release(warp: Value, state: Value) -> None:
                 place = b.at(state, 4 * Head.RELEASE)
@@ -330,6 +342,22 @@ class _Driver:
                         tell_waiting(b, self._context, number, warp)
 
             self._each_state(release, rank)
+
+    def _release_checks(self, checking: Checking, rank: Value | None) -> None:
+        """Generate the checks at a barrier that releases the current block or, without a rank, the whole cluster."""
+        b = self._b
+        if rank is not None or not self._clustered:
+            release_checks(b, self._context, checking)
+            return
+
+        def release(_: Value) -> None:
+            waits = block_value(b, self._context, BlockCheck.WAITS)
+            # All lanes of a block may have exited.
+            with when(b, b.icmp_unsigned("!=", waits, I64(0))):
+                release_checks(b, self._context, checking)
+
+        self._each_block(release)
+        self._set(Context.CLUSTER_TIME, self._get(Context.NOW))
 
     def _look_for_progress(self, yields: Value) -> None:
         """Continue with this block as long as some of its warps wait at barriers in memory, and others don't."""
@@ -342,6 +370,8 @@ class _Driver:
 
     def _next_block(self, block: Value, blocks: ir.Block) -> None:
         b = self._b
+        if self._clustered:
+            b.store(I64(-1), self._entered)
         self._set(Context.BLOCK, b.add(block, self._get(Context.CLUSTER) if self._clustered else I64(1)))
         self._set(Context.WARP, I64(0))
         self._set(Context.FRESH, I64(1))

@@ -64,7 +64,9 @@ class Flow:
         self._counting = Counting(b, sites, self._context) if "counters" in watch else None
         arguments = self._context, self._state
         self._shared_calls = SharedCalls(b, layout, local_size, arguments)
-        self.checking = Checking(b, layout, sites, self._schedule, arguments) if "checks" in watch else None
+        self.checking: Checking | None = None
+        if "checks" in watch:
+            self.checking = Checking(b, layout, sites, self._schedule, arguments, self.clustered)
         self.barriers = bool(layout.barriers)
         self._loops = Loops(layout)
         self.spins = bool(self._loops.waiting())
