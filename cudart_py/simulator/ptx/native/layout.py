@@ -203,10 +203,10 @@ class Fault(IntEnum):
     # Some lanes of a warp execute an instruction that all must execute together.
     PARTIAL = 6
     # Some lanes of an instruction that accesses only shared memory give generic addresses of other memory.
-    WINDOW = 8
+    WINDOW = 16
     # Lanes call through a pointer to no function, or exceed their stack.
-    CALL = 9
-    STACK = 10
+    CALL = 17
+    STACK = 18
 
 
 class SiteCheck(IntEnum):
@@ -329,10 +329,10 @@ class HostCall(IntEnum):
     BARRIER = 7
     ORDERED = 8
     # Describe the texture or surface whose handle is in `Context.ANSWER`. The number is like that of SYSTEM.
-    OBJECT = 10
+    OBJECT = 16
     # Report what is wrong with an access to the surface whose handle is in `Context.ANSWER`. The number is like that of
     # SYSTEM, and the coordinates are in the exchange buffer.
-    SURFACE = 11
+    SURFACE = 17
     # Read a clock register. The number contains the site in its lower half, and the register's number in `CLOCKS` in
     # its upper half.
-    CLOCK = 12
+    CLOCK = 18
