@@ -27,6 +27,8 @@ extern "C" __global__ void looks(long long* out, int n) {
         case 1: x *= 3; break;
         case 2: x -= 7; break;
     }
+    #pragma unroll
+    for (int j = 0; j < 64; j++) x = x * x + j;
     unsigned end = clock();
     out[4 * i] = start;
     out[4 * i + 1] = middle;
@@ -50,6 +52,8 @@ def test_time_never_goes_back(checked):
         assert len(set((middle - start).tolist())) == 1
         assert (end > middle.reshape(5, 96).max(1).repeat(96)).all()
         assert (first == start.reshape(5, 96)[:, 0].repeat(96)).all()
+        # Machine code runs one block after another.
+        assert (start.reshape(5, 96)[1:].min(1) > end.reshape(5, 96)[:-1].max(1)).all()
         before = end.max()
         assert clock.cycles(0) >= before
     assert kernels.ran_natively("looks")
