@@ -61,6 +61,8 @@ class Checking:
     ) -> None:
         if layout.places[layout.start].live:
             raise UnsupportedInstruction("registers that may be read before they are written")
+        if any(not barrier.is_literal and not whole(barrier.instruction) for barrier in layout.barriers):
+            raise UnsupportedInstruction("checks of a barrier of some warps whose number or count is in a register")
         if any(place.instance.root.shared and place.block.terminator.kind == "barrier" for place in layout.places):
             # Each call of the function would count as another barrier.
             raise UnsupportedInstruction("barriers in a recursive function or one that is called through a pointer")
