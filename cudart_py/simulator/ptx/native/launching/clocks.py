@@ -9,6 +9,7 @@ from ...syntax.special_names import CLOCKS
 from ..layout import LANES, Context
 
 if TYPE_CHECKING:
+    from ...running.launch import LaunchState
     from .launch import NativeLaunch
 
 _WORD = 0xFFFFFFFF
@@ -32,7 +33,7 @@ class _Warp:
 
 def read_clock(launch: NativeLaunch, number: int) -> None:
     """Answer the reading of a clock register."""
-    launch.clock.read(number)
+    launch.clock.read(launch, number)
 
 
 class LaunchClock:
@@ -41,9 +42,8 @@ class LaunchClock:
     The warps of a block run one after another and share the time, but each instruction takes at least one cycle.
     """
 
-    def __init__(self, launch: NativeLaunch) -> None:
-        self._launch = launch
-        self._rate = max(1, CYCLES // launch.warps)
+    def __init__(self, warps: int) -> None:
+        self._rate = max(1, CYCLES // warps)
         self._places: dict[tuple[int, int], _Place] = {}
         # The cycles that had passed at the last reading, and the cycles to add to the count of instructions, which is
         # smaller in the next warp or block.
@@ -51,19 +51,20 @@ class LaunchClock:
         self._added = 0
         self._warps: dict[tuple[int, int], _Warp] = {}
 
-    def read(self, number: int) -> None:
+    def read(self, launch: NativeLaunch, number: int) -> None:
         """Answer a reading; the number contains a site in its lower half, and which clock it reads in its upper half.
 
         A branch back counts the instructions of its loop. Together with the instructions before the reading, these
         increase with every instruction of a warp.
         """
-        launch = self._launch
         context, clock = launch.context, launch.state.clock
         if context[Context.SLEPT]:
             clock.nap(int(context[Context.SLEPT]))
             context[Context.SLEPT] = 0
         site = launch.kernel.sites.sites[number & _WORD]
-        place = self._place(id(site.instance), id(site.instruction))
+        if not self._places:
+            self._find_places(launch)
+        place = self._places[id(site.instance), id(site.instruction)]
         count = self._rate * (launch.executed + place.before)
         self._added += max(0, self.elapsed + self._rate - count - self._added)
         self.elapsed = count + self._added
@@ -72,17 +73,14 @@ class LaunchClock:
         warp = self._warps.setdefault((int(context[Context.BLOCK]), int(context[Context.WARP_AT_HAND])), _Warp())
         context[Context.ANSWER] = clock.look(warp, CLOCKS[number >> LANES], self.elapsed, place.loop)
 
-    def _place(self, instance: int, instruction: int) -> _Place:
-        if not self._places:
-            before = 0
-            for place in self._launch.kernel.layout.places:
-                loop = place.instance.code.clock_loops[place.block.index]
-                for index, one in enumerate(place.block.instructions):
-                    self._places[id(place.instance), id(one)] = _Place(before + index, loop)
-                before += len(place.block.instructions) + 1
-        return self._places[instance, instruction]
+    def _find_places(self, launch: NativeLaunch) -> None:
+        before = 0
+        for place in launch.kernel.layout.places:
+            loop = place.instance.code.clock_loops[place.block.index]
+            for index, one in enumerate(place.block.instructions):
+                self._places[id(place.instance), id(one)] = _Place(before + index, loop)
+            before += len(place.block.instructions) + 1
 
-    def end(self) -> None:
+    def end(self, state: LaunchState) -> None:
         """Let the device's clock be at least as late as the last reading when the launch ends."""
-        state = self._launch.state
         state.clock.skip(max(0, self.elapsed - CYCLES * state.steps_done))

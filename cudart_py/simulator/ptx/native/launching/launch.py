@@ -72,7 +72,7 @@ class NativeLaunch:
         self.stops = False
         # The number of warp instructions that machine code had executed when it last returned.
         self._used = 0
-        self.clock = LaunchClock(self)
+        self.clock = LaunchClock(self.warps)
         self._block = -1
         # The block and warp at the last return from machine code, and how many consecutive returns they have caused.
         self._here = (-1, -1)
@@ -257,7 +257,7 @@ class NativeLaunch:
         """Report the instructions executed, the time slept, the counts for the observer, and the output of printf."""
         self.state.clock.nap(int(self.context[Context.SLEPT]))
         self.state.steps_left -= self._used // max(1, self.warps)
-        self.clock.end()
+        self.clock.end(self.state)
         if "counters" in self.kernel.watch:
             report_counts(self)
         for _, text, size in sorted(self.printed, key=lambda item: item[0]):
