@@ -18,6 +18,8 @@ TESTS = {
 def test_they_pass_on_two_simulated_devices(forks):
     pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")
     options = ["-n", "0", "-v", "-rs", "-p", "no:cacheprovider", "-k", " or ".join(TESTS.values())]
+    # The process that forks has imported the package, for whose asserts pytest would rewrite its modules.
+    options += ["-W", "ignore:Module already imported"]
     environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_DEVICES": "2"}
     done = forks.run("pytest:console_main", [*options, *TESTS], environment, ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
