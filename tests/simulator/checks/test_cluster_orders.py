@@ -63,9 +63,10 @@ def random_kernel(generator: random.Random) -> str:
     return HEAD + KERNEL.format(words=THREADS * PIECES, threads=THREADS, fills=fills, steps="\n".join(lines))
 
 
-def test_both_engines_agree_on_the_races_of_random_kernels() -> None:
+@pytest.mark.parametrize("count", [10, pytest.param(60, marks=pytest.mark.exhaustive)])
+def test_both_engines_agree_on_the_races_of_random_kernels(count: int) -> None:
     found = quiet = again = 0
-    for seed in range(30):
+    for seed in range(count):
         kernels = Kernels(load_module(random_kernel(random.Random(seed))))
         texts = []
         for engine in ("numpy", "native"):
@@ -77,10 +78,9 @@ def test_both_engines_agree_on_the_races_of_random_kernels() -> None:
         found += bool(texts[0])
         quiet += not texts[0]
         again += bool(kernel.recorded.doubts) and not texts[0]
-    assert found > 5
-    assert quiet > 5
+    assert min(found, quiet) > count // 6
     # Few of the kernels without a race run again with NumPy.
-    assert again <= 2
+    assert again <= 1 + count // 15
 
 
 def test_the_uninitialised_memory_of_another_block_is_reported() -> None:
