@@ -178,7 +178,7 @@ def test_repeated_definitions_are_refused_after_a_link_of_link_time_code():
 
 
 SHARED = """
-#include <cuda/ptx>
+#include <cuda_fp16.h>
 static __device__ int counter;
 static __constant__ float table[2] = {{1, 2}};
 namespace {{ __device__ int hidden; }}

@@ -63,7 +63,7 @@ def random_kernel(generator: random.Random) -> str:
     return HEAD + KERNEL.format(words=THREADS * PIECES, threads=THREADS, fills=fills, steps="\n".join(lines))
 
 
-@pytest.mark.parametrize("count", [10, pytest.param(60, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("count", [10, pytest.param(30, marks=pytest.mark.exhaustive)])
 def test_both_engines_agree_on_the_races_of_random_kernels(count: int) -> None:
     found = quiet = again = 0
     for seed in range(count):

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cudart_py as cuda
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
+from tests.planted.cases import compiled
 from tests.simulator.checks.reports import FOLDER, of_both, run_natively
 from tests.simulator.ptx.machine import HEAD, Kernels
 
@@ -118,7 +120,7 @@ def random_kernel(generator: random.Random, wrong: bool, named: bool) -> tuple[s
 
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("wrong", [False, True])
-@pytest.mark.parametrize("count", [3, pytest.param(16, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("count", [3, pytest.param(10, marks=pytest.mark.exhaustive)])
 def test_both_engines_agree_on_the_races_of_random_kernels(count: int, wrong: bool, named: bool) -> None:
     found = again = 0
     for seed in range(count):
@@ -152,7 +154,8 @@ RIGHT: dict[str, tuple[Any, ...]] = {
 
 @pytest.fixture(scope="module")
 def kernels() -> Kernels:
-    return Kernels((FOLDER / "synchronisation.cu").read_text(), f"-I{FOLDER}")
+    with cuda.Device(0):
+        return Kernels(load_module(compiled(FOLDER / "synchronisation.cu").ptx.decode()))
 
 
 @pytest.mark.parametrize("name", RIGHT)
