@@ -19,7 +19,7 @@ from cudart_py.memory import staging
 from cudart_py.memory.allocation import PitchedAllocation
 
 COUNT = 200
-MANY = pytest.param(2000, marks=pytest.mark.exhaustive)
+MANY = pytest.param(10_000, marks=pytest.mark.exhaustive)
 PAIRS = {
     "cuMemPoolDestroy": ("cuMemPoolCreate",),
     "cuMemFreeAsync": ("cuMemAllocAsync", "cuMemAllocFromPoolAsync"),
