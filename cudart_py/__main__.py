@@ -1,4 +1,4 @@
-"""The command `cudart-py`: profile a program on the simulator, check benchmarks against a baseline, report history."""
+"""The command `cudart-py`: run or profile programs on the simulator, check benchmarks, report their history."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from .benchmark.gates import gate_command
 from .benchmark.history import report_command
 from .profiling import profile_command
+from .standins import run_command
 from .version import __version__
 
 
@@ -20,7 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     profile_command.add_command(commands)
     gate_command.add_command(commands)
     report_command.add_command(commands)
-    options = parser.parse_args(arguments)
+    run_command.add_command(commands)
+    options = parser.parse_args(run_command.with_explicit_file(sys.argv[1:] if arguments is None else arguments))
     status: int = options.run(options)
     return status
 

@@ -1,0 +1,1 @@
+"""libcuda: its functions on the simulator's functions of the same names."""

@@ -1,0 +1,113 @@
+"""Marshalling: C arguments to the arguments that the bindings' functions take, and results back to C's pointers.
+
+The parameters of a function of `cuda.bindings.driver` are those of the C function without the pointers that it writes
+through, in the same order. The values that it returns after the status are what these pointers receive. So one rule
+serves most functions; `special.py` has the others.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from cuda.bindings import driver as bindings
+
+from ..c_types import c_type
+from ..declarations import Parameter
+from ..foreign_memory import read_array, read_string, string_address, write, write_array, write_bytes
+from ..functions import Function
+
+Implementation = Callable[..., int]
+Reader = Callable[[tuple[int, ...]], Any]
+Writer = Callable[[int, Any], None]
+
+
+def structure(name: str) -> type[Any] | None:
+    """Return the bindings' class for a C structure by name, or None if the type is not a structure."""
+    found = getattr(bindings, name, None)
+    return found if isinstance(found, type) and hasattr(found, "getPtr") and not hasattr(found, "__int__") else None
+
+
+def marshal(function: Function, target: Callable[..., tuple[Any, ...]]) -> Implementation | None:
+    """Return a C function that calls a function with the bindings' parameters; None if they do not match."""
+    expected = list(inspect.signature(target).parameters)
+    readers: list[Reader] = []
+    writers: list[tuple[int, Writer]] = []
+    parameters = function.declaration.parameters
+    for index, parameter in enumerate(parameters):
+        if parameter.is_pointer and not parameter.constant and parameter.name not in expected:
+            writers.append((index, _writer(parameter)))
+        else:
+            readers.append(_reader(parameters, index))
+    if len(readers) != len(expected):
+        return None
+
+    def call(*arguments: int) -> int:
+        status, *values = target(*[reader(arguments) for reader in readers])
+        if not status:
+            for (index, writer), value in zip(writers, values, strict=True):
+                writer(arguments[index], value)
+        return int(status)
+
+    return call
+
+
+def _reader(parameters: tuple[Parameter, ...], index: int) -> Reader:
+    """Return a function of all C arguments that returns what the bindings take for one of them."""
+    parameter = parameters[index]
+    if not parameter.is_pointer or parameter.pointee in ("void", "void*"):
+        return lambda arguments: arguments[index]
+    if parameter.type == "char*":
+        return lambda arguments: read_string(arguments[index])
+    counted = _count_index(parameters, index)
+    found = structure(parameter.pointee)
+    if found is not None and counted is None:
+        return lambda arguments: found(_ptr=arguments[index]) if arguments[index] else None
+    if counted is None:
+        return lambda arguments: arguments[index]
+    if found is not None:
+        raise NotImplementedError(f"an array of {parameter.pointee}")
+    kind = c_type(parameter.pointee, bindings)
+    return lambda arguments: read_array(arguments[index], arguments[counted], kind)
+
+
+def _count_index(parameters: tuple[Parameter, ...], index: int) -> int | None:
+    """Return the index of the parameter that counts the elements of an array, or None if it is one element."""
+    following = index + 1
+    if following == len(parameters) or parameters[following].is_pointer:
+        return None
+    name = parameters[following].name
+    return following if name.startswith("num") or name == "count" else None
+
+
+def _writer(parameter: Parameter) -> Writer:
+    """Return a function that writes a result to the pointer that the program has passed for it."""
+    pointee = parameter.pointee
+    found = structure(pointee)
+    if pointee == "char":
+        return write_bytes
+    if parameter.type == "char**":
+        return lambda address, text: write(address, string_address(text))
+    if found is not None:
+        return lambda address, value: copy_structure(found(_ptr=address), value) if address else None
+    kind = c_type(pointee, bindings)
+
+    def store(address: int, value: Any) -> None:
+        if isinstance(value, list):
+            write_array(address, value, kind)
+        else:
+            write(address, value, kind)
+
+    return store
+
+
+def copy_structure(target: Any, source: Any) -> None:
+    """Copy all members of a structure of the bindings to another."""
+    if type(source) is bindings.CUuuid:
+        ctypes.memmove(target.getPtr(), source.getPtr(), 16)  # its only member cannot be written in every version
+        return
+    for name in dir(type(source)):
+        if not name.startswith("_") and name != "getPtr":
+            setattr(target, name, getattr(source, name))

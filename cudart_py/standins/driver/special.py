@@ -1,0 +1,351 @@
+"""The functions of libcuda that the rule of `marshalling` does not describe, each with the reason."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from cuda.bindings import driver as bindings
+from cuda.bindings.driver import CUresult
+
+from ...driver import backend
+from ..foreign_memory import read, read_array, write, write_array
+from .marshalling import Implementation, copy_structure
+from .procedures import get_export_table, get_proc_address, get_proc_address_v2
+
+_INVALID_VALUE = int(CUresult.CUDA_ERROR_INVALID_VALUE)
+_INVALID_CONTEXT = int(CUresult.CUDA_ERROR_INVALID_CONTEXT)
+_EDGE_BYTES = 8  # of CUgraphEdgeData
+_ACCESS_BYTES = 12  # of CUmemAccessDesc
+_LAUNCH_ATTRIBUTE_BYTES = 72  # of CUlaunchAttribute
+
+# Arrays and callbacks that a function has handed out stay valid for the life of the process.
+_kept: list[Any] = []
+
+
+def _simulator() -> Any:
+    return backend.chosen().functions
+
+
+# In a graph's queries, one pointer gives the room in the arrays and receives the number of elements.
+
+
+def listing(name: str, arrays: int) -> Implementation:
+    """Return a query of a graph: a handle, `arrays` arrays, and a pointer to the number of their elements."""
+
+    def call(handle: int, *pointers: int) -> int:
+        *places, counted = pointers
+        if not counted:
+            return _INVALID_VALUE
+        room = read(counted) if places[0] else 0
+        status, *values, count = getattr(_simulator(), name)(handle, room)
+        if not status:
+            written = min(room, count)
+            for place, listed in zip(places, values, strict=False):
+                _write_elements(place, listed[:written])
+            write(counted, written if places[0] else count)
+        return int(status)
+
+    return call
+
+
+def _write_elements(place: int, values: list[Any]) -> None:
+    if place and values and isinstance(values[0], bindings.CUgraphEdgeData):
+        for index, value in enumerate(values):
+            copy_structure(bindings.CUgraphEdgeData(_ptr=place + index * _EDGE_BYTES), value)
+    else:
+        write_array(place, values)
+
+
+def edge_data(address: int, count: int) -> list[Any] | None:
+    """Return the bindings' objects for an array of data of edges; None for a null pointer."""
+    if not address:
+        return None
+    return [bindings.CUgraphEdgeData(_ptr=address + index * _EDGE_BYTES) for index in range(count)]
+
+
+def _add_node(node: int, graph: int, before: int, data: int, count: int, parameters: int) -> int:
+    given = bindings.CUgraphNodeParams(_ptr=parameters) if parameters else None
+    status, added = _simulator().cuGraphAddNode(graph, read_array(before, count), edge_data(data, count), count, given)
+    if not status:
+        write(node, added)
+    return int(status)
+
+
+def _instantiate(executable: int, graph: int, flags: int) -> int:
+    # The bindings call it by the name that the header gives it, cuGraphInstantiate.
+    status, created = _simulator().cuGraphInstantiate(graph, flags)
+    if not status:
+        write(executable, created)
+    return int(status)
+
+
+def _begin_capture_to_graph(stream: int, graph: int, before: int, data: int, count: int, mode: int) -> int:
+    edges = edge_data(data, count)
+    (status,) = _simulator().cuStreamBeginCaptureToGraph(stream, graph, read_array(before, count), edges, count, mode)
+    return int(status)
+
+
+def _update_capture(stream: int, before: int, data: int, count: int, flags: int) -> int:
+    (status,) = _simulator().cuStreamUpdateCaptureDependencies(
+        stream, read_array(before, count), edge_data(data, count), count, flags
+    )
+    return int(status)
+
+
+def _capture_info(stream: int, status_out: int, identity: int, graph: int, nodes: int, edges: int, counted: int) -> int:
+    status, state, number, captured, before, data, count = _simulator().cuStreamGetCaptureInfo(stream)
+    if status:
+        return int(status)
+    write(status_out, state, ctypes.c_int)
+    write(identity, number, ctypes.c_uint64)
+    write(graph, captured)
+    write(nodes, _kept_array([int(node) for node in before]))
+    if edges:
+        room = (ctypes.c_char * (_EDGE_BYTES * len(data)))()
+        _kept.append(room)
+        _write_elements(ctypes.addressof(room), data)
+        write(edges, ctypes.addressof(room))
+    write(counted, count)
+    return 0
+
+
+def _capture_info_v2(stream: int, status_out: int, identity: int, graph: int, nodes: int, counted: int) -> int:
+    return _capture_info(stream, status_out, identity, graph, nodes, 0, counted)
+
+
+def _kept_array(values: list[int]) -> int:
+    if not values:
+        return 0
+    array = (ctypes.c_size_t * len(values))(*values)
+    _kept.append(array)
+    return ctypes.addressof(array)
+
+
+# A void pointer receives an attribute, whose size depends on the attribute.
+
+
+def _pool_attribute(pool: int, attribute: int, value: int) -> int:
+    status, found = _simulator().cuMemPoolGetAttribute(pool, attribute)
+    if not status:
+        write(value, found, ctypes.c_int if isinstance(found, int) else ctypes.c_uint64)
+    return int(status)
+
+
+def _set_pool_attribute(pool: int, attribute: int, value: int) -> int:
+    if not value:
+        return _INVALID_VALUE
+    status, found = _simulator().cuMemPoolGetAttribute(pool, attribute)
+    if status:
+        return int(status)
+    wanted = read(value, ctypes.c_int if isinstance(found, int) else ctypes.c_uint64)
+    return int(_simulator().cuMemPoolSetAttribute(pool, attribute, wanted)[0])
+
+
+def _pool_access(pool: int, descriptions: int, count: int) -> int:
+    given = [bindings.CUmemAccessDesc(_ptr=descriptions + index * _ACCESS_BYTES) for index in range(count)]
+    return int(_simulator().cuMemPoolSetAccess(pool, given, count)[0])
+
+
+_ATTRIBUTE = bindings.CUpointer_attribute
+_POINTER_TYPES = {
+    _ATTRIBUTE.CU_POINTER_ATTRIBUTE_MEMORY_TYPE.value: ctypes.c_uint,
+    _ATTRIBUTE.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.value: ctypes.c_uint,
+    _ATTRIBUTE.CU_POINTER_ATTRIBUTE_IS_MANAGED.value: ctypes.c_uint,
+    _ATTRIBUTE.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL.value: ctypes.c_int,
+    _ATTRIBUTE.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE.value: ctypes.c_uint,
+    _ATTRIBUTE.CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES.value: ctypes.c_uint64,
+    _ATTRIBUTE.CU_POINTER_ATTRIBUTE_MAPPED.value: ctypes.c_uint,
+    _ATTRIBUTE.CU_POINTER_ATTRIBUTE_ACCESS_FLAGS.value: ctypes.c_int,
+    _ATTRIBUTE.CU_POINTER_ATTRIBUTE_BUFFER_ID.value: ctypes.c_uint64,
+}
+
+
+def _write_pointer_attribute(attribute: int, place: int, value: Any) -> None:
+    write(place, value, _POINTER_TYPES.get(attribute, ctypes.c_size_t))
+
+
+def _pointer_attribute(place: int, attribute: int, pointer: int) -> int:
+    status, value = _simulator().cuPointerGetAttribute(attribute, pointer)
+    if not status:
+        _write_pointer_attribute(attribute, place, value)
+    return int(status)
+
+
+def _pointer_attributes(count: int, attributes: int, places: int, pointer: int) -> int:
+    wanted = read_array(attributes, count, ctypes.c_int)
+    status, values = _simulator().cuPointerGetAttributes(count, wanted, pointer)
+    if not status:
+        for attribute, place, value in zip(wanted, read_array(places, count), values, strict=True):
+            _write_pointer_attribute(attribute, place, value)
+    return int(status)
+
+
+def _range_attribute(place: int, size: int, attribute: int, pointer: int, count: int) -> int:
+    status, value = _simulator().cuMemRangeGetAttribute(size, attribute, pointer, count)
+    if not status:
+        write_array(place, value if isinstance(value, list) else [value], ctypes.c_int)
+    return int(status)
+
+
+def _stream_attribute(stream: int, attribute: int, place: int) -> int:
+    status, value = _simulator().cuStreamGetAttribute(stream, attribute)
+    if not status:
+        ctypes.memmove(place, value.getPtr(), ctypes.sizeof(ctypes.c_char * 64))
+    return int(status)
+
+
+# Arrays of structures and options that the bindings hold in Python lists.
+
+
+def launch_config(address: int) -> Any:
+    """Return the bindings' object for a CUlaunchConfig with its attributes; None for a null pointer."""
+    if not address:
+        return None
+    given = bindings.CUlaunchConfig(_ptr=address)
+    result = bindings.CUlaunchConfig()
+    for name in ("gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "sharedMemBytes"):
+        setattr(result, name, getattr(given, name))
+    result.hStream = given.hStream
+    # The list is empty for an object that Python has not filled; its address follows the six extents, size and stream.
+    attributes = read(address + 40)
+    result.attrs = [
+        bindings.CUlaunchAttribute(_ptr=attributes + index * _LAUNCH_ATTRIBUTE_BYTES) for index in range(given.numAttrs)
+    ]
+    result.numAttrs = given.numAttrs
+    return result
+
+
+def _launch_ex(config: int, function: int, parameters: int, extra: int) -> int:
+    return int(_simulator().cuLaunchKernelEx(launch_config(config), function, parameters, extra)[0])
+
+
+def _cluster_query(name: str) -> Implementation:
+    def call(result: int, function: int, config: int) -> int:
+        status, value = getattr(_simulator(), name)(function, launch_config(config))
+        if not status:
+            write(result, value, ctypes.c_int)
+        return int(status)
+
+    return call
+
+
+_OPTION = bindings.CUjit_option
+_LOGS = (
+    (_OPTION.CU_JIT_INFO_LOG_BUFFER, _OPTION.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES),
+    (_OPTION.CU_JIT_ERROR_LOG_BUFFER, _OPTION.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES),
+)
+
+
+def _load_data(module: int, image: int, count: int, options: int, values: int) -> int:
+    """Load a module; its logs go into the buffers that the options name."""
+    given = dict(zip(read_array(options, count, ctypes.c_int), read_array(values, count), strict=True))
+    status, loaded = _simulator().cuModuleLoadData(image)
+    if not status:
+        write(module, loaded)
+    log = backend.chosen().take_report() if status else None
+    for buffer, size in _LOGS:
+        text = (log or "").encode() if buffer == _OPTION.CU_JIT_ERROR_LOG_BUFFER else b""
+        place, room = given.get(buffer.value, 0), given.get(size.value, 0)
+        if place and room:
+            content = text[: room - 1] + b"\0"
+            ctypes.memmove(place, content, len(content))
+    return int(status)
+
+
+def _module_functions(functions: int, count: int, module: int) -> int:
+    status, found = _simulator().cuModuleEnumerateFunctions(count, module)
+    if not status:
+        write_array(functions, found)
+    return int(status)
+
+
+# Calls with a context that may be null, which means the current one.
+
+
+def _of_context(name: str, results: int) -> Implementation:
+    def call(*arguments: int) -> int:
+        *places, context = arguments
+        simulator = _simulator()
+        if context:
+            (status,) = simulator.cuCtxPushCurrent(context)
+            if status:
+                return int(status)
+        status, *values = getattr(simulator, name)()
+        if context:
+            simulator.cuCtxPopCurrent()
+        if not status:
+            for place, value in zip(places[:results], values, strict=True):
+                write(place, value, ctypes.c_int)
+        return int(status)
+
+    return call
+
+
+# Host functions.
+
+
+def _launch_host_function(stream: int, function: int, data: int, _mode: int = 0) -> int:
+    return int(_simulator().cuLaunchHostFunc(stream, function, data)[0])
+
+
+_STREAM_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_int, ctypes.c_size_t)
+_HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_size_t)
+
+
+def _add_callback(stream: int, callback: int, data: int, _flags: int) -> int:
+    """Call a function with the stream and a status, as host functions do not."""
+    if not callback:
+        return _INVALID_VALUE
+    target = _STREAM_CALLBACK(callback)
+    thunk = _HOST_FUNCTION(lambda passed: target(stream, 0, passed))
+    _kept.append(thunk)
+    address = ctypes.cast(thunk, ctypes.c_void_p).value
+    return int(_simulator().cuLaunchHostFunc(stream, address, data)[0])
+
+
+def _exchange_capture_mode(mode: int) -> int:
+    if not mode:
+        return _INVALID_VALUE
+    status, before = _simulator().cuThreadExchangeStreamCaptureMode(read(mode, ctypes.c_int))
+    if not status:
+        write(mode, before, ctypes.c_int)
+    return int(status)
+
+
+SPECIAL: dict[str, Callable[..., int]] = {
+    "cuCtxGetDevice_v2": _of_context("cuCtxGetDevice", 1),
+    "cuCtxSynchronize_v2": _of_context("cuCtxSynchronize", 0),
+    "cuGetExportTable": get_export_table,
+    "cuGetProcAddress": get_proc_address,
+    "cuGetProcAddress_v2": get_proc_address_v2,
+    "cuGraphAddNode_v2": _add_node,
+    "cuGraphAddNode_v3": _add_node,
+    "cuGraphGetEdges_v2": listing("cuGraphGetEdges", 3),
+    "cuGraphGetNodes": listing("cuGraphGetNodes", 1),
+    "cuGraphGetRootNodes": listing("cuGraphGetRootNodes", 1),
+    "cuGraphInstantiateWithFlags": _instantiate,
+    "cuGraphNodeGetDependencies_v2": listing("cuGraphNodeGetDependencies", 2),
+    "cuGraphNodeGetDependentNodes_v2": listing("cuGraphNodeGetDependentNodes", 2),
+    "cuLaunchHostFunc": _launch_host_function,
+    "cuLaunchHostFunc_v2": _launch_host_function,
+    "cuLaunchKernelEx": _launch_ex,
+    "cuMemPoolGetAttribute": _pool_attribute,
+    "cuMemPoolSetAccess": _pool_access,
+    "cuMemPoolSetAttribute": _set_pool_attribute,
+    "cuMemRangeGetAttribute": _range_attribute,
+    "cuModuleEnumerateFunctions": _module_functions,
+    "cuModuleLoadDataEx": _load_data,
+    "cuOccupancyMaxActiveClusters": _cluster_query("cuOccupancyMaxActiveClusters"),
+    "cuOccupancyMaxPotentialClusterSize": _cluster_query("cuOccupancyMaxPotentialClusterSize"),
+    "cuPointerGetAttribute": _pointer_attribute,
+    "cuPointerGetAttributes": _pointer_attributes,
+    "cuStreamAddCallback": _add_callback,
+    "cuStreamBeginCaptureToGraph": _begin_capture_to_graph,
+    "cuStreamGetAttribute": _stream_attribute,
+    "cuStreamGetCaptureInfo_v2": _capture_info_v2,
+    "cuStreamGetCaptureInfo_v3": _capture_info,
+    "cuStreamUpdateCaptureDependencies_v2": _update_capture,
+    "cuThreadExchangeStreamCaptureMode": _exchange_capture_mode,
+}

@@ -1,0 +1,193 @@
+"""The shared libraries: their C code, compiled once by the system's C compiler and kept in the cache.
+
+A folder holds the libraries for one interpreter, since libcuda has the path of Python's library in it. The libraries of
+the compiler and the linker exist only where CUDA's own are installed, which do the work.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..compilation import cache
+from ..errors import CudaError
+from ..host.files import make_private_folder
+from .c_types import definitions, spelling
+from .functions import Function, compiler_functions, driver_functions, linker_functions, runtime_functions
+from .library_names import COMPILER, DRIVER, LINKER, REAL, RUNTIME
+
+_HERE = Path(__file__).parent
+COMPILER_VARIABLE = "CC"
+_SECONDS = 120
+# NVRTC's functions for machine code return PTX, which the simulator runs.
+_OTHER_FUNCTIONS = {"nvrtcGetCUBIN": "nvrtcGetPTX", "nvrtcGetCUBINSize": "nvrtcGetPTXSize"}
+_IMPORTED = (
+    "#include <stddef.h>\nstruct library { const char *name; void **functions; int filled; };\n"
+    "void *cudart_py_function(struct library *, size_t, int);\n"
+)
+
+
+class StandInError(CudaError):
+    """The stand-ins for CUDA's libraries cannot be built on this machine."""
+
+
+def libraries() -> Path:
+    """Return the folder with the stand-ins, which are compiled at the first call on this machine.
+
+    Raises StandInError if there is no C compiler, if it fails, if Python has no shared library, or without a cache.
+    """
+    real = {name: path for name in (COMPILER, LINKER) if (path := _installed(name))}
+    sources = {DRIVER: _driver_source(), RUNTIME: _runtime_source()}
+    if COMPILER in real:
+        sources[COMPILER] = _compiler_source(real[COMPILER])
+    if LINKER in real:
+        sources[LINKER] = _IMPORTED + _stubs("libnvJitLink", linker_functions().values())
+    compiler = _c_compiler()
+    described = repr((sorted(sources.items()), sorted(real.items()), compiler))
+    folder = _cache() / f"standins-{hashlib.sha256(described.encode()).hexdigest()[:16]}"
+    if folder.is_dir():
+        return folder
+    # Built beside its final place and renamed, so that other processes never see half of it.
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".standins-") as place:
+        built = Path(place, "libraries")
+        (built / REAL).mkdir(parents=True)
+        for name, path in real.items():
+            (built / REAL / name).symlink_to(path)
+        for name, source in sources.items():
+            _compile(compiler, name, source, built)
+        try:
+            built.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # another process was first
+                raise
+    return folder
+
+
+def preloaded(folder: Path) -> list[Path]:
+    """Return the libraries that must be in a process before Python packages look for them by their paths."""
+    return [path for name in (COMPILER, LINKER) if (path := folder / name).is_file()]
+
+
+def _cache() -> Path:
+    place = cache.folder()
+    if not place:
+        raise StandInError(
+            f"the stand-ins need a cache folder, and the home folder is unknown: set {cache.ENVIRONMENT_VARIABLE}"
+        )
+    try:
+        make_private_folder(place)
+    except OSError as error:
+        raise StandInError(f"the cache folder {place!r} cannot be used: {error.strerror}") from error
+    return Path(place)
+
+
+def _c_compiler() -> str:
+    named = os.environ.get(COMPILER_VARIABLE)
+    for name in (named,) if named else ("cc", "gcc", "clang"):
+        if path := shutil.which(name):
+            return path
+    missing = f"{COMPILER_VARIABLE}={named!r} was not found" if named else "no C compiler (cc, gcc, clang) was found"
+    raise StandInError(f"{missing}: install one, for example with `apt-get install gcc`")
+
+
+def _python_library() -> str:
+    name = sysconfig.get_config_var("INSTSONAME")
+    path = Path(sysconfig.get_config_var("LIBDIR") or "", name or "")
+    if not sysconfig.get_config_var("Py_ENABLE_SHARED") or not path.is_file():
+        raise StandInError(
+            f"this Python ({sys.executable}) has no shared library, which other programs need to run it: use a Python "
+            "that uv has installed, or one that was configured with --enable-shared"
+        )
+    return str(path)
+
+
+def _installed(name: str) -> str:
+    """Return the path of a library of CUDA, or "" if it is not installed."""
+    for entry in sys.path:
+        if (path := Path(entry, "nvidia", "cu13", "lib", name)).is_file():
+            return str(path)
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib  # imported late: wheels are usual
+
+    try:
+        return load_nvidia_dynamic_lib(name.removeprefix("lib").partition(".")[0]).abs_path or ""
+    except DynamicLibNotFoundError:
+        return ""
+
+
+def _driver_source() -> str:
+    constants = (
+        f"#define PYTHON_LIBRARY {_quoted(_python_library())}\n#define PYTHON_PROGRAM {_quoted(sys.executable)}\n"
+    )
+    return constants + (_HERE / "start.c").read_text() + _stubs("libcuda", driver_functions().values())
+
+
+def _runtime_source() -> str:
+    return _IMPORTED + (_HERE / "channel_format.c").read_text() + _stubs("libcudart", runtime_functions().values())
+
+
+def _compiler_source(real: str) -> str:
+    stubs = [
+        _stub(function, f'real_function("{_OTHER_FUNCTIONS.get(function.symbol, function.symbol)}")')
+        for function in compiler_functions().values()
+    ]
+    return f"#define REAL_LIBRARY {_quoted(real)}\n" + (_HERE / "forward.c").read_text() + "\n".join(stubs) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Return a C string literal with every byte escaped, so that any path will do."""
+    return '"' + "".join(f"\\{byte:03o}" for byte in os.fsencode(text)) + '"'
+
+
+def _stubs(library: str, functions: Iterable[Function]) -> str:
+    listed = list(functions)
+    lines = [
+        definitions(),
+        f"static void *functions[{len(listed)}];",
+        f'static struct library this_library = {{"{library}", functions, 0}};',
+    ]
+    for index, function in enumerate(listed):
+        returns_status = int(function.result is ctypes.c_int)
+        lines.append(_stub(function, f"cudart_py_function(&this_library, {index}, {returns_status})"))
+    return "\n".join(lines) + "\n"
+
+
+def _stub(function: Function, found: str) -> str:
+    """Return a C function that calls another, whose address an expression gives."""
+    types = [spelling(kind) for kind in function.types]
+    parameters = ", ".join(f"{kind} p{place}" for place, kind in enumerate(types)) or "void"
+    passed = ", ".join(f"p{place}" for place in range(len(types)))
+    result = spelling(function.result)
+    call = f"(({result} (*)({', '.join(types) or 'void'})){found})({passed})"
+    return f"{result} {function.symbol}({parameters}) {{ {'' if result == 'void' else 'return '}{call}; }}"
+
+
+def _compile(compiler: str, name: str, source: str, folder: Path) -> None:
+    path = folder / f"{name}.c"
+    path.write_text(source)
+    versions = folder / f"{name}.map"
+    # NVIDIA's libraries give their symbols the library's name as a version, for which programs ask.
+    versions.write_text(f"{name} {{ global: *; }};\n")
+    command = [compiler, "-shared", "-fPIC", "-O1", "-w", f"-Wl,-soname,{name}", "-o", str(folder / name), str(path)]
+    if name != DRIVER:
+        command.append(f"-Wl,--version-script={versions}")
+    if name in (RUNTIME, LINKER):
+        command += [f"-L{folder}", f"-l:{DRIVER}"]
+    try:
+        done = subprocess.run(
+            [*command, "-ldl", "-lpthread"], capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StandInError(f"the C compiler {compiler} could not build {name}: {error}") from error
+    if done.returncode:
+        first = (done.stderr or done.stdout).strip().splitlines()[:3]
+        raise StandInError(f"the C compiler {compiler} could not build {name}: " + " / ".join(first))
+    path.unlink()
+    versions.unlink()

@@ -1,0 +1,47 @@
+"""nvcc, which compiles a .cu file that `cudart-py run` gets."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+_ARCHITECTURE = "compute_90"
+_MISSING = (
+    "no nvcc was found, which compiles {name}: install a CUDA toolkit, or "
+    "`pip install 'cuda-toolkit[nvcc,cudart]==13.*'`"
+)
+
+
+class CompilationError(RuntimeError):
+    """A .cu file cannot be compiled."""
+
+
+def compile_program(source: Path, folder: Path) -> Path:
+    """Compile a program for the simulator, and return the executable.
+
+    Its device code is PTX for compute capability 9.0, and it uses the shared runtime. Raises CompilationError if there
+    is no nvcc, or if nvcc fails; nvcc's own messages go to standard error.
+    """
+    nvcc = find_nvcc()
+    if nvcc is None:
+        raise CompilationError(_MISSING.format(name=source.name))
+    target = folder / source.stem
+    options = [f"-arch={_ARCHITECTURE}", "--cudart", "shared", "-lineinfo", "-o", str(target)]
+    done = subprocess.run([nvcc, *options, str(source)], stdout=sys.stderr, check=False)
+    if done.returncode:
+        raise CompilationError(f"nvcc could not compile {source}")
+    return target
+
+
+def find_nvcc() -> str | None:
+    """Return the path of nvcc from a toolkit or from its wheel, or None."""
+    found = shutil.which("nvcc")
+    if found:
+        return found
+    candidates = [Path(os.environ[name], "bin/nvcc") for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    candidates += [Path(entry, "nvidia/cu13/bin/nvcc") for entry in sys.path]
+    candidates.append(Path("/usr/local/cuda/bin/nvcc"))
+    return next((str(path) for path in candidates if path.is_file()), None)

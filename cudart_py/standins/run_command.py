@@ -1,0 +1,124 @@
+"""The command `cudart-py run`: run any CUDA program, with the simulator as its driver."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..driver.backend import ENVIRONMENT_VARIABLE
+from . import profile_report
+from .library import StandInError, libraries, preloaded
+from .nvcc import CompilationError, compile_program
+
+REFUSED = 2
+_CANNOT_EXECUTE = 126
+_SANITIZER_VARIABLE = "CUDART_PY_SANITIZER"
+_LIBRARY_PATH = "LD_LIBRARY_PATH"
+_PRELOAD = "LD_PRELOAD"
+
+
+def add_command(commands: Any) -> None:
+    """Add `run` to the subcommands of `cudart-py`."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "run",
+        help="run a CUDA program without a GPU: an executable, a Python script or a .cu file",
+        description="Run a program with the simulator as its CUDA driver. PROGRAM is an executable that uses libcuda "
+        "or the shared CUDA runtime (nvcc's option --cudart shared) and contains PTX, a Python script, or a .cu file, "
+        "which is compiled with nvcc first. Mistakes that the simulator finds in kernels are reported on standard "
+        "error. The exit status is the program's, or 2 if it cannot be started.",
+        usage="cudart-py run [-h] [--sanitizer MODE] [--profile[=FILE.html]] [-m] PROGRAM [ARGUMENTS ...]",
+    )
+    parser.add_argument(
+        "-m", action="store_true", dest="as_module", help="PROGRAM is a Python module, as for python -m"
+    )
+    parser.add_argument(
+        "--sanitizer",
+        choices=("warn", "error", "off"),
+        help="report mistakes in kernels (warn, the default), let the call that finds one fail (error), or do not "
+        "look for them (off)",
+    )
+    parser.add_argument(
+        "--profile",
+        nargs="?",
+        const=profile_report.TERMINAL,
+        metavar="FILE.html",
+        help="at the end, print what the launches did, or write it as a page (--profile=FILE.html)",
+    )
+    parser.add_argument("program", metavar="PROGRAM", help="the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="arguments for the program")
+    parser.set_defaults(run=_run)
+
+
+def with_explicit_file(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of `cudart-py` with `run --profile` written so that PROGRAM is not taken for its file."""
+    if arguments[:1] != ["run"]:
+        return list(arguments)
+    end = next((index for index, text in enumerate(arguments) if index and not text.startswith("-")), len(arguments))
+    explicit = f"--profile={profile_report.TERMINAL}"
+    return [explicit if text == "--profile" and index < end else text for index, text in enumerate(arguments)]
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        command = _command(options)
+        environment = _environment(options)
+    except (StandInError, CompilationError, FileNotFoundError) as error:
+        return _refuse(str(error))
+    sys.stdout.flush()
+    try:
+        # The program takes the place of this process, so signals reach it and its exit status is the command's.
+        os.execve(command[0], command, environment)
+    except OSError as error:
+        return _refuse(f"{command[0]!r} cannot be executed: {error.strerror}", _CANNOT_EXECUTE)
+
+
+def _command(options: argparse.Namespace) -> list[str]:
+    """Return the path of an executable, and its arguments after it."""
+    if options.as_module:
+        return [sys.executable, "-m", options.program, *options.arguments]
+    program = Path(options.program)
+    if program.suffix == ".py":
+        if not program.is_file():
+            raise FileNotFoundError(f"there is no file {options.program!r}")
+        return [sys.executable, options.program, *options.arguments]
+    if program.suffix in (".cu", ".cpp", ".cc", ".c"):
+        if not program.is_file():
+            raise FileNotFoundError(f"there is no file {options.program!r}")
+        folder = tempfile.mkdtemp(prefix="cudart-py-")
+        return [str(compile_program(program, Path(folder))), *options.arguments]
+    found = str(program) if program.is_file() else shutil.which(options.program)
+    if found is None:
+        raise FileNotFoundError(f"there is no program {options.program!r}")
+    return [os.path.abspath(found), *options.arguments]
+
+
+def _environment(options: argparse.Namespace) -> dict[str, str]:
+    """Return the environment of the program: the stand-ins come first where the loader looks for libraries."""
+    folder = libraries()
+    environment = dict(os.environ)
+    _prepend(environment, _LIBRARY_PATH, str(folder))
+    # Python packages load these by their paths, unless a library of that name is loaded already.
+    _prepend(environment, _PRELOAD, *map(str, preloaded(folder)))
+    environment[ENVIRONMENT_VARIABLE] = "simulator"
+    if options.sanitizer:
+        environment[_SANITIZER_VARIABLE] = options.sanitizer
+    if options.profile:
+        place = options.profile
+        environment[profile_report.VARIABLE] = place if place == profile_report.TERMINAL else os.path.abspath(place)
+    return environment
+
+
+def _prepend(environment: dict[str, str], name: str, *values: str) -> None:
+    parts = [*values, environment.get(name, "")]
+    environment[name] = os.pathsep.join(part for part in parts if part)
+
+
+def _refuse(why: str, status: int = REFUSED) -> int:
+    print(f"cudart-py run: {why}", file=sys.stderr)  # noqa: T201  # the command's own message
+    return status

@@ -1,0 +1,191 @@
+"""Graphs: the nodes whose parameters the runtime and the driver describe differently."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from cuda.bindings.driver import CUDA_KERNEL_NODE_PARAMS
+
+from ..c_types import Dim3, Extent, PitchedPointer
+from .calls import INVALID_MEMORY_DIRECTION, INVALID_VALUE, SUCCESS, Out, driver
+from .copies import BoxCopy, Position, box_parameters, converted
+from .registration import find_variable, function
+
+_KINDS = range(5)  # cudaMemcpyKind
+
+
+class _KernelParameters(ctypes.Structure):
+    """cudaKernelNodeParams."""
+
+    _fields_ = [
+        ("function", ctypes.c_size_t),
+        ("grid", Dim3),
+        ("block", Dim3),
+        ("shared_bytes", ctypes.c_uint),
+        ("arguments", ctypes.c_size_t),
+        ("extra", ctypes.c_size_t),
+    ]
+
+
+def _kernel_parameters(address: int) -> tuple[int, Any]:
+    """Return a status and the driver's parameters of a kernel node."""
+    if not address:
+        return INVALID_VALUE, None
+    given = _KernelParameters.from_address(address)
+    found = Out()
+    status = function(given.function, found)
+    if status:
+        return status, None
+    result = CUDA_KERNEL_NODE_PARAMS()
+    result.func = found.value
+    result.gridDimX, result.gridDimY, result.gridDimZ = given.grid.x, given.grid.y, given.grid.z
+    result.blockDimX, result.blockDimY, result.blockDimZ = given.block.x, given.block.y, given.block.z
+    result.sharedMemBytes = given.shared_bytes
+    result.kernelParams, result.extra = given.arguments, given.extra
+    return SUCCESS, result
+
+
+def _with_kernel(name: str) -> Callable[..., int]:
+    """Return a function that passes its arguments on, the last of which are parameters of a kernel node."""
+
+    def call(*arguments: int) -> int:
+        status, parameters = _kernel_parameters(arguments[-1])
+        return status or driver(name)(*arguments[:-1], parameters.getPtr())
+
+    return call
+
+
+def get_kernel_parameters(node: int, place: int) -> int:
+    """Write the parameters of a kernel node (cudaGraphKernelNodeGetParams)."""
+    found = CUDA_KERNEL_NODE_PARAMS()
+    status = driver("cuGraphKernelNodeGetParams_v2")(node, found.getPtr())
+    if not status:
+        result = _KernelParameters.from_address(place)
+        result.function = int(found.func)
+        result.grid = Dim3(found.gridDimX, found.gridDimY, found.gridDimZ)
+        result.block = Dim3(found.blockDimX, found.blockDimY, found.blockDimZ)
+        result.shared_bytes = found.sharedMemBytes
+        result.arguments, result.extra = found.kernelParams, found.extra
+    return status
+
+
+def _copy_parameters(address: int) -> tuple[int, Any]:
+    """Return a status and the driver's parameters of a copy that the program describes by a structure."""
+    if not address:
+        return INVALID_VALUE, None
+    destination, source, extent, kind = converted(address)
+    if kind not in _KINDS:
+        return INVALID_MEMORY_DIRECTION, None
+    return SUCCESS, box_parameters(destination, source, extent, kind)
+
+
+def _line_parameters(destination: int, source: int, size: int, kind: int) -> tuple[int, Any]:
+    """Return a status and the driver's parameters of a copy of bytes."""
+    copy = BoxCopy()
+    copy.source = PitchedPointer(source, size, size, 1)
+    copy.destination = PitchedPointer(destination, size, size, 1)
+    copy.extent, copy.kind = Extent(size, 1, 1), kind
+    copy.source_position = copy.destination_position = Position(0, 0, 0)
+    return _copy_parameters(ctypes.addressof(copy))
+
+
+def _added(node: int, graph: int, before: int, count: int, parameters: tuple[int, Any]) -> int:
+    status, copy = parameters
+    context = Out()
+    status = status or driver("cuCtxGetCurrent")(context.address)
+    return status or driver("cuGraphAddMemcpyNode")(node, graph, before, count, copy.getPtr(), context.value)
+
+
+def add_copy(node: int, graph: int, before: int, count: int, parameters: int) -> int:
+    """Add a copy of a box (cudaGraphAddMemcpyNode)."""
+    return _added(node, graph, before, count, _copy_parameters(parameters))
+
+
+def add_line(node: int, graph: int, before: int, count: int, *copied: int) -> int:
+    """Add a copy of bytes (cudaGraphAddMemcpyNode1D)."""
+    return _added(node, graph, before, count, _line_parameters(*copied))
+
+
+def add_copy_to_symbol(
+    node: int, graph: int, before: int, count: int, host: int, source: int, size: int, offset: int, kind: int
+) -> int:
+    """Add a copy to a variable (cudaGraphAddMemcpyNodeToSymbol)."""
+    address = Out()
+    status = find_variable(host, address, Out())
+    return status or add_line(node, graph, before, count, address.value + offset, source, size, kind)
+
+
+def add_copy_from_symbol(
+    node: int, graph: int, before: int, count: int, destination: int, host: int, size: int, offset: int, kind: int
+) -> int:
+    """Add a copy from a variable (cudaGraphAddMemcpyNodeFromSymbol)."""
+    address = Out()
+    status = find_variable(host, address, Out())
+    return status or add_line(node, graph, before, count, destination, address.value + offset, size, kind)
+
+
+def set_copy(node: int, parameters: int) -> int:
+    """Change a copy (cudaGraphMemcpyNodeSetParams)."""
+    status, copy = _copy_parameters(parameters)
+    return status or driver("cuGraphMemcpyNodeSetParams")(node, copy.getPtr())
+
+
+def set_line(node: int, *copied: int) -> int:
+    """Change a copy of bytes (cudaGraphMemcpyNodeSetParams1D)."""
+    status, copy = _line_parameters(*copied)
+    return status or driver("cuGraphMemcpyNodeSetParams")(node, copy.getPtr())
+
+
+def _set_in_executable(executable: int, node: int, parameters: tuple[int, Any]) -> int:
+    status, copy = parameters
+    context = Out()
+    status = status or driver("cuCtxGetCurrent")(context.address)
+    return status or driver("cuGraphExecMemcpyNodeSetParams")(executable, node, copy.getPtr(), context.value)
+
+
+def set_copy_in_executable(executable: int, node: int, parameters: int) -> int:
+    """Change a copy of an executable graph (cudaGraphExecMemcpyNodeSetParams)."""
+    return _set_in_executable(executable, node, _copy_parameters(parameters))
+
+
+def set_line_in_executable(executable: int, node: int, *copied: int) -> int:
+    """Change a copy of bytes of an executable graph (cudaGraphExecMemcpyNodeSetParams1D)."""
+    return _set_in_executable(executable, node, _line_parameters(*copied))
+
+
+def _in_context(name: str) -> Callable[..., int]:
+    """Return a function of the runtime whose counterpart takes the context as its last argument."""
+
+    def call(*arguments: int) -> int:
+        context = Out()
+        return driver("cuCtxGetCurrent")(context.address) or driver(name)(*arguments, context.value)
+
+    return call
+
+
+def create_condition(place: int, graph: int, default: int, flags: int) -> int:
+    """Create the handle of a condition (cudaGraphConditionalHandleCreate)."""
+    context = Out()
+    status = driver("cuCtxGetCurrent")(context.address)
+    return status or driver("cuGraphConditionalHandleCreate")(place, graph, context.value, default, flags)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "cudaGraphAddKernelNode": _with_kernel("cuGraphAddKernelNode_v2"),
+    "cudaGraphAddMemcpyNode": add_copy,
+    "cudaGraphAddMemcpyNode1D": add_line,
+    "cudaGraphAddMemcpyNodeFromSymbol": add_copy_from_symbol,
+    "cudaGraphAddMemcpyNodeToSymbol": add_copy_to_symbol,
+    "cudaGraphAddMemsetNode": _in_context("cuGraphAddMemsetNode"),
+    "cudaGraphConditionalHandleCreate": create_condition,
+    "cudaGraphExecKernelNodeSetParams": _with_kernel("cuGraphExecKernelNodeSetParams_v2"),
+    "cudaGraphExecMemcpyNodeSetParams": set_copy_in_executable,
+    "cudaGraphExecMemcpyNodeSetParams1D": set_line_in_executable,
+    "cudaGraphExecMemsetNodeSetParams": _in_context("cuGraphExecMemsetNodeSetParams"),
+    "cudaGraphKernelNodeGetParams": get_kernel_parameters,
+    "cudaGraphKernelNodeSetParams": _with_kernel("cuGraphKernelNodeSetParams_v2"),
+    "cudaGraphMemcpyNodeSetParams": set_copy,
+    "cudaGraphMemcpyNodeSetParams1D": set_line,
+}
