@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .compiling.checking import load_module
+from .compiling.unsupported import refuse_unsupported
 from .engines import has_llvmlite, run
 from .faults import Fault, PtxError, PtxVersionError, UnsupportedError
 from .operations.textures import Texture
@@ -26,5 +27,6 @@ __all__ = [
     "UnsupportedError",
     "has_llvmlite",
     "load_module",
+    "refuse_unsupported",
     "run",
 ]
