@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .compiling.checking import load_module
+from .compiling.checking import load_module, undefined_names
 from .compiling.unsupported import refuse_unsupported
 from .engines import has_llvmlite, run
 from .faults import Fault, PtxError, PtxVersionError, UnsupportedError
@@ -29,4 +29,5 @@ __all__ = [
     "load_module",
     "refuse_unsupported",
     "run",
+    "undefined_names",
 ]

@@ -134,7 +134,8 @@ REFUSED = {
         *(empty("9.0", target) for target in ("sm_100", "sm_80a", "sm_86f")),
     ],
     Status.CUDA_ERROR_UNSUPPORTED_PTX_VERSION: [empty("10.0", "sm_90")],
-    Status.CUDA_ERROR_NO_BINARY_FOR_GPU: [b"\x7fELF and more", b"\x50\xed\x55\xba and more"],
+    Status.CUDA_ERROR_NO_BINARY_FOR_GPU: [b"\x7fELF and more"],
+    Status.CUDA_ERROR_INVALID_IMAGE: [b"\x50\xed\x55\xba and more"],
     INVALID: [None, 0, 5, -1],
 }
 

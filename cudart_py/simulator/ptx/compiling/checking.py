@@ -41,6 +41,8 @@ from .operand_kinds import (
 )
 
 _MOST_BARRIERS = 16
+# How the names of the device runtime's functions begin, by which kernels launch kernels.
+_DEVICE_RUNTIME = ("cuda", "__cudaCDP2")
 _WARP = 32
 # The number of modules kept, with their compiled code, for programs that load the same image many times.
 _KEPT_MODULES = 32
@@ -62,6 +64,20 @@ def load_module(text: str, source: SourceText | None = None, *, relocatable: boo
     for function in module.bodies:
         _Checker(module, function, relocatable).check()
     return module
+
+
+def undefined_names(module: Module) -> list[str]:
+    """Return the functions and variables that a module uses and declares, but doesn't define."""
+    initial = {symbol for variable in module.variables.values() for _, symbol, _ in variable.relocations}
+    used = initial.union(*(body.names for body in module.bodies))
+    functions = [name for name in module.function_parameters if module.function(name) is None and _is_foreign(name)]
+    variables = [name for name, variable in module.variables.items() if variable.external]
+    return [name for name in (*functions, *variables) if name in used]
+
+
+def _is_foreign(function: str) -> bool:
+    """Return whether a function is neither one of the system's nor one of the device runtime's."""
+    return function not in SYSTEM_FUNCTIONS and not function.startswith(_DEVICE_RUNTIME)
 
 
 class _Checker:
@@ -243,7 +259,7 @@ class _Checker:
             if counts[1] != expected or any(isinstance(a, Register) for a in call.arguments):
                 raise PtxError(f"{name} takes {expected} parameters")
         elif module.function(name) is None:
-            if not name.startswith("cuda"):
+            if _is_foreign(name):
                 if self._relocatable:
                     return
                 raise PtxError(

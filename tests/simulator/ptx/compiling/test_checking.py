@@ -181,6 +181,13 @@ def test_a_kernel_is_refused_for_what_it_may_reach_alone() -> None:
         refuse_unsupported(module.entries["calling"])
 
 
+@pytest.mark.parametrize("name", ["cudaGetParameterBufferV2", "__cudaCDP2LaunchDeviceV2"])
+def test_a_call_of_the_device_runtime_refuses_its_kernel_alone(name: str) -> None:
+    text = f"{HEAD}.extern .func {name}();\n.entry k() {{ call {name}; ret; }}\n.entry other() {{ ret; }}\n"
+    refuse_unsupported(load_module(text).entries["other"])
+    assert "not simulated: the runtime's functions for kernels" in refused(text)
+
+
 @pytest.mark.parametrize("line", NOT_RUN)
 def test_a_form_that_is_not_run_is_no_mistake_of_the_ptx(line: str) -> None:
     """The error says which alternative to write."""
