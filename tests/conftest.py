@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
@@ -298,14 +298,24 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Browser:
     return Browser(tmp_path_factory.mktemp("browser"))
 
 
+class MakeFatbin(Protocol):
+    """A function that packs codes, each with an architecture such as "90", into a fatbin, as `nvcc -fatbin` does."""
+
+    def __call__(self, *codes: tuple[bytes, str], compress: str = "none") -> bytes: ...
+
+
 @pytest.fixture
-def fatbin() -> Callable[[bytes, str], bytes]:
-    """Return a function that packs one cubin for an architecture such as "90" into a fatbin, as `nvcc -fatbin` does."""
+def fatbin() -> MakeFatbin:
+    """Return a function that makes fatbins, with a compression mode such as "none", "speed" or "size"."""
     nvfatbin = pytest.importorskip("cuda.bindings.nvfatbin", reason="the oldest bindings cannot make fatbins")
 
-    def make(cubin: bytes, arch: str) -> bytes:
-        handle = nvfatbin.create(["-64"], 1)
-        nvfatbin.add_cubin(handle, cubin, len(cubin), arch, "made.cubin")
+    def make(*codes: tuple[bytes, str], compress: str = "none") -> bytes:
+        handle = nvfatbin.create(["-64", f"-compress-mode={compress}"], 2)
+        for code, arch in codes:
+            if code.startswith(b"\x7fELF"):
+                nvfatbin.add_cubin(handle, code, len(code), arch, "made.cubin")
+            else:
+                nvfatbin.add_ptx(handle, code, len(code), arch, "made.ptx", "")
         content = bytearray(nvfatbin.size(handle))
         nvfatbin.get(handle, content)
         nvfatbin.destroy(handle)

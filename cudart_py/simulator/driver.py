@@ -178,14 +178,42 @@ from .calls.modules.functions import (
     cuFuncIsLoaded,
     cuFuncLoad,
     cuFuncSetAttribute,
+    cuFuncSetCacheConfig,
+    cuFuncSetSharedMemConfig,
 )
+from .calls.modules.kernels import (
+    cuKernelGetAttribute,
+    cuKernelGetFunction,
+    cuKernelGetLibrary,
+    cuKernelGetName,
+    cuKernelGetParamCount,
+    cuKernelGetParamInfo,
+    cuKernelSetAttribute,
+    cuKernelSetCacheConfig,
+)
+from .calls.modules.libraries import (
+    cuLibraryEnumerateKernels,
+    cuLibraryGetGlobal,
+    cuLibraryGetKernel,
+    cuLibraryGetKernelCount,
+    cuLibraryGetManaged,
+    cuLibraryGetModule,
+    cuLibraryGetUnifiedFunction,
+    cuLibraryLoadData,
+    cuLibraryLoadFromFile,
+    cuLibraryUnload,
+)
+from .calls.modules.linking import cuLinkAddData, cuLinkAddFile, cuLinkComplete, cuLinkCreate, cuLinkDestroy
 from .calls.modules.modules import (
     cuModuleEnumerateFunctions,
     cuModuleGetFunction,
     cuModuleGetFunctionCount,
     cuModuleGetGlobal,
+    cuModuleGetLoadingMode,
+    cuModuleLoad,
     cuModuleLoadData,
     cuModuleLoadDataEx,
+    cuModuleLoadFatBinary,
     cuModuleUnload,
 )
 from .calls.streams.events import (

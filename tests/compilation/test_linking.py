@@ -53,9 +53,23 @@ def test_compiled_images_without_machine_code_link_to_a_cubin_and_ptx(options):
 
 
 def test_fatbins_link_to_a_cubin(fatbin):
-    linked = link_images([fatbin(cubin, "90") for cubin in pair("cubin", "cubin")], arch=90)
+    linked = link_images([fatbin((cubin, "90"), compress="size") for cubin in pair("cubin", "cubin")], arch=90)
     assert linked.cubin.startswith(b"\x7fELF")
     assert b"_Z1kPf" in linked.cubin
+
+
+@pytest.mark.parametrize("compress", ["none", "speed", "size"])
+def test_fatbins_with_ptx_link_to_a_cubin_and_ptx(fatbin, compress):
+    """The PTX for the highest architecture up to the target is linked."""
+    images = []
+    for source in (CALLER, CALLED):
+        codes = [made(source, "ptx", arch=f"compute_{number}") for number in (80, 90)]
+        codes.append(codes[0].replace(b"sm_80", b"sm_100"))
+        images.append(fatbin(*zip(codes, ("80", "90", "100"), strict=True), compress=compress))
+    image = link_images(images, arch=90)
+    assert b"_Z1kPf" in image.cubin
+    assert image.ptx.count(b".target") == 1
+    assert len(re.findall(rb"\.entry _Z1kPf|\.func .*\n?.*_Z5twicef\($", image.ptx, re.MULTILINE)) == 2
 
 
 APART = """
@@ -166,7 +180,7 @@ def test_images_that_define_a_symbol_are_named_as_their_sources_are_and_fatbins_
     with pytest.raises(LinkError, match=r"in images\[0\], one\.cu, and in images\[1\], other\.cu\. "):
         link_images(images)
     with pytest.raises(LinkError, match=r"twice\(float\)"):
-        link_images([fatbin(image.cubin, "90") for image in images], arch=90)
+        link_images([fatbin((image.cubin, "90"), compress="size") for image in images], arch=90)
 
 
 def test_repeated_definitions_are_refused_after_a_link_of_link_time_code():

@@ -63,13 +63,26 @@ def test_a_driver_that_fails_to_tell_an_images_parameters_is_not_believed(device
 def test_a_fatbin_loads_where_a_cubin_does_and_is_named_elsewhere(device, fatbin):
     major, minor = device.compute_capability
     cubin = compile_image('extern "C" __global__ void k(int *out) { *out = 7; }', arch=(major, minor)).cubin
-    image = fatbin(cubin, f"{major}{minor}")
+    image = fatbin((cubin, f"{major}{minor}"))
     if backend.chosen().image_kind != "cubin":
-        with pytest.raises(cuda.errors.ImageError, match="a fat binary"):
+        with pytest.raises(cuda.errors.ImageError, match="a fatbin with machine code for sm_90; .* compile with PTX"):
             cuda.load(image)
         return
     with cuda.load(image) as module:
         out = cuda.zeros(1, np.int32)
+        module["k"][1, 1](out)
+        assert out.to_host()[0] == 7
+
+
+@pytest.mark.parametrize("compress", ["none", "speed", "balance", "size"])
+def test_a_compressed_fatbin_with_ptx_loads_everywhere(device, fatbin, compress):
+    major, minor = device.compute_capability
+    source = 'extern "C" __global__ void k(int *out) { *out = 7; }'
+    arch = f"{major}{minor}"
+    codes = [(compile_image(source, arch=(major, minor)).cubin, arch)]
+    codes += [(compile_image(source, arch=f"compute_{number}").ptx, number) for number in ("80", arch)]
+    with cuda.load(fatbin(*codes, compress=compress)) as module:
+        out = cuda.full(1, -1, np.int32)
         module["k"][1, 1](out)
         assert out.to_host()[0] == 7
 

@@ -158,12 +158,12 @@ class Player:
 
 
 @functools.cache
-def compile_ptx(source: str) -> bytes:
-    """Compile CUDA C++ to PTX, once per source and process."""
+def compile_ptx(source: str, *further: bytes) -> bytes:
+    """Compile CUDA C++ to PTX, with further options, once per source and process."""
     from cuda.bindings import nvrtc
 
     program = ok(nvrtc.nvrtcCreateProgram(source.encode(), b"test.cu", 0, None, None))
-    options = [b"--gpu-architecture=compute_90", b"-lineinfo"]
+    options = [b"--gpu-architecture=compute_90", b"-lineinfo", *further]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     assert not status, status
     text = bytes(ok(nvrtc.nvrtcGetPTXSize(program)))

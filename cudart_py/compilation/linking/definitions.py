@@ -6,11 +6,13 @@ import re
 import struct
 from collections.abc import Iterator
 
+from ..fatbins.compression import DecompressorMissingError, FatbinError
+from ..fatbins.container import MAGIC as FATBIN
+from ..fatbins.container import Kind, read_entries
 from .ptx_linking import strong_definitions
 
 LINK_TIME_CODE = b"\xedCN\x7f"
 MACHINE_CODE = b"\x7fELF"
-FATBIN = b"\x50\xed\x55\xba"
 LIBRARY = b"!<arch>\n"
 # The first bytes of images that are not text.
 BINARY = (LINK_TIME_CODE, MACHINE_CODE, FATBIN, LIBRARY)
@@ -34,7 +36,7 @@ def is_ptx(code: bytes) -> bool:
 def definitions(code: bytes) -> set[str]:
     """Return the symbols that code defines and that no other part of a program may define.
 
-    Empty for code from which they cannot be read: link-time code, compressed fatbins, libraries.
+    Empty for code from which they cannot be read: link-time code, fatbins for several architectures, libraries.
     """
     if code.startswith(MACHINE_CODE):
         return set(_elf_definitions(code))
@@ -96,18 +98,23 @@ def _elf_definitions(code: bytes) -> Iterator[str]:
         return  # The linker reports the damage.
 
 
-def _parts(fatbin: bytes) -> Iterator[bytes]:
-    """Yield the uncompressed images in a fatbin, if all its images are for one architecture."""
-    images, architectures = [], set()
+def _parts(fatbin: bytes) -> list[bytes]:
+    """Return the PTX and machine code in a fatbin, if all its code is for one architecture and can be decompressed."""
     try:
-        (position,) = struct.unpack_from("<H", fatbin, 6)
-        while position < len(fatbin):
-            header, size, compressed, number = struct.unpack_from("<4xIQI8xI", fatbin, position)
-            architectures.add(number)
-            if not compressed:
-                images.append(fatbin[position + header : position + header + size])
-            position += max(header + size, 1)
-    except struct.error:
-        return
-    if len(architectures) == 1:
-        yield from images
+        entries = read_entries(fatbin)
+        if len({entry.number for entry in entries}) != 1:
+            return []
+        return [entry.code() for entry in entries if entry.kind in (Kind.PTX, Kind.MACHINE_CODE)]
+    except (FatbinError, DecompressorMissingError):
+        return []  # The linker reports the damage, and decompresses the code itself.
+
+
+def ptx_in_fatbin(fatbin: bytes, target: str) -> bytes:
+    """Return the PTX in a fatbin for the highest architecture that can be linked for `target`; empty if there is none.
+
+    Raises FatbinError and DecompressorMissingError.
+    """
+    entries = [entry for entry in read_entries(fatbin) if entry.kind is Kind.PTX]
+    usable = [entry for entry in entries if runs_on(entry.arch, target, is_machine_code=False)]
+    best = max(usable, key=lambda entry: (entry.number, entry.arch), default=None)
+    return best.code() if best else b""

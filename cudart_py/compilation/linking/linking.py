@@ -15,11 +15,22 @@ from typing import Any
 from ... import arguments, errors
 from ...host.files import read_file
 from .. import exports
+from ..fatbins.compression import DecompressorMissingError, FatbinError
+from ..fatbins.container import MAGIC as FATBIN
 from ..images import CompiledImage, KernelAttributes, Variable
 from ..names.demangling import demangle
 from ..names.signatures import Signature
 from ..requests import spell_architecture, texts
-from .definitions import BINARY, LINK_TIME_CODE, MACHINE_CODE, architecture, definitions, is_ptx, runs_on
+from .definitions import (
+    BINARY,
+    LINK_TIME_CODE,
+    MACHINE_CODE,
+    architecture,
+    definitions,
+    is_ptx,
+    ptx_in_fatbin,
+    runs_on,
+)
 from .ptx_linking import link_ptx, linked_definitions
 
 _TAKEN = ("-arch", "-ptx")
@@ -65,7 +76,7 @@ def link_images(
     if all(code.startswith(LINK_TIME_CODE) for code in codes):
         ptx = _link(inputs, target, [*link_options, "-ptx"], "ptx")[0].rstrip(b"\0")
     else:
-        found = [_ptx_of(image, code) for image, code in zip(images, codes, strict=True)]
+        found = [_ptx_of(image, code, target) for image, code in zip(images, codes, strict=True)]
         if all(found):
             ptx = link_ptx([text.decode(errors="replace") for text in found], target).encode()
     return _described(images, codes, ptx, cubin, target, log)
@@ -102,10 +113,15 @@ def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
     return inputs
 
 
-def _ptx_of(image: Image, code: bytes) -> bytes:
+def _ptx_of(image: Image, code: bytes, target: str) -> bytes:
     """Return the PTX of an input; empty if it has only machine code or link-time code."""
     if isinstance(image, CompiledImage):
         return image.ptx
+    if code.startswith(FATBIN):
+        try:
+            return ptx_in_fatbin(code, target)
+        except (FatbinError, DecompressorMissingError):
+            return b""  # nvJitLink, which has linked it, decompresses it itself
     return code.rstrip(b"\0") if is_ptx(code) else b""
 
 

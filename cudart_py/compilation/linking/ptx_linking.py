@@ -1,6 +1,7 @@
 """Link PTX texts into one, for a driver that executes PTX, as nvJitLink links machine code.
 
-nvJitLink has already linked the same inputs, so every reference is known to have exactly one definition.
+The caller makes sure that every reference has a definition, and that no two texts define the same symbol, unless all
+but one of the definitions are weak or common.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ _DECLARATION = re.compile(
 )
 _NAME = re.compile(r"([A-Za-z_$%][\w$]*)\s*(?:\[\d*\]\s*)*$")
 _FILE = re.compile(r"(\.(?:file|loc)[ \t]+|\binlined_at[ \t]+)(\d+)")
-# Linkages that allow several definitions. They are equivalent, so the linker uses any of them.
+# Linkages that allow several definitions. They are equivalent, so the linker uses any of them, unless there is one with
+# another linkage, which takes precedence.
 _REPEATABLE = ("weak", "common")
+# The version of a link of no texts, which is the first for compute capability 9.0.
+_OLDEST_VERSION = (7, 8)
 
 
 def link_ptx(texts: Sequence[str], arch: str) -> str:
@@ -26,10 +30,11 @@ def link_ptx(texts: Sequence[str], arch: str) -> str:
 
     Names without external linkage that several texts use, such as those of static functions, get a suffix per text.
     """
-    version = max((int(major), int(minor)) for text in texts for major, minor in _VERSION.findall(text))
+    versions = ((int(major), int(minor)) for text in texts for major, minor in _VERSION.findall(text))
+    version = max(versions, default=_OLDEST_VERSION)
     declared = [{_name(match) for match in _DECLARATION.finditer(text)} for text in texts]
     parts = [f".version {version[0]}.{version[1]}\n.target {arch}\n.address_size 64\n"]
-    known: set[str] = set()
+    known = set().union(*map(strong_definitions, texts))
     files = 0
     for position, text in enumerate(texts):
         elsewhere = set().union(*declared[:position], *declared[position + 1 :])
@@ -45,6 +50,11 @@ def link_ptx(texts: Sequence[str], arch: str) -> str:
 def strong_definitions(text: str) -> set[str]:
     """Return the symbols that a text defines and that no other text may define."""
     return _defined(text, lambda linkage, kind: linkage == "visible")
+
+
+def external_names(text: str) -> set[str]:
+    """Return the symbols that a text shares with other texts, which it defines or declares."""
+    return {_name(match) for match in _DECLARATION.finditer(text) if match["linkage"] is not None}
 
 
 def linked_definitions(text: str) -> set[str]:

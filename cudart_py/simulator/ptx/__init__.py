@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .compiling.checking import load_module
+from .compiling.checking import load_module, undefined_names
+from .compiling.unsupported import refuse_unsupported
 from .engines import has_llvmlite, run
 from .faults import Fault, PtxError, PtxVersionError, UnsupportedError
 from .operations.textures import Texture
@@ -26,5 +27,7 @@ __all__ = [
     "UnsupportedError",
     "has_llvmlite",
     "load_module",
+    "refuse_unsupported",
     "run",
+    "undefined_names",
 ]

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from cuda.bindings.driver import CUresult
 
+from .arguments import number
 from .errors import StatusError
 
 Value = TypeVar("Value")
@@ -48,6 +49,10 @@ class Handles(Generic[Value]):
             return self._values[int(handle)]
         except (KeyError, TypeError, ValueError):
             raise StatusError(self._missing) from None
+
+    def get(self, handle: Any) -> Value | None:
+        """Return the object that a handle refers to, or None for an unknown handle."""
+        return self._values.get(number(handle))
 
     def remove(self, handle: int) -> None:
         """Forget a handle; it is never reused."""

@@ -17,7 +17,7 @@ from ...state.queue.operations import FaultError, Operation
 from ...state.queue.runner import runner
 from ...state.streams import find_stream, submit
 from ..entry import entry
-from ..modules.functions import LoadedFunction, find_function
+from ..modules.functions import LoadedFunction, find_launchable
 from . import observers
 from .parameters import packed_parameters
 from .shapes import Extents, checked_launch
@@ -174,8 +174,7 @@ def cuLaunchKernel(
     extra: Any,
 ) -> None:
     """Launch a kernel in a stream (cuLaunchKernel)."""
-    function = find_function(f)
-    stream = _stream_for(function, hStream)
+    function, stream = _find(f, hStream)
     parameters = packed_parameters(function, kernelParams, extra)
     extents = gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ
     submit(stream, KernelLaunch(function, checked_launch(function, extents, sharedMemBytes, parameters)))
@@ -195,8 +194,7 @@ def cuLaunchCooperativeKernel(
     kernelParams: Any,
 ) -> None:
     """Launch a kernel whose blocks are all resident at once (cuLaunchCooperativeKernel)."""
-    function = find_function(f)
-    stream = _stream_for(function, hStream)
+    function, stream = _find(f, hStream)
     parameters = packed_parameters(function, kernelParams, 0)
     extents = gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ
     launch = checked_launch(function, extents, sharedMemBytes, parameters, cooperative=True)
@@ -206,10 +204,9 @@ def cuLaunchCooperativeKernel(
 @entry()
 def cuLaunchKernelEx(config: Any, f: Any, kernelParams: Any, extra: Any) -> None:
     """Launch a kernel with attributes (cuLaunchKernelEx)."""
-    function = find_function(f)
     if config is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    stream = _stream_for(function, config.hStream)
+    function, stream = _find(f, config.hStream)
     cooperative, cluster = _attributes(config.attrs[: config.numAttrs])
     parameters = packed_parameters(function, kernelParams, extra)
     extents = (
@@ -226,12 +223,16 @@ def cuLaunchKernelEx(config: Any, f: Any, kernelParams: Any, extra: Any) -> None
     submit(stream, KernelLaunch(function, launch))
 
 
-def _stream_for(function: LoadedFunction, handle: Any) -> Stream:
-    """Return the stream for a launch, or raise CUDA_ERROR_INVALID_HANDLE if the kernel belongs to another context."""
-    stream = find_stream(handle)
+def _find(f: Any, stream_handle: Any) -> tuple[LoadedFunction, Stream]:
+    """Return the function and the stream of a launch; a library's kernel is launched in the stream's context.
+
+    Raises CUDA_ERROR_INVALID_HANDLE if the function belongs to another context.
+    """
+    stream = find_stream(stream_handle)
+    function = find_launchable(f, stream.context)
     if function.context is not stream.context:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
-    return stream
+    return function, stream
 
 
 def _attributes(given: Sequence[Any]) -> tuple[bool, Extents | None]:

@@ -13,7 +13,7 @@ from ...state.arguments import number
 from ...state.attributes import attribute
 from ...state.errors import StatusError
 from ..entry import entry
-from ..modules.functions import LoadedFunction, find_function
+from ..modules.functions import LoadedFunction, find_launchable
 
 _WARP = 32
 _MULTIPROCESSOR = MULTIPROCESSORS[9, 0]
@@ -33,7 +33,7 @@ def blocks_per_multiprocessor(function: LoadedFunction, threads: int, dynamic_sh
 
 
 def _blocks(func: Any, blockSize: Any, dynamicSMemSize: Any) -> int:
-    function = find_function(func)
+    function = find_launchable(func)
     threads, dynamic = number(blockSize), number(dynamicSMemSize)
     if threads <= 0 or dynamic < 0:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -61,7 +61,7 @@ def cuOccupancyMaxPotentialBlockSize(
     func: Any, blockSizeToDynamicSMemSize: Any, dynamicSMemSize: Any, blockSizeLimit: Any
 ) -> tuple[int, int]:
     """Return the number of blocks that fill the device and their size (cuOccupancyMaxPotentialBlockSize)."""
-    function = find_function(func)
+    function = find_launchable(func)
     limit = number(blockSizeLimit) or function.max_threads
     by_block = number(blockSizeToDynamicSMemSize)
     shared_of = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)(by_block) if by_block else None
@@ -81,7 +81,7 @@ def cuOccupancyMaxPotentialBlockSize(
 @entry(values=1)
 def cuOccupancyAvailableDynamicSMemPerBlock(func: Any, numBlocks: Any, blockSize: Any) -> int:
     """Return how much dynamic shared memory leaves room for the blocks (cuOccupancyAvailableDynamicSMemPerBlock)."""
-    function = find_function(func)
+    function = find_launchable(func)
     blocks, threads = number(numBlocks), number(blockSize)
     if blocks <= 0 or threads <= 0 or blocks > blocks_per_multiprocessor(function, threads, 0):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -93,7 +93,7 @@ def cuOccupancyAvailableDynamicSMemPerBlock(func: Any, numBlocks: Any, blockSize
 @entry(values=1)
 def cuOccupancyMaxActiveClusters(func: Any, config: Any) -> int:
     """Return how many clusters the device holds at once (cuOccupancyMaxActiveClusters)."""
-    function = find_function(func)
+    function = find_launchable(func)
     blocks = _blocks_of(function, config)
     size = prod(_cluster_of(function, config))
     if not 0 < size <= largest_cluster(function):
@@ -104,7 +104,7 @@ def cuOccupancyMaxActiveClusters(func: Any, config: Any) -> int:
 @entry(values=1)
 def cuOccupancyMaxPotentialClusterSize(func: Any, config: Any) -> int:
     """Return the largest number of blocks in a cluster (cuOccupancyMaxPotentialClusterSize)."""
-    function = find_function(func)
+    function = find_launchable(func)
     return largest_cluster(function) if _blocks_of(function, config) else 0
 
 

@@ -10,6 +10,7 @@ from cuda.bindings.driver import CUresult
 from ... import ptx
 from ...state.attributes import attribute
 from ...state.errors import StatusError
+from ...state.fault_reports import put_report
 from ..modules.functions import LoadedFunction
 from . import occupancy
 
@@ -36,6 +37,7 @@ def checked_launch(
     chosen = function.shapes.get(key)
     if chosen is None:
         chosen = _checked_shape(function, extents, shared, cluster)
+        _refuse_unsupported(function)
         function.module.context.fixed_limits |= function.module.fixed_limits
         if len(function.shapes) >= _MOST_SHAPES:
             function.shapes.clear()
@@ -68,6 +70,14 @@ def _checked_shape(function: LoadedFunction, extents: Sequence[int], shared: int
     if kernel.parameter_bytes > _LARGEST_PARAMETERS:
         raise StatusError(CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
     return _checked_cluster(function, (gx, gy, gz), cluster or function.required_cluster or (1, 1, 1))
+
+
+def _refuse_unsupported(function: LoadedFunction) -> None:
+    try:
+        ptx.refuse_unsupported(function.entry)
+    except ptx.UnsupportedError as error:
+        put_report(error.report)
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED) from None
 
 
 def _refuse_threads(function: LoadedFunction, threads: int) -> None:

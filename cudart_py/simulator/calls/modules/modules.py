@@ -1,68 +1,60 @@
-"""Modules: PTX text with its kernels and variables, loaded into a context."""
+"""Modules: PTX with its kernels and variables, loaded into a context."""
 
 from __future__ import annotations
 
 import ctypes
-import json
-import re
 from typing import TYPE_CHECKING, Any
 
-from cuda.bindings.driver import CUdeviceptr, CUfunction, CUjit_option, CUlimit, CUmodule, CUresult
+from cuda.bindings.driver import CUdeviceptr, CUfunction, CUmodule, CUmoduleLoadingMode, CUresult
 
-from ... import ptx
 from ...state import memory
-from ...state.arguments import host_address, number
-from ...state.attributes import attribute
+from ...state.arguments import number
 from ...state.contexts import current
 from ...state.errors import StatusError
-from ...state.fault_reports import put_report, take_report
+from ...state.fault_reports import put_report
 from ...state.handles import Handles
 from ...state.queue.scheduling import complete_context
 from ..entry import entry
 from .functions import LoadedFunction, functions
+from .images import ptx_of, ptx_of_file
+from .jit_options import JitOptions
+from .linking import linked_image
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
     from ...state.memory import Allocation
-
-_LARGEST_TEXT = 1 << 30
-# The first page is never mapped, so that null pointers with an offset are detected.
-_LEAST_ADDRESS = 4096
-# PTX has no register counts. The compiler of the image may add them, in one such comment per kernel.
-_COUNTS = re.compile(r"^// cudart-py: registers (\S+)=(\d+) spills=(\d+) stack=(\d+)\s*$", re.MULTILINE)
-# Functions of the device's runtime, which PTX declares if a kernel calls them, and the limits that can't be changed any
-# more after a launch of such code.
-_FIXING = re.compile(r"^\s*\.extern\s+\.func\b[^;]*?\b(vprintf|malloc|free)\b\s*[(;]", re.MULTILINE)
-_FIXED_LIMITS = {
-    "vprintf": CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value,
-    "malloc": CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value,
-    "free": CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value,
-}
-# Comments in JSON: the folder in which the source was compiled; and a list of the source's name, its text, and the line
-# that compiled it, if it is not a file.
-_FOLDER = re.compile(r"^// cudart-py: folder (\".*\")\s*$", re.MULTILINE)
-_SOURCE = re.compile(r"^// cudart-py: source (\[.*\])\s*$", re.MULTILINE)
-_MACHINE_CODE = {b"\x7fELF": "a cubin", b"\x50\xed\x55\xba": "a fat binary"}
+    from .libraries import Library
+    from .parsing import ParsedImage
 
 
 class LoadedModule:
-    """A loaded module: its kernels and the addresses of its variables."""
+    """A module in a context: its kernels and the addresses of its variables.
 
-    def __init__(self, context: Context, code: ptx.Module, text: str) -> None:
+    `library` is the library whose code it is, or None.
+    """
+
+    def __init__(self, context: Context, image: ParsedImage, library: Library | None = None) -> None:
         self.context = context
-        self.code = code
+        self.image = image
+        self.code = image.code
+        self.library = library
         self.handle = 0
-        self.fixed_limits = {_FIXED_LIMITS[name] for name in _FIXING.findall(text)}
-        counts = {match[1]: (int(match[2]), int(match[4])) for match in _COUNTS.finditer(text)}
+        self.fixed_limits = image.fixed_limits
         self.functions: dict[str, LoadedFunction] = {}
-        for name, kernel in code.entries.items():
-            self.functions[name] = LoadedFunction(self, kernel, counts.get(name))
+        for name, kernel in self.code.entries.items():
+            settings = {} if library is None else library.kernels[name].attributes_on(context.device).settings
+            self.functions[name] = LoadedFunction(self, kernel, settings)
         self.variables: dict[str, Allocation] = {}
         self.symbols: dict[str, int] = {}
 
     def place_variables(self) -> None:
-        """Allocate the variables and write their initial values."""
-        for name, variable in self.code.variables.items():
+        """Allocate the variables, except those that the library has already, and write their initial values."""
+        # A library's managed variables are the same in all contexts.
+        shared = {} if self.library is None else self.library.managed
+        placed = [name for name in self.code.variables if name not in shared]
+        self.symbols |= {name: allocation.address for name, allocation in shared.items()}
+        for name in placed:
+            variable = self.code.variables[name]
             if variable.external:
                 put_report(f"variable {name} is external, but the image does not define it")
                 raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)
@@ -74,8 +66,8 @@ class LoadedModule:
             allocation.shadow.initialised = True
             self.variables[name] = allocation
             self.symbols[name] = allocation.address
-        for name, variable in self.code.variables.items():
-            address = self.symbols[name]
+        for name in placed:
+            variable, address = self.code.variables[name], self.symbols[name]
             if variable.initial:
                 ctypes.memmove(address, variable.initial, len(variable.initial))
             for offset, symbol, addend in variable.relocations:
@@ -97,59 +89,9 @@ class LoadedModule:
 modules: Handles[LoadedModule] = Handles()
 
 
-def _text(image: Any) -> str:
-    """Return the PTX of an image: a buffer, or the address of text that ends with a zero.
-
-    Text is read from any address, as the driver does, except for addresses that no process can have.
-    """
-    if image is None:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    if isinstance(image, int):
-        if not _LEAST_ADDRESS <= image < 1 << 64:
-            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-        start = ctypes.string_at(image, 4)
-        data = start if start in _MACHINE_CODE else ctypes.string_at(image)
-    else:
-        data = bytes(memoryview(image)[:_LARGEST_TEXT])
-    kind = _MACHINE_CODE.get(data[:4])
-    if kind is not None:
-        put_report(f"the image is {kind}, machine code for a GPU; the simulator runs PTX only")
-        raise StatusError(CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU)
-    return data.split(b"\0")[0].decode("utf-8", "replace")
-
-
-def _source(text: str) -> ptx.SourceText | None:
-    """Return the information about the source that the compiler has added to an image, or None."""
-    match = _SOURCE.search(text)
-    if match is None:
-        return None
-    compiled_in = _FOLDER.search(text)
-    try:
-        name, source, origin = json.loads(match[1])
-        folder = json.loads(compiled_in[1]) if compiled_in else ""
-    except ValueError:  # the comment is from another program
-        return None
-    return ptx.SourceText(str(name), str(source), str(origin), str(folder))
-
-
-def _load(image: Any) -> LoadedModule:
-    context = current()
-    text = _text(image)
-    try:
-        if ".version" not in text:
-            raise ptx.PtxError("the image is not PTX: it has no .version")
-        code = ptx.load_module(text, _source(text))
-    except ptx.PtxVersionError as error:
-        put_report(str(error))
-        raise StatusError(CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION) from None
-    except ptx.PtxError as error:
-        put_report(str(error))
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX) from None
-    except ptx.UnsupportedError as error:
-        put_report(str(error))
-        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED) from None
-    _check_target(code.target)
-    module = LoadedModule(context, code, text)
+def load(context: Context, image: ParsedImage, library: Library | None = None) -> LoadedModule:
+    """Load code into a context; nothing is left behind if that fails."""
+    module = LoadedModule(context, image, library)
     try:
         module.place_variables()
     except StatusError:
@@ -161,64 +103,73 @@ def _load(image: Any) -> LoadedModule:
     return module
 
 
-def _check_target(target: str) -> None:
-    """Refuse PTX for an architecture that is newer than the device or whose code does not run on the device."""
-    device = 10 * attribute("COMPUTE_CAPABILITY_MAJOR") + attribute("COMPUTE_CAPABILITY_MINOR")
-    number, suffix = int(target.removeprefix("sm_").rstrip("af")), target[-1]
-    # Code with the suffix "a" runs only on that architecture, and code with the suffix "f" on its family.
-    fits = number == device if suffix == "a" else number // 10 == device // 10 if suffix == "f" else True
-    if number > device or not fits:
-        put_report(f"the PTX is for {target}, and the device is sm_{device}")
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)
+@entry(values=1)
+def cuModuleLoad(fname: Any) -> Any:
+    """Load a file of PTX, or a fatbin with PTX, into the current context (cuModuleLoad)."""
+    context = current()
+    return CUmodule(load(context, linked_image(ptx_of_file(fname))).handle)
 
 
 @entry(values=1)
 def cuModuleLoadData(image: Any) -> Any:
-    """Load PTX into the current context (cuModuleLoadData)."""
-    return CUmodule(_load(image).handle)
+    """Load PTX, or a fatbin with PTX, into the current context (cuModuleLoadData)."""
+    context = current()
+    return CUmodule(load(context, linked_image(ptx_of(image))).handle)
 
 
 @entry(values=1)
 def cuModuleLoadDataEx(image: Any, numOptions: Any, options: Any, optionValues: Any) -> Any:
     """Load PTX; of the options, only those for an error log have an effect (cuModuleLoadDataEx)."""
-    given = dict(zip(options or (), optionValues or (), strict=False))
-    if number(numOptions) != len(given):
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    try:
-        return CUmodule(_load(image).handle)
-    except StatusError:
-        _fill_log(given)
-        raise
+    given = JitOptions(numOptions, options, optionValues)
+    with given.logging():
+        return CUmodule(load(current(), linked_image(ptx_of(image))).handle)
 
 
-def _fill_log(options: dict[Any, Any]) -> None:
-    buffer = options.get(CUjit_option.CU_JIT_ERROR_LOG_BUFFER)
-    room = number(options.get(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES))
-    report = take_report()
-    if report is None:
-        return
-    put_report(report)
-    if isinstance(buffer, (bytes, bytearray)) and 0 < room <= len(buffer):
-        text = report.encode()[: room - 1] + b"\0"
-        # The bindings also write into bytes objects.
-        address = host_address(buffer)
-        ctypes.memmove(address, text, len(text))
+@entry(values=1)
+def cuModuleLoadFatBinary(fatCubin: Any) -> Any:
+    """Load a fatbin with PTX into the current context (cuModuleLoadFatBinary)."""
+    context = current()
+    return CUmodule(load(context, linked_image(ptx_of(fatCubin))).handle)
+
+
+@entry(values=1)
+def cuModuleGetLoadingMode() -> Any:
+    """Return that loading is lazy: a library is loaded into a context at its first use (cuModuleGetLoadingMode)."""
+    return CUmoduleLoadingMode.CU_MODULE_LAZY_LOADING
 
 
 @entry(frees=True, unsafe=True)
 def cuModuleUnload(hmod: Any) -> None:
     """Complete the context's work and unload a module (cuModuleUnload)."""
     module = modules.find(hmod)
-    context = module.context
-    if context.sticky is None:
-        complete_context(context, freeing=True)
+    if module.library is not None:
+        put_report("the module belongs to a library: unload the library instead")
+        raise StatusError(CUresult.CUDA_ERROR_NOT_PERMITTED)
+    unload(module)
+
+
+def unload(module: LoadedModule) -> None:
+    """Complete the work of a module's context, unless a fault has ended it, and unload the module."""
+    if module.context.sticky is None:
+        complete_context(module.context, freeing=True)
     modules.remove(module.handle)
     module.unload()
 
 
-def _name(name: Any) -> str:
+def name_of(name: Any) -> str:
+    """Return a name that ends at its first zero, or raise CUDA_ERROR_INVALID_VALUE for None."""
+    if name is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     text = bytes(name) if not isinstance(name, str) else name.encode()
     return text.split(b"\0")[0].decode("utf-8", "replace")
+
+
+def variable_of(module: LoadedModule, name: Any) -> tuple[Any, int]:
+    """Return the address and size of a module's variable, or raise CUDA_ERROR_NOT_FOUND."""
+    key = name_of(name)
+    if key not in module.symbols:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_FOUND)
+    return CUdeviceptr(module.symbols[key]), module.code.variables[key].size
 
 
 @entry(values=1)
@@ -226,9 +177,7 @@ def cuModuleGetFunction(hmod: Any, name: Any) -> Any:
     """Return a module's kernel by name (cuModuleGetFunction)."""
     module = modules.find(hmod)
     current()
-    if name is None:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    function = module.functions.get(_name(name))
+    function = module.functions.get(name_of(name))
     if function is None:
         raise StatusError(CUresult.CUDA_ERROR_NOT_FOUND)
     return CUfunction(function.handle)
@@ -239,12 +188,7 @@ def cuModuleGetGlobal(hmod: Any, name: Any) -> tuple[Any, int]:
     """Return the address and size of a module's variable (cuModuleGetGlobal)."""
     module = modules.find(hmod)
     current()
-    if name is None:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    key = _name(name)
-    if key not in module.variables:
-        raise StatusError(CUresult.CUDA_ERROR_NOT_FOUND)
-    return CUdeviceptr(module.symbols[key]), module.code.variables[key].size
+    return variable_of(module, name)
 
 
 @entry(values=1)
@@ -266,3 +210,5 @@ def end_context(context: Context) -> None:
     for module in modules.remove_all(lambda module: module.context is context):
         module.variables.clear()
         module.unload()
+        if module.library is not None:
+            module.library.forget(context)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from ..faults import PtxError, UnsupportedError
-from ..syntax.instructions import Access, Call, Function, Immediate, Instruction, Operand, Register, Symbol, Vector
+from ..syntax.instructions import (
+    Access,
+    Call,
+    Function,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+    UnsupportedUse,
+    Vector,
+)
 from ..syntax.parser import Module
 from ..syntax.places import SourceText
 from ..syntax.special_names import known
@@ -31,65 +41,52 @@ from .operand_kinds import (
 )
 
 _MOST_BARRIERS = 16
+# How the names of the device runtime's functions begin, by which kernels launch kernels.
+_DEVICE_RUNTIME = ("cuda", "__cudaCDP2")
 _WARP = 32
-# The maximum number of unsupported instructions that a report lists.
-_MOST_LISTED = 20
 # The number of modules kept, with their compiled code, for programs that load the same image many times.
 _KEPT_MODULES = 32
 
 
 @lru_cache(_KEPT_MODULES)
-def load_module(text: str, source: SourceText | None = None) -> Module:
+def load_module(text: str, source: SourceText | None = None, *, relocatable: bool = False) -> Module:
     """Return the parsed and checked module of a PTX text; `source` is the source from which it was compiled.
 
     Loading the same text again returns the same module, because a module contains nothing that belongs to a context.
 
-    Raise PtxError for text that isn't PTX. Raise UnsupportedError for instructions that aren't simulated; it lists the
-    first 20 of them.
+    Instructions that aren't simulated are recorded in `Module.unsupported`. Raise PtxError for text that isn't PTX and,
+    unless it is `relocatable`, for calls of functions that it doesn't define. Raise UnsupportedError for an address
+    size other than 64 bits.
     """
     module = Module(text)
     if source is not None:
         module.places.keep(source)
-    unsupported: dict[str, str] = {}
     for function in module.bodies:
-        _Checker(module, function, unsupported).check()
-    if unsupported:
-        found = list(unsupported.values())
-        more = f"\n  and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
-        listing = "".join(f"\n  {text}" for text in found[:_MOST_LISTED])
-        raise UnsupportedError(
-            f"the simulator doesn't run {_count(len(found))} of this module:{listing}{more}{module.places.origin}"
-        )
+        _Checker(module, function, relocatable).check()
     return module
 
 
-def _calls_of(module: Module, function: str) -> tuple[Instruction, ...]:
-    """Return a chain of calls from a kernel to a function, innermost first; empty if no kernel reaches it."""
-    waiting: list[tuple[str, tuple[Instruction, ...]]] = [(function, ())]
-    seen = {function}
-    for name, calls in waiting:
-        if name in module.entries:
-            return calls
-        for body in module.bodies:
-            for site in body.instructions:
-                call = site.operands[0] if site.operands else None
-                if isinstance(call, Call) and call.target == Symbol(name) and body.name not in seen:
-                    seen.add(body.name)
-                    waiting.append((body.name, (*calls, site)))
-    return ()
+def undefined_names(module: Module) -> list[str]:
+    """Return the functions and variables that a module uses and declares, but doesn't define."""
+    initial = {symbol for variable in module.variables.values() for _, symbol, _ in variable.relocations}
+    used = initial.union(*(body.names for body in module.bodies))
+    functions = [name for name in module.function_parameters if module.function(name) is None and _is_foreign(name)]
+    variables = [name for name, variable in module.variables.items() if variable.external]
+    return [name for name in (*functions, *variables) if name in used]
 
 
-def _count(count: int) -> str:
-    return "an instruction" if count == 1 else f"{count} instructions"
+def _is_foreign(function: str) -> bool:
+    """Return whether a function is neither one of the system's nor one of the device runtime's."""
+    return function not in SYSTEM_FUNCTIONS and not function.startswith(_DEVICE_RUNTIME)
 
 
 class _Checker:
-    """The checker of one body; `unsupported` collects, by opcode, the instructions that aren't simulated."""
+    """The checker of one body; the functions that a `relocatable` module calls may be defined elsewhere."""
 
-    def __init__(self, module: Module, function: Function, unsupported: dict[str, str]) -> None:
+    def __init__(self, module: Module, function: Function, relocatable: bool) -> None:
         self._module = module
         self._function = function
-        self._unsupported = unsupported
+        self._relocatable = relocatable
         self._parameters = dict(function.parameter_sizes)
         entry = module.entries.get(function.name)
         self._kernel = {p.name: p.size for p in entry.params} if entry is not None and entry.body is function else {}
@@ -106,6 +103,8 @@ class _Checker:
         for instruction in self._function.instructions:
             try:
                 self._check(instruction)
+            except UnsupportedError as error:
+                self._leave_out(instruction, error.report)
             except PtxError as error:
                 what = f"{error} in '{instruction.text}', in {self._function.name}"
                 raise PtxError(what, instruction.ptx_line) from None
@@ -135,15 +134,9 @@ class _Checker:
                 self._check_parameter(instruction, form)
 
     def _leave_out(self, instruction: Instruction, why: str, key: str = "") -> None:
-        """Record an instruction that isn't simulated, once per key, which is the opcode by default."""
-        calls = _calls_of(self._module, self._function.name)
-        kernel = calls[-1].function if calls else self._function.name
-        entry = self._module.entries.get(kernel)
-        home = entry.home if entry is not None else instruction.user[0]
-        user = replace(instruction, file=instruction.user[0], line=instruction.user[1])
-        where, quoted = self._module.places.reached(user, calls, home)
-        sentence = f"'{instruction.text}' at {where}, in {self._function.name}: {why}{quoted}"
-        self._unsupported.setdefault(key or instruction.opcode, sentence)
+        """Record an instruction that isn't simulated; a report lists one per key, which is the opcode by default."""
+        use = UnsupportedUse(instruction, why, key or instruction.opcode)
+        self._module.unsupported.setdefault(self._function.name, []).append(use)
 
     # --- kinds of operands
 
@@ -183,7 +176,9 @@ class _Checker:
         if any(name in names for names in declared):
             return ADDRESS
         if name in module.entries:
-            raise PtxError(f"kernels that launch kernels, here {name}, are not supported: launch each from the host")
+            raise UnsupportedError(
+                f"kernels that launch kernels, here {name}, are not simulated: launch each from the host"
+            )
         raise PtxError(f"{name} isn't declared")
 
     def _access_kind(self, access: Access) -> Kind:
@@ -264,7 +259,9 @@ class _Checker:
             if counts[1] != expected or any(isinstance(a, Register) for a in call.arguments):
                 raise PtxError(f"{name} takes {expected} parameters")
         elif module.function(name) is None:
-            if not name.startswith("cuda"):
+            if _is_foreign(name):
+                if self._relocatable:
+                    return
                 raise PtxError(
                     f"the function {name} is declared but not defined; compile the source that defines it, and this "
                     'one, with compile_image(source, options=["-rdc=true"]), and load both by cuda.link([...])'

@@ -97,6 +97,15 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
+class UnsupportedUse:
+    """An instruction that isn't simulated, and why. Of the uses with the same key, a report lists only the first."""
+
+    instruction: Instruction
+    why: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Param:
     """One parameter: its byte offset among the parameters, its size and its alignment.
 

@@ -10,7 +10,7 @@ from ..faults import PtxError, PtxVersionError, UnsupportedError
 from ..windows import FUNCTION_WINDOW
 from .body import parse_body
 from .declarations import declared_variable, parse_parameters
-from .instructions import Call, Function, Param, Variable
+from .instructions import Call, Function, Param, UnsupportedUse, Variable
 from .operand_syntax import integer
 from .places import Places
 from .source import Source
@@ -162,6 +162,8 @@ class Module:
         self.function_parameters: dict[str, tuple[Param, ...]] = {}
         self.function_results: dict[str, tuple[Param, ...]] = {}
         self.function_addresses: dict[str, int] = {}
+        # The uses of instructions that aren't simulated, keyed by the function, as `load_module` found them.
+        self.unsupported: dict[str, list[UnsupportedUse]] = {}
         self._functions: dict[str, Function] = {}
         # The position of each name's declaration, and the names that are so far only declared, not defined.
         self._declared_at: dict[str, int] = {}

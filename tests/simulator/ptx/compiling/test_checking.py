@@ -1,4 +1,4 @@
-"""Loading a module checks its instructions: invalid PTX and unsupported instructions are errors."""
+"""Loading a module checks its instructions: invalid PTX is an error, and unsupported instructions refuse launches."""
 
 import contextlib
 import itertools
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cudart_py.simulator.ptx import PtxError, UnsupportedError, load_module
+from cudart_py.simulator.ptx import PtxError, UnsupportedError, load_module, refuse_unsupported
 from cudart_py.simulator.ptx.syntax.operand_syntax import split
 from tests.simulator.ptx.machine import HEAD, ptx_of
 
@@ -32,7 +32,6 @@ NO_PTX = {
     "add.u32 %r1, 0d3ff0000000000000, %r3;": "operand 2 is a floating-point literal",
     "add.u32 %r9, %r2, %r3;": "%r9 is neither declared nor a special register",
     "mov.u32 %r1, nobody;": "nobody isn't declared",
-    "mov.u64 %d1, k;": "kernels that launch kernels, here k, are not supported",
     "mov.u32 %r1, n+;": "operand 'n\\+' isn't understood",
     "mov.u32 %r1, 0x1ffffffffffffffff;": "operand '0x1ffffffffffffffff' isn't",
     "mov.b32 {%r1, %r2}, %d1;": "is a register of .b32, not of .b16",
@@ -63,6 +62,7 @@ NO_PTX = {
 
 # PTX that ptxas accepts for sm_90, in forms that are not simulated, although other forms of the same opcodes are.
 NOT_RUN = {
+    "mov.u64 %d1, k;": "kernels that launch kernels, here k, are not simulated: launch each from the host",
     "vabsdiff4.u32.u32.u32 %r1.b0, %r1, %r2, %r3;": "operands with .b0 are not simulated: write it with shifts",
     "vabsdiff4.u32.u32.u32.sat %r1, %r1, %r2, %r3;": "write it with shifts, min and max; the only video instructions",
     "lop3.or.b32 %r1|%p1, %r1, %r2, %r3, 17, %p2;": "write lop3.b32, setp.ne, and then the logical operation",
@@ -107,12 +107,12 @@ ODD = (
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_odd_operands_in_any_place_are_accepted_or_refused(shape: str) -> None:
-    """No operand may raise an exception other than PtxError and UnsupportedError."""
+    """No operand may raise an exception other than PtxError."""
     opcode, _, rest = shape.partition(" ")
     operands = split(rest)
     for place, odd in itertools.product(range(len(operands)), ODD):
         changed = ", ".join([*operands[:place], odd, *operands[place + 1 :]])
-        with contextlib.suppress(PtxError, UnsupportedError):  # the two errors that refuse it
+        with contextlib.suppress(PtxError):  # the error that refuses it
             load_module(HEAD + ".func f() { ret; }\n" + BODY.format(f"{opcode} {changed};"))
 
 
@@ -132,24 +132,66 @@ def test_deeply_nested_operands_are_refused(what: str) -> None:
         load_module(HEAD + BODY.format(DEEP[what] + ";"))
 
 
+def refused(text: str, kernel: str = "k") -> str:
+    """Load a module, and return the error that refuses launches of one of its kernels."""
+    entry = load_module(text).entries[kernel]
+    with pytest.raises(UnsupportedError) as error:
+        refuse_unsupported(entry)
+    return str(error.value)
+
+
 def test_all_that_is_not_run_is_reported_at_once() -> None:
-    """Each unsupported opcode of any kernel, launched or not, is listed once, with its line and an alternative."""
-    first = BODY.format("stacksave.u64 %d1;\nbrkpt;\nbrkpt;")
-    second = BODY.replace("k(", "other(").format("suq.width.b32 %r1, [out];\nvote.all.pred %p1, %p2;")
+    """Each unsupported opcode of a kernel is listed once, with its line and an alternative."""
+    body = BODY.format("stacksave.u64 %d1;\nbrkpt;\nbrkpt;\nsuq.width.b32 %r1, [out];\nvote.all.pred %p1, %p2;")
+    found = refused(HEAD + body)
     said = (
         "(?s)stacksave.* line 6, in k: use an array.*brkpt.* line 7, in k: leave it out"
-        ".*suq.width.* in other: read and write elements.*vote.all.* in other: write the form with .sync"
+        ".*suq.width.* in k: read and write elements.*vote.all.* in k: write the form with .sync"
     )
-    with pytest.raises(UnsupportedError, match=said) as error:
-        load_module(HEAD + first + "\n" + second)
-    assert str(error.value).count("\n") == 4
+    assert re.search(said, found), found
+    assert found.count("\n") == 4
+
+
+REACHING = """
+.func leaf() { brkpt; ret; }
+.func middle() { call leaf; ret; }
+.entry near() { brkpt; ret; }
+.entry far() { call middle; ret; }
+.entry apart() { ret; }
+"""
+POINTERS = """
+.func leaf() { brkpt; ret; }
+.func harmless() { ret; }
+.global .u64 table[1] = {leaf};
+.entry calling() { .reg .b64 %d; ld.global.u64 %d, [table]; t: .callprototype _ (); call %d, (), t; ret; }
+.entry direct() { call harmless; ret; }
+"""
+
+
+def test_a_kernel_is_refused_for_what_it_may_reach_alone() -> None:
+    """A call counts however deep it is, and an indirect call may reach each function whose address is taken."""
+    module = load_module(HEAD + REACHING)
+    refuse_unsupported(module.entries["apart"])
+    for kernel in ("near", "far"):
+        with pytest.raises(UnsupportedError, match=f"an instruction of kernel {kernel}:\n.*brkpt"):
+            refuse_unsupported(module.entries[kernel])
+    module = load_module(HEAD + POINTERS)
+    refuse_unsupported(module.entries["direct"])
+    with pytest.raises(UnsupportedError, match="'brkpt' at PTX line .*, in leaf: leave it out"):
+        refuse_unsupported(module.entries["calling"])
+
+
+@pytest.mark.parametrize("name", ["cudaGetParameterBufferV2", "__cudaCDP2LaunchDeviceV2"])
+def test_a_call_of_the_device_runtime_refuses_its_kernel_alone(name: str) -> None:
+    text = f"{HEAD}.extern .func {name}();\n.entry k() {{ call {name}; ret; }}\n.entry other() {{ ret; }}\n"
+    refuse_unsupported(load_module(text).entries["other"])
+    assert "not simulated: the runtime's functions for kernels" in refused(text)
 
 
 @pytest.mark.parametrize("line", NOT_RUN)
 def test_a_form_that_is_not_run_is_no_mistake_of_the_ptx(line: str) -> None:
     """The error says which alternative to write."""
-    with pytest.raises(UnsupportedError, match=re.escape(f", in k: {NOT_RUN[line]}")):
-        load_module(HEAD + BODY.format(line))
+    assert f", in k: {NOT_RUN[line]}" in refused(HEAD + BODY.format(line))
 
 
 def test_the_users_line_is_named_not_the_headers() -> None:
@@ -163,8 +205,7 @@ extern "C" __global__ void k() {
 """
     text = ptx_of(source)
     assert "inlined_at" in text
-    with pytest.raises(UnsupportedError, match=r"'brkpt' at \S*test\.cu:5, in k: leave it out"):
-        load_module(text)
+    assert re.search(r"'brkpt' at \S*test\.cu:5, in k: leave it out", refused(text))
 
 
 def test_code_without_a_line_leaves_the_users_line_known() -> None:
@@ -184,8 +225,7 @@ def test_code_without_a_line_leaves_the_users_line_known() -> None:
 .file 2 "outer.h"
 .file 3 "inner.h"
 """
-    with pytest.raises(UnsupportedError, match=r"'brkpt' at user\.cu:5, in k"):
-        load_module(text)
+    assert "'brkpt' at user.cu:5, in k" in refused(text)
 
 
 def test_addresses_of_32_bits_are_not_run() -> None:

@@ -1,0 +1,1 @@
+"""Read fatbins: their entries, compressed or not."""

@@ -1,0 +1,178 @@
+"""Libraries: code that belongs to no context, and is loaded into each context in which it is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings.driver import CUdeviceptr, CUkernel, CUlibrary, CUlibraryOption, CUmodule, CUresult
+
+from ...state import memory
+from ...state.arguments import number
+from ...state.contexts import current
+from ...state.errors import StatusError
+from ...state.handles import Handles
+from ..entry import entry
+from .functions import kernels
+from .images import ptx_of, ptx_of_file
+from .jit_options import JitOptions
+from .kernels import Kernel
+from .linking import linked_image
+from .modules import LoadedModule, load, name_of, unload, variable_of
+
+if TYPE_CHECKING:
+    from ...state.contexts import Context
+    from ...state.devices import Device
+    from ...state.memory import Allocation
+    from .parsing import ParsedImage
+
+
+class Library:
+    """A library: its kernels, the modules that it has in contexts, and the managed variables that these share."""
+
+    def __init__(self, image: ParsedImage) -> None:
+        self.image = image
+        self.handle = 0
+        self.kernels = {name: Kernel(self, kernel) for name, kernel in image.code.entries.items()}
+        self.managed: dict[str, Allocation] = {}
+        self._modules: dict[Context, LoadedModule] = {}
+
+    def module_in(self, context: Context) -> LoadedModule:
+        """Return the library's module in a context; the first call loads it."""
+        if context not in self._modules:
+            module = self._modules[context] = load(context, self.image, self)
+            names = [name for name in module.variables if module.code.variables[name].managed]
+            self.managed |= {name: module.variables.pop(name) for name in names}
+        return self._modules[context]
+
+    def modules_on(self, device: Device) -> list[LoadedModule]:
+        """Return the library's modules in contexts of a device."""
+        return [module for context, module in self._modules.items() if context.device is device]
+
+    def forget(self, context: Context) -> None:
+        """Forget the module of a context that has ended, and the variables in memory that ended with it."""
+        self._modules.pop(context, None)
+        self.managed = {name: one for name, one in self.managed.items() if one.context is not context}
+
+    def unload(self) -> None:
+        """Unload the library from all contexts, after their work."""
+        for module in self._modules.values():
+            unload(module)
+        for allocation in self.managed.values():
+            memory.free(allocation)
+        for kernel in self.kernels.values():
+            kernels.remove(kernel.handle)
+
+
+libraries: Handles[Library] = Handles()
+
+
+def _load(texts: list[str]) -> Any:
+    library = Library(linked_image(texts))
+    library.handle = libraries.add(library)
+    for kernel in library.kernels.values():
+        kernel.handle = kernels.add(kernel)
+    return CUlibrary(library.handle)
+
+
+def _check_options(count: Any, options: Any, values: Any, forbidden: tuple[CUlibraryOption, ...] = ()) -> None:
+    """Raise CUDA_ERROR_INVALID_VALUE if there aren't as many options as stated, or one that the call forbids."""
+    given = dict(zip(options or (), values or (), strict=False))
+    if number(count) != len(given) or any(option in given for option in forbidden):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+@entry(values=1)
+def cuLibraryLoadData(
+    code: Any,
+    jitOptions: Any,
+    jitOptionsValues: Any,
+    numJitOptions: Any,
+    libraryOptions: Any,
+    libraryOptionValues: Any,
+    numLibraryOptions: Any,
+) -> Any:
+    """Read PTX, or a fatbin with PTX, that any context may use (cuLibraryLoadData)."""
+    given = JitOptions(numJitOptions, jitOptions, jitOptionsValues)
+    _check_options(numLibraryOptions, libraryOptions, libraryOptionValues)
+    with given.logging():
+        return _load(ptx_of(code))
+
+
+@entry(values=1)
+def cuLibraryLoadFromFile(
+    fileName: Any,
+    jitOptions: Any,
+    jitOptionsValues: Any,
+    numJitOptions: Any,
+    libraryOptions: Any,
+    libraryOptionValues: Any,
+    numLibraryOptions: Any,
+) -> Any:
+    """Read a file of PTX, or a fatbin with PTX, that any context may use (cuLibraryLoadFromFile)."""
+    given = JitOptions(numJitOptions, jitOptions, jitOptionsValues)
+    forbidden = (CUlibraryOption.CU_LIBRARY_BINARY_IS_PRESERVED,)
+    _check_options(numLibraryOptions, libraryOptions, libraryOptionValues, forbidden)
+    with given.logging():
+        return _load(ptx_of_file(fileName))
+
+
+@entry(frees=True, unsafe=True)
+def cuLibraryUnload(library: Any) -> None:
+    """Complete the work of the contexts that use a library, and unload it (cuLibraryUnload)."""
+    found = libraries.find(library)
+    libraries.remove(found.handle)
+    found.unload()
+
+
+@entry(values=1)
+def cuLibraryGetKernel(library: Any, name: Any) -> Any:
+    """Return a library's kernel by name (cuLibraryGetKernel)."""
+    kernel = libraries.find(library).kernels.get(name_of(name))
+    if kernel is None:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_FOUND)
+    return CUkernel(kernel.handle)
+
+
+@entry(values=1)
+def cuLibraryGetKernelCount(lib: Any) -> int:
+    """Return the number of a library's kernels (cuLibraryGetKernelCount)."""
+    return len(libraries.find(lib).kernels)
+
+
+@entry(values=1)
+def cuLibraryEnumerateKernels(numKernels: Any, lib: Any) -> list[Any]:
+    """Return up to `numKernels` of a library's kernels (cuLibraryEnumerateKernels)."""
+    requested = number(numKernels)
+    found = [CUkernel(kernel.handle) for kernel in libraries.find(lib).kernels.values()][:requested]
+    return found + [CUkernel() for _ in range(requested - len(found))]
+
+
+@entry(values=1)
+def cuLibraryGetModule(library: Any) -> Any:
+    """Return the module of a library in the current context (cuLibraryGetModule)."""
+    return CUmodule(libraries.find(library).module_in(current()).handle)
+
+
+@entry(values=2)
+def cuLibraryGetGlobal(library: Any, name: Any) -> tuple[Any, int]:
+    """Return the address and size of a library's variable in the current context (cuLibraryGetGlobal)."""
+    return variable_of(libraries.find(library).module_in(current()), name)
+
+
+@entry(values=2)
+def cuLibraryGetManaged(library: Any, name: Any) -> tuple[Any, int]:
+    """Return the address and size of a managed variable, which all contexts share (cuLibraryGetManaged)."""
+    found, key = libraries.find(library), name_of(name)
+    variable = found.image.code.variables.get(key)
+    if variable is None or not variable.managed:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_FOUND)
+    if key not in found.managed:
+        found.module_in(current())
+    return CUdeviceptr(found.managed[key].address), variable.size
+
+
+@entry(values=1)
+def cuLibraryGetUnifiedFunction(library: Any, symbol: Any) -> Any:
+    """Raise CUDA_ERROR_INVALID_VALUE, as an H200 does for every symbol (cuLibraryGetUnifiedFunction)."""
+    libraries.find(library)
+    raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
