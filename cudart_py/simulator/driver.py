@@ -32,6 +32,19 @@ from .calls.contexts.contexts import (
     cuDevicePrimaryCtxRetain,
     cuDevicePrimaryCtxSetFlags,
 )
+from .calls.contexts.created_contexts import (
+    cuCtxAttach,
+    cuCtxCreate,
+    cuCtxDestroy,
+    cuCtxDetach,
+    cuCtxGetApiVersion,
+    cuCtxGetCacheConfig,
+    cuCtxGetId,
+    cuCtxGetSharedMemConfig,
+    cuCtxSetCacheConfig,
+    cuCtxSetFlags,
+    cuCtxSetSharedMemConfig,
+)
 from .calls.contexts.devices import (
     cuDeviceCanAccessPeer,
     cuDeviceGet,
@@ -189,6 +202,8 @@ from .calls.modules.modules import (
     cuModuleUnload,
 )
 from .calls.streams.events import (
+    cuCtxRecordEvent,
+    cuCtxWaitEvent,
     cuEventCreate,
     cuEventDestroy,
     cuEventElapsedTime,

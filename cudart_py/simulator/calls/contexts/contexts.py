@@ -1,7 +1,7 @@
 """Calls that concern contexts: the primary context of each device, and the current context of each thread.
 
 A fault in a context's work is sticky: every later call in that context returns its status, until the primary context is
-reset.
+reset. Contexts that programs create are in `created_contexts`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def end(context: Context, in_use: Collection[int] = ()) -> None:
                 memory.keep_bytes(allocation)
             else:
                 memory.free(allocation, counted=allocation.kind in memory.ON_DEVICE)
-    pools.end_context(context)
+    if context is context.device.primary:
+        pools.end_context(context)
+    else:
+        pools.leave_context(context)
     streams.end_context(context)
     events.end_context(context)
     modules.end_context(context)
@@ -90,10 +93,15 @@ def cuDevicePrimaryCtxGetState(dev: Any) -> tuple[int, int]:
 def cuDevicePrimaryCtxSetFlags(dev: Any, flags: Any) -> None:
     """Set the primary context's flags (cuDevicePrimaryCtxSetFlags)."""
     device = find_device(dev)
+    primary(device).flags = checked_flags(flags)
+
+
+def checked_flags(flags: Any) -> int:
+    """Return the flags of a context as an int, or raise CUDA_ERROR_INVALID_VALUE."""
     value = number(flags)
     if value & ~CUctx_flags.CU_CTX_FLAGS_MASK.value or value & CUctx_flags.CU_CTX_SCHED_MASK.value not in (0, 1, 2, 4):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    primary(device).flags = value
+    return value
 
 
 @entry(of_thread_only=True)

@@ -14,12 +14,12 @@ from cuda.bindings.driver import (
 )
 
 from ...state.arguments import number
-from ...state.contexts import current
+from ...state.contexts import current, find_context
 from ...state.errors import StatusError
 from ...state.handles import Handles
 from ...state.queue import captures
 from ...state.queue.operations import Operation
-from ...state.queue.scheduling import complete, enqueue, refuse_broken, step
+from ...state.queue.scheduling import complete, enqueue, mark_all, refuse_broken, step
 from ...state.queue.stream import Stream
 from ...state.queue.work import Work
 from ...state.streams import find_stream
@@ -133,6 +133,32 @@ def _record(event: Event, stream: Stream) -> None:
         captures.refuse_implicit(stream)
     event.captured = None
     event.mark = enqueue(stream, None)
+
+
+@entry()
+def cuCtxRecordEvent(hCtx: Any, hEvent: Any) -> None:
+    """Record an event after all work that a context has queued, in any of its streams (cuCtxRecordEvent)."""
+    context, event = find_context(hCtx), find_event(hEvent)
+    if event.context is not context:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    captures.refuse_all(context)
+    event.captured = None
+    event.mark = mark_all(context)
+
+
+@entry()
+def cuCtxWaitEvent(hCtx: Any, hEvent: Any) -> None:
+    """Make all later work of a context wait for an event's last record (cuCtxWaitEvent)."""
+    context, event = find_context(hCtx), find_event(hEvent)
+    if context.sticky is not None:
+        raise StatusError(context.sticky)
+    captured = event.captured
+    if captured is not None:
+        captured[0].invalidate()
+        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    captures.refuse_all(context)
+    if event.mark is not None and not event.mark.done:
+        context.gates.append(event.mark)
 
 
 @entry()

@@ -205,7 +205,12 @@ def describe(address: int, context: Context | None = None) -> str:
     if allocation is not None:
         text = f"{_bytes(address - allocation.address)} into {allocation.record}"
         if context is not None and not context.reaches(allocation):
-            text += f", which device {context.device.ordinal} has no peer access to"
+            own = allocation.device is context.device
+            text += (
+                f", which belongs to another context of device {context.device.ordinal}"
+                if own
+                else f", which device {context.device.ordinal} has no peer access to"
+            )
         return text
     freed = next((freed for freed in reversed(_recently_freed) if freed.record.contains(address)), None)
     if freed is not None:
