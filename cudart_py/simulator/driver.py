@@ -182,6 +182,21 @@ from .calls.memory.pools import (
     cuMemPoolTrimTo,
 )
 from .calls.memory.stream_ordered import cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync
+from .calls.memory.virtual_memory import (
+    cuMemAddressFree,
+    cuMemAddressReserve,
+    cuMemCreate,
+    cuMemExportToShareableHandle,
+    cuMemGetAccess,
+    cuMemGetAllocationGranularity,
+    cuMemGetAllocationPropertiesFromHandle,
+    cuMemImportFromShareableHandle,
+    cuMemMap,
+    cuMemRelease,
+    cuMemRetainAllocationHandle,
+    cuMemSetAccess,
+    cuMemUnmap,
+)
 from .calls.modules.functions import (
     cuFuncGetAttribute,
     cuFuncGetModule,

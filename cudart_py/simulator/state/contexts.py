@@ -105,10 +105,12 @@ class Context:
             return allocation.context is self
         if allocation.kind != memory.DEVICE:
             return True
+        if allocation.access is not None:
+            return self.device in allocation.access
         # Each pool has its own set of devices that may access its memory. No context owns that memory.
         if allocation.pool is not None:
             return owner is self.device or self.device in allocation.pool.access
-        return allocation.context is self or owner in self.peers
+        return owner is self.device or owner in self.peers
 
     def after_work(self) -> None:
         """Run the frees in destroyed streams, and make the pools release memory, as at every synchronization."""

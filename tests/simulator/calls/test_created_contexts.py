@@ -99,14 +99,11 @@ def test_only_created_contexts_are_destroyed_and_only_once(context: Any, created
     assert driver.cuCtxDestroy(context) == driver.cuCtxDestroy(1) == driver.cuCtxDestroy(None) == (NO_CONTEXT,)
 
 
-def test_a_kernel_reaches_no_memory_of_another_context(context: Any, created: Callable[[], Any]) -> None:
-    address = upload(np.zeros(64, np.uint8))
+def test_a_kernel_reaches_the_memory_of_another_context_of_its_device(context: Any, created: Callable[[], Any]) -> None:
+    address = upload(np.zeros(1, np.int32))
     created()
     assert not launch(function(loaded(), "bounded"), ctypes.c_void_p(address))
-    assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_ILLEGAL_ADDRESS,)
-    report = driver.take_report() or ""
-    assert "64-byte allocation" in report
-    assert "another context" in report
+    assert download(address, 1, np.int32) == [1]
 
 
 def test_a_fault_leaves_the_primary_context_usable(context: Any, created: Callable[[], Any]) -> None:

@@ -35,7 +35,7 @@ def end(context: Context, in_use: Collection[int] = ()) -> None:
     abandon(context)
     captures.end_captures(context)
     for allocation in list(memory.live.by_start.values()):
-        if allocation.context is context and allocation.pool is None:
+        if allocation.context is context and allocation.pool is None and allocation.access is None:
             if allocation.kind == memory.REGISTERED:
                 memory.forget(allocation)
             elif allocation.on_host and allocation.address in in_use:

@@ -1,7 +1,8 @@
 """Contexts that programs create beside the primary one: creating and destroying them, and the settings of any context.
 
 The runtime and CUDA's libraries use the primary context. Older programs of the driver API create one of their own, with
-its own memory, streams, events and modules. Only the memory of pools is shared, because it belongs to the device.
+its own streams, events and modules. It owns the memory that is allocated in it, except that of pools, which belongs to
+the device. As on an H200, kernels may access the memory of other contexts of their device.
 """
 
 from __future__ import annotations

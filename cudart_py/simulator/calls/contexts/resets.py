@@ -10,6 +10,7 @@ from ...checks import findings
 from ...state import fault_reports, memory
 from ...state.contexts import all_contexts
 from ...state.errors import StatusError
+from ...state.memory import mappings
 from ...state.queue import captures
 from ...state.queue.graphs import graphs
 from ..entry import entry
@@ -36,6 +37,7 @@ def reset(in_use: Collection[int]) -> None:
         references = context.references
         end(context, in_use)
         context.references, context.sticky = references, None
+    mappings.drop_all()
     # Later calls should not report what was found before.
     fault_reports.take_report()
     findings.pending.clear()

@@ -93,6 +93,35 @@ class Region:
         else:
             self._close_pages(address)
 
+    def reserve(self, size: int, alignment: int) -> int:
+        """Return the address of `size` inaccessible bytes, whole pages, into which memory may be mapped.
+
+        Raises MemoryError if there is no room.
+        """
+        gap = self._gap(size)
+        start = self._free_range(size + gap, max(alignment, _ALIGNMENT))
+        self._take(start, size, gap)
+        return start
+
+    def give_back(self, address: int) -> None:
+        """Give back a range that `reserve` returned, and whatever is still mapped into it."""
+        self._close_pages(address)
+
+    def map_file(self, address: int, size: int, descriptor: int) -> None:
+        """Map the first `size` bytes of a file at an address in an open or reserved range, and drop what was there.
+
+        Raises MemoryError if the machine refuses.
+        """
+        access = mmap.PROT_READ | mmap.PROT_WRITE
+        if self._library.mmap(address, size, access, mmap.MAP_SHARED | _MAP_FIXED, descriptor, 0) != address:
+            raise MemoryError(f"the machine refused to map {size} bytes")
+
+    def unmap(self, address: int, size: int) -> None:
+        """Make whole pages inaccessible and drop their bytes, unless they are those of a file."""
+        # Mapping the pages again drops their bytes and page tables, and makes them inaccessible, in one step.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED
+        self._library.mmap(address, size, _PROT_NONE, flags, -1, 0)
+
     def _open_small(self, size: int) -> int:
         needed = -(-size // _SMALL_ALIGNMENT) * _SMALL_ALIGNMENT
         if not self._slab_start or self._slab_cursor + needed > self._slab_start + _SLAB:
@@ -113,16 +142,22 @@ class Region:
 
     def _open_pages(self, size: int) -> int:
         length = -(-size // PAGE) * PAGE
-        # The gap grows with the allocation, so that a wild index is more likely to hit no allocation.
-        gap = min(max(length, _SMALLEST_GAP), _LARGEST_GAP, max(_SMALLEST_GAP, (self.end - self.start) >> 6))
+        gap = self._gap(length)
         alignment = _ALIGNMENT if length >= _ALIGNMENT else _SMALLEST_GAP
         start = self._free_range(length + gap, alignment)
         if self._library.mprotect(start, length, mmap.PROT_READ | mmap.PROT_WRITE):
             raise MemoryError(f"the machine refused to provide {length} bytes")
+        self._take(start, length, gap)
+        return start
+
+    def _gap(self, length: int) -> int:
+        """Return the size of the gap after a range, which grows with it, so that a wild index is likely to hit it."""
+        return min(max(length, _SMALLEST_GAP), _LARGEST_GAP, max(_SMALLEST_GAP, (self.end - self.start) >> 6))
+
+    def _take(self, start: int, length: int, gap: int) -> None:
         self._cursor = start + length + gap
         self._opened[start] = start + length
         bisect.insort(self._opened_starts, start)
-        return start
 
     def _free_range(self, length: int, alignment: int) -> int:
         for first in (self._cursor, self.start):
@@ -138,6 +173,4 @@ class Region:
     def _close_pages(self, start: int) -> None:
         length = self._opened.pop(start) - start
         del self._opened_starts[bisect.bisect_left(self._opened_starts, start)]
-        # Mapping the pages again drops their bytes and page tables, and makes them inaccessible, in one step.
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED
-        self._library.mmap(start, length, _PROT_NONE, flags, -1, 0)
+        self.unmap(start, length)
