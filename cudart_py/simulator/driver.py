@@ -70,6 +70,21 @@ from .calls.contexts.ipc import (
 from .calls.contexts.limits import cuCtxGetLimit, cuCtxSetLimit
 from .calls.contexts.profiler import cuProfilerStart, cuProfilerStop
 from .calls.contexts.resets import drop_bytes, reset
+from .calls.copies.array_copies import (
+    cuMemcpyAtoA,
+    cuMemcpyAtoD,
+    cuMemcpyAtoH,
+    cuMemcpyAtoHAsync,
+    cuMemcpyDtoA,
+    cuMemcpyHtoA,
+    cuMemcpyHtoAAsync,
+)
+from .calls.copies.batches import cuMemcpy3DBatchAsync, cuMemcpyBatchAsync
+from .calls.copies.managed_batches import (
+    cuMemDiscardAndPrefetchBatchAsync,
+    cuMemDiscardBatchAsync,
+    cuMemPrefetchBatchAsync,
+)
 from .calls.errors import cuGetErrorName, cuGetErrorString
 from .calls.graphs.capture import (
     cuStreamBeginCapture,
@@ -124,7 +139,15 @@ from .calls.launches.occupancy import (
     cuOccupancyMaxPotentialClusterSize,
 )
 from .calls.launches.profiles import begin_profile, end_profile
-from .calls.memory.box_copies import cuMemcpy2D, cuMemcpy2DAsync, cuMemcpy2DUnaligned, cuMemcpy3D, cuMemcpy3DAsync
+from .calls.memory.box_copies import (
+    cuMemcpy2D,
+    cuMemcpy2DAsync,
+    cuMemcpy2DUnaligned,
+    cuMemcpy3D,
+    cuMemcpy3DAsync,
+    cuMemcpy3DPeer,
+    cuMemcpy3DPeerAsync,
+)
 from .calls.memory.copies import (
     cuMemcpy,
     cuMemcpyAsync,
@@ -160,6 +183,7 @@ from .calls.memory.fills import (
     cuMemsetD32Async,
 )
 from .calls.memory.host_memory import (
+    cuMemAllocHost,
     cuMemFreeHost,
     cuMemHostAlloc,
     cuMemHostGetDevicePointer,
@@ -167,8 +191,21 @@ from .calls.memory.host_memory import (
     cuMemHostRegister,
     cuMemHostUnregister,
 )
-from .calls.memory.managed import cuMemAdvise, cuMemAllocManaged, cuMemPrefetchAsync, cuMemRangeGetAttribute
-from .calls.memory.pointers import cuMemGetAddressRange, cuPointerGetAttribute, cuPointerGetAttributes
+from .calls.memory.managed import (
+    cuMemAdvise,
+    cuMemAllocManaged,
+    cuMemPrefetchAsync,
+    cuMemRangeGetAttribute,
+    cuMemRangeGetAttributes,
+    cuStreamAttachMemAsync,
+)
+from .calls.memory.pointers import (
+    cuMemGetAddressRange,
+    cuMemGetHandleForAddressRange,
+    cuPointerGetAttribute,
+    cuPointerGetAttributes,
+    cuPointerSetAttribute,
+)
 from .calls.memory.pools import (
     cuDeviceGetDefaultMemPool,
     cuDeviceGetMemPool,

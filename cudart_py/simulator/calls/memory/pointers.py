@@ -150,3 +150,19 @@ def cuMemGetAddressRange(dptr: Any) -> tuple[Any, int]:
     if mapping is not None:
         return CUdeviceptr(mapping.address), mapping.physical.size
     return CUdeviceptr(allocation.address), allocation.size
+
+
+@entry()
+def cuPointerSetAttribute(value: Any, attribute: Any, ptr: Any) -> None:
+    """Accept CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which has no effect, and no other attribute (cuPointerSetAttribute)."""
+    current()
+    number(value)
+    if number(attribute) != _A.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.value or memory.known.find(number(ptr)) is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+@entry(values=1)
+def cuMemGetHandleForAddressRange(dptr: Any, size: Any, handleType: Any, flags: Any) -> Any:
+    """Refuse to return a handle for other hardware (cuMemGetHandleForAddressRange)."""
+    current()
+    raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
