@@ -16,7 +16,7 @@ from ...state.arguments import number
 from ...state.contexts import Context, current, find_context, of_thread, primary
 from ...state.devices import find_device
 from ...state.errors import StatusError
-from ...state.memory import pools
+from ...state.memory import pools, sharing
 from ...state.queue import captures
 from ...state.queue.scheduling import abandon, complete_context
 from ..entry import entry
@@ -42,6 +42,7 @@ def end(context: Context, in_use: Collection[int] = ()) -> None:
                 memory.keep_bytes(allocation)
             else:
                 memory.free(allocation, counted=allocation.kind in memory.ON_DEVICE)
+    sharing.end_context(context)
     if context is context.device.primary:
         pools.end_context(context)
     else:

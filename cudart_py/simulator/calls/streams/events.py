@@ -19,7 +19,7 @@ from ...state.errors import StatusError
 from ...state.handles import Handles
 from ...state.queue import captures
 from ...state.queue.operations import Operation
-from ...state.queue.scheduling import complete, enqueue, mark_all, refuse_broken, step
+from ...state.queue.scheduling import complete, enqueue, mark_all, refuse_broken, run_at_once, step
 from ...state.queue.stream import Stream
 from ...state.queue.work import Work
 from ...state.streams import find_stream
@@ -88,8 +88,6 @@ def cuEventCreate(Flags: Any) -> Any:
     flags = number(Flags)
     if flags & ~_FLAGS or (flags & _INTERPROCESS and not flags & _DISABLE_TIMING):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    if flags & _INTERPROCESS:
-        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     return CUevent(events.add(Event(context, flags)))
 
 
@@ -132,7 +130,14 @@ def _record(event: Event, stream: Stream) -> None:
             return
         captures.refuse_implicit(stream)
     event.captured = None
-    event.mark = enqueue(stream, None)
+    _set(event, enqueue(stream, None))
+
+
+def _set(event: Event, mark: Work) -> None:
+    event.mark = mark
+    if event.flags & _INTERPROCESS:
+        # Another process may wait for it while this one does nothing.
+        run_at_once(mark)
 
 
 @entry()
@@ -143,7 +148,7 @@ def cuCtxRecordEvent(hCtx: Any, hEvent: Any) -> None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
     captures.refuse_all(context)
     event.captured = None
-    event.mark = mark_all(context)
+    _set(event, mark_all(context))
 
 
 @entry()

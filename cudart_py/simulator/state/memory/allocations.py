@@ -109,7 +109,7 @@ class Allocation:
         # The object that keeps registered memory alive, if the caller passed an object and not only an address.
         self.held: Any = None
         self.pool = pool
-        # The devices that may access physical memory that is mapped here; None for any other allocation.
+        # The devices that may access memory that was mapped here; None for memory that was allocated here.
         self.access: frozenset[Device] | None = None
         # The stream of a stream-ordered allocation, and the work in it that makes the allocation live, or None if it
         # was live at once.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 import mmap
+import os
 import resource
 
 PAGE = mmap.PAGESIZE
@@ -56,6 +57,7 @@ class Region:
         self._slab_start = 0
         self._slab_cursor = 0
         self._slab_counts: dict[int, int] = {}  # start -> number of live allocations in the slab
+        self._files: dict[int, int] = {}  # start -> descriptor of the file that has replaced an open range
 
     def _reserve(self) -> tuple[int, int]:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
@@ -85,7 +87,7 @@ class Region:
     def close(self, address: int, size: int) -> None:
         """Close a range that `open` returned, and drop its bytes."""
         if size <= _LARGEST_IN_SLAB:
-            slab = self._slab_of(address)
+            slab = self._range_of(address)
             self._slab_counts[slab] -= 1
             if not self._slab_counts[slab] and slab != self._slab_start:
                 del self._slab_counts[slab]
@@ -116,6 +118,16 @@ class Region:
         if self._library.mmap(address, size, access, mmap.MAP_SHARED | _MAP_FIXED, descriptor, 0) != address:
             raise MemoryError(f"the machine refused to map {size} bytes")
 
+    def file_at(self, address: int) -> tuple[int, int, int | None]:
+        """Return the start and the end of the open range that contains an address, and the file that replaced it."""
+        start = self._range_of(address)
+        return start, self._opened[start], self._files.get(start)
+
+    def replace(self, start: int, descriptor: int) -> None:
+        """Replace the pages of an open range by those of a file, which is closed with the range."""
+        self.map_file(start, self._opened[start] - start, descriptor)
+        self._files[start] = descriptor
+
     def unmap(self, address: int, size: int) -> None:
         """Make whole pages inaccessible and drop their bytes, unless they are those of a file."""
         # Mapping the pages again drops their bytes and page tables, and makes them inaccessible, in one step.
@@ -137,7 +149,7 @@ class Region:
         self._slab_counts[self._slab_start] += 1
         return address
 
-    def _slab_of(self, address: int) -> int:
+    def _range_of(self, address: int) -> int:
         return self._opened_starts[bisect.bisect_right(self._opened_starts, address) - 1]
 
     def _open_pages(self, size: int) -> int:
@@ -173,4 +185,7 @@ class Region:
     def _close_pages(self, start: int) -> None:
         length = self._opened.pop(start) - start
         del self._opened_starts[bisect.bisect_left(self._opened_starts, start)]
+        descriptor = self._files.pop(start, None)
+        if descriptor is not None:
+            os.close(descriptor)
         self.unmap(start, length)

@@ -99,6 +99,12 @@ def complete(work: Work | None) -> None:
     refuse_broken(work)
 
 
+def run_at_once(work: Work) -> None:
+    """Run a piece of work and everything that it comes after; failures are left to the calls that wait for the work."""
+    runner.run(needed((work,)))
+    work.context.after_work()
+
+
 def complete_work(targets: Iterable[Work]) -> None:
     """Run pieces of work and everything that they come after, in the order in which they were enqueued."""
     contexts = dict.fromkeys(target.context for target in targets)
