@@ -32,6 +32,19 @@ from .calls.contexts.contexts import (
     cuDevicePrimaryCtxRetain,
     cuDevicePrimaryCtxSetFlags,
 )
+from .calls.contexts.created_contexts import (
+    cuCtxAttach,
+    cuCtxCreate,
+    cuCtxDestroy,
+    cuCtxDetach,
+    cuCtxGetApiVersion,
+    cuCtxGetCacheConfig,
+    cuCtxGetId,
+    cuCtxGetSharedMemConfig,
+    cuCtxSetCacheConfig,
+    cuCtxSetFlags,
+    cuCtxSetSharedMemConfig,
+)
 from .calls.contexts.devices import (
     cuDeviceCanAccessPeer,
     cuDeviceGet,
@@ -57,6 +70,21 @@ from .calls.contexts.ipc import (
 from .calls.contexts.limits import cuCtxGetLimit, cuCtxSetLimit
 from .calls.contexts.profiler import cuProfilerStart, cuProfilerStop
 from .calls.contexts.resets import drop_bytes, reset
+from .calls.copies.array_copies import (
+    cuMemcpyAtoA,
+    cuMemcpyAtoD,
+    cuMemcpyAtoH,
+    cuMemcpyAtoHAsync,
+    cuMemcpyDtoA,
+    cuMemcpyHtoA,
+    cuMemcpyHtoAAsync,
+)
+from .calls.copies.batches import cuMemcpy3DBatchAsync, cuMemcpyBatchAsync
+from .calls.copies.managed_batches import (
+    cuMemDiscardAndPrefetchBatchAsync,
+    cuMemDiscardBatchAsync,
+    cuMemPrefetchBatchAsync,
+)
 from .calls.errors import cuGetErrorName, cuGetErrorString
 from .calls.graphs.capture import (
     cuStreamBeginCapture,
@@ -111,7 +139,15 @@ from .calls.launches.occupancy import (
     cuOccupancyMaxPotentialClusterSize,
 )
 from .calls.launches.profiles import begin_profile, end_profile
-from .calls.memory.box_copies import cuMemcpy2D, cuMemcpy2DAsync, cuMemcpy2DUnaligned, cuMemcpy3D, cuMemcpy3DAsync
+from .calls.memory.box_copies import (
+    cuMemcpy2D,
+    cuMemcpy2DAsync,
+    cuMemcpy2DUnaligned,
+    cuMemcpy3D,
+    cuMemcpy3DAsync,
+    cuMemcpy3DPeer,
+    cuMemcpy3DPeerAsync,
+)
 from .calls.memory.copies import (
     cuMemcpy,
     cuMemcpyAsync,
@@ -147,6 +183,7 @@ from .calls.memory.fills import (
     cuMemsetD32Async,
 )
 from .calls.memory.host_memory import (
+    cuMemAllocHost,
     cuMemFreeHost,
     cuMemHostAlloc,
     cuMemHostGetDevicePointer,
@@ -154,8 +191,21 @@ from .calls.memory.host_memory import (
     cuMemHostRegister,
     cuMemHostUnregister,
 )
-from .calls.memory.managed import cuMemAdvise, cuMemAllocManaged, cuMemPrefetchAsync, cuMemRangeGetAttribute
-from .calls.memory.pointers import cuMemGetAddressRange, cuPointerGetAttribute, cuPointerGetAttributes
+from .calls.memory.managed import (
+    cuMemAdvise,
+    cuMemAllocManaged,
+    cuMemPrefetchAsync,
+    cuMemRangeGetAttribute,
+    cuMemRangeGetAttributes,
+    cuStreamAttachMemAsync,
+)
+from .calls.memory.pointers import (
+    cuMemGetAddressRange,
+    cuMemGetHandleForAddressRange,
+    cuPointerGetAttribute,
+    cuPointerGetAttributes,
+    cuPointerSetAttribute,
+)
 from .calls.memory.pools import (
     cuDeviceGetDefaultMemPool,
     cuDeviceGetMemPool,
@@ -169,6 +219,21 @@ from .calls.memory.pools import (
     cuMemPoolTrimTo,
 )
 from .calls.memory.stream_ordered import cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync
+from .calls.memory.virtual_memory import (
+    cuMemAddressFree,
+    cuMemAddressReserve,
+    cuMemCreate,
+    cuMemExportToShareableHandle,
+    cuMemGetAccess,
+    cuMemGetAllocationGranularity,
+    cuMemGetAllocationPropertiesFromHandle,
+    cuMemImportFromShareableHandle,
+    cuMemMap,
+    cuMemRelease,
+    cuMemRetainAllocationHandle,
+    cuMemSetAccess,
+    cuMemUnmap,
+)
 from .calls.modules.functions import (
     cuFuncGetAttribute,
     cuFuncGetModule,
@@ -217,6 +282,8 @@ from .calls.modules.modules import (
     cuModuleUnload,
 )
 from .calls.streams.events import (
+    cuCtxRecordEvent,
+    cuCtxWaitEvent,
     cuEventCreate,
     cuEventDestroy,
     cuEventElapsedTime,

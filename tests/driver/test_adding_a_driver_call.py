@@ -5,31 +5,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cuda.bindings import driver as bindings
 
 from cudart_py.context import device as devices
 from cudart_py.driver.calls import raw
 from cudart_py.simulator import driver
-from cudart_py.simulator.calls.contexts import contexts
+from cudart_py.simulator.calls.contexts import devices as simulated_devices
 from tests.simulator.support import Status, fresh_devices, ok
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "adding-a-driver-call.md"
+CALL = "cuDeviceGetExecAffinitySupport"
 
 
 @pytest.fixture
 def page_tests(monkeypatch):
     """Add the page's call where the page says, and return the page's tests by name."""
-    assert not hasattr(driver, "cuCtxGetId")
-    assert not hasattr(devices.Device, "context_id")
+    assert not hasattr(driver, CALL)
+    assert not hasattr(devices.Device, "has_sm_affinity")
     simulated, bare_tests, wrapper, test = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    tests = {"Any": Any, "Status": Status, "driver": driver, "ok": ok}
-    spaces = [vars(contexts).copy(), tests, vars(devices).copy(), tests]
+    tests = {"Any": Any, "Status": Status, "bindings": bindings, "driver": driver, "ok": ok}
+    imported = {"CUexecAffinityType": bindings.CUexecAffinityType}
+    spaces = [vars(simulated_devices) | imported, tests, vars(devices).copy(), tests]
     for text, space in zip((simulated, bare_tests, wrapper, test), spaces, strict=True):
         exec(compile(text, str(PAGE), "exec"), space)
-    monkeypatch.setattr(driver, "cuCtxGetId", spaces[0]["cuCtxGetId"], raising=False)
-    if not hasattr(raw, "cuCtxGetId"):  # its first use copied the simulator's functions
-        monkeypatch.setattr(raw, "cuCtxGetId", spaces[0]["cuCtxGetId"], raising=False)
-    monkeypatch.setattr(devices.Device, "context_id", spaces[2]["context_id"], raising=False)
+    monkeypatch.setattr(driver, CALL, spaces[0][CALL], raising=False)
+    if not hasattr(raw, CALL):  # its first use copied the simulator's functions
+        monkeypatch.setattr(raw, CALL, spaces[0][CALL], raising=False)
+    monkeypatch.setattr(devices.Device, "has_sm_affinity", spaces[2]["has_sm_affinity"], raising=False)
     return tests
 
 
@@ -44,9 +47,9 @@ def context():
 
 
 def test_the_pages_call_passes_the_pages_test(page_tests, device):
-    page_tests["test_a_context_keeps_its_number"](device)
+    page_tests["test_affinity_is_a_bool"](device)
 
 
 def test_the_pages_bare_call_passes_the_pages_tests(page_tests, context):
-    page_tests["test_a_number_is_that_of_the_current_context_where_none_is_given"](context)
-    page_tests["test_what_is_no_context_has_no_number"](context)
+    page_tests["test_no_context_has_only_some_multiprocessors"](context)
+    page_tests["test_another_kind_of_affinity_is_invalid"](context)

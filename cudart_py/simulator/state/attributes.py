@@ -5,7 +5,7 @@ from __future__ import annotations
 from cuda.bindings.driver import CUdevice_attribute
 
 # The values of an H200, keyed by the attribute's name without its prefix. All other attributes are 0, as are those of
-# features that this driver lacks (interprocess handles, virtual memory, stream memory operations, sparse arrays).
+# features that this driver lacks (stream memory operations, sparse arrays).
 _ANSWERS = {
     "MAX_THREADS_PER_BLOCK": 1024,
     "MAX_BLOCK_DIM_X": 1024,
@@ -95,7 +95,10 @@ _ANSWERS = {
     "MAX_ACCESS_POLICY_WINDOW_SIZE": 128 << 20,
     "RESERVED_SHARED_MEMORY_PER_BLOCK": 1024,
     "READ_ONLY_HOST_REGISTER_SUPPORTED": 0,
+    "VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED": 1,
+    "HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED": 1,
     "MEMORY_POOLS_SUPPORTED": 1,
+    "IPC_EVENT_SUPPORTED": 1,
     "CLUSTER_LAUNCH": 1,
     "MEM_SYNC_DOMAIN_COUNT": 4,
     "UNIFIED_FUNCTION_POINTERS": 1,

@@ -1,18 +1,19 @@
-"""Contexts: the primary context of each device, and the current context of each thread.
+"""Contexts: the primary context of each device, contexts that programs create, and each thread's current context.
 
 A fault in a context's work is sticky: every later call in that context returns its status, until the primary context is
-reset.
+reset, or the program destroys the context that it created.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from cuda.bindings.driver import CUlimit, CUresult
+from cuda.bindings.driver import CUfunc_cache, CUlimit, CUresult
 
 from ...host.locks import take
 from .. import ptx
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from ..ptx.operations.surfaces import Surface
     from ..ptx.operations.textures import Texture
     from .queue.conditionals import Condition
+    from .queue.work import Work
+
+_identities = itertools.count(1)
 
 
 def default_limits() -> dict[int, int]:
@@ -47,11 +51,16 @@ def default_limits() -> dict[int, int]:
 
 
 class Context:
-    """The primary context of a device: its default streams, limits, memory, and the fault that ended it."""
+    """A context of a device: its default streams, limits, memory, and the fault that ended it.
+
+    `references` counts who uses it, and it is active while that is not 0. A context that is not active returns
+    CUDA_ERROR_CONTEXT_IS_DESTROYED.
+    """
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self.handle = next_handle()
+        self.identity = next(_identities)
         self.flags = 0
         self.references = 0
         self.sticky: CUresult | None = CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED
@@ -62,12 +71,15 @@ class Context:
         self.limits = default_limits()
         # Limits that may no longer be set, because code that depends on them has been loaded.
         self.fixed_limits: set[int] = set()
+        self.cache_preference = CUfunc_cache.CU_FUNC_CACHE_PREFER_NONE
         # The report of the fault that has ended the context, "" if none has.
         self.ended_by = ""
         self.failure: CUresult | None = None
         # A sentence that says which work was interrupted, until a call that waits for work has reported it; else "".
         self.untold = ""
         self.pending = 0
+        # The work of events for which all later work of the context waits.
+        self.gates: list[Work] = []
         self.busy: dict[Stream, None] = {}
         # The busy streams that were destroyed.
         self.destroyed: dict[Stream, None] = {}
@@ -91,10 +103,14 @@ class Context:
         owner = allocation.device
         if allocation.kind == memory.HEAP:
             return allocation.context is self
-        if allocation.kind != memory.DEVICE or owner is self.device:
+        if allocation.kind != memory.DEVICE:
             return True
-        # Each pool has its own set of devices that may access its memory.
-        return owner in self.peers if allocation.pool is None else self.device in allocation.pool.access
+        if allocation.access is not None:
+            return self.device in allocation.access
+        # Each pool has its own set of devices that may access its memory. No context owns that memory.
+        if allocation.pool is not None:
+            return owner is self.device or self.device in allocation.pool.access
+        return owner is self.device or owner in self.peers
 
     def after_work(self) -> None:
         """Run the frees in destroyed streams, and make the pools release memory, as at every synchronization."""
@@ -181,6 +197,8 @@ def lost_by() -> str | None:
 
 
 _contexts: dict[int, Context] = {}
+# The handles of the contexts that programs have destroyed.
+_destroyed: set[int] = set()
 
 
 def current() -> Context:
@@ -200,11 +218,35 @@ def all_active() -> list[Context]:
 
 
 def find_context(ctx: Any) -> Context:
-    """Return the context that a handle refers to, or raise CUDA_ERROR_INVALID_CONTEXT."""
-    context = _contexts.get(number(ctx))
+    """Return the context that a handle refers to.
+
+    Raises CUDA_ERROR_CONTEXT_IS_DESTROYED for one that was destroyed, or else CUDA_ERROR_INVALID_CONTEXT.
+    """
+    handle = number(ctx)
+    context = _contexts.get(handle)
     if context is None:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
+        known = handle in _destroyed
+        raise StatusError(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED if known else CUresult.CUDA_ERROR_INVALID_CONTEXT)
     return context
+
+
+def create(device: Device, flags: int) -> Context:
+    """Return a new context of a device with one reference, beside the primary context."""
+    context = Context(device)
+    context.flags, context.references, context.sticky = flags, 1, None
+    _contexts[context.handle] = context
+    return context
+
+
+def forget(context: Context) -> None:
+    """Forget a context that a program created and has destroyed; threads may still have it as their current one."""
+    del _contexts[context.handle]
+    _destroyed.add(context.handle)
+
+
+def all_contexts() -> list[Context]:
+    """Return all contexts that exist, active or not."""
+    return list(_contexts.values())
 
 
 def primary(device: Device) -> Context:

@@ -24,6 +24,7 @@ class World:
     def __init__(self, module: Any) -> None:
         self.module, self.kernel = module, function(module, "bump")
         self.device, self.pinned = int(ok(driver.cuMemAlloc(64))), int(ok(driver.cuMemHostAlloc(64, 0)))
+        self.pooled, self.managed = ok(driver.cuMemAllocAsync(64, 0)), ok(driver.cuMemAllocManaged(64, 1))
         self.pool = ok(driver.cuDeviceGetDefaultMemPool(0))
         self.host = struct("CUmemLocation", type=bindings.CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST)
 
@@ -46,6 +47,15 @@ REFUSED: dict[str, list[Callable[[World], Any]]] = {
         lambda w: driver.cuMemAlloc(0),
         lambda w: driver.cuMemAlloc(-1),
         lambda w: driver.cuMemAllocAsync(0, 0),
+        lambda w: driver.cuIpcGetMemHandle(0),
+        lambda w: driver.cuIpcGetMemHandle(w.pinned),
+        lambda w: driver.cuIpcGetMemHandle(w.pooled),
+        lambda w: driver.cuIpcGetMemHandle(w.managed),
+        lambda w: driver.cuIpcOpenMemHandle(ok(driver.cuIpcGetMemHandle(w.device)), 0),
+        lambda w: driver.cuIpcOpenMemHandle(bindings.CUipcMemHandle(), 1),
+        lambda w: driver.cuIpcCloseMemHandle(w.device),
+        lambda w: driver.cuIpcOpenEventHandle(bindings.CUipcEventHandle()),
+        lambda w: driver.cuEventCreate(4),
         lambda w: driver.cuMemAllocAsync(-1, 0),
         lambda w: driver.cuMemHostAlloc(0, 0),
         *(lambda w, size=size: driver.cuMemAllocPitch(16, 16, size) for size in (0, 1, 2, 3, 32)),
@@ -87,6 +97,7 @@ REFUSED: dict[str, list[Callable[[World], Any]]] = {
     "INVALID_HANDLE": [
         *(lambda w, handle=handle: driver.cuStreamSynchronize(handle) for handle in (3, 12345, -1)),
         lambda w: driver.cuEventRecord(3, 0),
+        lambda w: driver.cuIpcGetEventHandle(ok(driver.cuEventCreate(2))),
         lambda w: driver.cuStreamDestroy(3),
         lambda w: driver.cuStreamQuery(int(ok(driver.cuEventCreate(0)))),
     ],
@@ -106,13 +117,7 @@ REFUSED: dict[str, list[Callable[[World], Any]]] = {
         lambda w: driver.cuLaunchCooperativeKernel(w.kernel, 265, 1, 1, 1024, 1, 1, 0, 0, None)
     ],
     "UNSUPPORTED_LIMIT": [lambda w: driver.cuCtxGetLimit(Limit.CU_LIMIT_CIG_ENABLED)],
-    "NOT_SUPPORTED": [
-        lambda w: driver.cuIpcGetMemHandle(0),
-        lambda w: driver.cuIpcOpenMemHandle(bindings.CUipcMemHandle(), 1),
-        lambda w: driver.cuIpcCloseMemHandle(0),
-        lambda w: driver.cuIpcGetEventHandle(0),
-        lambda w: driver.cuIpcOpenEventHandle(bindings.CUipcEventHandle()),
-    ],
+    "NOT_SUPPORTED": [],
 }
 
 

@@ -1,7 +1,7 @@
 """Calls that concern contexts: the primary context of each device, and the current context of each thread.
 
 A fault in a context's work is sticky: every later call in that context returns its status, until the primary context is
-reset.
+reset. Contexts that programs create are in `created_contexts`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...state.arguments import number
 from ...state.contexts import Context, current, find_context, of_thread, primary
 from ...state.devices import find_device
 from ...state.errors import StatusError
-from ...state.memory import pools
+from ...state.memory import pools, sharing
 from ...state.queue import captures
 from ...state.queue.scheduling import abandon, complete_context
 from ..entry import entry
@@ -35,14 +35,18 @@ def end(context: Context, in_use: Collection[int] = ()) -> None:
     abandon(context)
     captures.end_captures(context)
     for allocation in list(memory.live.by_start.values()):
-        if allocation.context is context and allocation.pool is None:
+        if allocation.context is context and allocation.pool is None and allocation.access is None:
             if allocation.kind == memory.REGISTERED:
                 memory.forget(allocation)
             elif allocation.on_host and allocation.address in in_use:
                 memory.keep_bytes(allocation)
             else:
                 memory.free(allocation, counted=allocation.kind in memory.ON_DEVICE)
-    pools.end_context(context)
+    sharing.end_context(context)
+    if context is context.device.primary:
+        pools.end_context(context)
+    else:
+        pools.leave_context(context)
     streams.end_context(context)
     events.end_context(context)
     modules.end_context(context)
@@ -90,10 +94,15 @@ def cuDevicePrimaryCtxGetState(dev: Any) -> tuple[int, int]:
 def cuDevicePrimaryCtxSetFlags(dev: Any, flags: Any) -> None:
     """Set the primary context's flags (cuDevicePrimaryCtxSetFlags)."""
     device = find_device(dev)
+    primary(device).flags = checked_flags(flags)
+
+
+def checked_flags(flags: Any) -> int:
+    """Return the flags of a context as an int, or raise CUDA_ERROR_INVALID_VALUE."""
     value = number(flags)
     if value & ~CUctx_flags.CU_CTX_FLAGS_MASK.value or value & CUctx_flags.CU_CTX_SCHED_MASK.value not in (0, 1, 2, 4):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    primary(device).flags = value
+    return value
 
 
 @entry(of_thread_only=True)

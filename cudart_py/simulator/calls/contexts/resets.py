@@ -8,8 +8,9 @@ from cuda.bindings.driver import CUresult
 
 from ...checks import findings
 from ...state import fault_reports, memory
-from ...state.devices import state
+from ...state.contexts import all_contexts
 from ...state.errors import StatusError
+from ...state.memory import mappings
 from ...state.queue import captures
 from ...state.queue.graphs import graphs
 from ..entry import entry
@@ -30,13 +31,13 @@ def reset(in_use: Collection[int]) -> None:
     for graph in graphs:
         graph.destroy()
     executables.remove_all(lambda _: True)
-    for device in state.devices:
-        context = device.primary
-        if context is None or not context.active:
+    for context in all_contexts():
+        if not context.active:
             continue
         references = context.references
         end(context, in_use)
         context.references, context.sticky = references, None
+    mappings.drop_all()
     # Later calls should not report what was found before.
     fault_reports.take_report()
     findings.pending.clear()

@@ -14,10 +14,11 @@ from ...checks.races import concurrency
 from ...state import memory
 from ...state.arguments import number
 from ...state.attributes import attribute
-from ...state.contexts import current
+from ...state.contexts import current, find_context
 from ...state.errors import StatusError
 from ...state.memory import DEVICE, Allocation
 from ...state.queue.operations import Operation
+from ...state.queue.scheduling import fork_all, join_all
 from ...state.queue.stream import Stream
 from ...state.streams import find_stream, run_now, submit
 from ..entry import entry
@@ -228,3 +229,32 @@ def cuMemcpy3D(pCopy: Any) -> None:
 def cuMemcpy3DAsync(pCopy: Any, hStream: Any) -> None:
     """Copy a box of bytes in a stream (cuMemcpy3DAsync)."""
     _copy_box(pCopy, find_stream(hStream), three=True, waits=False)
+
+
+@entry()
+def cuMemcpy3DPeer(pCopy: Any) -> None:
+    """Copy a box of bytes from one context's memory to another's, between all work of both (cuMemcpy3DPeer)."""
+    stream = current().legacy
+    contexts = dict.fromkeys((stream.context, *_contexts_of(pCopy)))
+    join_all(stream, contexts)
+    _copy_box(pCopy, stream, three=True, waits=False)
+    fork_all(stream, contexts)
+
+
+@entry()
+def cuMemcpy3DPeerAsync(pCopy: Any, hStream: Any) -> None:
+    """Copy a box of bytes from one context's memory to another's in a stream (cuMemcpy3DPeerAsync)."""
+    stream = find_stream(hStream)
+    _contexts_of(pCopy)
+    if stream.capture is not None:  # as cuMemcpyPeerAsync
+        stream.capture.invalidate()
+        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    _copy_box(pCopy, stream, three=True, waits=False)
+
+
+def _contexts_of(parameters: Any) -> list[Context]:
+    """Return the contexts of both ends of a copy; arrays belong to a context of their own."""
+    if parameters is None:
+        raise _refuse()
+    ends = ((parameters.srcMemoryType, parameters.srcContext), (parameters.dstMemoryType, parameters.dstContext))
+    return [find_context(context) for kind, context in ends if kind != CUmemorytype.CU_MEMORYTYPE_ARRAY]

@@ -72,7 +72,8 @@ class Copy(Operation):
             memory.note_written(self.destination, self.size)
 
 
-def _on_device(address: int, size: int) -> Allocation:
+def on_device(address: int, size: int) -> Allocation:
+    """Return the allocation at a device address, or raise CUDA_ERROR_INVALID_VALUE."""
     # Pinned, registered and managed memory have device addresses too.
     allocation = memory.find(address, size)
     if allocation is None:
@@ -80,7 +81,8 @@ def _on_device(address: int, size: int) -> Allocation:
     return allocation
 
 
-def _on_host(address: int, size: int) -> Allocation | None:
+def on_host(address: int, size: int) -> Allocation | None:
+    """Return the allocation at a host address, None for pageable memory, or raise CUDA_ERROR_INVALID_VALUE."""
     allocation = memory.find(address, size)
     if allocation is not None and allocation.kind == DEVICE:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -120,13 +122,14 @@ def returns_when_done(source: Allocation | None, destination: Allocation | None,
     It does for copies to pageable memory and from host to host, even for asynchronous functions. It never does for
     copies between device addresses.
     """
-    if destination is None or (_is_hosts(source) and _is_hosts(destination)):
+    if destination is None or (is_hosts(source) and is_hosts(destination)):
         return True
     between_devices = source is not None and source.kind in ON_DEVICE and destination.kind in ON_DEVICE
     return waits and not between_devices
 
 
-def _is_hosts(allocation: Allocation | None) -> bool:
+def is_hosts(allocation: Allocation | None) -> bool:
+    """Return whether an allocation is pageable (None), pinned or registered memory of the host."""
     return allocation is None or allocation.kind in (memory.PINNED, memory.REGISTERED)
 
 
@@ -145,7 +148,7 @@ def cuMemcpyHtoDAsync(dstDevice: Any, srcHost: Any, ByteCount: Any, hStream: Any
 def _host_to_device(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> None:
     destination, source, size = number(dst), host_address(src), number(count)
     if size:
-        ends = _on_host(source, _positive(size)), _on_device(destination, size)
+        ends = on_host(source, _positive(size)), on_device(destination, size)
         copy(destination, source, size, ends, stream, waits=waits)
 
 
@@ -170,7 +173,7 @@ def cuMemcpyDtoHAsync(dstHost: Any, srcDevice: Any, ByteCount: Any, hStream: Any
 def _device_to_host(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> None:
     destination, source, size = host_address(dst), number(src), number(count)
     if size:
-        ends = _on_device(source, _positive(size)), _on_host(destination, size)
+        ends = on_device(source, _positive(size)), on_host(destination, size)
         copy(destination, source, size, ends, stream, waits=waits)
 
 
@@ -189,7 +192,7 @@ def cuMemcpyDtoDAsync(dstDevice: Any, srcDevice: Any, ByteCount: Any, hStream: A
 def _device_to_device(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> None:
     destination, source, size = number(dst), number(src), number(count)
     if size:
-        ends = _on_device(source, _positive(size)), _on_device(destination, size)
+        ends = on_device(source, _positive(size)), on_device(destination, size)
         copy(destination, source, size, ends, stream, waits=waits)
 
 
@@ -240,7 +243,7 @@ def _peer(dst: tuple[Any, Any], src: tuple[Any, Any], count: Any, stream: Stream
     for address, context in ((source, src[1]), (destination, dst[1])):
         owner = find_context(context)
         if size:
-            allocation = _on_device(address, _positive(size))
+            allocation = on_device(address, _positive(size))
             if allocation.kind == DEVICE and allocation.device is not owner.device:
                 raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
             ends.append(allocation)

@@ -43,7 +43,8 @@ def cuMemFree(dptr: Any) -> None:
     if not address:
         return
     allocation = memory.known.by_start.get(address)
-    if allocation is None or allocation.kind not in (memory.DEVICE, memory.MANAGED):
+    kinds = memory.DEVICE, memory.MANAGED
+    if allocation is None or allocation.kind not in kinds or allocation.access is not None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     complete_context(context, freeing=True)
     _free(allocation)

@@ -37,6 +37,13 @@ def cuMemHostAlloc(bytesize: Any, Flags: Any) -> int:
     return memory.allocate(number(bytesize), memory.PINNED, context, flags=flags).address
 
 
+@entry(values=1, unsafe=True)
+def cuMemAllocHost(bytesize: Any) -> int:
+    """Allocate pinned memory that kernels can access (cuMemAllocHost)."""
+    flags = CU_MEMHOSTALLOC_DEVICEMAP
+    return memory.allocate(number(bytesize), memory.PINNED, current(), flags=flags).address
+
+
 @entry(frees=True, unsafe=True)
 def cuMemFreeHost(p: Any) -> None:
     """Complete the context's work and free pinned memory (cuMemFreeHost)."""

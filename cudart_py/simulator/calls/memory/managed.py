@@ -80,7 +80,8 @@ def cuMemAllocManaged(bytesize: Any, flags: Any) -> Any:
     return CUdeviceptr(memory.allocate(number(bytesize), memory.MANAGED, context, flags=attach).address)
 
 
-def _managed(pointer: Any, count: Any) -> Allocation:
+def find_managed(pointer: Any, count: Any) -> Allocation:
+    """Return the managed allocation that contains a range, or raise CUDA_ERROR_INVALID_VALUE."""
     address, size = number(pointer), number(count)
     allocation = memory.known.find(address)
     if allocation is None or allocation.kind != memory.MANAGED or size <= 0 or address + size > allocation.end:
@@ -88,7 +89,7 @@ def _managed(pointer: Any, count: Any) -> Allocation:
     return allocation
 
 
-def _ordinal(location: Any) -> int:
+def ordinal_of(location: Any) -> int:
     """Return a location as an ordinal, -1 for the host."""
     if location is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -107,7 +108,7 @@ def _ordinal(location: Any) -> int:
 def cuMemAdvise(devPtr: Any, count: Any, advice: Any, location: Any) -> None:
     """Record advice on the allocation that contains a range of managed memory (cuMemAdvise)."""
     current()
-    allocation = _managed(devPtr, count)
+    allocation = find_managed(devPtr, count)
     found = _advice_of(allocation)
     names = CUmem_advise
     kind = number(advice)
@@ -116,15 +117,15 @@ def cuMemAdvise(devPtr: Any, count: Any, advice: Any, location: Any) -> None:
     elif kind == names.CU_MEM_ADVISE_UNSET_READ_MOSTLY.value:
         found.read_mostly = False
     elif kind == names.CU_MEM_ADVISE_SET_PREFERRED_LOCATION.value:
-        found.preferred = _ordinal(location)
+        found.preferred = ordinal_of(location)
     elif kind == names.CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION.value:
         found.preferred = _NOWHERE
     elif kind == names.CU_MEM_ADVISE_SET_ACCESSED_BY.value:
-        ordinal = _ordinal(location)
+        ordinal = ordinal_of(location)
         if ordinal not in found.accessed_by:
             found.accessed_by.append(ordinal)
     elif kind == names.CU_MEM_ADVISE_UNSET_ACCESSED_BY.value:
-        ordinal = _ordinal(location)
+        ordinal = ordinal_of(location)
         if ordinal in found.accessed_by:
             found.accessed_by.remove(ordinal)
     else:
@@ -135,29 +136,56 @@ def cuMemAdvise(devPtr: Any, count: Any, advice: Any, location: Any) -> None:
 def cuMemPrefetchAsync(devPtr: Any, count: Any, location: Any, flags: Any, hStream: Any) -> None:
     """Record, in stream order, the location to which managed memory is prefetched (cuMemPrefetchAsync)."""
     stream = find_stream(hStream)
-    allocation = _managed(devPtr, count)
+    allocation = find_managed(devPtr, count)
     if number(flags):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    submit(stream, Prefetch(allocation, _ordinal(location)))
+    submit(stream, Prefetch(allocation, ordinal_of(location)))
 
 
 @entry(values=1)
 def cuMemRangeGetAttribute(dataSize: Any, attribute: Any, devPtr: Any, count: Any) -> Any:
     """Return the advice on a range of managed memory (cuMemRangeGetAttribute)."""
     current()
-    found = _advice_of(_managed(devPtr, count))
-    names, size = CUmem_range_attribute, number(dataSize)
-    kind = number(attribute)
+    return _attribute(number(dataSize), number(attribute), _advice_of(find_managed(devPtr, count)))
+
+
+@entry(values=1)
+def cuMemRangeGetAttributes(dataSizes: Any, attributes: Any, numAttributes: Any, devPtr: Any, count: Any) -> list[Any]:
+    """Return several kinds of advice on a range of managed memory (cuMemRangeGetAttributes)."""
+    current()
+    sizes, kinds = list(dataSizes or ()), list(attributes or ())
+    advice, wanted = _advice_of(find_managed(devPtr, count)), number(numAttributes)
+    if not 0 < wanted <= min(len(sizes), len(kinds)):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return [_attribute(number(sizes[index]), number(kinds[index]), advice) for index in range(wanted)]
+
+
+def _attribute(size: int, kind: int, advice: Advice) -> Any:
+    names = CUmem_range_attribute
     if kind == names.CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY.value:
         if size <= 0 or size % 4:
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-        ordinals = found.accessed_by[: size // 4]
+        ordinals = advice.accessed_by[: size // 4]
         return ordinals + [_NOWHERE] * (size // 4 - len(ordinals))
     answers = {
-        names.CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY.value: int(found.read_mostly),
-        names.CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION.value: found.preferred,
-        names.CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION.value: found.prefetched,
+        names.CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY.value: int(advice.read_mostly),
+        names.CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION.value: advice.preferred,
+        names.CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION.value: advice.prefetched,
     }
     if kind not in answers or size != 4:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return answers[kind]
+
+
+@entry()
+def cuStreamAttachMemAsync(hStream: Any, dptr: Any, length: Any, flags: Any) -> None:
+    """Check the attachment of managed memory to a stream, which has no effect (cuStreamAttachMemAsync)."""
+    stream = find_stream(hStream)
+    address, size = number(dptr), number(length)
+    allocation = memory.known.by_start.get(address)
+    if allocation is None or allocation.kind != memory.MANAGED or size not in (0, allocation.size):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    single = CUmemAttach_flags.CU_MEM_ATTACH_SINGLE.value
+    if number(flags) not in (*_ATTACH, single) or (number(flags) == single and stream.is_legacy):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    submit(stream, None)

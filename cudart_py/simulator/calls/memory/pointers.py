@@ -11,6 +11,7 @@ from ...state.arguments import number
 from ...state.contexts import current
 from ...state.errors import StatusError
 from ...state.memory import Allocation
+from ...state.memory.reservations import Mapping, find_mapping, find_reservation
 from ..entry import entry
 
 _DEVICE_TYPE = CUmemorytype.CU_MEMORYTYPE_DEVICE.value
@@ -57,6 +58,39 @@ def _of_allocation(attribute: int, address: int, allocation: Allocation) -> Any:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE) from None
 
 
+def _of_mapping(attribute: int, address: int, mapping: Mapping) -> Any:
+    reservation = find_reservation(address)
+    assert reservation is not None
+    answers = _UNKNOWN | {
+        _A.CU_POINTER_ATTRIBUTE_MEMORY_TYPE.value: _DEVICE_TYPE,
+        _A.CU_POINTER_ATTRIBUTE_DEVICE_POINTER.value: CUdeviceptr(address),
+        _A.CU_POINTER_ATTRIBUTE_BUFFER_ID.value: mapping.physical.handle,
+        _A.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL.value: mapping.physical.device.ordinal,
+        _A.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR.value: CUdeviceptr(reservation.address),
+        _A.CU_POINTER_ATTRIBUTE_RANGE_SIZE.value: reservation.size,
+        _A.CU_POINTER_ATTRIBUTE_MAPPED.value: True,
+        _A.CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES.value: mapping.physical.shareable,
+        _A.CU_POINTER_ATTRIBUTE_ACCESS_FLAGS.value: _READ_WRITE if mapping.access else 0,
+        _A.CU_POINTER_ATTRIBUTE_MAPPING_SIZE.value: mapping.physical.size,
+        _A.CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR.value: CUdeviceptr(mapping.address),
+        _A.CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID.value: mapping.physical.handle,
+    }
+    if attribute == _A.CU_POINTER_ATTRIBUTE_HOST_POINTER.value or attribute not in answers:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return answers[attribute]
+
+
+def _answer(attribute: int, address: int) -> Any:
+    """Return an attribute of an address, or raise CUDA_ERROR_INVALID_VALUE if it has none."""
+    mapping = find_mapping(address)
+    if mapping is not None:
+        return _of_mapping(attribute, address, mapping)
+    allocation = memory.known.find(address)
+    if allocation is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return _of_allocation(attribute, address, allocation)
+
+
 # The values that cuPointerGetAttributes returns for an address that the driver doesn't know.
 _UNKNOWN: dict[int, Any] = {
     _A.CU_POINTER_ATTRIBUTE_CONTEXT.value: CUcontext(0),
@@ -86,11 +120,7 @@ _UNKNOWN: dict[int, Any] = {
 def cuPointerGetAttribute(attribute: Any, ptr: Any) -> Any:
     """Return an attribute of an address (cuPointerGetAttribute)."""
     current()
-    address = number(ptr)
-    allocation = memory.known.find(address)
-    if allocation is None:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    return _of_allocation(number(attribute), address, allocation)
+    return _answer(number(attribute), number(ptr))
 
 
 @entry(values=1)
@@ -100,14 +130,10 @@ def cuPointerGetAttributes(numAttributes: Any, attributes: Any, ptr: Any) -> lis
     wanted = [number(attribute) for attribute in attributes or ()]
     if number(numAttributes) > len(wanted) or any(attribute not in _UNKNOWN for attribute in wanted):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    address = number(ptr)
-    allocation = memory.known.find(address)
-    if allocation is None:
-        return [_UNKNOWN[attribute] for attribute in wanted]
     answers = []
     for attribute in wanted:
         try:
-            answers.append(_of_allocation(attribute, address, allocation))
+            answers.append(_answer(attribute, number(ptr)))
         except StatusError:
             answers.append(_UNKNOWN[attribute])
     return answers
@@ -120,4 +146,23 @@ def cuMemGetAddressRange(dptr: Any) -> tuple[Any, int]:
     allocation = memory.known.find(number(dptr))
     if allocation is None:
         raise StatusError(CUresult.CUDA_ERROR_NOT_FOUND)
+    mapping = find_mapping(number(dptr))
+    if mapping is not None:
+        return CUdeviceptr(mapping.address), mapping.physical.size
     return CUdeviceptr(allocation.address), allocation.size
+
+
+@entry()
+def cuPointerSetAttribute(value: Any, attribute: Any, ptr: Any) -> None:
+    """Accept CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which has no effect, and no other attribute (cuPointerSetAttribute)."""
+    current()
+    number(value)
+    if number(attribute) != _A.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.value or memory.known.find(number(ptr)) is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+@entry(values=1)
+def cuMemGetHandleForAddressRange(dptr: Any, size: Any, handleType: Any, flags: Any) -> Any:
+    """Refuse to return a handle for other hardware (cuMemGetHandleForAddressRange)."""
+    current()
+    raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)

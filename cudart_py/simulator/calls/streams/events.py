@@ -14,12 +14,12 @@ from cuda.bindings.driver import (
 )
 
 from ...state.arguments import number
-from ...state.contexts import current
+from ...state.contexts import current, find_context
 from ...state.errors import StatusError
 from ...state.handles import Handles
 from ...state.queue import captures
 from ...state.queue.operations import Operation
-from ...state.queue.scheduling import complete, enqueue, refuse_broken, step
+from ...state.queue.scheduling import complete, enqueue, mark_all, refuse_broken, run_at_once, step
 from ...state.queue.stream import Stream
 from ...state.queue.work import Work
 from ...state.streams import find_stream
@@ -88,8 +88,6 @@ def cuEventCreate(Flags: Any) -> Any:
     flags = number(Flags)
     if flags & ~_FLAGS or (flags & _INTERPROCESS and not flags & _DISABLE_TIMING):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    if flags & _INTERPROCESS:
-        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     return CUevent(events.add(Event(context, flags)))
 
 
@@ -132,7 +130,40 @@ def _record(event: Event, stream: Stream) -> None:
             return
         captures.refuse_implicit(stream)
     event.captured = None
-    event.mark = enqueue(stream, None)
+    _set(event, enqueue(stream, None))
+
+
+def _set(event: Event, mark: Work) -> None:
+    event.mark = mark
+    if event.flags & _INTERPROCESS:
+        # Another process may wait for it while this one does nothing.
+        run_at_once(mark)
+
+
+@entry()
+def cuCtxRecordEvent(hCtx: Any, hEvent: Any) -> None:
+    """Record an event after all work that a context has queued, in any of its streams (cuCtxRecordEvent)."""
+    context, event = find_context(hCtx), find_event(hEvent)
+    if event.context is not context:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    captures.refuse_all(context)
+    event.captured = None
+    _set(event, mark_all(context))
+
+
+@entry()
+def cuCtxWaitEvent(hCtx: Any, hEvent: Any) -> None:
+    """Make all later work of a context wait for an event's last record (cuCtxWaitEvent)."""
+    context, event = find_context(hCtx), find_event(hEvent)
+    if context.sticky is not None:
+        raise StatusError(context.sticky)
+    captured = event.captured
+    if captured is not None:
+        captured[0].invalidate()
+        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    captures.refuse_all(context)
+    if event.mark is not None and not event.mark.done:
+        context.gates.append(event.mark)
 
 
 @entry()

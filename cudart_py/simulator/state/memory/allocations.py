@@ -71,6 +71,7 @@ class Allocation:
 
     __slots__ = (
         "_shadow",
+        "access",
         "address",
         "begin",
         "context",
@@ -108,6 +109,8 @@ class Allocation:
         # The object that keeps registered memory alive, if the caller passed an object and not only an address.
         self.held: Any = None
         self.pool = pool
+        # The devices that may access memory that was mapped here; None for memory that was allocated here.
+        self.access: frozenset[Device] | None = None
         # The stream of a stream-ordered allocation, and the work in it that makes the allocation live, or None if it
         # was live at once.
         self.stream = stream

@@ -196,6 +196,21 @@ def free_now(allocation: Allocation) -> None:
         allocation.pool.release_excess()
 
 
+def leave_context(context: Context) -> None:
+    """Make what a context's dropped work would have done to its device's pools effective at once.
+
+    The memory of pools belongs to no context, so it outlives the contexts that programs create.
+    """
+    live, known = table.live.by_start, table.known.by_start
+    for allocation in {*live.values(), *known.values()}:
+        if allocation.pool is None or allocation.context is not context:
+            continue
+        if known.get(allocation.address) is not allocation:
+            table.end_life(allocation)
+        elif live.get(allocation.address) is not allocation:
+            table.begin_life(allocation)
+
+
 def end_context(context: Context) -> None:
     """Drop the pools of a context's device and everything in them."""
     for allocation in list(table.known.by_start.values()):

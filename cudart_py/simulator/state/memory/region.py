@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 import mmap
+import os
 import resource
 
 PAGE = mmap.PAGESIZE
@@ -56,6 +57,7 @@ class Region:
         self._slab_start = 0
         self._slab_cursor = 0
         self._slab_counts: dict[int, int] = {}  # start -> number of live allocations in the slab
+        self._files: dict[int, int] = {}  # start -> descriptor of the file that has replaced an open range
 
     def _reserve(self) -> tuple[int, int]:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
@@ -85,13 +87,52 @@ class Region:
     def close(self, address: int, size: int) -> None:
         """Close a range that `open` returned, and drop its bytes."""
         if size <= _LARGEST_IN_SLAB:
-            slab = self._slab_of(address)
+            slab = self._range_of(address)
             self._slab_counts[slab] -= 1
             if not self._slab_counts[slab] and slab != self._slab_start:
                 del self._slab_counts[slab]
                 self._close_pages(slab)
         else:
             self._close_pages(address)
+
+    def reserve(self, size: int, alignment: int) -> int:
+        """Return the address of `size` inaccessible bytes, whole pages, into which memory may be mapped.
+
+        Raises MemoryError if there is no room.
+        """
+        gap = self._gap(size)
+        start = self._free_range(size + gap, max(alignment, _ALIGNMENT))
+        self._take(start, size, gap)
+        return start
+
+    def give_back(self, address: int) -> None:
+        """Give back a range that `reserve` returned, and whatever is still mapped into it."""
+        self._close_pages(address)
+
+    def map_file(self, address: int, size: int, descriptor: int) -> None:
+        """Map the first `size` bytes of a file at an address in an open or reserved range, and drop what was there.
+
+        Raises MemoryError if the machine refuses.
+        """
+        access = mmap.PROT_READ | mmap.PROT_WRITE
+        if self._library.mmap(address, size, access, mmap.MAP_SHARED | _MAP_FIXED, descriptor, 0) != address:
+            raise MemoryError(f"the machine refused to map {size} bytes")
+
+    def file_at(self, address: int) -> tuple[int, int, int | None]:
+        """Return the start and the end of the open range that contains an address, and the file that replaced it."""
+        start = self._range_of(address)
+        return start, self._opened[start], self._files.get(start)
+
+    def replace(self, start: int, descriptor: int) -> None:
+        """Replace the pages of an open range by those of a file, which is closed with the range."""
+        self.map_file(start, self._opened[start] - start, descriptor)
+        self._files[start] = descriptor
+
+    def unmap(self, address: int, size: int) -> None:
+        """Make whole pages inaccessible and drop their bytes, unless they are those of a file."""
+        # Mapping the pages again drops their bytes and page tables, and makes them inaccessible, in one step.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED
+        self._library.mmap(address, size, _PROT_NONE, flags, -1, 0)
 
     def _open_small(self, size: int) -> int:
         needed = -(-size // _SMALL_ALIGNMENT) * _SMALL_ALIGNMENT
@@ -108,21 +149,27 @@ class Region:
         self._slab_counts[self._slab_start] += 1
         return address
 
-    def _slab_of(self, address: int) -> int:
+    def _range_of(self, address: int) -> int:
         return self._opened_starts[bisect.bisect_right(self._opened_starts, address) - 1]
 
     def _open_pages(self, size: int) -> int:
         length = -(-size // PAGE) * PAGE
-        # The gap grows with the allocation, so that a wild index is more likely to hit no allocation.
-        gap = min(max(length, _SMALLEST_GAP), _LARGEST_GAP, max(_SMALLEST_GAP, (self.end - self.start) >> 6))
+        gap = self._gap(length)
         alignment = _ALIGNMENT if length >= _ALIGNMENT else _SMALLEST_GAP
         start = self._free_range(length + gap, alignment)
         if self._library.mprotect(start, length, mmap.PROT_READ | mmap.PROT_WRITE):
             raise MemoryError(f"the machine refused to provide {length} bytes")
+        self._take(start, length, gap)
+        return start
+
+    def _gap(self, length: int) -> int:
+        """Return the size of the gap after a range, which grows with it, so that a wild index is likely to hit it."""
+        return min(max(length, _SMALLEST_GAP), _LARGEST_GAP, max(_SMALLEST_GAP, (self.end - self.start) >> 6))
+
+    def _take(self, start: int, length: int, gap: int) -> None:
         self._cursor = start + length + gap
         self._opened[start] = start + length
         bisect.insort(self._opened_starts, start)
-        return start
 
     def _free_range(self, length: int, alignment: int) -> int:
         for first in (self._cursor, self.start):
@@ -138,6 +185,7 @@ class Region:
     def _close_pages(self, start: int) -> None:
         length = self._opened.pop(start) - start
         del self._opened_starts[bisect.bisect_left(self._opened_starts, start)]
-        # Mapping the pages again drops their bytes and page tables, and makes them inaccessible, in one step.
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED
-        self._library.mmap(start, length, _PROT_NONE, flags, -1, 0)
+        descriptor = self._files.pop(start, None)
+        if descriptor is not None:
+            os.close(descriptor)
+        self.unmap(start, length)

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from cuda.bindings.driver import CUresult
 
 from ..errors import StatusError
+from ..fault_reports import put_report
 from ..queue.operations import FaultError
 from ..queue.runner import runner
+from . import reservations
 from .address_space import space
 from .allocations import Allocation, AllocationRecord, Index, rounded
 
@@ -165,6 +167,9 @@ def find(address: int, size: int = 1) -> Allocation | None:
     if address <= 0 or address + size > 1 << 48:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if space.region.contains(address) and not _is_kept(address, size):
+        mapped = reservations.describe(address)
+        if mapped:
+            put_report(f"the call touches {address:#x}: {mapped}")
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return None
 
@@ -205,8 +210,11 @@ def describe(address: int, context: Context | None = None) -> str:
     if allocation is not None:
         text = f"{_bytes(address - allocation.address)} into {allocation.record}"
         if context is not None and not context.reaches(allocation):
-            text += f", which device {context.device.ordinal} has no peer access to"
+            text += f", which {_out_of_reach(allocation, context)}"
         return text
+    mapped = reservations.describe(address)
+    if mapped:
+        return mapped
     freed = next((freed for freed in reversed(_recently_freed) if freed.record.contains(address)), None)
     if freed is not None:
         text = f"{_bytes(address - freed.record.address)} into {freed.record}, which was freed"
@@ -220,6 +228,14 @@ def describe(address: int, context: Context | None = None) -> str:
     if known.find(address) is None and not space.region.contains(address):
         return "host memory that is neither pinned, managed nor registered, or nothing at all"
     return "no allocation is near it"
+
+
+def _out_of_reach(allocation: Allocation, context: Context) -> str:
+    """Return why a context's kernels may not access an allocation."""
+    device = f"device {context.device.ordinal}"
+    if allocation.access is not None:
+        return f"{device} may not access: cuMemSetAccess has not been called for it"
+    return f"{device} has no peer access to"
 
 
 def _beside(address: int, within: AllocationRecord | None = None) -> str:

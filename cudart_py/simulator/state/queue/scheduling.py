@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from cuda.bindings.driver import CUresult
+from cuda.bindings.driver import CUresult, CUstream_flags
 
 from ..errors import StatusError
 from ..fault_reports import put_report
 from .operations import AccountingOperation
 from .runner import runner
+from .stream import Stream
 from .work import Work, needed
 
 if TYPE_CHECKING:
     from ..contexts import Context
     from .operations import Operation
-    from .stream import Stream
 
 # A GPU's queue is bounded too: a launch that finds it full waits for older work.
 _LONGEST_QUEUE = 1024
@@ -60,8 +60,17 @@ def _before(stream: Stream, others: tuple[Work, ...]) -> list[Work]:
         last = context.legacy.tail
         if last is not None and not last.done:
             after.append(last)
+    if context.gates:
+        context.gates[:] = [gate for gate in context.gates if not gate.done]
+        after.extend(context.gates)
     after.extend(other for other in others if not other.done)
     return after
+
+
+def mark_all(context: Context) -> Work:
+    """Return a piece of work that comes after all work that a context has queued so far, in any of its streams."""
+    tails = [stream.tail for stream in list(context.busy) if stream.tail is not None]
+    return enqueue(Stream(context, flags=CUstream_flags.CU_STREAM_NON_BLOCKING.value), None, *tails)
 
 
 def join_all(stream: Stream, contexts: Iterable[Context]) -> None:
@@ -88,6 +97,12 @@ def complete(work: Work | None) -> None:
         work.context.tell()
         complete_work((work,))
     refuse_broken(work)
+
+
+def run_at_once(work: Work) -> None:
+    """Run a piece of work and everything that it comes after; failures are left to the calls that wait for the work."""
+    runner.run(needed((work,)))
+    work.context.after_work()
 
 
 def complete_work(targets: Iterable[Work]) -> None:

@@ -1,0 +1,181 @@
+"""Memory that processes share: allocations of one process, opened in others.
+
+A handle names a file in memory that the process which made the handle holds open. The file takes the place of the pages
+of the allocation, so that its address stays the same. Other processes open the file through `/proc`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cuda.bindings.driver import CU_IPC_HANDLE_SIZE
+
+from ..devices import find_device
+from . import table
+from .address_space import space
+from .allocations import DEVICE, Allocation
+
+if TYPE_CHECKING:
+    from ..contexts import Context
+
+_FILE = "cudart_py shared memory"
+_MAGIC = b"cudartpy"
+# What each of the fields of a handle is, is said by `Handle`.
+_FORMAT = struct.Struct("=8sIQIIQQQ")
+
+
+@functools.cache
+def _started(process: int) -> int:
+    """Return when a process was started, in clock ticks after the machine's start; raise OSError if it has ended."""
+    status = Path(f"/proc/{process}/stat").read_text()
+    # The name of the program, in parentheses, may contain blanks. The start is the 22nd field.
+    return int(status.rpartition(")")[2].split()[19])
+
+
+@dataclass(frozen=True)
+class Handle:
+    """What the bytes of a handle say.
+
+    `started` distinguishes processes that had the same id. `descriptor` is that of the file in the other process, or
+    the handle of an event. `offset` and `size` are those of the allocation in the file, which has `length` bytes.
+    """
+
+    process: int
+    started: int
+    descriptor: int
+    device: int
+    offset: int = 0
+    size: int = 0
+    length: int = 0
+
+    @classmethod
+    def own(cls, descriptor: int, device: int, *place: int) -> Handle:
+        """Return a handle of something that belongs to this process."""
+        return cls(os.getpid(), _started(os.getpid()), descriptor, device, *place)
+
+    @classmethod
+    def parsed(cls, data: bytes) -> Handle:
+        """Return what some bytes say, or raise ValueError."""
+        magic, *fields = _FORMAT.unpack(data[: _FORMAT.size])
+        if magic != _MAGIC:
+            raise ValueError("these bytes are not a handle of the simulator")
+        return cls(*fields)
+
+    @property
+    def data(self) -> bytes:
+        """Return the bytes."""
+        fields = (self.process, self.started, self.descriptor, self.device, self.offset, self.size, self.length)
+        return _FORMAT.pack(_MAGIC, *fields).ljust(CU_IPC_HANDLE_SIZE, b"\0")
+
+    @property
+    def here(self) -> bool:
+        """Return whether the handle was made in this process."""
+        return self.process == os.getpid() and self.started == _started(self.process)
+
+    @property
+    def valid(self) -> bool:
+        """Return whether the process that made the handle still runs."""
+        try:
+            return _started.__wrapped__(self.process) == self.started
+        except (OSError, IndexError, ValueError):
+            return False
+
+
+@dataclass
+class _Opened:
+    """Memory of another process, and how often it has been opened."""
+
+    context: Context
+    allocation: Allocation
+    start: int
+    count: int = 1
+
+
+_opened: dict[Handle, _Opened] = {}
+
+
+def share(allocation: Allocation) -> Handle:
+    """Return the handle of an allocation, whose pages are replaced by those of a file at the first call.
+
+    Raises OSError or MemoryError if the machine refuses.
+    """
+    start, end, descriptor = space.region.file_at(allocation.address)
+    if descriptor is None:
+        descriptor = os.memfd_create(_FILE, os.MFD_CLOEXEC)
+        try:
+            os.truncate(descriptor, end - start)
+            os.pwrite(descriptor, (ctypes.c_char * (end - start)).from_address(start), 0)
+            space.region.replace(start, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+    # Other processes may write it, which no check sees.
+    allocation.shadow.initialised = True
+    place = allocation.address - start, allocation.size, end - start
+    return Handle.own(descriptor, allocation.device.ordinal, *place)
+
+
+def open_shared(handle: Handle, context: Context) -> Allocation:
+    """Return the memory of another process that a handle names, at an address in this process.
+
+    Raises OSError or ValueError if it no longer exists, and MemoryError if there is no room.
+    """
+    opened = _opened.get(handle)
+    if opened is not None:
+        opened.count += 1
+        return opened.allocation
+    if not handle.valid:
+        raise ValueError("the process that made the handle has ended")
+    path = f"/proc/{handle.process}/fd/{handle.descriptor}"
+    if _FILE not in os.readlink(path):
+        raise ValueError("the memory has been freed")
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    start = 0
+    try:
+        if os.fstat(descriptor).st_size != handle.length:
+            raise ValueError("the memory has been freed")
+        start = space.region.reserve(handle.length, 0)
+        space.region.map_file(start, handle.length, descriptor)
+    except BaseException:
+        if start:
+            space.region.give_back(start)
+        raise
+    finally:
+        os.close(descriptor)
+    device = find_device(handle.device)
+    allocation = Allocation(start + handle.offset, handle.size, DEVICE, context, device=device)
+    allocation.access = frozenset({device, context.device})
+    allocation.shadow.initialised = True
+    table.enter(allocation)
+    _opened[handle] = _Opened(context, allocation, start)
+    return allocation
+
+
+def close_shared(address: int) -> bool:
+    """Close memory of another process once; the last time ends its allocation. Return whether it was open."""
+    for handle, opened in _opened.items():
+        if opened.allocation.address == address:
+            opened.count -= 1
+            if not opened.count:
+                _end(handle)
+            return True
+    return False
+
+
+def _end(handle: Handle) -> None:
+    opened = _opened.pop(handle)
+    table.forget(opened.allocation)
+    space.region.give_back(opened.start)
+
+
+def end_context(context: Context) -> None:
+    """Close all memory of other processes that a context has opened."""
+    for handle, opened in list(_opened.items()):
+        if opened.context is context:
+            _end(handle)
