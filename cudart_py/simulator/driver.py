@@ -86,6 +86,19 @@ from .calls.copies.managed_batches import (
     cuMemPrefetchBatchAsync,
 )
 from .calls.errors import cuGetErrorName, cuGetErrorString
+from .calls.graphs.additions import (
+    cuGraphAddChildGraphNode,
+    cuGraphAddEmptyNode,
+    cuGraphAddEventRecordNode,
+    cuGraphAddEventWaitNode,
+    cuGraphAddHostNode,
+    cuGraphAddKernelNode,
+    cuGraphAddMemAllocNode,
+    cuGraphAddMemcpyNode,
+    cuGraphAddMemFreeNode,
+    cuGraphAddMemsetNode,
+    cuGraphAddNode,
+)
 from .calls.graphs.capture import (
     cuStreamBeginCapture,
     cuStreamBeginCaptureToGraph,
@@ -95,7 +108,9 @@ from .calls.graphs.capture import (
     cuStreamUpdateCaptureDependencies,
     cuThreadExchangeStreamCaptureMode,
 )
-from .calls.graphs.conditionals import cuGraphAddNode, cuGraphConditionalHandleCreate
+from .calls.graphs.conditionals import (
+    cuGraphConditionalHandleCreate,
+)
 from .calls.graphs.executables import (
     cuGraphExecDestroy,
     cuGraphExecGetFlags,
@@ -106,27 +121,55 @@ from .calls.graphs.executables import (
     cuGraphUpload,
 )
 from .calls.graphs.graphs import (
-    cuGraphAddChildGraphNode,
-    cuGraphAddHostNode,
+    cuGraphAddDependencies,
     cuGraphChildGraphNodeGetGraph,
     cuGraphClone,
     cuGraphCreate,
     cuGraphDebugDotPrint,
     cuGraphDestroy,
+    cuGraphDestroyNode,
     cuGraphGetEdges,
     cuGraphGetNodes,
     cuGraphGetRootNodes,
+    cuGraphNodeFindInClone,
     cuGraphNodeGetDependencies,
     cuGraphNodeGetDependentNodes,
     cuGraphNodeGetType,
+    cuGraphRemoveDependencies,
+)
+from .calls.graphs.kernel_attributes import (
+    cuGraphKernelNodeCopyAttributes,
+    cuGraphKernelNodeGetAttribute,
+    cuGraphKernelNodeSetAttribute,
 )
 from .calls.graphs.node_changes import (
     cuGraphExecChildGraphNodeSetParams,
+    cuGraphExecEventRecordNodeSetEvent,
+    cuGraphExecEventWaitNodeSetEvent,
+    cuGraphExecHostNodeSetParams,
     cuGraphExecKernelNodeSetParams,
     cuGraphExecMemcpyNodeSetParams,
     cuGraphExecMemsetNodeSetParams,
+    cuGraphExecNodeSetParams,
     cuGraphNodeGetEnabled,
     cuGraphNodeSetEnabled,
+)
+from .calls.graphs.node_settings import (
+    cuGraphEventRecordNodeGetEvent,
+    cuGraphEventRecordNodeSetEvent,
+    cuGraphEventWaitNodeGetEvent,
+    cuGraphEventWaitNodeSetEvent,
+    cuGraphHostNodeGetParams,
+    cuGraphHostNodeSetParams,
+    cuGraphKernelNodeGetParams,
+    cuGraphKernelNodeSetParams,
+    cuGraphMemAllocNodeGetParams,
+    cuGraphMemcpyNodeGetParams,
+    cuGraphMemcpyNodeSetParams,
+    cuGraphMemFreeNodeGetParams,
+    cuGraphMemsetNodeGetParams,
+    cuGraphMemsetNodeSetParams,
+    cuGraphNodeSetParams,
 )
 from .calls.launches.host_functions import cuLaunchHostFunc
 from .calls.launches.launches import cuLaunchCooperativeKernel, cuLaunchKernel, cuLaunchKernelEx
@@ -181,6 +224,11 @@ from .calls.memory.fills import (
     cuMemsetD16Async,
     cuMemsetD32,
     cuMemsetD32Async,
+)
+from .calls.memory.graph_memory import (
+    cuDeviceGetGraphMemAttribute,
+    cuDeviceGraphMemTrim,
+    cuDeviceSetGraphMemAttribute,
 )
 from .calls.memory.host_memory import (
     cuMemAllocHost,

@@ -10,6 +10,7 @@ from cuda.bindings.driver import CUdevice_attribute, CUresult
 from .arguments import number
 from .attributes import ATTRIBUTES
 from .errors import StatusError
+from .graph_memory import GraphMemory
 
 if TYPE_CHECKING:
     from .contexts import Context
@@ -27,6 +28,7 @@ class Device:
         self.pools: dict[int, Pool] = {}  # keyed by handle
         self.default_pool: Pool | None = None
         self.current_pool: Pool | None = None
+        self.graph_memory = GraphMemory()
         self.bus = ordinal + 1
         self.uuid = uuid.uuid5(uuid.NAMESPACE_URL, f"cudart-py simulator device {ordinal}").bytes
 

@@ -54,6 +54,10 @@ class Handles(Generic[Value]):
         """Return the object that a handle refers to, or None for an unknown handle."""
         return self._values.get(number(handle))
 
+    def handle_of(self, value: Value) -> int:
+        """Return the handle of an object; raise StopIteration if it has none."""
+        return next(handle for handle, other in self._values.items() if other is value)
+
     def remove(self, handle: int) -> None:
         """Forget a handle; it is never reused."""
         self._values.pop(handle, None)

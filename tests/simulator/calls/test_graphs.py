@@ -245,7 +245,8 @@ def test_a_node_takes_a_condition_of_its_graph_or_one_around_it_that_no_other_ha
     wrong = ((handle, IF, 0), (handle, IF, 3), (handle, WHILE, 2), (handle, SWITCH, 0), (12345,), (elsewhere,))
     for given in (None, *(parameters(*one) for one in wrong)):
         assert added(given) == REFUSED
-    assert added(bindings.CUgraphNodeParams()) == UNSUPPORTED
+    signal = bindings.CUgraphNodeType.CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL
+    assert added(struct("CUgraphNodeParams", type=signal)) == UNSUPPORTED
     no_context = (Status.CUDA_ERROR_INVALID_CONTEXT, None)
     for arguments, status in (((graph, 0, 1, 2), REFUSED), ((7, 0, 1, 1), REFUSED), ((graph, 7, 1, 1), no_context)):
         assert driver.cuGraphConditionalHandleCreate(*arguments) == status

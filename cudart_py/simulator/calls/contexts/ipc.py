@@ -28,7 +28,7 @@ from ...state.memory import sharing
 from ...state.memory.sharing import Handle
 from ...state.queue.scheduling import complete_context
 from ..entry import entry
-from ..streams.events import Event, events, find_event
+from ..streams.events import Event, find_event
 
 _LAZY_PEERS = CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.value
 _INTERPROCESS = CUevent_flags.CU_EVENT_INTERPROCESS.value
@@ -119,4 +119,4 @@ def cuIpcOpenEventHandle(handle: Any) -> Any:
     context, found = current(), _parsed(handle)
     if not found.valid:
         raise _refuse()
-    return CUevent(events.add(Event(context, _EVENT_FLAGS)))
+    return CUevent(Event(context, _EVENT_FLAGS).handle)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cuda.bindings.driver import CUgraphConditionalNodeType, CUgraphNodeType, CUresult
@@ -26,12 +26,10 @@ class RunConditional(Operation):
 
     node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
 
-    def __init__(
-        self, conditional: Conditional, bodies: Iterable[tuple[list[Operation], list[frozenset[int]]]]
-    ) -> None:
+    def __init__(self, conditional: Conditional, bodies: Sequence[tuple[Sequence[Operation], NodeOrder]]) -> None:
         self.condition = conditional.condition
         self.kind = conditional.kind
-        self.bodies = [(operations, NodeOrder(before)) for operations, before in bodies]
+        self.bodies = bodies
 
     def run(self, context: Context) -> None:
         """Run the body that the condition's value selects, or a loop's body until the value is 0."""

@@ -1,16 +1,13 @@
-"""Conditional nodes: conditions, and nodes with one graph per body."""
+"""Conditions, and the conditional nodes that depend on them, which have one graph per body."""
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 from cuda.bindings.driver import (
     CU_GRAPH_COND_ASSIGN_DEFAULT,
     CUgraphConditionalHandle,
     CUgraphConditionalNodeType,
-    CUgraphNode,
-    CUgraphNodeType,
     CUresult,
 )
 
@@ -18,12 +15,10 @@ from ...state.arguments import number
 from ...state.contexts import current, find_context
 from ...state.errors import StatusError
 from ...state.queue.conditionals import Condition, Conditional
-from ...state.queue.graphs import Graph, find_graph, find_nodes
+from ...state.queue.graphs import Graph, find_graph
 from ..entry import entry
 
 _KIND = CUgraphConditionalNodeType
-# The offset in bytes of the graphs in CUDA_CONDITIONAL_NODE_PARAMS, after the handle, the type and the size.
-_GRAPHS_OFFSET = 16
 
 
 @entry(values=1)
@@ -38,28 +33,17 @@ def cuGraphConditionalHandleCreate(hGraph: Any, ctx: Any, defaultLaunchValue: An
     return CUgraphConditionalHandle(condition.handle)
 
 
-@entry(values=1)
-def cuGraphAddNode(hGraph: Any, dependencies: Any, dependencyData: Any, numDependencies: Any, nodeParams: Any) -> Any:
-    """Add a conditional node after the given nodes; other types of nodes are not supported (cuGraphAddNode)."""
-    graph = find_graph(hGraph)
-    before = find_nodes(graph, dependencies, numDependencies)
-    if nodeParams is None:
-        raise _refuse()
-    if nodeParams.type != CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
-    given = nodeParams.conditional
-    kind, size = given.type, int(given.size)
+def conditional_of(graph: Graph, parameters: Any) -> Conditional:
+    """Return the conditional node of a graph that a CUDA_CONDITIONAL_NODE_PARAMS describes."""
+    kind, size = parameters.type, int(parameters.size)
     most = {_KIND.CU_GRAPH_COND_TYPE_WHILE: 1, _KIND.CU_GRAPH_COND_TYPE_IF: 2}.get(kind, size)
     if not 1 <= size <= most:
         raise _refuse()
-    condition = _find_condition(graph, number(given.handle))
-    if condition.used or (number(given.ctx) and find_context(given.ctx) is not condition.context):
+    condition = _find_condition(graph, number(parameters.handle))
+    if condition.used or (number(parameters.ctx) and find_context(parameters.ctx) is not condition.context):
         raise _refuse()
-    conditional = Conditional(condition, kind, tuple(Graph(graph) for _ in range(size)))
     condition.used = True
-    node = graph.add(conditional, before)
-    ctypes.c_size_t.from_address(given.getPtr() + _GRAPHS_OFFSET).value = ctypes.addressof(conditional.handles)
-    return CUgraphNode(node.handle)
+    return Conditional(condition, kind, tuple(Graph(graph) for _ in range(size)))
 
 
 def _find_condition(graph: Graph, handle: int) -> Condition:

@@ -20,13 +20,14 @@ from ...state.errors import StatusError
 from ...state.fault_reports import put_report
 from ...state.handles import Handles
 from ...state.queue.conditionals import Conditional
-from ...state.queue.graphs import Graph, find_graph, graphs
+from ...state.queue.graphs import Empty, Graph, find_graph, graphs
 from ...state.queue.operations import Operation
 from ...state.queue.work import Work
 from ...state.streams import find_stream, submit
 from ..entry import entry
 from ..launches.launches import KernelLaunch
 from ..memory.graph_memory import AllocateInGraph, FreeInGraph
+from ..streams.events import WaitForEvent
 from .bodies import conditions_of
 from .flattening import FlatGraph, kinds_of
 from .node_order import NodeOrder, run_nodes
@@ -43,8 +44,9 @@ _TYPES_IN_BODIES = {
     CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY,
     CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL,
 }
-_WITHOUT_EFFECT = (
-    _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.value
+_AUTO_FREE = _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.value
+_ALLOWED = (
+    _AUTO_FREE
     | _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD.value
     | _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.value
 )
@@ -61,21 +63,12 @@ class Executable:
         self.kinds = kinds_of(graph)
         # Maps the original graph's nodes to positions, because calls identify an operation to change by its node.
         self.flat = FlatGraph(graph)
-        self.order = NodeOrder(self.flat.before)
+        self.order = NodeOrder(self.flat.before, self.flat.created)
         self.operations = self.flat.operations
         self.disabled: set[int] = set()
 
 
-class _Nothing(Operation):
-    """The operation of a disabled node."""
-
-    __slots__ = ()
-
-    def run(self, context: Context) -> None:
-        """Do nothing."""
-
-
-_NOTHING = _Nothing()
+_NOTHING = Empty()
 
 
 class RunGraph(Operation):
@@ -109,8 +102,11 @@ def _instantiate(graph: Graph, flags: int) -> Any:
     current()
     if flags & _DEVICE_LAUNCH:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
-    if flags & ~_WITHOUT_EFFECT:
+    if flags & ~_ALLOWED:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if graph.has_memory and any(other.graph is graph for other in executables):
+        put_report("a graph that allocates or frees memory has one executable graph at a time")
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     _check_conditionals(graph)
     return CUgraphExec(executables.add(Executable(graph, flags)))
 
@@ -180,12 +176,28 @@ def cuGraphLaunch(hGraphExec: Any, hStream: Any) -> None:
     if stream.capture is not None:
         stream.capture.invalidate()
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
-    earlier = () if executable.last is None else (executable.last,)
     launch = RunGraph(executable)
-    executable.last = submit(stream, launch, *earlier)
+    _check_memory(launch, frees=bool(executable.flags & _AUTO_FREE))
+    marks = [operation.event.mark for operation in launch.operations if isinstance(operation, WaitForEvent)]
+    work = submit(stream, launch, *filter(None, (executable.last, *marks)))
+    assert work is not None  # the stream is not being captured
+    executable.last = work
     for operation in launch.operations:
-        if isinstance(operation, AllocateInGraph):
-            operation.note_launched()
+        operation.note_launched(work)
+
+
+def _check_memory(launch: RunGraph, *, frees: bool) -> None:
+    """Raise CUDA_ERROR_INVALID_VALUE if a launch would allocate memory that is not free, or free memory that is.
+
+    If the launch `frees` what earlier launches of its graph have left allocated, this memory does not matter.
+    """
+    for operation in launch.operations:
+        if isinstance(operation, AllocateInGraph) and operation.block.outstanding and not frees:
+            put_report(f"{operation.allocation.record} has not been freed since the last launch of its graph")
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        if isinstance(operation, FreeInGraph) and not (operation.block.ends_in_graph or operation.block.outstanding):
+            put_report(f"{operation.allocation.record} is not allocated when the graph that frees it is launched")
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
 @entry(values=1)
@@ -210,12 +222,14 @@ def _difference(executable: Executable, graph: Graph, flat: FlatGraph) -> tuple[
     if len(kinds) != len(executable.kinds):
         counts = f"{len(kinds)} nodes instead of {len(executable.kinds)}"
         return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, f"the graph has {counts}"
-    for place, (node, kind, was) in enumerate(zip(graph.nodes, kinds, executable.kinds, strict=True)):
+    nodes = {node: index for index, node in enumerate(graph.nodes)}
+    for node, kind, was in zip(graph.ordered(), kinds, executable.kinds, strict=True):
         if kind != was:
+            place = nodes[node]
             return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, f"node {place} is now {node.type.name}"
     if tuple(flat.before) != executable.order.before:
         return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, "nodes depend on other nodes"
-    if any(isinstance(operation, AllocateInGraph | FreeInGraph) for operation in executable.operations):
+    if graph.has_memory:
         return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, "graphs with allocations can't be updated"
     for place, (becomes, operation) in enumerate(zip(flat.operations, executable.operations, strict=True)):
         if _context(becomes) is not _context(operation):

@@ -1,4 +1,4 @@
-"""Graphs: creating, copying, querying, drawing and destroying them."""
+"""Graphs: creating, copying, querying, drawing and destroying them, and changing the edges between their nodes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from typing import Any
 
 from cuda.bindings.driver import CUgraph, CUgraphEdgeData, CUgraphNode, CUresult
 
-from ...state.arguments import host_address, number
+from ...state.arguments import number
 from ...state.errors import StatusError
-from ...state.queue.graphs import ChildGraph, Graph, Node, find_graph, find_node, find_nodes, graphs
+from ...state.queue.graphs import ChildGraph, Graph, Node, find_graph, find_node
 from ..entry import entry
-from ..launches.host_functions import HostCall
-from ..memory.graph_memory import AllocateInGraph, FreeInGraph
 
 
 @entry(values=1)
@@ -24,8 +22,11 @@ def cuGraphCreate(flags: Any) -> Any:
 
 @entry(frees=True)
 def cuGraphDestroy(hGraph: Any) -> None:
-    """Destroy a graph and its nodes (cuGraphDestroy)."""
-    find_graph(hGraph).destroy()
+    """Destroy a graph and its nodes, unless it is inside a node of another graph (cuGraphDestroy)."""
+    graph = find_graph(hGraph)
+    if graph.owned:
+        raise _refuse()
+    graph.destroy()
 
 
 @entry(values=1)
@@ -35,35 +36,76 @@ def cuGraphClone(originalGraph: Any) -> Any:
 
 
 @entry(values=1)
-def cuGraphAddHostNode(hGraph: Any, dependencies: Any, numDependencies: Any, nodeParams: Any) -> Any:
-    """Add a call of a host function after the given nodes (cuGraphAddHostNode)."""
-    graph = find_graph(hGraph)
-    before = find_nodes(graph, dependencies, numDependencies)
-    if nodeParams is None or not int(nodeParams.fn):
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    return CUgraphNode(graph.add(HostCall(int(nodeParams.fn), host_address(nodeParams.userData)), before).handle)
-
-
-@entry(values=1)
-def cuGraphAddChildGraphNode(hGraph: Any, dependencies: Any, numDependencies: Any, childGraph: Any) -> Any:
-    """Add a copy of another graph as one node after the given nodes (cuGraphAddChildGraphNode)."""
-    graph, child = find_graph(hGraph), find_graph(childGraph)
-    before = find_nodes(graph, dependencies, numDependencies)
-    if graph is child:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    # `clone` refuses conditional nodes.
-    if any(isinstance(node.operation, AllocateInGraph | FreeInGraph) for node in child.nodes):
-        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
-    return CUgraphNode(graph.add(ChildGraph(child.clone()), before).handle)
-
-
-@entry(values=1)
 def cuGraphChildGraphNodeGetGraph(hNode: Any) -> Any:
     """Return the graph inside a node, which keeps its ownership (cuGraphChildGraphNodeGetGraph)."""
     operation = find_node(hNode).operation
     if not isinstance(operation, ChildGraph):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return CUgraph(operation.graph.handle)
+
+
+@entry(values=1)
+def cuGraphNodeFindInClone(hOriginalNode: Any, hClonedGraph: Any) -> Any:
+    """Return the node of a copied graph that corresponds to a node of the original (cuGraphNodeFindInClone)."""
+    graph, original = find_graph(hClonedGraph), find_node(hOriginalNode).handle
+    found = next((node for node in graph.nodes if node.original == original), None)
+    if found is None:
+        raise _refuse()
+    return CUgraphNode(found.handle)
+
+
+def _refuse() -> StatusError:
+    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+def _edges(graph: Graph, before: Any, after: Any, data: Any, count: Any) -> list[tuple[Node, Node]]:
+    """Return the edges that the arguments of a call describe, as pairs of nodes of a graph."""
+    wanted = number(count)
+    starts, ends = ([find_node(node) for node in list(nodes or ())[:wanted]] for nodes in (before, after))
+    edges = list(zip(starts, ends, strict=False))
+    if len(starts) != wanted or len(ends) != wanted or any(one.graph != graph.handle for one in starts + ends):
+        raise _refuse()
+    if any(edge.from_port or edge.to_port or int(edge.type) for edge in list(data or ())[:wanted]):
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    return edges
+
+
+@entry()
+def cuGraphAddDependencies(hGraph: Any, from_: Any, to: Any, edgeData: Any, numDependencies: Any) -> None:
+    """Make nodes depend on other nodes; only an instantiation detects cycles (cuGraphAddDependencies)."""
+    graph = find_graph(hGraph)
+    edges = _edges(graph, from_, to, edgeData, numDependencies)
+    if len(set(edges)) < len(edges) or any(one is other or one in other.dependencies for one, other in edges):
+        raise _refuse()
+    for before, after in edges:
+        after.dependencies = (*after.dependencies, before)
+
+
+@entry()
+def cuGraphRemoveDependencies(hGraph: Any, from_: Any, to: Any, edgeData: Any, numDependencies: Any) -> None:
+    """Remove edges, which must exist, from a graph without memory nodes (cuGraphRemoveDependencies)."""
+    graph = find_graph(hGraph)
+    edges = _edges(graph, from_, to, edgeData, numDependencies)
+    if len(set(edges)) < len(edges) or any(before not in after.dependencies for before, after in edges):
+        raise _refuse()
+    _require_no_memory(graph)
+    for before, after in edges:
+        after.dependencies = tuple(one for one in after.dependencies if one is not before)
+
+
+@entry(frees=True)
+def cuGraphDestroyNode(hNode: Any) -> None:
+    """Remove a node and its edges from a graph without memory nodes (cuGraphDestroyNode)."""
+    node = find_node(hNode)
+    graph = find_graph(node.graph)
+    _require_no_memory(graph)
+    graph.remove(node)
+
+
+def _require_no_memory(graph: Graph) -> None:
+    """Raise CUDA_ERROR_NOT_SUPPORTED for a graph that allocates or frees memory: its nodes and edges must stay."""
+    if graph.has_memory:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
 
 
 def _listed(found: list[Node], wanted: int) -> tuple[list[Any], int]:
@@ -110,7 +152,7 @@ def cuGraphNodeGetDependentNodes(hNode: Any, numDependentNodes: Any = 0) -> tupl
     """Return the nodes that depend on a node, or with 0 how many there are (cuGraphNodeGetDependentNodes)."""
     node, wanted = find_node(hNode), number(numDependentNodes)
     # Nodes don't refer to the nodes that depend on them, because that would form reference cycles.
-    dependents = [other for graph in graphs for other in graph.nodes if node in other.dependencies]
+    dependents = [other for other in find_graph(node.graph).nodes if node in other.dependencies]
     after, count = _listed(dependents, wanted)
     return after, [CUgraphEdgeData() for _ in range(wanted)], count
 

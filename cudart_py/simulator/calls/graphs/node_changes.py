@@ -1,4 +1,4 @@
-"""Changes to single nodes in executable graphs: new parameters for kernels, copies, fills and child graphs.
+"""Changes to single nodes in executable graphs: new parameters, and disabling them.
 
 The caller names a node of the graph from which the executable graph was made. That graph stays as it is.
 """
@@ -7,24 +7,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuda.bindings.driver import CUresult
+from cuda.bindings.driver import CUgraphNodeType
 
 from ...state import memory
 from ...state.arguments import number
-from ...state.contexts import find_context
-from ...state.errors import StatusError
 from ...state.queue.graphs import ChildGraph, find_graph, find_node
 from ...state.queue.operations import Operation
 from ..entry import entry
+from ..launches.host_functions import HostCall
 from ..launches.launches import KernelLaunch
-from ..launches.parameters import packed_parameters
-from ..launches.shapes import checked_launch
-from ..memory.box_copies import BoxCopy, checked_box_copy
+from ..memory.box_copies import BoxCopy
 from ..memory.copies import Copy
-from ..memory.fills import Fill, checked_fill
-from ..modules.functions import find_function
+from ..memory.fills import Fill
+from ..streams.events import RecordEvent, WaitForEvent, find_event
+from .additions import changed_operation
 from .executables import Executable, executables
 from .flattening import FlatGraph, kinds_of
+from .node_parameters import copy_of, fill_of, host_call_of, kernel_of, refuse, require
 
 # The operations that can be disabled.
 _SWITCHED = (KernelLaunch, Copy, BoxCopy, Fill)
@@ -35,12 +34,8 @@ def _find(hGraphExec: Any, hNode: Any) -> tuple[Executable, int, Operation]:
     executable = executables.find(hGraphExec)
     place = executable.flat.places.get(find_node(hNode).handle)
     if place is None:
-        raise _refuse()
+        raise refuse()
     return executable, place, executable.operations[place]
-
-
-def _refuse() -> StatusError:
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
 def _mapping(address: int, size: int) -> tuple[Any, ...] | None:
@@ -53,13 +48,17 @@ def _require_same_mapping(address: int, size: int, before: int) -> None:
     """Raise CUDA_ERROR_INVALID_VALUE for memory of another kind or device than the memory at the address `before`."""
     was = memory.known.find(before)  # None if that memory is pageable or has been freed
     if was is not None and _mapping(address, size) != (was.kind, was.device):
-        raise _refuse()
+        raise refuse()
 
 
 @entry()
 def cuGraphExecChildGraphNodeSetParams(hGraphExec: Any, hNode: Any, childGraph: Any) -> None:
     """Replace the operations of a child graph in an executable graph (cuGraphExecChildGraphNodeSetParams)."""
-    executable, node, child = executables.find(hGraphExec), find_node(hNode), find_graph(childGraph)
+    _change_child(executables.find(hGraphExec), hNode, childGraph)
+
+
+def _change_child(executable: Executable, hNode: Any, childGraph: Any) -> None:
+    node, child = find_node(hNode), find_graph(childGraph)
     places, operation, flat = executable.flat.children.get(node.handle), node.operation, FlatGraph(child)
     if (
         places is None
@@ -67,7 +66,7 @@ def cuGraphExecChildGraphNodeSetParams(hGraphExec: Any, hNode: Any, childGraph: 
         or kinds_of(child) != kinds_of(operation.graph)
         or flat.before != FlatGraph(operation.graph).before
     ):
-        raise _refuse()
+        raise refuse()
     executable.operations[places.start : places.stop] = flat.operations
 
 
@@ -75,67 +74,99 @@ def cuGraphExecChildGraphNodeSetParams(hGraphExec: Any, hNode: Any, childGraph: 
 def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
     """Change the parameters and the shape of a kernel in an executable graph (cuGraphExecKernelNodeSetParams)."""
     executable, place, before = _find(hGraphExec, hNode)
-    if nodeParams is None or not isinstance(before, KernelLaunch):
-        raise _refuse()
-    function = find_function(nodeParams.func)
-    if function.context is not before.function.context:
-        raise _refuse()
-    parameters = packed_parameters(function, nodeParams.kernelParams, nodeParams.extra)
-    extents = (
-        nodeParams.gridDimX,
-        nodeParams.gridDimY,
-        nodeParams.gridDimZ,
-        nodeParams.blockDimX,
-        nodeParams.blockDimY,
-        nodeParams.blockDimZ,
-    )
-    # The node keeps the attributes of its launch.
-    cluster = before.launch.cluster if before.launch.cluster != (1, 1, 1) else None
-    launch = checked_launch(
-        function,
-        extents,
-        nodeParams.sharedMemBytes,
-        parameters,
-        cooperative=before.launch.cooperative,
-        cluster=cluster,
-    )
-    executable.operations[place] = KernelLaunch(function, launch)
+    executable.operations[place] = _changed_kernel(before, nodeParams)
+
+
+def _changed_kernel(before: Operation, parameters: Any) -> KernelLaunch:
+    """Return a launch in the same context, which keeps the attributes of the launch before."""
+    kernel = require(before, KernelLaunch)
+    made = kernel_of(parameters, kernel.attributes)
+    if made.function.context is not kernel.function.context:
+        raise refuse()
+    return made
 
 
 @entry()
 def cuGraphExecMemcpyNodeSetParams(hGraphExec: Any, hNode: Any, copyParams: Any, ctx: Any) -> None:
     """Change the addresses and the size of a copy in an executable graph (cuGraphExecMemcpyNodeSetParams)."""
     executable, place, before = _find(hGraphExec, hNode)
-    find_context(ctx)
+    executable.operations[place] = _changed_copy(before, copy_of(copyParams, ctx))
+
+
+def _changed_copy(before: Operation, made: BoxCopy) -> BoxCopy:
+    """Return a copy that can replace a copy: both are one-dimensional, and between the same kinds of memory."""
+    in_arrays = (False, False)
     if isinstance(before, Copy):
         source, destination = before.source, before.destination
-        in_arrays = (False, False)
-    elif isinstance(before, BoxCopy) and before.shape[:2] == (1, 1):
-        in_arrays = before.source.in_array, before.destination.in_array
-        source, destination = before.source.address, before.destination.address
     else:
-        raise _refuse()
-    made = checked_box_copy(copyParams, three=True)
-    if made is None or made.shape[:2] != (1, 1) or (made.source.in_array, made.destination.in_array) != in_arrays:
-        raise _refuse()
+        copy = require(before, BoxCopy)
+        if copy.shape[:2] != (1, 1):
+            raise refuse()
+        in_arrays = copy.source.in_array, copy.destination.in_array
+        source, destination = copy.source.address, copy.destination.address
+    if made.shape[:2] != (1, 1) or (made.source.in_array, made.destination.in_array) != in_arrays:
+        raise refuse()
     _require_same_mapping(made.source.address, made.size, source)
     _require_same_mapping(made.destination.address, made.size, destination)
-    executable.operations[place] = made
+    return made
 
 
 @entry()
 def cuGraphExecMemsetNodeSetParams(hGraphExec: Any, hNode: Any, memsetParams: Any, ctx: Any) -> None:
     """Change the memory and the value of a fill in an executable graph (cuGraphExecMemsetNodeSetParams)."""
     executable, place, before = _find(hGraphExec, hNode)
-    given, context = memsetParams, find_context(ctx)
-    if given is None or not isinstance(before, Fill) or given.elementSize not in (1, 2, 4):
-        raise _refuse()
-    # The driver ignores the pitch of a single row.
-    rows = given.pitch if given.height > 1 else 0, given.height
-    made = checked_fill(given.dst, given.value, given.width, context, element=given.elementSize, rows=rows)
-    if made is None or (max(made.height, before.height) > 1 and made.layout != before.layout):
-        raise _refuse()
-    _require_same_mapping(made.address, made.extent, before.address)
+    executable.operations[place] = _changed_fill(before, fill_of(memsetParams, ctx))
+
+
+def _changed_fill(before: Operation, made: Fill) -> Fill:
+    """Return a fill that can replace a fill: of the same kind of memory and, if it has several rows, their layout."""
+    fill = require(before, Fill)
+    if max(made.height, fill.height) > 1 and made.layout != fill.layout:
+        raise refuse()
+    _require_same_mapping(made.address, made.extent, fill.address)
+    return made
+
+
+@entry()
+def cuGraphExecHostNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
+    """Change a host function in an executable graph, and its argument (cuGraphExecHostNodeSetParams)."""
+    executable, place, before = _find(hGraphExec, hNode)
+    require(before, HostCall)
+    executable.operations[place] = host_call_of(nodeParams)
+
+
+@entry()
+def cuGraphExecEventRecordNodeSetEvent(hGraphExec: Any, hNode: Any, event: Any) -> None:
+    """Change the event that a node of an executable graph records (cuGraphExecEventRecordNodeSetEvent)."""
+    executable, place, before = _find(hGraphExec, hNode)
+    require(before, RecordEvent)
+    executable.operations[place] = RecordEvent(find_event(event))
+
+
+@entry()
+def cuGraphExecEventWaitNodeSetEvent(hGraphExec: Any, hNode: Any, event: Any) -> None:
+    """Change the event for which a node of an executable graph waits (cuGraphExecEventWaitNodeSetEvent)."""
+    executable, place, before = _find(hGraphExec, hNode)
+    require(before, WaitForEvent)
+    executable.operations[place] = WaitForEvent(find_event(event))
+
+
+@entry()
+def cuGraphExecNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
+    """Change a node of an executable graph, with parameters of the node's type (cuGraphExecNodeSetParams)."""
+    if nodeParams is None or nodeParams.type != find_node(hNode).type:
+        raise refuse()
+    if nodeParams.type == CUgraphNodeType.CU_GRAPH_NODE_TYPE_GRAPH:
+        _change_child(executables.find(hGraphExec), hNode, nodeParams.graph.graph)
+        return
+    executable, place, before = _find(hGraphExec, hNode)
+    made = changed_operation(nodeParams)
+    if isinstance(made, KernelLaunch):
+        made = _changed_kernel(before, nodeParams.kernel)
+    elif isinstance(made, BoxCopy):
+        made = _changed_copy(before, made)
+    elif isinstance(made, Fill):
+        made = _changed_fill(before, made)
     executable.operations[place] = made
 
 
@@ -144,7 +175,7 @@ def cuGraphNodeSetEnabled(hGraphExec: Any, hNode: Any, isEnabled: Any) -> None:
     """Disable a kernel, a copy or a fill in later launches, or enable it again (cuGraphNodeSetEnabled)."""
     executable, place, operation = _find(hGraphExec, hNode)
     if not isinstance(operation, _SWITCHED):
-        raise _refuse()
+        raise refuse()
     if number(isEnabled):
         executable.disabled.discard(place)
     else:
@@ -156,5 +187,5 @@ def cuGraphNodeGetEnabled(hGraphExec: Any, hNode: Any) -> int:
     """Return whether a kernel, a copy or a fill is enabled (cuGraphNodeGetEnabled)."""
     executable, place, operation = _find(hGraphExec, hNode)
     if not isinstance(operation, _SWITCHED):
-        raise _refuse()
+        raise refuse()
     return int(place not in executable.disabled)

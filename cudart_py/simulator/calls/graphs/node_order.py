@@ -19,10 +19,11 @@ _MOST_NODES = 1024
 
 
 class NodeOrder:
-    """The direct predecessors of each node, by position."""
+    """The direct predecessors of each node, by position, and the positions in the order of the nodes' creation."""
 
-    def __init__(self, before: Sequence[frozenset[int]]) -> None:
+    def __init__(self, before: Sequence[frozenset[int]], created: Sequence[int]) -> None:
         self.before = tuple(before)
+        self.created = tuple(created)
 
     @cached_property
     def ancestors(self) -> tuple[frozenset[int], ...] | None:
@@ -77,7 +78,7 @@ def run_nodes(operations: Sequence[Operation], order: NodeOrder, context: Contex
 
     Any order that respects the dependencies is correct, and this one reveals missing dependencies.
     """
-    waiting = list(range(len(operations)))
+    waiting = list(order.created)
     done: set[int] = set()
     before, running, run = order.before, runner.piece, object()
     ancestors = None if mode() == "off" or running is None else order.ancestors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cuda.bindings.driver import CUgraphNodeType, CUlaunchAttributeID, CUlimit, CUresult
+from cuda.bindings.driver import CUgraphNodeType, CUlimit, CUresult
 
 from ....compilation import cache
 from ... import ptx
@@ -19,8 +19,9 @@ from ...state.streams import find_stream, submit
 from ..entry import entry
 from ..modules.functions import LoadedFunction, find_launchable
 from . import observers
+from .attributes import NO_ATTRIBUTES, LaunchAttributes
 from .parameters import packed_parameters
-from .shapes import Extents, checked_launch
+from .shapes import checked_launch
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
@@ -37,33 +38,22 @@ THREADS_VARIABLE = "CUDART_PY_SIMULATOR_THREADS"
 _MOST_THREADS = 1024
 _ENGINES = ("auto", "numpy", "native")
 _WARP = 32
-_ID = CUlaunchAttributeID
-# Attributes that have no effect in the simulator.
-_WITHOUT_EFFECT = {
-    _ID.CU_LAUNCH_ATTRIBUTE_IGNORE,
-    _ID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
-    _ID.CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
-    _ID.CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
-    _ID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-    _ID.CU_LAUNCH_ATTRIBUTE_PRIORITY,
-    _ID.CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
-    _ID.CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
-    _ID.CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
-    _ID.CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-}
 
 
 class KernelLaunch(Operation):
-    """A launch of a kernel with the bytes of its parameters."""
+    """A launch of a kernel with the bytes of its parameters, and with the attributes that it was given."""
 
-    __slots__ = ("function", "launch")
+    __slots__ = ("attributes", "function", "launch")
 
     node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
     computes = True
 
-    def __init__(self, function: LoadedFunction, launch: ptx.Launch) -> None:
+    def __init__(
+        self, function: LoadedFunction, launch: ptx.Launch, attributes: LaunchAttributes = NO_ATTRIBUTES
+    ) -> None:
         self.function = function
         self.launch = launch
+        self.attributes = attributes
 
     def __str__(self) -> str:
         launch = self.launch
@@ -177,7 +167,7 @@ def cuLaunchKernel(
     function, stream = _find(f, hStream)
     parameters = packed_parameters(function, kernelParams, extra)
     extents = gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ
-    submit(stream, KernelLaunch(function, checked_launch(function, extents, sharedMemBytes, parameters)))
+    _submit(stream, KernelLaunch(function, checked_launch(function, extents, sharedMemBytes, parameters)))
 
 
 @entry()
@@ -197,8 +187,8 @@ def cuLaunchCooperativeKernel(
     function, stream = _find(f, hStream)
     parameters = packed_parameters(function, kernelParams, 0)
     extents = gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ
-    launch = checked_launch(function, extents, sharedMemBytes, parameters, cooperative=True)
-    submit(stream, KernelLaunch(function, launch))
+    attributes = LaunchAttributes(cooperative=True)
+    _submit(stream, checked_kernel(function, extents, sharedMemBytes, parameters, attributes))
 
 
 @entry()
@@ -207,20 +197,29 @@ def cuLaunchKernelEx(config: Any, f: Any, kernelParams: Any, extra: Any) -> None
     if config is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     function, stream = _find(f, config.hStream)
-    cooperative, cluster = _attributes(config.attrs[: config.numAttrs])
+    attributes = LaunchAttributes.read(config.attrs[: config.numAttrs])
     parameters = packed_parameters(function, kernelParams, extra)
-    extents = (
-        config.gridDimX,
-        config.gridDimY,
-        config.gridDimZ,
-        config.blockDimX,
-        config.blockDimY,
-        config.blockDimZ,
-    )
-    launch = checked_launch(
-        function, extents, config.sharedMemBytes, parameters, cooperative=cooperative, cluster=cluster
-    )
-    submit(stream, KernelLaunch(function, launch))
+    _submit(stream, checked_kernel(function, extents_of(config), config.sharedMemBytes, parameters, attributes))
+
+
+def _submit(stream: Stream, kernel: KernelLaunch) -> None:
+    if stream.capture is not None:
+        kernel.attributes = kernel.attributes.captured_in(stream)
+    submit(stream, kernel)
+
+
+def extents_of(structure: Any) -> tuple[int, ...]:
+    """Return the extents of the grid and of the block from a structure of the bindings."""
+    return tuple(getattr(structure, f"{kind}Dim{axis}") for kind in ("grid", "block") for axis in "XYZ")
+
+
+def checked_kernel(
+    function: LoadedFunction, extents: Sequence[int], shared: int, parameters: bytes, attributes: LaunchAttributes
+) -> KernelLaunch:
+    """Return a launch with attributes; raise the status that the driver returns for an invalid one."""
+    cooperative, cluster = attributes.cooperative, attributes.cluster
+    launch = checked_launch(function, extents, shared, parameters, cooperative=cooperative, cluster=cluster)
+    return KernelLaunch(function, launch, attributes)
 
 
 def _find(f: Any, stream_handle: Any) -> tuple[LoadedFunction, Stream]:
@@ -233,17 +232,3 @@ def _find(f: Any, stream_handle: Any) -> tuple[LoadedFunction, Stream]:
     if function.context is not stream.context:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
     return function, stream
-
-
-def _attributes(given: Sequence[Any]) -> tuple[bool, Extents | None]:
-    """Return what a launch's attributes specify: whether it is cooperative, and the extents of its cluster."""
-    cooperative, cluster = False, None
-    for item in given:
-        if item.id == _ID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-            cooperative = bool(item.value.cooperative)
-        elif item.id == _ID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-            extents = item.value.clusterDim
-            cluster = extents.x, extents.y, extents.z
-        elif item.id not in _WITHOUT_EFFECT:
-            raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
-    return cooperative, cluster

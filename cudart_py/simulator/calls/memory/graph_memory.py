@@ -1,15 +1,27 @@
-"""Graph memory: allocations that a captured graph makes again at each of its launches, at the same address."""
+"""Graph memory: allocations that a graph makes again at each of its launches, at the same address."""
 
 from __future__ import annotations
 
 import weakref
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cuda.bindings.driver import CUgraphNodeType, CUresult
+from cuda.bindings.driver import (
+    CUDA_MEM_ALLOC_NODE_PARAMS,
+    CUdeviceptr,
+    CUgraphMem_attribute,
+    CUgraphNodeType,
+    CUmemAllocationHandleType,
+    CUmemAllocationType,
+    CUmemLocationType,
+    CUresult,
+    cuuint64_t,
+)
 
 from ...state import memory
-from ...state.devices import Device
+from ...state.arguments import number
+from ...state.contexts import primary
+from ...state.devices import Device, find_device
 from ...state.errors import StatusError
 from ...state.memory import Allocation
 from ...state.memory.pools import Pool
@@ -17,13 +29,20 @@ from ...state.progress import progress
 from ...state.queue.operations import Operation
 from ...state.queue.stream import Stream
 from ...state.queue.work import Work
+from ..entry import entry
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
+_ATTRIBUTE = CUgraphMem_attribute
+
 
 class GraphBlock(Pool):
-    """The bytes of one allocation of a graph, kept while an operation of a graph or the host refers to them."""
+    """The bytes of one allocation of a graph, kept while an operation of a graph or the host refers to them.
+
+    `ends_in_graph` says whether the graph also frees the allocation, and `outstanding` whether a launch has left it to
+    the host, or to another graph, which has not freed it yet. `launch` is the last launch that uses it.
+    """
 
     def __init__(self, device: Device, size: int) -> None:
         super().__init__(device)
@@ -34,12 +53,20 @@ class GraphBlock(Pool):
         except MemoryError:
             device.give(capacity)
             raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY) from None
-        self.ends_in_graph = False
+        self.size = capacity
+        self.ends_in_graph = self.outstanding = False
+        self.launch: Work | None = None
         close = partial(_close, device, self.address, size, capacity)
         weakref.finalize(self, progress.dropped.append, close).atexit = False
 
+    @property
+    def in_use(self) -> bool:
+        """Whether a launch still needs the bytes, or has left them allocated."""
+        return self.outstanding or not (self.launch is None or self.launch.done)
+
     def give_back(self, allocation: Allocation, stream: Stream | None, freed: Work | None) -> None:
-        """Keep the bytes for the next launch."""
+        """Note that the host has freed the allocation, and keep the bytes for the next launch."""
+        self.outstanding = False
 
 
 def _close(device: Device, address: int, size: int, capacity: int) -> None:
@@ -62,10 +89,13 @@ class AllocateInGraph(Operation):
         """Make the bytes live."""
         memory.begin_life(self.allocation)
 
-    def note_launched(self) -> None:
-        """Make the address known to the host when a launch is queued, if the graph leaves it to the host to free it."""
+    def note_launched(self, launch: Work) -> None:
+        """Make the address known to the host, if the graph leaves it to the host or to another graph to free it."""
+        self.block.launch = launch
+        self.allocation.device.graph_memory.use(self.block)
         if not self.block.ends_in_graph:
             memory.known.add(self.allocation)
+            self.block.outstanding = True
 
     def discard(self) -> None:
         """Make the address unknown to the host, because no launch will allocate it."""
@@ -75,28 +105,52 @@ class AllocateInGraph(Operation):
 class FreeInGraph(Operation):
     """The end of an allocation during a launch of a graph."""
 
-    __slots__ = ("allocation",)
+    __slots__ = ("allocation", "block")
 
     node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_FREE
 
-    def __init__(self, allocation: Allocation) -> None:
+    def __init__(self, allocation: Allocation, block: GraphBlock) -> None:
         self.allocation = allocation
+        self.block = block
+
+    def end_in_graph(self) -> None:
+        """Note that the graph that makes the allocation also ends it; the host can't refer to it any longer."""
+        self.block.ends_in_graph = True
+        memory.known.remove(self.allocation)
 
     def run(self, context: Context) -> None:
         """Make the bytes no longer live for later work."""
         memory.end_life(self.allocation)
+
+    def note_launched(self, launch: Work) -> None:
+        """Make the address unknown to the host when a launch that frees it is queued."""
+        memory.known.remove(self.allocation)
+        self.block.outstanding = False
+
+
+def _refuse() -> StatusError:
+    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+def _allocate(context: Context, size: int) -> AllocateInGraph:
+    """Return a new allocation for a graph.
+
+    Its address is known to the host, which may pass it to the calls that add nodes. No work may access it before a
+    launch of the graph.
+    """
+    block = GraphBlock(context.device, size)
+    allocation = Allocation(block.address, size, memory.DEVICE, context, pool=block)
+    memory.known.add(allocation)
+    return AllocateInGraph(allocation, block)
 
 
 def allocate_in_capture(stream: Stream, size: int) -> int:
     """Add an allocation to the graph into which a stream is captured, and return its address."""
     assert stream.capture is not None
     stream.capture.require_valid()
-    block = GraphBlock(stream.context.device, size)
-    allocation = Allocation(block.address, size, memory.DEVICE, stream.context, pool=block)
-    stream.capture.add(stream, AllocateInGraph(allocation, block))
-    # The host may pass it to the calls that are captured next; no work may access it before a launch.
-    memory.known.add(allocation)
-    return block.address
+    made = _allocate(stream.context, size)
+    stream.capture.add(stream, made)
+    return made.block.address
 
 
 def free_in_capture(stream: Stream, allocation: Allocation) -> None:
@@ -105,7 +159,74 @@ def free_in_capture(stream: Stream, allocation: Allocation) -> None:
     block = allocation.pool
     if not isinstance(block, GraphBlock):
         stream.capture.invalidate()
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    stream.capture.add(stream, FreeInGraph(allocation))
-    memory.known.remove(allocation)
-    block.ends_in_graph = True
+        raise _refuse()
+    made = FreeInGraph(allocation, block)
+    stream.capture.add(stream, made)
+    made.end_in_graph()
+
+
+def allocation_of(parameters: Any) -> AllocateInGraph:
+    """Return the allocation that a CUDA_MEM_ALLOC_NODE_PARAMS describes: memory of a device for all uses."""
+    if parameters is None or number(parameters.bytesize) <= 0:
+        raise _refuse()
+    properties = parameters.poolProps
+    if (
+        properties.allocType != CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        or properties.handleTypes != CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
+        or properties.location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    ):
+        raise _refuse()
+    return _allocate(primary(find_device(properties.location.id)), number(parameters.bytesize))
+
+
+def free_of(address: int) -> FreeInGraph:
+    """Return the end of the allocation of a graph that begins at an address."""
+    allocation = memory.known.by_start.get(address)
+    if allocation is None or not isinstance(allocation.pool, GraphBlock):
+        raise _refuse()
+    return FreeInGraph(allocation, allocation.pool)
+
+
+def allocation_parameters(allocation: Allocation) -> Any:
+    """Return the parameters of an allocation of a graph as a CUDA_MEM_ALLOC_NODE_PARAMS."""
+    made = CUDA_MEM_ALLOC_NODE_PARAMS()
+    made.poolProps.allocType = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    made.poolProps.location.type = CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    made.poolProps.location.id = allocation.device.ordinal
+    made.bytesize = allocation.size
+    made.dptr = CUdeviceptr(allocation.address)
+    return made
+
+
+@entry(values=1)
+def cuDeviceGetGraphMemAttribute(device: Any, attr: Any) -> Any:
+    """Return the size in bytes of the memory of graphs, or the largest size so far (cuDeviceGetGraphMemAttribute)."""
+    found = find_device(device).graph_memory
+    match number(attr):
+        case _ATTRIBUTE.CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT | _ATTRIBUTE.CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
+            return cuuint64_t(found.size)
+        case _ATTRIBUTE.CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
+            return cuuint64_t(found.used_high)
+        case _ATTRIBUTE.CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+            return cuuint64_t(found.reserved_high)
+    raise _refuse()
+
+
+@entry()
+def cuDeviceSetGraphMemAttribute(device: Any, attr: Any, value: Any) -> None:
+    """Reset a largest size of the memory of graphs with 0 (cuDeviceSetGraphMemAttribute)."""
+    found, key = find_device(device).graph_memory, number(attr)
+    if number(value):
+        raise _refuse()
+    if key == _ATTRIBUTE.CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
+        found.used_high = found.size
+    elif key == _ATTRIBUTE.CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+        found.reserved_high = found.size
+    else:
+        raise _refuse()
+
+
+@entry()
+def cuDeviceGraphMemTrim(device: Any) -> None:
+    """Release the memory of graphs that is not in use (cuDeviceGraphMemTrim)."""
+    find_device(device).graph_memory.trim()

@@ -19,6 +19,7 @@ from ...state.errors import StatusError
 from ...state.handles import Handles
 from ...state.queue import captures
 from ...state.queue.operations import Operation
+from ...state.queue.runner import runner
 from ...state.queue.scheduling import complete, enqueue, mark_all, refuse_broken, run_at_once, step
 from ...state.queue.stream import Stream
 from ...state.queue.work import Work
@@ -42,9 +43,10 @@ _INTERPROCESS = CUevent_flags.CU_EVENT_INTERPROCESS.value
 class Event:
     """An event and the piece of work that its last record left in a stream."""
 
-    __slots__ = ("captured", "context", "flags", "mark")
+    __slots__ = ("captured", "context", "flags", "handle", "mark")
 
     def __init__(self, context: Context, flags: int) -> None:
+        self.handle = events.add(self)
         self.context = context
         self.flags = flags
         self.mark: Work | None = None
@@ -62,12 +64,32 @@ class RecordEvent(Operation):
     def __init__(self, event: Event) -> None:
         self.event = event
 
+    def note_launched(self, launch: Work) -> None:
+        """Make calls and other work that wait for the event wait for the whole launch, until the record has run."""
+        self.event.mark = launch
+        self.event.captured = None
+
     def run(self, context: Context) -> None:
-        """Set the event's mark now."""
-        mark = Work(context, None, (), 0)
-        context.pending += 1
-        mark.run()
-        self.event.mark = mark
+        """Set the event's mark now, unless the event was recorded again after the launch."""
+        if runner.piece is not None and self.event.mark is runner.piece.work:
+            mark = Work(context, None, (), 0)
+            context.pending += 1
+            mark.run()
+            self.event.mark = mark
+
+
+class WaitForEvent(Operation):
+    """A wait for an event inside a graph, which orders the whole launch after the event's last record before it."""
+
+    __slots__ = ("event",)
+
+    node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_WAIT_EVENT
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+
+    def run(self, context: Context) -> None:
+        """Do nothing, because the launch has already waited."""
 
 
 events: Handles[Event] = Handles()
@@ -88,7 +110,7 @@ def cuEventCreate(Flags: Any) -> Any:
     flags = number(Flags)
     if flags & ~_FLAGS or (flags & _INTERPROCESS and not flags & _DISABLE_TIMING):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    return CUevent(events.add(Event(context, flags)))
+    return CUevent(Event(context, flags).handle)
 
 
 @entry(frees=True)
@@ -168,10 +190,15 @@ def cuCtxWaitEvent(hCtx: Any, hEvent: Any) -> None:
 
 @entry()
 def cuStreamWaitEvent(hStream: Any, hEvent: Any, Flags: Any) -> None:
-    """Make the stream's later work wait for the event's last record (cuStreamWaitEvent)."""
-    stream, event = find_stream(hStream), find_event(hEvent)
-    if number(Flags) & ~CUevent_wait_flags.CU_EVENT_WAIT_EXTERNAL.value:
+    """Make a stream's later work wait for an event's last record; external waits become nodes (cuStreamWaitEvent)."""
+    stream, event, flags = find_stream(hStream), find_event(hEvent), number(Flags)
+    if flags & ~CUevent_wait_flags.CU_EVENT_WAIT_EXTERNAL.value:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if flags:
+        if stream.capture is None:
+            raise StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
+        stream.capture.add(stream, WaitForEvent(event))
+        return
     captured = event.captured
     if captured is not None:
         if not captured[0].active:

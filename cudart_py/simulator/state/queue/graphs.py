@@ -7,7 +7,7 @@ copied when it is captured, and host memory is read when the node runs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUgraphDebugDot_flags, CUgraphNodeType, CUresult
 
@@ -17,6 +17,10 @@ from ..handles import Handles
 from .conditionals import Condition, Conditional
 from .operations import Operation
 
+if TYPE_CHECKING:
+    from ..contexts import Context
+
+_MEMORY = (CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_ALLOC, CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEM_FREE)
 _DOT = CUgraphDebugDot_flags
 # The flag that requests the parameters of nodes, for each type of node.
 _PARAMETERS = {
@@ -28,25 +32,47 @@ _PARAMETERS = {
 }
 
 
+class Empty(Operation):
+    """The operation of a node that only orders other nodes, and of a disabled node in an executable graph."""
+
+    __slots__ = ()
+
+    node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_EMPTY
+
+    def run(self, context: Context) -> None:
+        """Do nothing."""
+
+
 class Node:
-    """An operation in a graph and the nodes on which it depends."""
+    """An operation in a graph and the nodes on which it depends.
 
-    __slots__ = ("dependencies", "handle", "operation", "type")
+    `graph` is the handle of the graph, since a reference would form a cycle. `original` is the handle of the node that
+    this node is a copy of, or 0. `exposed` is the memory to which the parameters point that calls have returned.
+    """
 
-    def __init__(self, operation: Operation, type: CUgraphNodeType, dependencies: tuple[Node, ...]) -> None:
+    __slots__ = ("dependencies", "exposed", "graph", "handle", "operation", "original", "type")
+
+    def __init__(
+        self, graph: int, operation: Operation, type: CUgraphNodeType, dependencies: tuple[Node, ...], original: int = 0
+    ) -> None:
+        self.graph = graph
         self.operation = operation
         self.type = type
         self.dependencies = dependencies
+        self.original = original
+        self.exposed: object = None
         self.handle = nodes.add(self)
 
 
 class Graph:
-    """A list of nodes, each after those on which it depends, and the conditions made for the graph.
+    """Nodes in the order in which they were created, and the conditions made for the graph.
 
-    If the graph is a body of a conditional node, `parent` is the graph that contains that node.
+    If the graph is a body of a conditional node, `parent` is the graph that contains that node. `owned` says that the
+    graph is inside a node, and is destroyed with it.
     """
 
     def __init__(self, parent: Graph | None = None) -> None:
+        self.owned = parent is not None
         self.nodes: list[Node] = []
         self.conditions: list[Condition] = []
         self.parent = parent
@@ -61,13 +87,53 @@ class Graph:
                 found += [graph, *graph.inner]
         return found
 
-    def add(self, operation: Operation, dependencies: Iterable[Node]) -> Node:
+    @property
+    def has_memory(self) -> bool:
+        """Return whether a node of the graph or of a child graph allocates or frees memory."""
+        return any(node.type in _MEMORY for graph in (self, *self.inner) for node in graph.nodes)
+
+    def add(self, operation: Operation, dependencies: Iterable[Node], original: int = 0) -> Node:
         """Add an operation after the given nodes; raise CUDA_ERROR_NOT_SUPPORTED for one that no graph can hold."""
         if operation.node_type is None:
             raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
-        node = Node(operation, operation.node_type, tuple(dependencies))
+        node = Node(self.handle, operation, operation.node_type, tuple(dependencies), original)
         self.nodes.append(node)
         return node
+
+    def remove(self, node: Node) -> None:
+        """Remove a node, its child graph and its edges."""
+        self.nodes.remove(node)
+        for other in self.nodes:
+            if node in other.dependencies:
+                other.dependencies = tuple(before for before in other.dependencies if before is not node)
+        _forget(node)
+
+    def ordered(self) -> list[Node]:
+        """Return the nodes, each after those on which it depends; raise CUDA_ERROR_INVALID_VALUE if they form a cycle.
+
+        The order starts at the nodes on which no other depends, in the order of their creation, and follows each node's
+        dependencies in the order in which they were added. So two graphs with the same edges have corresponding nodes
+        at the same positions, even if these were created in a different order. The driver pairs nodes in this way too.
+        """
+        followed = {before for node in self.nodes for before in node.dependencies}
+        found: dict[Node, None] = {}
+        entered: set[Node] = set()
+        waiting = [node for node in reversed(self.nodes) if node not in followed]
+        while waiting:
+            node = waiting.pop()
+            if node in entered:
+                found[node] = None
+                continue
+            entered.add(node)
+            waiting.append(node)
+            for before in reversed(node.dependencies):
+                if before not in entered:
+                    waiting.append(before)
+                elif before not in found:
+                    raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        if len(found) != len(self.nodes):
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        return list(found)
 
     def edges(self) -> list[tuple[Node, Node]]:
         """Return the edges, each as a node and a node that depends on it."""
@@ -76,17 +142,18 @@ class Graph:
     def destroy(self) -> None:
         """Remove the graph, its nodes and their child graphs from the handles."""
         for node in self.nodes:
-            for graph in node.operation.inner:
-                graph.destroy()
-            nodes.remove(node.handle)
+            _forget(node)
         graphs.remove(self.handle)
 
     def clone(self) -> Graph:
         """Return a graph with new nodes for the same operations; child graphs are copied too.
 
-        Raises CUDA_ERROR_NOT_SUPPORTED for a graph with conditional nodes, which can't be copied.
+        Raises CUDA_ERROR_NOT_SUPPORTED for a graph with conditional nodes or memory nodes, which can't be copied.
         """
-        if any(isinstance(node.operation, Conditional) for graph in (self, *self.inner) for node in graph.nodes):
+        conditional = any(
+            isinstance(node.operation, Conditional) for graph in (self, *self.inner) for node in graph.nodes
+        )
+        if conditional or self.has_memory:
             raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
         made = Graph()
         copies: dict[Node, Node] = {}
@@ -94,7 +161,9 @@ class Graph:
             operation = node.operation
             if isinstance(operation, ChildGraph):
                 operation = ChildGraph(operation.graph.clone())
-            copies[node] = made.add(operation, [copies[before] for before in node.dependencies])
+            copies[node] = made.add(operation, (), node.handle)
+        for node, copy in copies.items():
+            copy.dependencies = tuple(copies[before] for before in node.dependencies)
         return made
 
     def discard(self) -> None:
@@ -129,6 +198,7 @@ class ChildGraph(Operation):
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        graph.owned = True
 
     @property
     def inner(self) -> tuple[Graph, ...]:
@@ -138,6 +208,13 @@ class ChildGraph(Operation):
     def describe(self) -> str:
         """Return the number of nodes in the child graph."""
         return f"of {len(self.graph.nodes)} nodes"
+
+
+def _forget(node: Node) -> None:
+    """Remove a node and the graphs inside it from the handles."""
+    for graph in node.operation.inner:
+        graph.destroy()
+    nodes.remove(node.handle)
 
 
 # The driver returns CUDA_ERROR_INVALID_VALUE for invalid handles of graphs.
@@ -151,9 +228,13 @@ def find_graph(handle: Any) -> Graph:
 
 
 def find_nodes(graph: Graph, handles: Any, count: Any) -> list[Node]:
-    """Return the nodes for the first `count` handles; raise CUDA_ERROR_INVALID_VALUE if one is not in the graph."""
-    found = [find_node(handle) for handle in (handles or [])[: number(count)]]
-    if any(node not in graph.nodes for node in found):
+    """Return the nodes for the first `count` handles.
+
+    Raises CUDA_ERROR_INVALID_VALUE if one of them is not in the graph, or is given twice.
+    """
+    wanted = number(count)
+    found = [find_node(handle) for handle in (handles or [])[:wanted]]
+    if any(node.graph != graph.handle for node in found) or not len(set(found)) == len(found) == wanted:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return found
 

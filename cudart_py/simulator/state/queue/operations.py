@@ -8,6 +8,7 @@ from cuda.bindings.driver import CUgraphNodeType, CUresult
 
 if TYPE_CHECKING:
     from ..contexts import Context
+    from .work import Work
 
 
 class Operation:
@@ -41,6 +42,9 @@ class Operation:
     def parameters(self) -> list[str]:
         """Return further lines for a drawing of a graph with all parameters."""
         return []
+
+    def note_launched(self, launch: Work) -> None:
+        """Note that a launch of a graph that contains the operation has been queued."""
 
     def discard(self) -> None:
         """Undo the effects of its capture when the graph that holds it is discarded."""
