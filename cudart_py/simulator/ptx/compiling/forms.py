@@ -255,7 +255,7 @@ class Form:
 
     def type_of(self, pattern: str) -> str:
         """Return the type that an operand's pattern stands for."""
-        name = pattern.lstrip("=").rstrip("?~").partition("|")[0].partition("&")[0]
+        name = pattern.lstrip("=-").rstrip("?~").partition("|")[0].partition("&")[0].partition(".")[0]
         if name == "T":
             return self.types[0]
         if name == "U":

@@ -12,6 +12,9 @@ Modifiers may be in any order in the PTX text; the words of a `Form` are in the 
             there is one pattern per type, such as ``INT32 INT32 u32 | =T U u32 T`` and
             ``INT32 INT32 s32 | =T U s32 T``
     X~      a register that may be wider than X
+    X.n     an operand from which n bytes or halves may be selected, as ``.b0`` or ``.h10``; in a destination, the
+            selected parts are replaced
+    -X      an operand that may be negated
     P       an operand of ``mov``, which also packs and unpacks vectors
     A       an address: 32 or 64 bits
     M       an address in brackets
@@ -46,7 +49,6 @@ from ..instructions import (
     integers,
     logic,
     movement,
-    video,
 )
 from ..syntax.instructions import Instruction
 from .emitters.copies import async_reduction, async_store, bulk_copy, copy, copy_arrival, copy_group, mbarrier
@@ -68,6 +70,7 @@ from .emitters.movement import getctarank, mapa, mov_wide
 from .emitters.warps import activemask, elect, match, redux, shuffle, vote
 from .forms import Form, Row
 from .matrix_opcodes import MATRIX_ROWS
+from .video_opcodes import VIDEO_ROWS
 
 ROWS = (
     # --- sums and products of integers
@@ -102,12 +105,7 @@ ROWS = (
     Row("dp4a", Lowers(integers.dp4a), "INT32 INT32 | =b32 T U b32"),
     Row("dp2a", Lowers(integers.dp2a_lo), "lo INT32 INT32 | =b32 T U b32"),
     Row("dp2a", Lowers(integers.dp2a_hi), "hi INT32 INT32 | =b32 T U b32"),
-    Row("vabsdiff2", Lowers(video.vabsdiff2), "INT32 u32 u32 add? | =T U U T", "INT32 s32 s32 add? | =T U U T"),
-    Row(
-        "vabsdiff4", Lowers(video.vabsdiff4),
-        "INT32 u32 u32 | =T U U T", "INT32 s32 s32 | =T U U T", flow="bytewise",
-    ),
-    Row("vabsdiff4", Lowers(video.vabsdiff4_add), "INT32 u32 u32 add | =T U U T", "INT32 s32 s32 add | =T U U T"),
+    *VIDEO_ROWS,
     # --- other arithmetic of integers
     Row("div", Lowers(integers.div), "INT | =T T T"),
     Row("rem", Lowers(integers.rem), "INT | =T T T"),
@@ -207,7 +205,7 @@ ROWS = (
     # --- moves, selections and comparisons
     Row(
         "mov", Lowers(movement.mov, "count"),
-        "B8TO64 | =P P", "pred | =pred pred", "v2/v4 B8TO64 | =V V", flow="copy",
+        "B8TO64 | =P P", "pred | =pred pred", "VECTOR B8TO64 | =V V", flow="copy",
     ),
     Row("mov", mov_wide, "b128 | =P P", flow="copy"),
     Row("cvta", Lowers(movement.cvta, "space"), "to? SPACE u64 | =T T"),
@@ -254,8 +252,9 @@ ROWS = (
         "cvt", Lowers(conversions.float_to_float, "to", "kind"),
         "RND? ftz? sat? f16 f16/bf16/f32/f64 | =T~ U~", "RND? ftz? sat? f32 f16/bf16/f32/f64 | =T~ U~",
         "RND? ftz? sat? f64 f16/bf16/f32/f64 | =T~ U~",
-        "rni/rzi/rmi/rpi ftz? sat? f16/f32/f64 f16/f32/f64 | =T~ U~",
+        "rni/rzi/rmi/rpi ftz? sat? f16/f32/f64 f16/f32/f64 | =T~ U~", "rni/rzi/rmi/rpi bf16 bf16 | =T~ U~",
         "rn/rz relu? satfinite? f16/bf16 f32 | =T~ U~", "RND relu? satfinite? bf16 f16/f32/f64 | =T~ U~",
+        "RND ftz bf16 f32 | =T~ U~", "bf16 f16/bf16 | =T~ U~",
     ),
     Row("cvt", Lowers(conversions.to_tf32), "rn/rz/rna relu? satfinite? tf32 f32 | =T~ U~"),
     Row("cvt", Lowers(conversions.pair_of_bytes, "kind"), "rn relu? f16x2 e4m3x2/e5m2x2 | =T~ U~"),
@@ -404,6 +403,9 @@ ROWS = (
     Row("shfl", shuffle, "sync up/down/bfly/idx b32 | =b32|p b32 u32 u32 b32", converges="members", flow="fresh"),
     Row("vote", vote, "sync all/any/uni pred | =pred pred b32", converges="members", flow="fresh"),
     Row("vote", vote, "sync ballot b32 | =b32 pred b32", converges="members", flow="fresh"),
+    # Without .sync, as in PTX before 6.4, the lanes that execute the instruction together take part.
+    Row("shfl", shuffle, "up/down/bfly/idx b32 | =b32|p b32 u32 u32", flow="fresh"),
+    Row("vote", vote, "all/any/uni pred | =pred pred", "ballot b32 | =b32 pred", flow="fresh"),
     Row("match", match, "any sync b32/b64 | =b32 T b32", converges="members", flow="fresh"),
     Row("match", match, "all sync b32/b64 | =b32|p T b32", converges="members", flow="fresh"),
     Row("redux", redux, "sync add/min/max u32/s32 | =T T b32", converges="members", flow="fresh"),

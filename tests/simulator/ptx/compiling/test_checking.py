@@ -53,7 +53,11 @@ NO_PTX = {
     "call g;": r"function g is declared but not defined; .* cuda\.link\(",
     "tex.a1d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [%d1, {%f1, %f2}];": "operand 2 is a register of .f32, not of .u32",
     "suld.b.1d.b32.trap {%r1}, [%d1];": "operand 2 is not a texture or surface with coordinates",
-    "add.u32 %r1.b0, %r2, %r3;": "%r1.b0 is neither declared nor a special register",
+    "add.u32 %r1.b0, %r2, %r3;": "operand 1 has the selector .b0",
+    "add.u32 %r1, -%r2, %r3;": "operand 2 is negated",
+    "vadd4.u32.u32.u32 %r1.b01, %r1, %r2, %r3;": "operand 1 has the selector .b01",
+    "vadd2.u32.u32.u32 %r1, %r1.b3210, %r2, %r3;": "operand 2 has the selector .b3210",
+    "vadd.u32.u32.u32 %r1.h0, %r1, %r2;": "vadd.u32.u32.u32.* operands, not 3",
     "vabsdiff4.u32.u32.u32 %r1.b9, %r2, %r3, %r3;": "%r1.b9 is neither declared nor a special register",
     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f1}, {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%f1, %f1};": (
         "operand 1 has 2 elements, not 4"
@@ -63,8 +67,7 @@ NO_PTX = {
 
 # PTX that ptxas accepts for sm_90, in forms that are not simulated, although other forms of the same opcodes are.
 NOT_RUN = {
-    "vabsdiff4.u32.u32.u32 %r1.b0, %r1, %r2, %r3;": "operands with .b0 are not simulated: write it with shifts",
-    "vabsdiff4.u32.u32.u32.sat %r1, %r1, %r2, %r3;": "write it with shifts, min and max; the only video instructions",
+    "vavrg4.u32.u32.u32.sat %r1, %r1, %r2, %r3;": "write it with shifts, min and max; vavrg2 and vavrg4 are the only",
     "lop3.or.b32 %r1|%p1, %r1, %r2, %r3, 17, %p2;": "write lop3.b32, setp.ne, and then the logical operation",
     "setp.lt.and.f16x2 %p1|%p2, %r1, %r2, %p3;": "compare with setp alone, followed by the logical operation",
     "red.global.add.noftz.v2.f16x2 [%d1], {%r1, %r2};": "write one atomic per element; only vectors of f32 are",
@@ -135,10 +138,10 @@ def test_deeply_nested_operands_are_refused(what: str) -> None:
 def test_all_that_is_not_run_is_reported_at_once() -> None:
     """Each unsupported opcode of any kernel, launched or not, is listed once, with its line and an alternative."""
     first = BODY.format("stacksave.u64 %d1;\nbrkpt;\nbrkpt;")
-    second = BODY.replace("k(", "other(").format("suq.width.b32 %r1, [out];\nvote.all.pred %p1, %p2;")
+    second = BODY.replace("k(", "other(").format("suq.width.b32 %r1, [out];\nvavrg2.u32.u32.u32 %r1, %r1, %r2, %r3;")
     said = (
         "(?s)stacksave.* line 6, in k: use an array.*brkpt.* line 7, in k: leave it out"
-        ".*suq.width.* in other: read and write elements.*vote.all.* in other: write the form with .sync"
+        ".*suq.width.* in other: read and write elements.*vavrg2.* in other: write it with shifts"
     )
     with pytest.raises(UnsupportedError, match=said) as error:
         load_module(HEAD + first + "\n" + second)
