@@ -145,8 +145,8 @@ class _Checker:
 
     def _kind(self, operand: Operand) -> Kind:
         if isinstance(operand, Register):
-            kind = self._function.registers[operand.name]
-            return f"{SELECTED}{operand.selector} {kind}" if operand.selector else kind
+            register = self._function.registers[operand.name]
+            return f"{SELECTED}{operand.selector} {register}" if operand.selector else register
         if isinstance(operand, Immediate):
             return {0: INTEGER, 32: SINGLE, 64: DOUBLE}[operand.float_bits]
         if isinstance(operand, Symbol):

@@ -6,7 +6,7 @@ from .opcodes import TABLE
 
 _MATRIX = (
     "write wgmma, or mma.sync with a shape such as m16n8k16, on f16, bf16, tf32, f64, s8, u8, e4m3 or e5m2, or wmma on "
-    "f16 or bf16; other matrix instructions are not simulated"
+    "one of the first six; other matrix instructions are not simulated"
 )
 _BULK = "write cp.async.bulk with addresses, cp.async, or plain copies; tensor maps are not simulated"
 _SURFACE = "read and write elements with surf2Dread, surf2Dwrite and so on; other surface operations are not simulated"

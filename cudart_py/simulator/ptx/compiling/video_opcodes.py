@@ -51,7 +51,7 @@ VIDEO_ROWS = (
             Row(
                 name, Lowers(video.packed, "selectors", "name"),
                 *(f"INT32 INT32 {second} sat? | =T.{count} U.{count} {second}.{count} T" for second in _BOTH),
-                flow="bytewise" if count == 4 else "all",
+                flow="bytewise" if name == "vabsdiff4" else "all",
             ),
             Row(
                 name, Lowers(video.accumulated, "selectors", "name"),
@@ -66,7 +66,6 @@ VIDEO_ROWS = (
             Row(
                 f"vset{count}", Lowers(video.packed_set, "selectors", "name", "relation"),
                 *(f"ORDER INT32 {second} | =u32.{count} T.{count} {second}.{count} u32" for second in _BOTH),
-                flow="bytewise" if count == 4 else "all",
             ),
             Row(
                 f"vset{count}", Lowers(video.accumulated_set, "selectors", "name", "relation"),

@@ -1,8 +1,8 @@
 """Video instructions: arithmetic on selected bytes and halves of words.
 
-`selectors` has the selector of each operand, the destination's first: ``b0`` to ``b3`` and ``h0`` and ``h1`` for scalar
-instructions, such as ``b7540`` and ``h31`` for those on four bytes or two halves; empty if an operand has none. A scalar
-instruction reads its sources in full, calculates without overflow, and then truncates the result.
+`selectors` has the selector of each operand, the destination's first, which is empty if an operand has none. Those of
+scalar instructions are ``b0`` to ``b3``, ``h0`` and ``h1``; those on four bytes or two halves are such as ``b7540`` and
+``h31``. A scalar instruction calculates without overflow, and then truncates the result.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def shift(
     left = _whole(a, selectors[1])
     amount = _selected(b, selectors[2])
     amount = amount & 31 if mode == "wrap" else minimum(amount, 32)
-    shifted = left << amount if name == "vshl" else left >> amount
+    # An H200 keeps 34 bits of the shifted word.
+    shifted = left << amount << 30 >> 30 if name == "vshl" else left >> amount
     return _finished(shifted, selectors[0], to, c, sat, secondary)
 
 
@@ -116,9 +117,7 @@ def vmad(
 ) -> Value:
     """``vmad``: add a word to a product or its negation, or 1 too (``.po``); shift right, saturate and truncate."""
     negates = [selector[:1] == "-" for selector in selectors[1:]]
-    left, right = (
-        _whole(x, selector.removeprefix("-")) for x, selector in zip((a, b), selectors[1:], strict=False)
-    )
+    left, right = (_whole(x, selector.removeprefix("-")) for x, selector in zip((a, b), selectors[1:], strict=False))
     unsigned = not (a.signed or b.signed)
     turned = negates[0] != negates[1]
     signed = not unsigned or turned or negates[2]

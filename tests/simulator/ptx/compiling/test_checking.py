@@ -57,7 +57,7 @@ NO_PTX = {
     "add.u32 %r1, -%r2, %r3;": "operand 2 is negated",
     "vadd4.u32.u32.u32 %r1.b01, %r1, %r2, %r3;": "operand 1 has the selector .b01",
     "vadd2.u32.u32.u32 %r1, %r1.b3210, %r2, %r3;": "operand 2 has the selector .b3210",
-    "vadd.u32.u32.u32 %r1.h0, %r1, %r2;": "vadd.u32.u32.u32.* operands, not 3",
+    "vadd.u32.u32.u32 %r1.h0, %r1, %r2;": "operand 1 has the selector .h0",
     "vabsdiff4.u32.u32.u32 %r1.b9, %r2, %r3, %r3;": "%r1.b9 is neither declared nor a special register",
     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f1}, {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%f1, %f1};": (
         "operand 1 has 2 elements, not 4"
