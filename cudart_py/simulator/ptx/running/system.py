@@ -14,6 +14,7 @@ from ..operations.geometries import GEOMETRIES
 from ..operations.surfaces import Surface, locate
 from ..operations.textures import Texture, sample, touched
 from .printf import Format
+from .specials import coordinates
 
 if TYPE_CHECKING:
     from ..syntax.instructions import Instruction
@@ -55,11 +56,10 @@ class System:
         text = self._text(group, first(message), site)
         where = f"{self._text(group, first(file), site)}:{first(line)}: {self._text(group, first(function), site)}"
         threads = state.threads
-        block_shape, grid_shape = state.launch.block, state.launch.grid
         for lane in group.lane_numbers:
             block, thread = divmod(int(lane), threads)
-            b = _coordinates(block + group.chunk.first, grid_shape)
-            t = _coordinates(thread, block_shape)
+            b = state.launch.block_index(block + group.chunk.first)
+            t = coordinates(thread, state.launch.block)
             place = f"block: [{b[0]},{b[1]},{b[2]}], thread: [{t[0]},{t[1]},{t[2]}]"
             group.chunk.printed.append((block, f"{where}: {place} Assertion `{text}` failed.\n", 0))
         raise Fault("CUDA_ERROR_ASSERT", state.located(f"assertion `{text}` failed ({where})", site, group, 0))
@@ -241,7 +241,3 @@ def _named(place: list[Array], lane: int, geometry: str) -> str:
     """Format a lane's named coordinates for a message."""
     names = ("layer", "x", "y") if geometry[0] == "a" else ("x", "y", "z")
     return ", ".join(f"{name} = {axis[lane]}" for name, axis in zip(names, place, strict=False))
-
-
-def _coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    return index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])
