@@ -21,6 +21,7 @@ Modifiers may be in any order in the PTX text; the words of a `Form` are in the 
     V       as many registers or values as .v2, .v4 or .v8 says; they may be wider than the type
     F       a fragment of a matrix: a vector whose length depends on the form; F4 has four elements
     X, S    a texture with its coordinates, and a surface with its coordinates
+    G       a vector with the gradient of a texture's coordinates
     Z       the number of bytes that a copy reads, or a predicate
     H       a cache policy, present only if the opcode has ``L2::cache_hint``
     #n      a literal from 0 to n
@@ -56,6 +57,8 @@ from .emitters.lowered import Lowers
 from .emitters.memory import (
     atomic,
     fence,
+    further_texture,
+    gather,
     load,
     nap,
     nothing,
@@ -309,7 +312,15 @@ ROWS = (
         "relaxed/release? SCOPE? global add v2/v4 f32 | M V",
         access="red", flow="fresh",
     ),
-    Row("tex", texture, "level? GEOMETRY v4 f32/u32/s32 f32/s32 | =F4 X f32?", access="tex", flow="fresh"),
+    Row("tex", texture, "base? GEOMETRY v4 f32/u32/s32 f32/s32 | =F4 X", access="tex", flow="fresh"),
+    Row(
+        "tex", further_texture,
+        "base? CUBE v4 f32/u32/s32 f32 | =F4 X", "level GEOMETRY v4 f32/u32/s32 f32/s32 | =F4 X f32",
+        "level CUBE v4 f32/u32/s32 f32 | =F4 X f32", "grad GEOMETRY v4 f32/u32/s32 f32 | =F4 X G G",
+        "grad CUBE v4 f32/u32/s32 f32 | =F4 X G G",
+        access="tex", flow="fresh",
+    ),
+    Row("tld4", gather, "r/g/b/a 2d/a2d/cube/acube v4 f32/u32/s32 f32 | =F4 X", access="tex", flow="fresh"),
     Row("suld", surface_load, "b GEOMETRY READ? v2/v4? b8/b16/b32/b64 EDGE | =V S", access="surf", flow="fresh"),
     Row("sust", surface_store, "b GEOMETRY WRITTEN? v2/v4? b8/b16/b32/b64 EDGE | S V", access="surf"),
     Row("prefetch", nothing, "global/local? L1/L2 | M", "global EVICT2 | M"),

@@ -85,6 +85,9 @@ def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
         return _fragment(kind, 4, "b32")
     if pattern == "X":
         return _texture(kind, form.coordinate_types(form.type))
+    if pattern == "G":
+        axes = len(form.coordinate_types("f32")) - (form.geometry[0] == "a")
+        return _fragment(kind, axes, "f32") and _fragment(kind, 4, "f32")
     if pattern == "S":
         return _texture(kind, form.coordinate_types("s32"))
     if pattern[0] in "#@":

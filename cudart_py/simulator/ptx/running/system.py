@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ..compiling.opcodes import form_of
 from ..faults import Fault, UnsupportedError
 from ..operations.geometries import GEOMETRIES
+from ..operations.mipmaps import by_levels, level_of
 from ..operations.surfaces import Surface, locate
-from ..operations.textures import Texture, sample, touched
+from ..operations.textures import Texture, gather, sample, touched
 from .printf import Format
 from .specials import coordinates
 
@@ -126,28 +127,61 @@ class System:
                 raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, lane)) from None
 
     def texture(
-        self, group: Group, handle: Any, geometry: str, coordinates: tuple[Array, ...], dtype: str, site: Instruction
+        self,
+        group: Group,
+        handle: Any,
+        geometry: str,
+        coordinates: tuple[Array, ...],
+        dtype: str,
+        site: Instruction,
+        *,
+        level: Array | None = None,
+        gradients: tuple[tuple[Array, ...], tuple[Array, ...]] | None = None,
+        component: int | None = None,
     ) -> list[Array]:
         """Sample a texture object for each lane; lanes may use different objects.
 
         `geometry` is the geometry that the instruction expects (see `GEOMETRIES`). In a layered texture, the index of
-        the layer comes before the coordinates.
+        the layer comes before the coordinates. A mipmap's level is `level`, or follows from the `gradients` of the
+        coordinates. With a `component`, the fetch gathers this channel of four texels.
         """
         handles = np.broadcast_to(handle, group.n)
         out = [np.empty(group.n, dtype) for _ in range(4)]
         for value in np.unique(handles):
             places = np.flatnonzero(handles == value)
-            memory = self._state.memory
             texture: Texture = self.find("texture", int(value), geometry, (group, site, places))
-            start = texture.address - memory.base
             place = [axis[places] for axis in coordinates]
-            if self._state.observer is not None:
-                read = touched(texture, place)
-                self._state.observer.texture(group, places, np.where(read < 0, read, read + start), site)
-            channels = sample(texture, memory.bytes[start : start + texture.size], place, dtype)
-            for channel, found in zip(out, channels, strict=True):
+            wanted = level[places] if level is not None else None
+            if gradients is not None:
+                wanted = level_of(texture, [[axis[places] for axis in one] for one in gradients])
+
+            def fetch(one: Texture, chosen: Array, at: list[Array], places: Array = places) -> list[Array]:
+                return self._fetch(group, places[chosen], one, at, dtype, component, site)
+
+            for channel, found in zip(out, by_levels(texture, place, wanted, fetch), strict=True):
                 channel[places] = found
         return out
+
+    def _fetch(
+        self,
+        group: Group,
+        places: Array,
+        texture: Texture,
+        place: list[Array],
+        dtype: str,
+        component: int | None,
+        site: Instruction,
+    ) -> list[Array]:
+        """Fetch from one texture, or gather a component, for the lanes at the given positions."""
+        memory = self._state.memory
+        start = texture.address - memory.base
+        if self._state.observer is not None:
+            read = touched(texture, place, gathers=component is not None)
+            self._state.observer.texture(group, places, np.where(read < 0, read, read + start), site)
+        data = memory.bytes[start : start + texture.size]
+        if component is not None:
+            return gather(texture, data, place, dtype, component)
+        return sample(texture, data, place, dtype)
 
     def surface_load(
         self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
