@@ -55,8 +55,8 @@ def cuMipmappedArrayCreate(pMipmappedArrayDesc: Any, numMipmapLevels: Any) -> An
     count = min(max(number(numMipmapLevels), 1), max(extents).bit_length())
     levels: list[int] = []
     try:
-        for level in range(max(count, 1)):
-            levels.append(create_array(pMipmappedArrayDesc, depth, flags, level))
+        # Those that were created before an error are destroyed.
+        levels.extend(create_array(pMipmappedArrayDesc, depth, flags, level) for level in range(max(count, 1)))
     except StatusError:
         for handle in levels:
             destroy_array(handle)

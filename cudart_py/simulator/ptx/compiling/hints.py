@@ -30,7 +30,8 @@ _HINTS = {
 }  # fmt: skip  # rows of a table
 # Modifiers and types of PTX that no row has, for opcodes that do have rows.
 _FURTHER_WORDS = {
-    "tensor", "multicast", "oob", "rs", "unified", "2dms", "f32x2", "u8x4", "s8x4", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "XORSIGN",
+    "tensor", "multicast", "oob", "rs", "unified", "2dms",
+    "f32x2", "u8x4", "s8x4", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "XORSIGN",
     "tensormap",
     "mode", "gather4", "mxf4", "block_scale", "sp", "b1", "m8n8k32", "m8n8k128", "m16n8k64", "m16n8k128", "m16n8k256",
     "m16n16k8", "ordered_metadata", "m8n16", "m16n16", "b8x16", "b6x16_p32", "b4x16_p64", "unordered", "h0",
