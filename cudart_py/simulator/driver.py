@@ -354,6 +354,7 @@ from .calls.streams.streams import (
     cuStreamQuery,
     cuStreamSynchronize,
 )
+from .calls.textures.mipmaps import cuMipmappedArrayCreate, cuMipmappedArrayDestroy, cuMipmappedArrayGetLevel
 from .calls.textures.surfaces import cuSurfObjectCreate, cuSurfObjectDestroy
 from .calls.textures.textures import cuTexObjectCreate, cuTexObjectDestroy
 from .calls.unwaited import note_exit

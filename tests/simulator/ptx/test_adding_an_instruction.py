@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.compiling import opcodes
+from cudart_py.simulator.ptx.compiling import opcodes, video_opcodes
 from cudart_py.simulator.ptx.instructions import video
 from tests.simulator.checks import test_uninitialised
 from tests.simulator.ptx.machine import Kernels
@@ -27,7 +27,7 @@ def added(monkeypatch):
     names = dict(vars(video))
     exec(LOWERING, names)
     monkeypatch.setattr(video, "vavrg4", names["vavrg4"], raising=False)
-    monkeypatch.setitem(opcodes.TABLE, "vavrg4", [eval(ROW, dict(vars(opcodes)))])
+    monkeypatch.setitem(opcodes.TABLE, "vavrg4", [eval(ROW, dict(vars(video_opcodes)))])
     opcodes.find_forms.cache_clear()
     yield
     opcodes.find_forms.cache_clear()

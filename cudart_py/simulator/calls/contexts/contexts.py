@@ -23,6 +23,7 @@ from ..entry import entry
 from ..memory import cuda_arrays
 from ..modules import modules
 from ..streams import events
+from ..textures import mipmaps
 from . import leaks
 
 
@@ -51,6 +52,7 @@ def end(context: Context, in_use: Collection[int] = ()) -> None:
     events.end_context(context)
     modules.end_context(context)
     cuda_arrays.end_context(context)
+    mipmaps.end_context(context)
     context.references = 0
     context.begin()
 

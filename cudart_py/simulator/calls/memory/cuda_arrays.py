@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import (
+    CUDA_ARRAY3D_CUBEMAP,
     CUDA_ARRAY3D_DESCRIPTOR,
     CUDA_ARRAY3D_LAYERED,
     CUDA_ARRAY3D_SURFACE_LDST,
+    CUDA_ARRAY3D_TEXTURE_GATHER,
     CUDA_ARRAY_DESCRIPTOR,
     CUarray,
     CUarray_format,
@@ -44,14 +46,15 @@ FORMATS = {
 }
 # Rows are aligned to the size of the widest access to a surface, in bytes.
 _ROW_ALIGNMENT = 32
-_KNOWN_FLAGS = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST
+_KNOWN_FLAGS = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER
+_FACES = 6
 
 
 @dataclass(frozen=True)
 class CudaArray:
     """A CUDA array; `width`, `height` and `depth` are those of its descriptor, 0 for dimensions that it lacks.
 
-    `depth` is the number of layers if the flags say that the array is layered.
+    `depth` is the number of layers if the flags say that the array is layered, and of faces if it is a cube map.
     """
 
     context: Context
@@ -75,8 +78,13 @@ class CudaArray:
 
     @property
     def layered(self) -> bool:
-        """Return whether the depth counts layers."""
+        """Return whether the depth counts layers, or six faces for each layer of cube maps."""
         return bool(self.flags & CUDA_ARRAY3D_LAYERED)
+
+    @property
+    def cube(self) -> bool:
+        """Return whether the array is a cube map, or has layers of cube maps."""
+        return bool(self.flags & CUDA_ARRAY3D_CUBEMAP)
 
     @property
     def pitch(self) -> int:
@@ -107,6 +115,12 @@ def _fits(sizes: tuple[int, ...], names: tuple[str, ...]) -> bool:
 def _extents_fit(width: int, height: int, depth: int, flags: int) -> bool:
     """Return whether an array may have these extents, whose limits depend on the kind of array."""
     unit = "SURFACE" if flags & CUDA_ARRAY3D_SURFACE_LDST else "TEXTURE"
+    if flags & CUDA_ARRAY3D_CUBEMAP:
+        if width != height or depth % _FACES or (depth != _FACES and not flags & CUDA_ARRAY3D_LAYERED):
+            return False
+        if flags & CUDA_ARRAY3D_LAYERED:
+            return _fits((width, depth), (f"{unit}CUBEMAP_LAYERED_WIDTH", f"{unit}CUBEMAP_LAYERED_LAYERS"))
+        return _fits((width,), (f"{unit}CUBEMAP_WIDTH",))
     if flags & CUDA_ARRAY3D_LAYERED:
         if not height:
             kind = f"{unit}1D_LAYERED"
@@ -122,7 +136,8 @@ def _extents_fit(width: int, height: int, depth: int, flags: int) -> bool:
     return _fits((width,), (f"{unit}1D_WIDTH",))
 
 
-def _create(description: Any, depth: int, flags: int) -> Any:
+def create_array(description: Any, depth: int, flags: int, level: int = 0) -> int:
+    """Create an array with the extents of a description, or of a level of a mipmap, and return its handle."""
     context = current()
     try:
         format_ = description.Format
@@ -133,11 +148,14 @@ def _create(description: Any, depth: int, flags: int) -> Any:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     if format_ not in FORMATS or channels not in (1, 2, 4) or not _extents_fit(width, height, depth, flags):
         raise _refuse()
+    width, height = max(width >> level, 1), max(height >> level, 1 if height else 0)
+    if not flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP):
+        depth = max(depth >> level, 1 if depth else 0)
     row = _pitch(width * int(FORMATS[format_][1]) * channels)
     size = row * max(height, 1) * max(depth, 1)
     allocation = memory.allocate(size, memory.ARRAY, context, counted=True)
     array = CudaArray(context, allocation, width, height, depth, format_, channels, flags)
-    return CUarray(cuda_arrays.add(array))
+    return cuda_arrays.add(array)
 
 
 @entry(values=1, unsafe=True)
@@ -145,15 +163,15 @@ def cuArrayCreate(pAllocateArray: Any) -> Any:
     """Create a CUDA array of one or two dimensions (cuArrayCreate)."""
     if pAllocateArray is None:
         raise _refuse()
-    return _create(pAllocateArray, 0, 0)
+    return CUarray(create_array(pAllocateArray, 0, 0))
 
 
 @entry(values=1, unsafe=True)
 def cuArray3DCreate(pAllocateArray: Any) -> Any:
-    """Create a CUDA array of up to three dimensions, or a layered one (cuArray3DCreate)."""
+    """Create a CUDA array of up to three dimensions, a layered one or a cube map (cuArray3DCreate)."""
     if pAllocateArray is None:
         raise _refuse()
-    return _create(pAllocateArray, number(pAllocateArray.Depth), number(pAllocateArray.Flags))
+    return CUarray(create_array(pAllocateArray, number(pAllocateArray.Depth), number(pAllocateArray.Flags)))
 
 
 def _describe(array: CudaArray, description: Any) -> Any:
@@ -183,8 +201,13 @@ def cuArray3DGetDescriptor(hArray: Any) -> Any:
 def cuArrayDestroy(hArray: Any) -> None:
     """Complete the context's work and free a CUDA array (cuArrayDestroy)."""
     current()
-    array = cuda_arrays.find(hArray)
-    cuda_arrays.remove(number(hArray))
+    destroy_array(number(hArray))
+
+
+def destroy_array(handle: int) -> None:
+    """Complete the work of an array's context and free the array."""
+    array = cuda_arrays.find(handle)
+    cuda_arrays.remove(handle)
     complete_context(array.context, freeing=True)
     memory.free(array.allocation, counted=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from cuda.bindings.driver import (
@@ -25,6 +26,7 @@ from ...state.errors import StatusError
 from ...state.handles import next_handle
 from ..entry import entry
 from ..memory.cuda_arrays import FORMATS, cuda_arrays
+from .mipmaps import mipmapped_arrays
 
 _MODES = {
     CUaddress_mode.CU_TR_ADDRESS_MODE_WRAP: "wrap",
@@ -42,6 +44,8 @@ def _layout(resource: Any) -> dict[str, Any]:
     """Return the layout of a resource's texels, checked as the driver does."""
     if resource.resType == CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
         return _array_layout(resource.res.array.hArray)
+    if resource.resType == CUresourcetype.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+        return _array_layout(mipmapped_arrays.find(resource.res.mipmap.hMipmappedArray).levels[0])
     if resource.resType == CUresourcetype.CU_RESOURCE_TYPE_PITCH2D:
         found = resource.res.pitch2D
         width, height, pitch = found.width, found.height, found.pitchInBytes
@@ -86,6 +90,7 @@ def _array_layout(handle: Any) -> dict[str, Any]:
         "pitch": array.pitch,
         "slice_pitch": array.slice_pitch,
         "layered": array.layered,
+        "cube": array.cube,
         "channels": array.channels,
         "dtype": array.dtype,
     }
@@ -98,9 +103,21 @@ def _by_number(flags: int) -> Any:
     return description
 
 
+def _with_levels(texture: Texture, handle: Any, description: Any) -> Texture:
+    """Return the texture of a mipmap's first level together with the other levels."""
+    levels = tuple(replace(texture, **_array_layout(level)) for level in mipmapped_arrays.find(handle).levels)
+    return replace(
+        texture,
+        levels=levels,
+        blends_levels=description.mipmapFilterMode == CUfilter_mode.CU_TR_FILTER_MODE_LINEAR,
+        level_bias=float(description.mipmapLevelBias),
+        level_limits=(float(description.minMipmapLevelClamp), float(description.maxMipmapLevelClamp)),
+    )
+
+
 @entry(values=1, unsafe=True)
 def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
-    """Create a texture object over linear or pitched device memory or a CUDA array (cuTexObjectCreate)."""
+    """Create a texture object over device memory, a CUDA array or a mipmapped array (cuTexObjectCreate)."""
     context = current()
     if pResDesc is None or pTexDesc is None or pResViewDesc is not None:
         raise _refuse()
@@ -129,6 +146,11 @@ def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
     )
     if memory.find(texture.address, texture.size) is None:
         raise _refuse()
+    if pResDesc.resType == CUresourcetype.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+        # CUDA requires normalized coordinates, because the extents differ from level to level.
+        if not texture.normalized_coordinates:
+            raise _refuse()
+        texture = _with_levels(texture, pResDesc.res.mipmap.hMipmappedArray, description)
     handle = next_handle()
     context.textures[handle] = texture
     return CUtexObject(handle)

@@ -230,7 +230,7 @@ def _shift(code: Code, instruction: Instruction, form: Form) -> Rules:
 def _logic(code: Code, instruction: Instruction, form: Form) -> Rules:
     """Return the rule of bytewise logic; an immediate operand of ``and`` or ``or`` may determine a byte by itself."""
     found = _destination(code, instruction)
-    if found is None:
+    if found is None or any(isinstance(operand, Register) and operand.selector for operand in instruction.operands):
         return None
     slot, size = found
     operands = [operand for operand in instruction.operands[1:] if not isinstance(operand, Immediate)]

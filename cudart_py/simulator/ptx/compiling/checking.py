@@ -24,7 +24,7 @@ from ..syntax.types import register_fits, type_size
 from .control_flow import passes_parameter
 from .emitters.memory import SYSTEM_FUNCTIONS
 from .forms import Form
-from .hints import hint, is_ptx, unsupported_suffixes
+from .hints import hint, is_ptx
 from .opcodes import find_forms
 from .operand_kinds import (
     ADDRESS,
@@ -32,6 +32,7 @@ from .operand_kinds import (
     INTEGER,
     LITERALS,
     MEMORY,
+    SELECTED,
     SINGLE,
     SINK,
     SPECIAL,
@@ -116,11 +117,6 @@ class _Checker:
                 raise PtxError(f"{instruction.opcode} is not a PTX instruction")
             self._leave_out(instruction, hint(instruction.opcode))
             return
-        suffixes = unsupported_suffixes(instruction)
-        if suffixes:
-            why = f"operands with {suffixes} are not simulated: {hint(instruction.opcode)}"
-            self._leave_out(instruction, why, f"{instruction.opcode} {suffixes}")
-            return
         ends = forms[0].row.ends
         if ends == "call":
             self._check_call(instruction)
@@ -142,7 +138,8 @@ class _Checker:
 
     def _kind(self, operand: Operand) -> Kind:
         if isinstance(operand, Register):
-            return self._function.registers[operand.name]
+            register = self._function.registers[operand.name]
+            return f"{SELECTED}{operand.selector} {register}" if operand.selector else register
         if isinstance(operand, Immediate):
             return {0: INTEGER, 32: SINGLE, 64: DOUBLE}[operand.float_bits]
         if isinstance(operand, Symbol):

@@ -70,6 +70,7 @@ _WORDS = {
     "GROUP32I": _group_shapes(32, (8, 16, 24, *range(32, 257, 16))),
     "FP8": "e4m3/e5m2",
     "GEOMETRY": "1d/2d/3d/a1d/a2d",
+    "CUBE": "cube/acube",
     "READ": "ca/cg/cs/cv",
     "WRITTEN": "wb/cg/cs/wt",
     "EDGE": "trap/clamp/zero",
@@ -77,7 +78,7 @@ _WORDS = {
 # The state spaces to which an address may be converted, as opcodes name them.
 SPACES = frozenset(_WORDS["SPACE"].split("/"))
 # The number of coordinates of a texture or surface, not counting the index of a layer.
-_COORDINATES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
+_COORDINATES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3}
 _BOUNDARIES = {"trap", "clamp", "zero"}
 # The narrowest integer types of cvt.pack, which no register has.
 _PACKED = {"u4", "s4", "u2", "s2"}
@@ -255,7 +256,7 @@ class Form:
 
     def type_of(self, pattern: str) -> str:
         """Return the type that an operand's pattern stands for."""
-        name = pattern.lstrip("=").rstrip("?~").partition("|")[0].partition("&")[0]
+        name = pattern.lstrip("=-").rstrip("?~").partition("|")[0].partition("&")[0].partition(".")[0]
         if name == "T":
             return self.types[0]
         if name == "U":

@@ -12,8 +12,8 @@ from .forms import Form
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 # The number of matrices that `ldmatrix` and `stmatrix` move; each matrix takes one register per lane.
 _MATRICES = {"x1": 1, "x2": 2, "x4": 4}
-# The number of elements per lane of wmma's accumulators.
-_SUMS = {"f32": 8, "f16": 8}
+# The types of wmma's accumulators.
+_SUMS = {"f16", "f32", "f64", "s32"}
 
 
 def fragments_of(form: Form) -> tuple[Fragment, ...]:
@@ -68,13 +68,14 @@ def _fragment(form: Form, matrix: str, kind: str) -> Fragment:
     if form.row.name == "mma":
         return _fragment_by_rows(matrix, kind, extent)
     if matrix in "cd":
-        return Fragment(kind, *extent, _SUMS.get(kind, 0))
+        return Fragment(kind, *extent, each if kind in _SUMS else 0)
     majors = [word for word in form.words if word in ("row", "col")]
     # A multiplication names the order of a and then that of b, a load the order of its only matrix.
     by_columns = majors["ab".index(matrix) if len(majors) > 1 else 0] == "col"
-    # An f16 fragment has 16 elements per lane in every shape, so several lanes may hold the same element. In a bf16
-    # fragment, each element is in one lane.
-    return Fragment(kind, *extent, {"f16": 16, "bf16": each}.get(kind, 0), 0, by_columns)
+    # An f16 fragment has 16 elements per lane in every shape, so several lanes may hold the same element. In fragments
+    # of other types, each element is in one lane.
+    count = 16 if kind == "f16" else 0 if kind in ("f32", "s32") else each
+    return Fragment(kind, *extent, count, 0, by_columns)
 
 
 def _fragment_by_rows(matrix: str, kind: str, extent: tuple[int, int]) -> Fragment:

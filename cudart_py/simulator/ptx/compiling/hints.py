@@ -2,58 +2,42 @@
 
 from __future__ import annotations
 
-import re
-
-from ..syntax.instructions import Instruction, Symbol
 from .opcodes import TABLE
 
 _MATRIX = (
     "write wgmma, or mma.sync with a shape such as m16n8k16, on f16, bf16, tf32, f64, s8, u8, e4m3 or e5m2, or wmma on "
-    "f16 or bf16; other matrix instructions are not simulated"
+    "one of the first six; other matrix instructions are not simulated"
 )
 _BULK = "write cp.async.bulk with addresses, cp.async, or plain copies; tensor maps are not simulated"
 _SURFACE = "read and write elements with surf2Dread, surf2Dwrite and so on; other surface operations are not simulated"
-_LEGACY = "write the form with .sync and a member mask, as CUDA C++ does for compute_70 and later"
-_VIDEO = (
-    "write it with shifts, min and max; the only video instructions that are simulated are vabsdiff2 and vabsdiff4, on "
-    "whole registers, with sources of the same type and without .sat"
-)
+_VIDEO = "write it with shifts, min and max; vavrg2 and vavrg4 are the only video instructions that are not simulated"
 _VECTOR = "write one atomic per element; only vectors of f32 are simulated"
 _LOGIC = "compare with setp alone, followed by the logical operation, such as and.pred"
 _HINTS = {
     "mma": _MATRIX, "wgmma": _MATRIX, "wmma": _MATRIX,
     "tcgen05": f"compile for compute_90; {_MATRIX}", "cp": _BULK, "tensormap": _BULK,
     "suld": _SURFACE, "sust": _SURFACE, "sured": _SURFACE, "suq": _SURFACE,
-    "tex": "fetch by coordinates alone; cube maps and gradients are not simulated",
-    "tld4": "fetch the four texels one by one; gathers are not simulated",
     "txq": "pass the texture's size as a parameter; queries are not simulated", "istypep": _SURFACE,
-    "shfl": _LEGACY, "vote": _LEGACY,
     "multimem": "write to each device's memory; multicast is not simulated",
     "alloca": "use an array of fixed size; stack memory of variable size is not simulated",
     "stacksave": "use an array of fixed size; stack memory of variable size is not simulated",
     "stackrestore": "use an array of fixed size; stack memory of variable size is not simulated",
     "brkpt": "leave it out: breakpoints are not simulated",
     "clusterlaunchcontrol": "compile for compute_90; cancelling clusters is not simulated",
-    "vadd": _VIDEO, "vsub": _VIDEO, "vabsdiff": _VIDEO, "vmin": _VIDEO, "vmax": _VIDEO, "vshl": _VIDEO, "vshr": _VIDEO,
-    "vmad": _VIDEO, "vset": _VIDEO, "vadd2": _VIDEO, "vadd4": _VIDEO, "vsub2": _VIDEO, "vsub4": _VIDEO,
-    "vavrg2": _VIDEO, "vavrg4": _VIDEO, "vmin2": _VIDEO, "vmin4": _VIDEO, "vmax2": _VIDEO, "vmax4": _VIDEO,
-    "vset2": _VIDEO, "vset4": _VIDEO, "vabsdiff2": _VIDEO, "vabsdiff4": _VIDEO,
+    "vavrg2": _VIDEO, "vavrg4": _VIDEO,
     "atom": _VECTOR, "red": _VECTOR, "set": _LOGIC, "setp": _LOGIC,
     "lop3": "write lop3.b32, setp.ne, and then the logical operation, such as or.pred",
 }  # fmt: skip  # rows of a table
 # Modifiers and types of PTX that no row has, for opcodes that do have rows.
 _FURTHER_WORDS = {
-    "tensor", "multicast", "oob", "rs", "unified", "cube", "acube", "2dms", "grad",
-    "base", "f32x2", "u8x4", "s8x4", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "XORSIGN",
+    "tensor", "multicast", "oob", "rs", "unified", "2dms",
+    "f32x2", "u8x4", "s8x4", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "XORSIGN",
     "tensormap",
     "mode", "gather4", "mxf4", "block_scale", "sp", "b1", "m8n8k32", "m8n8k128", "m16n8k64", "m16n8k128", "m16n8k256",
     "m16n16k8", "ordered_metadata", "m8n16", "m16n16", "b8x16", "b6x16_p32", "b4x16_p64", "unordered", "h0",
     "tile", "im2col", "tensormap::generic", "ignore_oob",
     "h1", "b0", "b2", "b3", "po", "p", "both",
 }  # fmt: skip  # a list of words
-
-# Selectors of bytes or halves of video operands: ``.b0``, ``.b7610``, ``.h1``, ``.h32``.
-_SUFFIX = re.compile(r"\.(?:b[0-7]{1,4}|h[0-3]{1,2})$")
 
 _KNOWN_WORDS = {
     word for rows in TABLE.values() for row in rows for pattern in row.patterns for slot in pattern.slots
@@ -83,14 +67,3 @@ def _other_form(name: str, parts: list[str]) -> str:
     had = {word for slot in slots for word in slot.words}
     lacking = " or ".join(f".{part}" for part in parts if part not in had)
     return f"write another form of {name}: none with {lacking or 'all of these modifiers and types'} is simulated"
-
-
-def unsupported_suffixes(instruction: Instruction) -> str:
-    """Return the suffixes with which a video instruction selects parts of its operands; empty if it has none.
-
-    The parser reads a register with such a suffix as a symbol, because no register's name contains a dot.
-    """
-    if _HINTS.get(instruction.opcode.partition(".")[0]) is not _VIDEO:
-        return ""
-    names = (operand.name for operand in instruction.operands if isinstance(operand, Symbol))
-    return " and ".join(found[0] for found in map(_SUFFIX.search, names) if found)

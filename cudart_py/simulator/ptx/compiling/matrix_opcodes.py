@@ -20,17 +20,27 @@ from .forms import Row
 
 MATRIX_ROWS = (
     Row(
-        "wmma", load_matrix, "load a/b/c sync aligned MAJOR SHAPE STAGED? f16/bf16/f32 | =F M u32?",
+        "wmma", load_matrix,
+        "load a/b/c sync aligned MAJOR SHAPE STAGED? f16/bf16/f32/s8/u8/s32 | =F M u32?",
+        "load a/b/c sync aligned MAJOR m16n16k8 STAGED? tf32/f32 | =F M u32?",
+        "load a/b/c sync aligned MAJOR m8n8k4 STAGED? f64 | =F M u32?",
         access="ld", converges="warp", flow="fresh",
     ),
     Row(
-        "wmma", store_matrix, "store d sync aligned MAJOR SHAPE STAGED? f16/f32 | M F u32?",
+        "wmma", store_matrix,
+        "store d sync aligned MAJOR SHAPE STAGED? f16/f32/s32 | M F u32?",
+        "store d sync aligned MAJOR m16n16k8 STAGED? f32 | M F u32?",
+        "store d sync aligned MAJOR m8n8k4 STAGED? f64 | M F u32?",
         access="st", converges="warp", flow="fresh",
     ),
     Row(
         "wmma", multiply_matrices,
         "mma sync aligned MAJOR MAJOR SHAPE f16/f32 f16/f32 | =F F F F",
         "mma sync aligned MAJOR MAJOR SHAPE f32 bf16 bf16 f32 | =F F F F",
+        "mma sync aligned MAJOR MAJOR m16n16k8 f32 tf32 tf32 f32 | =F F F F",
+        "mma sync aligned MAJOR MAJOR m8n8k4 RND? f64 f64 f64 f64 | =F F F F",
+        "mma sync aligned MAJOR MAJOR SHAPE satfinite? s32 s8 s8 s32 | =F F F F",
+        "mma sync aligned MAJOR MAJOR SHAPE satfinite? s32 u8 u8 s32 | =F F F F",
         converges="warp", flow="matrix",
     ),
     Row(

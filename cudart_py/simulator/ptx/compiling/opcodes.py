@@ -12,12 +12,16 @@ Modifiers may be in any order in the PTX text; the words of a `Form` are in the 
             there is one pattern per type, such as ``INT32 INT32 u32 | =T U u32 T`` and
             ``INT32 INT32 s32 | =T U s32 T``
     X~      a register that may be wider than X
+    X.n     an operand from which n bytes or halves may be selected, as ``.b0`` or ``.h10``; in a destination, the
+            selected parts are replaced
+    -X      an operand that may be negated
     P       an operand of ``mov``, which also packs and unpacks vectors
     A       an address: 32 or 64 bits
     M       an address in brackets
     V       as many registers or values as .v2, .v4 or .v8 says; they may be wider than the type
     F       a fragment of a matrix: a vector whose length depends on the form; F4 has four elements
     X, S    a texture with its coordinates, and a surface with its coordinates
+    G       a vector with the gradient of a texture's coordinates
     Z       the number of bytes that a copy reads, or a predicate
     H       a cache policy, present only if the opcode has ``L2::cache_hint``
     #n      a literal from 0 to n
@@ -46,7 +50,6 @@ from ..instructions import (
     integers,
     logic,
     movement,
-    video,
 )
 from ..syntax.instructions import Instruction
 from .emitters.copies import async_reduction, async_store, bulk_copy, copy, copy_arrival, copy_group, mbarrier
@@ -54,6 +57,8 @@ from .emitters.lowered import Lowers
 from .emitters.memory import (
     atomic,
     fence,
+    further_texture,
+    gather,
     load,
     nap,
     nothing,
@@ -68,6 +73,7 @@ from .emitters.movement import getctarank, mapa, mov_wide
 from .emitters.warps import activemask, elect, match, redux, shuffle, vote
 from .forms import Form, Row
 from .matrix_opcodes import MATRIX_ROWS
+from .video_opcodes import VIDEO_ROWS
 
 ROWS = (
     # --- sums and products of integers
@@ -102,12 +108,7 @@ ROWS = (
     Row("dp4a", Lowers(integers.dp4a), "INT32 INT32 | =b32 T U b32"),
     Row("dp2a", Lowers(integers.dp2a_lo), "lo INT32 INT32 | =b32 T U b32"),
     Row("dp2a", Lowers(integers.dp2a_hi), "hi INT32 INT32 | =b32 T U b32"),
-    Row("vabsdiff2", Lowers(video.vabsdiff2), "INT32 u32 u32 add? | =T U U T", "INT32 s32 s32 add? | =T U U T"),
-    Row(
-        "vabsdiff4", Lowers(video.vabsdiff4),
-        "INT32 u32 u32 | =T U U T", "INT32 s32 s32 | =T U U T", flow="bytewise",
-    ),
-    Row("vabsdiff4", Lowers(video.vabsdiff4_add), "INT32 u32 u32 add | =T U U T", "INT32 s32 s32 add | =T U U T"),
+    *VIDEO_ROWS,
     # --- other arithmetic of integers
     Row("div", Lowers(integers.div), "INT | =T T T"),
     Row("rem", Lowers(integers.rem), "INT | =T T T"),
@@ -207,7 +208,7 @@ ROWS = (
     # --- moves, selections and comparisons
     Row(
         "mov", Lowers(movement.mov, "count"),
-        "B8TO64 | =P P", "pred | =pred pred", "v2/v4 B8TO64 | =V V", flow="copy",
+        "B8TO64 | =P P", "pred | =pred pred", "VECTOR B8TO64 | =V V", flow="copy",
     ),
     Row("mov", mov_wide, "b128 | =P P", flow="copy"),
     Row("cvta", Lowers(movement.cvta, "space"), "to? SPACE u64 | =T T"),
@@ -254,8 +255,9 @@ ROWS = (
         "cvt", Lowers(conversions.float_to_float, "to", "kind"),
         "RND? ftz? sat? f16 f16/bf16/f32/f64 | =T~ U~", "RND? ftz? sat? f32 f16/bf16/f32/f64 | =T~ U~",
         "RND? ftz? sat? f64 f16/bf16/f32/f64 | =T~ U~",
-        "rni/rzi/rmi/rpi ftz? sat? f16/f32/f64 f16/f32/f64 | =T~ U~",
+        "rni/rzi/rmi/rpi ftz? sat? f16/f32/f64 f16/f32/f64 | =T~ U~", "rni/rzi/rmi/rpi bf16 bf16 | =T~ U~",
         "rn/rz relu? satfinite? f16/bf16 f32 | =T~ U~", "RND relu? satfinite? bf16 f16/f32/f64 | =T~ U~",
+        "RND ftz bf16 f32 | =T~ U~", "bf16 f16/bf16 | =T~ U~",
     ),
     Row("cvt", Lowers(conversions.to_tf32), "rn/rz/rna relu? satfinite? tf32 f32 | =T~ U~"),
     Row("cvt", Lowers(conversions.pair_of_bytes, "kind"), "rn relu? f16x2 e4m3x2/e5m2x2 | =T~ U~"),
@@ -310,7 +312,15 @@ ROWS = (
         "relaxed/release? SCOPE? global add v2/v4 f32 | M V",
         access="red", flow="fresh",
     ),
-    Row("tex", texture, "level? GEOMETRY v4 f32/u32/s32 f32/s32 | =F4 X f32?", access="tex", flow="fresh"),
+    Row("tex", texture, "base? GEOMETRY v4 f32/u32/s32 f32/s32 | =F4 X", access="tex", flow="fresh"),
+    Row(
+        "tex", further_texture,
+        "base? CUBE v4 f32/u32/s32 f32 | =F4 X", "level GEOMETRY v4 f32/u32/s32 f32/s32 | =F4 X f32",
+        "level CUBE v4 f32/u32/s32 f32 | =F4 X f32", "grad GEOMETRY v4 f32/u32/s32 f32 | =F4 X G G",
+        "grad CUBE v4 f32/u32/s32 f32 | =F4 X G G",
+        access="tex", flow="fresh",
+    ),
+    Row("tld4", gather, "r/g/b/a 2d/a2d/cube/acube v4 f32/u32/s32 f32 | =F4 X", access="tex", flow="fresh"),
     Row("suld", surface_load, "b GEOMETRY READ? v2/v4? b8/b16/b32/b64 EDGE | =V S", access="surf", flow="fresh"),
     Row("sust", surface_store, "b GEOMETRY WRITTEN? v2/v4? b8/b16/b32/b64 EDGE | S V", access="surf"),
     Row("prefetch", nothing, "global/local? L1/L2 | M", "global EVICT2 | M"),
@@ -404,6 +414,9 @@ ROWS = (
     Row("shfl", shuffle, "sync up/down/bfly/idx b32 | =b32|p b32 u32 u32 b32", converges="members", flow="fresh"),
     Row("vote", vote, "sync all/any/uni pred | =pred pred b32", converges="members", flow="fresh"),
     Row("vote", vote, "sync ballot b32 | =b32 pred b32", converges="members", flow="fresh"),
+    # Without .sync, as in PTX before 6.4, the lanes that execute the instruction together take part.
+    Row("shfl", shuffle, "up/down/bfly/idx b32 | =b32|p b32 u32 u32", flow="fresh"),
+    Row("vote", vote, "all/any/uni pred | =pred pred", "ballot b32 | =b32 pred", flow="fresh"),
     Row("match", match, "any sync b32/b64 | =b32 T b32", converges="members", flow="fresh"),
     Row("match", match, "all sync b32/b64 | =b32|p T b32", converges="members", flow="fresh"),
     Row("redux", redux, "sync add/min/max u32/s32 | =T T b32", converges="members", flow="fresh"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TypeAlias
 
@@ -15,6 +16,12 @@ Kind: TypeAlias = "str | tuple[Kind, ...]"
 INTEGER, SINGLE, DOUBLE = "(integer)", "(float 32)", "(float 64)"
 SPECIAL, ADDRESS, SINK = "(special)", "(symbol)", "(_)"
 MEMORY, TEXTURE = "(address)", "(texture)"
+# The beginning of the kind of a register with a selector: the selector, a space and the register's type follow.
+SELECTED = "(selected)"
+# The selectors that sources of video instructions may have, by the number of the parts that are selected.
+_SOURCES = {"1": r"b[0-3]|h[01]", "2": r"h[0-3]{2}", "4": r"b[0-7]{4}"}
+# The selectors of destinations; those of several parts are masks, from the highest part to the lowest.
+_DESTINATIONS = {"1": r"b[0-3]|h[01]", "2": r"h1?0|h1", "4": r"b(?=.)3?2?1?0?"}
 LITERALS = {INTEGER, SINGLE, DOUBLE}
 
 
@@ -54,6 +61,14 @@ def _mistake(form: Form, kinds: tuple[Kind, ...]) -> str:
 
 def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
     """Return how an operand differs from what its pattern requires, or an empty string if it fits."""
+    if isinstance(kind, str) and kind.startswith(SELECTED):
+        selector, kind = kind.removeprefix(SELECTED).split()
+        if selector[0] == "-" and pattern[0] != "-":
+            return "is negated"
+        selector = selector.removeprefix("-")
+        allowed = (_DESTINATIONS if pattern[0] == "=" else _SOURCES).get(pattern.partition(".")[2], "")
+        if selector and not re.fullmatch(allowed, selector):
+            return f"has the selector .{selector}"
     if pattern[0] == "=" and pattern[1] != "F":
         return _destination(form, pattern[1:], kind)
     pattern = pattern.lstrip("=+")
@@ -70,6 +85,9 @@ def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
         return _fragment(kind, 4, "b32")
     if pattern == "X":
         return _texture(kind, form.coordinate_types(form.type))
+    if pattern == "G":
+        axes = len(form.coordinate_types("f32")) - (form.geometry[0] == "a")
+        return _fragment(kind, axes, "f32") and _fragment(kind, 4, "f32")
     if pattern == "S":
         return _texture(kind, form.coordinate_types("s32"))
     if pattern[0] in "#@":

@@ -6,7 +6,8 @@ from .formats import to_single
 from .halves import halves_of, joined
 from .values import Value, where
 
-_SIGNS = {
+# Python's operators for the comparisons of integers.
+OPERATORS = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">=",
 }  # fmt: skip  # rows of a table
 # LLVM's names for the comparisons of floats. If an operand is NaN, an ordered one is false and an unordered one true.
@@ -15,7 +16,7 @@ _FLOATS = {
     "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge", "num": "ord", "nan": "uno",
 }  # fmt: skip  # rows of a table
 # The words for comparisons.
-RELATIONS = _SIGNS.keys() | _FLOATS.keys()
+RELATIONS = OPERATORS.keys() | _FLOATS.keys()
 # The values that ``set`` writes where a comparison holds, if not all ones.
 _TRUE = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
 
@@ -57,7 +58,7 @@ def _relations(relation: str, kind: str, a: Value, b: Value, ftz: bool) -> list[
         return [_floats(relation, a, b)]
     if relation in ("lo", "ls", "hi", "hs"):
         a, b = (x.read_as(f"u{x.width}") for x in (a, b))
-    return [a.compare(_SIGNS[relation], b)]
+    return [a.compare(OPERATORS[relation], b)]
 
 
 def _floats(relation: str, a: Value, b: Value) -> Value:

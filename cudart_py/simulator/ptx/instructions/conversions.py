@@ -24,7 +24,7 @@ def cvt_integer(to: str, a: Value) -> Value:
 def cvt_integer_sat(to: str, a: Value) -> Value:
     """``cvt.sat`` between integers: saturate."""
     (low, high), (least, greatest) = range_of(to), range_of(a.type)
-    return _clamp(a, max(low, least), min(high, greatest)).to(to)
+    return clamp(a, max(low, least), min(high, greatest)).to(to)
 
 
 def range_of(type: str) -> tuple[int, int]:
@@ -33,14 +33,15 @@ def range_of(type: str) -> tuple[int, int]:
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if type[0] == "s" else (0, (1 << bits) - 1)
 
 
-def _clamp(a: Value, low: int, high: int) -> Value:
+def clamp(a: Value, low: int, high: int) -> Value:
+    """Return integers, replaced by the limits if they are outside of them."""
     return maximum(minimum(a, high), low)
 
 
 def cvt_pack(to: str, a: Value, b: Value, *c: Value) -> Value:
     """``cvt.pack``: saturate two integers to the type `to`, and pack `c`, `a` and `b` from the top down."""
     bits = int(to[1:])
-    upper, lower = ((_clamp(x, *range_of(to)) & (1 << bits) - 1).read_as("u32") for x in (a, b))
+    upper, lower = ((clamp(x, *range_of(to)) & (1 << bits) - 1).read_as("u32") for x in (a, b))
     packed = upper << bits | lower
     return packed | c[0] << 2 * bits if c else packed
 

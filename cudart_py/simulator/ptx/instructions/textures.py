@@ -31,6 +31,8 @@ _AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
 # The texels that a fetch filters. In one dimension without layers, the hardware also filters along y, at y = 0. That is
 # halfway between the only row and the texels before it, which are the row itself, or the border if y has that mode.
 _CORNERS = {"1d": 4, "2d": 4, "3d": 8, "a1d": 2, "a2d": 4}
+# The corners of a filtered fetch in two dimensions, in the order in which a gather returns them.
+_GATHERED = (1, 3, 2, 0)
 # The PTX types of a texel's channels by their NumPy types; halves are bit patterns.
 CHANNELS = {"f4": "f32", "f2": "u16", "u1": "u8", "i1": "s8", "u2": "u16", "i2": "s16", "u4": "u32", "i4": "s32"}
 
@@ -175,6 +177,41 @@ def filtered(how: Sampling, *operands: Value) -> tuple[Value, ...]:
         else:
             results.append(Value(border.builder, how.result, known=int(channel == 3)))
     return tuple(results)
+
+
+def gathered(how: Sampling, *operands: Value) -> tuple[Value, ...]:
+    """``tld4``: return a channel of the four texels that a filtered fetch would read.
+
+    The first is the one with the smaller x and the larger y, then the larger x, the smaller y, and the smaller x. The
+    operands are the channel of each corner's texel, which corners are the border's, if there is a border, and the
+    border's color as a number that a channel can hold.
+    """
+    texels, border = operands[:4], operands[-1]
+    beyond = operands[4:8] if how.has_border else (None,) * 4
+    return tuple(_result(how, _read(how, texels[corner], beyond[corner], border)) for corner in _GATHERED)
+
+
+def face_of(x: Value, y: Value, z: Value) -> tuple[Value, Value, Value]:
+    """Return the face of a cube map to which a direction points, and the normalized coordinates on that face.
+
+    The faces are +x, -x, +y, -y, +z and -z. If coordinates have the same size, z comes before y, and y before x.
+    """
+    zero = x.real(0)
+    width, height, depth = abs(x), abs(y), abs(z)
+    along_z = (depth >= width) & (depth >= height)
+    along_y = ~along_z & (height >= width)
+
+    def chosen(one: Value, two: Value, three: Value) -> Value:
+        return where(along_z, three, where(along_y, two, one))
+
+    negative = chosen(x, y, z) < zero
+    face = where(along_z, x.bits.like(4), where(along_y, x.bits.like(2), x.bits.like(0))) + negative.to("u32")
+    right = chosen(where(negative, z, -z), x, where(negative, -x, x))
+    down = chosen(-y, where(negative, -z, z), -y)
+    size = chosen(width, height, depth).as_number("f64")
+    half = size.real(0.5)
+    s, t = ((one.as_number("f64") / size * half + half).as_number("f32") for one in (right, down))
+    return face, s, t
 
 
 def _joined(join: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:

@@ -1,30 +1,217 @@
-"""Video instructions: arithmetic on the bytes and halves of words."""
+"""Video instructions: arithmetic on selected bytes and halves of words.
+
+`selectors` has the selector of each operand, the destination's first, which is empty if an operand has none. Those of
+scalar instructions are ``b0`` to ``b3``, ``h0`` and ``h1``; those on four bytes or two halves are such as ``b7540`` and
+``h31``. A scalar instruction calculates without overflow, and then truncates the result.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import add, sub
+
+from .comparisons import OPERATORS
+from .conversions import clamp, range_of
 from .integers import piece
-from .values import Value, maximum, minimum
+from .values import Value, maximum, minimum, where
+
+_HIGHEST = 63
 
 
-def vabsdiff2(a: Value, b: Value, c: Value, *, add: bool = False) -> Value:
-    """``vabsdiff2``: return the absolute differences of both pairs of halves; with ``add``, their sum plus `c`."""
-    return _absolute_differences(a, b, c, 16, add)
+def _absolute_difference(a: Value, b: Value) -> Value:
+    return maximum(a, b) - minimum(a, b)
 
 
-def vabsdiff4(a: Value, b: Value, c: Value) -> Value:
-    """``vabsdiff4``: return the absolute differences of four byte pairs, which replace all four bytes of `c`."""
-    return _absolute_differences(a, b, c, 8, False)
+_OPERATIONS = {"vadd": add, "vsub": sub, "vabsdiff": _absolute_difference, "vmin": minimum, "vmax": maximum}
 
 
-def vabsdiff4_add(a: Value, b: Value, c: Value) -> Value:
-    """``vabsdiff4.add``: add the absolute differences of four byte pairs to `c`."""
-    return _absolute_differences(a, b, c, 8, True)
+# --- scalars ------------------------------------------------------------------------------------------------------
 
 
-def _absolute_differences(a: Value, b: Value, c: Value, bits: int, add: bool) -> Value:
-    total = c if add else c.like(0)
-    for place in range(32 // bits):
-        left, right = (piece(x, place, bits).read_as("s32") for x in (a, b))
-        difference = (maximum(left, right) - minimum(left, right)).read_as(c.type)
-        total = total + (difference if add else difference << bits * place)
-    return total
+def scalar(
+    selectors: Sequence[str],
+    name: str,
+    to: str,
+    a: Value,
+    b: Value,
+    *c: Value,
+    sat: bool = False,
+    secondary: str = "",
+) -> Value:
+    """``vadd``, ``vsub``, ``vabsdiff``, ``vmin`` and ``vmax``: calculate with words, halves or bytes."""
+    left, right = (_whole(x, selector) for x, selector in zip((a, b), selectors[1:], strict=False))
+    return _finished(_OPERATIONS[name](left, right), selectors[0], to, c, sat, secondary)
+
+
+def shift(
+    selectors: Sequence[str],
+    name: str,
+    to: str,
+    a: Value,
+    b: Value,
+    *c: Value,
+    mode: str,
+    sat: bool = False,
+    secondary: str = "",
+) -> Value:
+    """``vshl`` and ``vshr``: shift by at most 32 bits, or by the low five bits of `b` (`mode` is "wrap")."""
+    left = _whole(a, selectors[1])
+    amount = _selected(b, selectors[2])
+    amount = amount & 31 if mode == "wrap" else minimum(amount, 32)
+    # An H200 keeps 34 bits of the shifted word.
+    shifted = left << amount << 30 >> 30 if name == "vshl" else left >> amount
+    return _finished(shifted, selectors[0], to, c, sat, secondary)
+
+
+def vset(selectors: Sequence[str], relation: str, a: Value, b: Value, *c: Value, secondary: str = "") -> Value:
+    """``vset``: compare words, halves or bytes; return 1 or 0."""
+    left, right = (_whole(x, selector) for x, selector in zip((a, b), selectors[1:], strict=False))
+    truth = left.compare(OPERATORS[relation], right).to("s64")
+    return _finished(truth, selectors[0], "u32", c, False, secondary)
+
+
+def _selected(a: Value, selector: str) -> Value:
+    """Return a word, or the selected byte or half of it, extended with zeros or the sign as the type says."""
+    return piece(a, int(selector[1]), _bits(selector)) if selector else a
+
+
+def _bits(selector: str) -> int:
+    return {"": 32, "h": 16, "b": 8}[selector[:1]]
+
+
+def _whole(a: Value, selector: str) -> Value:
+    """Return a source in 64 bits, in which no sum or difference of two of them overflows."""
+    return _selected(a, selector).to("s64")
+
+
+def _finished(result: Value, selector: str, to: str, c: Sequence[Value], sat: bool, secondary: str) -> Value:
+    """Saturate and truncate a result, after a second operation with `c`, or replace the selected part of `c` by it."""
+    if sat:
+        result = clamp(result, *range_of(f"{to[0]}{_bits(selector)}"))
+    if secondary:
+        result = {"add": add, "min": minimum, "max": maximum}[secondary](result, c[0].to("s64"))
+    word = result.to("u32")
+    return _replaced(c[0], [(selector, word)]).read_as(to) if selector else word.read_as(to)
+
+
+def _replaced(c: Value, parts: Sequence[tuple[str, Value]]) -> Value:
+    """Return a word in which the parts with these selectors are replaced by the low bits of words."""
+    word = c.read_as("u32")
+    for selector, part in parts:
+        bits = _bits(selector)
+        mask, place = (1 << bits) - 1, bits * int(selector[1])
+        word = word & ~(mask << place) | (part.read_as("u32") & mask) << place
+    return word
+
+
+def vmad(
+    selectors: Sequence[str],
+    to: str,
+    a: Value,
+    b: Value,
+    c: Value,
+    *,
+    plus_one: bool = False,
+    scale: int = 0,
+    sat: bool = False,
+) -> Value:
+    """``vmad``: add a word to a product or its negation, or 1 too (``.po``); shift right, saturate and truncate."""
+    negates = [selector[:1] == "-" for selector in selectors[1:]]
+    left, right = (_whole(x, selector.removeprefix("-")) for x, selector in zip((a, b), selectors[1:], strict=False))
+    unsigned = not (a.signed or b.signed)
+    turned = negates[0] != negates[1]
+    signed = not unsigned or turned or negates[2]
+    # 128-bit numbers, as pairs of 64 bits: the product of two signed words needs 64 bits, its negation one more.
+    low = (left * right).read_as("u64")
+    high = low.like(0).read_as("s64") if unsigned else low.read_as("s64") >> _HIGHEST
+    addend = c.read_as("s32" if not unsigned or turned else "u32").to("s64")
+    if turned:
+        low, high = ~low, ~high
+    elif negates[2]:
+        addend = ~addend
+    low, carry = _sum(low, addend.read_as("u64"))
+    high = high + (addend >> _HIGHEST) + carry
+    if plus_one or turned or negates[2]:
+        low, carry = _sum(low, low.like(1))
+        high = high + carry
+    if scale:
+        low, high = low >> scale | high.read_as("u64") << 64 - scale, high >> scale
+    if sat:
+        kind = "s" if signed else "u"
+        least, greatest = range_of(f"{kind}32")
+        inside = low.read_as(f"{kind}64")
+        extended = inside >> _HIGHEST if signed else inside.like(0)
+        beyond = where(high < 0, inside.like(least), inside.like(greatest))
+        low = where(high.equals(extended.read_as("s64")), clamp(inside, least, greatest), beyond).read_as("u64")
+    return low.to("u32").read_as(to)
+
+
+def _sum(x: Value, y: Value) -> tuple[Value, Value]:
+    """Return the sum of unsigned numbers of 64 bits, and the carry."""
+    total = x + y
+    return total, (total < x).to("s64")
+
+
+# --- two halves or four bytes -------------------------------------------------------------------------------------
+
+
+def packed(selectors: Sequence[str], name: str, a: Value, b: Value, c: Value, *, sat: bool = False) -> Value:
+    """``vadd4``, ``vadd2`` and so on: calculate with four bytes or two halves, which replace those of `c`."""
+    count = int(name[-1])
+    results = [_OPERATIONS[name[:-1]](left, right) for left, right in _pairs(selectors, a, b, count)]
+    if sat:
+        results = [clamp(result, *range_of(f"{c.type[0]}{32 // count}")) for result in results]
+    return _merged(selectors[0], results, c)
+
+
+def accumulated(selectors: Sequence[str], name: str, a: Value, b: Value, c: Value) -> Value:
+    """``vadd4.add``, ``vadd2.add`` and so on: calculate with four bytes or two halves, and add the results to `c`."""
+    count = int(name[-1])
+    results = [_OPERATIONS[name[:-1]](left, right) for left, right in _pairs(selectors, a, b, count)]
+    return _total(selectors[0], results, c)
+
+
+def packed_set(selectors: Sequence[str], name: str, relation: str, a: Value, b: Value, c: Value) -> Value:
+    """``vset4`` and ``vset2``: compare four bytes or two halves; the results, 1 or 0, replace those of `c`."""
+    return _merged(selectors[0], _truths(selectors, name, relation, a, b), c)
+
+
+def accumulated_set(selectors: Sequence[str], name: str, relation: str, a: Value, b: Value, c: Value) -> Value:
+    """``vset4.add`` and ``vset2.add``: compare four bytes or two halves, and add the number of true results to `c`."""
+    return _total(selectors[0], _truths(selectors, name, relation, a, b), c)
+
+
+def _truths(selectors: Sequence[str], name: str, relation: str, a: Value, b: Value) -> list[Value]:
+    pairs = _pairs(selectors, a, b, int(name[-1]))
+    return [left.compare(OPERATORS[relation], right).to("s32") for left, right in pairs]
+
+
+def _pairs(selectors: Sequence[str], a: Value, b: Value, count: int) -> list[tuple[Value, Value]]:
+    """Return the parts of both sources, the lowest first, as signed words.
+
+    A selector has a digit for each part, the highest first. Its digits count the parts of `a` and then those of `b`.
+    The parts have the sign of the source to which the selector belongs.
+    """
+    sides = []
+    for source, selector, first in ((a, selectors[1], 0), (b, selectors[2], count)):
+        digits = [int(digit) for digit in reversed(selector[1:])] or range(first, first + count)
+        words = [word.read_as(source.type) for word in (a, b)]
+        sides.append([piece(words[digit // count], digit % count, 32 // count).read_as("s32") for digit in digits])
+    return list(zip(*sides, strict=True))
+
+
+def _masked(selector: str, results: Sequence[Value]) -> list[tuple[str, Value]]:
+    """Return the results that a destination's selector names, each with the selector of its part."""
+    letter = "b" if len(results) == 4 else "h"
+    chosen = [int(digit) for digit in selector[1:]] or range(len(results))
+    return [(f"{letter}{place}", results[place]) for place in chosen]
+
+
+def _merged(selector: str, results: Sequence[Value], c: Value) -> Value:
+    return _replaced(c, _masked(selector, results)).read_as(c.type)
+
+
+def _total(selector: str, results: Sequence[Value], c: Value) -> Value:
+    for _, result in _masked(selector, results):
+        c = c + result.read_as(c.type)
+    return c

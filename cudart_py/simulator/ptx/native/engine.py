@@ -36,8 +36,6 @@ def run_native(
     if watch is None or not watch <= _WATCHED:
         return False
     if math.prod(state.launch.cluster) > 1:
-        if not state.launch.clusters_are_rows:
-            return False
         watch, threads = watch | {"clusters"}, 1
     kernel = _kernel(state, store, watch, compiles)
     if kernel is None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.functions import array_function
-from ..instructions.textures import Sampling, filtered, located
+from ..instructions.textures import CHANNELS, Sampling, filtered, gathered, located
 from .geometries import geometry_of
 
 Array = NDArray[Any]
@@ -27,7 +27,9 @@ class Texture:
     `width`, `height` and `depth` count texels, 0 for a missing dimension; with `layered`, the depth counts layers.
     `pitch` is the bytes from row to row, `slice_pitch` is the bytes from plane to plane or from layer to layer, and
     `dtype` is a channel's NumPy type. `address_modes` holds wrap, clamp, mirror or border for each axis.
-    `normalized_read` converts integers to numbers in [0, 1] or [-1, 1].
+    `normalized_read` converts integers to numbers in [0, 1] or [-1, 1]. A `cube` has six layers for the faces, or six
+    per layer if it is `layered`. `levels` are the levels of a mipmap, the first of which is this texture itself; a
+    fetch takes the nearest level, or with `blends_levels` two of them, after adding `level_bias` and clamping.
     """
 
     address: int
@@ -44,11 +46,16 @@ class Texture:
     depth: int = 0
     slice_pitch: int = 0
     layered: bool = False
+    cube: bool = False
+    levels: tuple[Texture, ...] = ()
+    blends_levels: bool = False
+    level_bias: float = 0.0
+    level_limits: tuple[float, float] = (0.0, 0.0)
 
     @property
     def geometry(self) -> str:
         """Return the dimensions as the instructions name them."""
-        return geometry_of(self.height, self.depth, self.layered)
+        return geometry_of(self.height, self.depth, self.layered, self.cube)
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -121,13 +128,38 @@ def sample(texture: Texture, data: NDArray[np.uint8], coordinates: Sequence[Arra
     return [np.broadcast_to(channel, offsets[0].shape) for channel in channels]
 
 
-def touched(texture: Texture, coordinates: Sequence[Array]) -> Array:
-    """Return the byte offsets in the texture of the texels that each lane's fetch reads.
+def gather(
+    texture: Texture, data: NDArray[np.uint8], coordinates: Sequence[Array], dtype: str, component: int
+) -> list[Array]:
+    """Return a channel of the four texels that a filtered fetch would read, as arrays of `dtype` (``tld4``)."""
+    how = texture.sampling(False, _RESULTS[dtype])._replace(filter="point")
+    offsets, rest = _places(texture, how._replace(filter="linear"), coordinates)
+    if component >= texture.channels:
+        return [np.full(offsets[0].shape, component == 3, dtype)] * 4
+    kind = "u2" if texture.dtype == "f2" else texture.dtype
+    itemsize = np.dtype(texture.dtype).itemsize
+    elements = data[: len(data) // itemsize * itemsize].view(kind)
+    texels = [elements.take((place // itemsize) + component) for place in offsets]
+    beyond = rest[:4] if how.has_border else ()
+    found = _gathering(how)(*texels, *beyond, np.float64(texture.border_color(how)[component]))
+    return [np.broadcast_to(value, offsets[0].shape) for value in found]
+
+
+@lru_cache
+def _gathering(how: Sampling) -> Callable[..., Any]:
+    types = [CHANNELS[how.channel]] * 4 + ["pred"] * 4 * how.has_border + ["f64"]
+    return array_function(partial(gathered, how), *types)
+
+
+def touched(texture: Texture, coordinates: Sequence[Array], *, gathers: bool = False) -> Array:
+    """Return the byte offsets in the texture of the texels that each lane's fetch, or gather, reads.
 
     The shape is (lanes, 1), or with linear filtering (lanes, n), where n is 2, 4 or 8. An offset is -1 if the border is
     read instead.
     """
     how = texture.sampling(coordinates[-1].dtype.kind in "iu", "f32")
+    if gathers:
+        how = how._replace(filter="linear")
     offsets, rest = _places(texture, how, coordinates)
     beyond = rest[: how.corners] if how.has_border else (False,) * how.corners
     return np.stack([np.where(truth, -1, place) for truth, place in zip(beyond, offsets, strict=True)], 1)

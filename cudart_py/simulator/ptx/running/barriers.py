@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiling.opcodes import form_of
-from ..faults import Fault, UnsupportedError
+from ..faults import Fault
 from ..syntax.instructions import Immediate, Instruction, Operand, Register, Vector
 from .groups import Group, Lazy, split
 
@@ -64,9 +64,6 @@ class Barriers:
             observer.barrier(group, instruction, "arrive")
         group.pc = block.terminator.targets[0]
         if "cluster" in words:
-            if not chunk.state.launch.clusters_are_rows:
-                what = "a barrier of a cluster whose blocks aren't neighbours"
-                raise UnsupportedError(chunk.state.located(what, instruction, group, 0))
             # Arrivals at a cluster barrier aren't counted: a thread waits until all others wait too. Each thread that
             # arrives also waits, so the result is the same.
             if "arrive" in words:

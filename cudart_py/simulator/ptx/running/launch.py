@@ -24,6 +24,7 @@ from .memory.transfers import Memory
 from .observer import Observer
 from .printf import Buffer
 from .scheduler import Chunk
+from .specials import block_coordinate, coordinates
 
 if TYPE_CHECKING:
     from ..compiling.environment import Environment
@@ -87,7 +88,10 @@ class MemoryLike(Protocol):
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: the kernel, the shapes of its grid, blocks and clusters, and the packed parameters."""
+    """One launch: the kernel, the shapes of its grid, blocks and clusters, and the packed parameters.
+
+    Blocks are numbered cluster by cluster, so the blocks of a cluster have consecutive numbers.
+    """
 
     entry: Entry
     grid: tuple[int, int, int]
@@ -97,16 +101,15 @@ class Launch:
     cooperative: bool = False
     cluster: tuple[int, int, int] = (1, 1, 1)
 
-    @property
-    def clusters_are_rows(self) -> bool:
-        """Return whether the blocks of each cluster have consecutive indices, as the blocks of a chunk must."""
-        (x, y, z), (width, height, _) = self.cluster, self.grid
-        return y * z == 1 or (x == width and (z == 1 or y == height))
-
     def thread(self, number: int) -> str:
         """Return the coordinates of a thread and its block as text; `number` is the thread's index in the launch."""
         block, thread = divmod(number, prod(self.block))
-        return f"block {_triple(block, self.grid)}, thread {_triple(thread, self.block)}"
+        return f"block {_text(self.block_index(block))}, thread {_text(coordinates(thread, self.block))}"
+
+    def block_index(self, number: int) -> tuple[int, int, int]:
+        """Return the coordinates of the block with a number."""
+        x, y, z = (int(block_coordinate(np.int64(number), self.grid, self.cluster, axis)) for axis in range(3))
+        return x, y, z
 
     def located(self, what: str, site: Instruction, group: Group, position: int) -> str:
         """Return a sentence that says what happened, where in the source, and in which block and thread."""
@@ -292,11 +295,8 @@ def _uniform_specials(*single: bool) -> frozenset[str]:
     return frozenset(names)
 
 
-def _triple(index: int, shape: tuple[int, int, int]) -> str:
-    x = index % shape[0]
-    y = index // shape[0] % shape[1]
-    z = index // (shape[0] * shape[1])
-    return f"({x}, {y}, {z})"
+def _text(place: tuple[int, int, int]) -> str:
+    return f"({place[0]}, {place[1]}, {place[2]})"
 
 
 class MachineCode(Protocol):

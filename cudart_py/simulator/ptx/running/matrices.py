@@ -44,7 +44,7 @@ class Matrices:
         dtype = unit_of(fragment, distance[0])
         found = _addresses(group, space, base, fragment, distance)
         _observe(group, "ld", _pieces_of_units(found, dtype, None), None, site)
-        shift = dtype.itemsize >> 1
+        shift = dtype.itemsize.bit_length() - 1
         values = [group.chunk.memory.load(address, 0, dtype.str[1:], shift, site) for address in found]
         table = np.stack(values, axis=1)
         return to_registers(table.view(ELEMENTS[fragment.kind]), fragment.kind)
@@ -65,7 +65,7 @@ class Matrices:
         found = _addresses(group, space, base, fragment, distance)
         values = list(np.ascontiguousarray(np.stack(registers, axis=1).view(dtype).T))
         _observe(group, "st", _pieces_of_units(found, dtype, values), None, site)
-        shift = dtype.itemsize >> 1
+        shift = dtype.itemsize.bit_length() - 1
         for address, value in zip(found, values, strict=True):
             group.chunk.memory.store(address, 0, dtype.str[1:], shift, value, site)
 
@@ -157,7 +157,7 @@ def _pieces_of_units(
     addresses: Sequence[Address | Mixed], dtype: np.dtype[Any], values: Sequence[Array] | None
 ) -> list[MatrixPiece]:
     size = dtype.itemsize
-    each = _WORD_BYTES // size
+    each = max(_WORD_BYTES // size, 1)
     return [
         MatrixPiece(address, size, unit // each, unit % each * size, () if values is None else (values[unit],))
         for unit, address in enumerate(addresses)

@@ -132,9 +132,24 @@ def _axis_value(chunk: Chunk, base: str, axis: int) -> Any:
         return _axis_value(chunk, "ctaid", axis) % extent
     if base == "ctaid":
         blocks = np.arange(chunk.first, chunk.first + chunk.blocks)
-        found = _coordinate(blocks, launch.grid, axis)
+        found = block_coordinate(blocks, launch.grid, launch.cluster, axis)
         return found if found.ndim == 0 else np.repeat(found, chunk.threads)
     return np.uint32(0)
+
+
+def coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return the coordinates of the thread with an index in a block of this shape."""
+    return index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])
+
+
+def block_coordinate(number: Any, grid: tuple[int, int, int], cluster: tuple[int, int, int], axis: int) -> Any:
+    """Return the coordinate along an axis of the blocks with numbers, which are counted cluster by cluster."""
+    size = math.prod(cluster)
+    if size == 1:
+        return _coordinate(number, grid, axis)
+    x, y, z = (extent // part for extent, part in zip(grid, cluster, strict=True))
+    extent = np.uint32(cluster[axis])
+    return _coordinate(number // size, (x, y, z), axis) * extent + _coordinate(number % size, cluster, axis)
 
 
 def _coordinate(index: Any, shape: tuple[int, int, int], axis: int) -> Any:

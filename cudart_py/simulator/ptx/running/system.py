@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from ..compiling.opcodes import form_of
 from ..faults import Fault, UnsupportedError
 from ..operations.geometries import GEOMETRIES
+from ..operations.mipmaps import by_levels, level_of
 from ..operations.surfaces import Surface, locate
-from ..operations.textures import Texture, sample, touched
+from ..operations.textures import Texture, gather, sample, touched
 from .printf import Format
+from .specials import coordinates
 
 if TYPE_CHECKING:
     from ..syntax.instructions import Instruction
@@ -55,11 +57,10 @@ class System:
         text = self._text(group, first(message), site)
         where = f"{self._text(group, first(file), site)}:{first(line)}: {self._text(group, first(function), site)}"
         threads = state.threads
-        block_shape, grid_shape = state.launch.block, state.launch.grid
         for lane in group.lane_numbers:
             block, thread = divmod(int(lane), threads)
-            b = _coordinates(block + group.chunk.first, grid_shape)
-            t = _coordinates(thread, block_shape)
+            b = state.launch.block_index(block + group.chunk.first)
+            t = coordinates(thread, state.launch.block)
             place = f"block: [{b[0]},{b[1]},{b[2]}], thread: [{t[0]},{t[1]},{t[2]}]"
             group.chunk.printed.append((block, f"{where}: {place} Assertion `{text}` failed.\n", 0))
         raise Fault("CUDA_ERROR_ASSERT", state.located(f"assertion `{text}` failed ({where})", site, group, 0))
@@ -126,28 +127,61 @@ class System:
                 raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, lane)) from None
 
     def texture(
-        self, group: Group, handle: Any, geometry: str, coordinates: tuple[Array, ...], dtype: str, site: Instruction
+        self,
+        group: Group,
+        handle: Any,
+        geometry: str,
+        coordinates: tuple[Array, ...],
+        dtype: str,
+        site: Instruction,
+        *,
+        level: Array | None = None,
+        gradients: tuple[tuple[Array, ...], tuple[Array, ...]] | None = None,
+        component: int | None = None,
     ) -> list[Array]:
         """Sample a texture object for each lane; lanes may use different objects.
 
         `geometry` is the geometry that the instruction expects (see `GEOMETRIES`). In a layered texture, the index of
-        the layer comes before the coordinates.
+        the layer comes before the coordinates. A mipmap's level is `level`, or follows from the `gradients` of the
+        coordinates. With a `component`, the fetch gathers this channel of four texels.
         """
         handles = np.broadcast_to(handle, group.n)
         out = [np.empty(group.n, dtype) for _ in range(4)]
         for value in np.unique(handles):
             places = np.flatnonzero(handles == value)
-            memory = self._state.memory
             texture: Texture = self.find("texture", int(value), geometry, (group, site, places))
-            start = texture.address - memory.base
             place = [axis[places] for axis in coordinates]
-            if self._state.observer is not None:
-                read = touched(texture, place)
-                self._state.observer.texture(group, places, np.where(read < 0, read, read + start), site)
-            channels = sample(texture, memory.bytes[start : start + texture.size], place, dtype)
-            for channel, found in zip(out, channels, strict=True):
+            wanted = level[places] if level is not None else None
+            if gradients is not None:
+                wanted = level_of(texture, [[axis[places] for axis in one] for one in gradients])
+
+            def fetch(one: Texture, chosen: Array, at: list[Array], places: Array = places) -> list[Array]:
+                return self._fetch(group, places[chosen], one, at, dtype, component, site)
+
+            for channel, found in zip(out, by_levels(texture, place, wanted, fetch), strict=True):
                 channel[places] = found
         return out
+
+    def _fetch(
+        self,
+        group: Group,
+        places: Array,
+        texture: Texture,
+        place: list[Array],
+        dtype: str,
+        component: int | None,
+        site: Instruction,
+    ) -> list[Array]:
+        """Fetch from one texture, or gather a component, for the lanes at the given positions."""
+        memory = self._state.memory
+        start = texture.address - memory.base
+        if self._state.observer is not None:
+            read = touched(texture, place, gathers=component is not None)
+            self._state.observer.texture(group, places, np.where(read < 0, read, read + start), site)
+        data = memory.bytes[start : start + texture.size]
+        if component is not None:
+            return gather(texture, data, place, dtype, component)
+        return sample(texture, data, place, dtype)
 
     def surface_load(
         self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
@@ -241,7 +275,3 @@ def _named(place: list[Array], lane: int, geometry: str) -> str:
     """Format a lane's named coordinates for a message."""
     names = ("layer", "x", "y") if geometry[0] == "a" else ("x", "y", "z")
     return ", ".join(f"{name} = {axis[lane]}" for name, axis in zip(names, place, strict=False))
-
-
-def _coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    return index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])

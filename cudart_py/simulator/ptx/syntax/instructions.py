@@ -12,10 +12,15 @@ from .types import type_size
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """One register; `negated` is True for ``!%p1``."""
+    """One register; `negated` is True for ``!%p1``.
+
+    `selector` names the bytes or halves that a video instruction selects from the register, such as ``b0`` or ``h10``;
+    a minus sign before it, or alone, negates the operand.
+    """
 
     name: str
     negated: bool = False
+    selector: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from .scopes import Scopes
 _INTEGER = re.compile(r"([+-]?)\s*(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0([0-7]+)|(0|[1-9]\d*))U?$")
 _BITS = re.compile(r"0(?:[fF]([0-9a-fA-F]{8})|[dD]([0-9a-fA-F]{16}))$")
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?$")
+# A register that a video instruction negates, or of which it selects bytes or halves.
+_SELECTED = re.compile(r"(-?)\s*([A-Za-z_$%][\w$]*)(?:\.(b[0-7]{1,4}|h[0-3]{1,2}))?$")
 _LONGEST_QUOTED = 60
 _BASES = (16, 2, 8, 10)
 _SUM = re.compile(r"([A-Za-z_$%][\w$.]*)\s*([+-]\s*[+-]?\s*\w+)?$")
@@ -138,6 +140,11 @@ def _read(text: str, scopes: Scopes) -> Operand:
         if isinstance(register, Register):
             return Register(register.name, negated=True)
         raise PtxError(f"operand {_shortened(text)!r} negates something other than a register")
+    selected = _SELECTED.match(text) if first == "-" or "." in text else None
+    if selected is not None and scopes.find(text) is None:
+        register = scopes.find(selected[2])
+        if isinstance(register, Register):
+            return Register(register.name, selector=selected[1] + (selected[3] or ""))
     plain, offset = _sum(text, scopes)
     if not offset:
         return plain

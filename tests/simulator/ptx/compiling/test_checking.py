@@ -52,7 +52,11 @@ NO_PTX = {
     "call g;": r"function g is declared but not defined; .* cuda\.link\(",
     "tex.a1d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [%d1, {%f1, %f2}];": "operand 2 is a register of .f32, not of .u32",
     "suld.b.1d.b32.trap {%r1}, [%d1];": "operand 2 is not a texture or surface with coordinates",
-    "add.u32 %r1.b0, %r2, %r3;": "%r1.b0 is neither declared nor a special register",
+    "add.u32 %r1.b0, %r2, %r3;": "operand 1 has the selector .b0",
+    "add.u32 %r1, -%r2, %r3;": "operand 2 is negated",
+    "vadd4.u32.u32.u32 %r1.b01, %r1, %r2, %r3;": "operand 1 has the selector .b01",
+    "vadd2.u32.u32.u32 %r1, %r1.b3210, %r2, %r3;": "operand 2 has the selector .b3210",
+    "vadd.u32.u32.u32 %r1.h0, %r1, %r2;": "operand 1 has the selector .h0",
     "vabsdiff4.u32.u32.u32 %r1.b9, %r2, %r3, %r3;": "%r1.b9 is neither declared nor a special register",
     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f1}, {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%f1, %f1};": (
         "operand 1 has 2 elements, not 4"
@@ -63,8 +67,7 @@ NO_PTX = {
 # PTX that ptxas accepts for sm_90, in forms that are not simulated, although other forms of the same opcodes are.
 NOT_RUN = {
     "mov.u64 %d1, k;": "kernels that launch kernels, here k, are not simulated: launch each from the host",
-    "vabsdiff4.u32.u32.u32 %r1.b0, %r1, %r2, %r3;": "operands with .b0 are not simulated: write it with shifts",
-    "vabsdiff4.u32.u32.u32.sat %r1, %r1, %r2, %r3;": "write it with shifts, min and max; the only video instructions",
+    "vavrg4.u32.u32.u32.sat %r1, %r1, %r2, %r3;": "write it with shifts, min and max; vavrg2 and vavrg4 are the only",
     "lop3.or.b32 %r1|%p1, %r1, %r2, %r3, 17, %p2;": "write lop3.b32, setp.ne, and then the logical operation",
     "setp.lt.and.f16x2 %p1|%p2, %r1, %r2, %p3;": "compare with setp alone, followed by the logical operation",
     "red.global.add.noftz.v2.f16x2 [%d1], {%r1, %r2};": "write one atomic per element; only vectors of f32 are",
@@ -142,11 +145,13 @@ def refused(text: str, kernel: str = "k") -> str:
 
 def test_all_that_is_not_run_is_reported_at_once() -> None:
     """Each unsupported opcode of a kernel is listed once, with its line and an alternative."""
-    body = BODY.format("stacksave.u64 %d1;\nbrkpt;\nbrkpt;\nsuq.width.b32 %r1, [out];\nvote.all.pred %p1, %p2;")
+    body = BODY.format(
+        "stacksave.u64 %d1;\nbrkpt;\nbrkpt;\nsuq.width.b32 %r1, [out];\nvavrg2.u32.u32.u32 %r1, %r1, %r2, %r3;"
+    )
     found = refused(HEAD + body)
     said = (
         "(?s)stacksave.* line 6, in k: use an array.*brkpt.* line 7, in k: leave it out"
-        ".*suq.width.* in k: read and write elements.*vote.all.* in k: write the form with .sync"
+        ".*suq.width.* in k: read and write elements.*vavrg2.* in k: write it with shifts"
     )
     assert re.search(said, found), found
     assert found.count("\n") == 4

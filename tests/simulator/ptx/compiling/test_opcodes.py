@@ -13,7 +13,7 @@ from cudart_py.simulator.ptx.syntax.types import type_size
 from tests.simulator.ptx.machine import HEAD, Kernels, spellings
 
 # Instructions that other tests run: those that end basic blocks, and those that need a texture or a surface.
-ELSEWHERE = {"bra", "brx", "call", "ret", "exit", "trap", "tex", "suld", "sust"}
+ELSEWHERE = {"bra", "brx", "call", "ret", "exit", "trap", "tex", "tld4", "suld", "sust"}
 # Instructions that access rows of matrices in shared memory, even through generic addresses.
 ROWS_IN_SHARED = {"ldmatrix", "stmatrix"}
 

@@ -126,14 +126,16 @@ def test_loads_and_stores_agree(opcode, rng):
     fragment = fragment_of(form)
     kind, number = register(fragment.kind), count(fragment)
     stages = {"global", "shared", "shared::cta"}
+    each = 8 if kind == "f64" else 4
     opcode = opcode.replace(next(iter(stages.intersection(form.words)), "?"), space)
     registers = "{" + ", ".join(f"r{n}" for n in range(number)) + "}"
     moves = "".join(
         f"{'st' if 'load' in form.words else 'ld'}.global.{kind} "
-        + (f"[out+{4 * n}], r{n};" if "load" in form.words else f"r{n}, [in+{4 * n}];")
+        + (f"[out+{each * n}], r{n};" if "load" in form.words else f"r{n}, [in+{each * n}];")
         for n in range(number)
     )
-    stride = int(rng.choice([32, 40, 34]))
+    # Rows of bytes must begin at multiples of four bytes.
+    stride = int(rng.choice([32, 40, 36 if np.dtype(ELEMENTS[fragment.kind]).itemsize == 1 else 34]))
     size = 64 * stride * 4
     shared = f".shared .align 16 .b8 room[{size}];"
     copy = "".join(
@@ -151,9 +153,9 @@ def test_loads_and_stores_agree(opcode, rng):
     if space == "shared":
         text += fill
     if "load" in form.words:
-        text += f"{opcode} {registers}, [{base}], {stride}; mad.wide.u32 out, t, {4 * number}, out; {moves}"
+        text += f"{opcode} {registers}, [{base}], {stride}; mad.wide.u32 out, t, {each * number}, out; {moves}"
     else:
-        text += f"mad.wide.u32 row, t, {4 * number}, in; {moves.replace('[in', '[row')} bar.sync 0;"
+        text += f"mad.wide.u32 row, t, {each * number}, in; {moves.replace('[in', '[row')} bar.sync 0;"
         text += f"{opcode} [{base}], {registers}, {stride};"
         if space == "shared":
             text += f"bar.sync 0; mad.wide.u32 from, t, {size // THREADS}, out; {back}"

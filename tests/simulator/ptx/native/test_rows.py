@@ -37,6 +37,7 @@ WAITING = "nobody has written it yet"
 NOT_NATIVE = {
     r"cp\.reduce\..*|.*multicast.*|cp\.async\.bulk\.shared::cluster\.shared.*": WAITING,
     r"wgmma\..*": WAITING,
+    r"tex\.(base\.)?a?cube\..*|tex\.(level|grad)\..*|tld4\..*": WAITING,
 }
 
 REGISTERS = ".reg .b32 lane; .reg .b64 in, out, at; .reg .pred p0, p1, p2, p3, q; .reg .b128 unused;"

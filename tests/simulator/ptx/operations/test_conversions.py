@@ -122,3 +122,20 @@ def test_pairs_of_eight_bit_floats_become_pairs_of_halves(kind: str) -> None:
         result = operation(f"cvt.rn{'.relu' if relu else ''}.f16x2.{kind}x2")(patterns.astype(np.uint16))
         assert result.dtype == np.uint32
         assert (result == halves[patterns // 256] * 65536 + halves[patterns % 256]).all()
+
+
+@pytest.mark.parametrize("integral", ["rni", "rzi", "rmi", "rpi"])
+def test_brain_floats_become_integral(integral: str) -> None:
+    a = np.concatenate([np.arange(0x4000), np.arange(0x8000, 0xC000)]).astype(np.uint16) + np.uint16(0x3C00)
+    a = a[(a & 0x7FFF) <= 0x7F80]
+    function = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}[integral]
+    expected = function((a.astype(np.uint32) << 16).view(np.float32)).view(np.uint32) >> 16
+    np.testing.assert_array_equal(operation(f"cvt.{integral}.bf16.bf16")(a), expected)
+
+
+def test_brain_floats_are_moved_or_flushed() -> None:
+    a = np.random.default_rng().integers(0, 1 << 16, COUNT, np.uint16)
+    a[(a & 0x7FFF) > 0x7F80] = 1
+    np.testing.assert_array_equal(operation("cvt.bf16.bf16")(a), a)
+    tiny = np.array([1, 0x80000001, 0x007FFFFF, 0x00800000], np.uint32).view(np.float32)
+    assert operation("cvt.rp.ftz.bf16.f32")(tiny).tolist() == [0, 0x8000, 0, 0x0080]

@@ -9,7 +9,7 @@ import pytest
 
 from cudart_py.simulator.checks import findings
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
-from cudart_py.simulator.ptx import Fault, UnsupportedError
+from cudart_py.simulator.ptx import Fault
 from cudart_py.simulator.ptx.windows import RESERVED_SHARED
 from tests.simulator.ptx.machine import Kernels
 
@@ -233,13 +233,6 @@ def test_a_load_beyond_the_variables_is_uninitialised_where_its_value_is_used(on
     assert "beyond the 28 bytes that the block has" in text
     for name, at in (("stored", 6), ("loaded", 7), ("part_of_a_vector", 4)):
         assert found(on_each, name, at, 28) == []
-
-
-def test_a_cluster_of_rows_needs_blocks_that_are_neighbours(kernels):
-    out = kernels.zeros(64)
-    kernels.launch("beyond", (2, 8, 1), 64, out, 0, cluster=(2, 2, 1))
-    with pytest.raises(UnsupportedError, match="aren't neighbours"):
-        kernels.launch("beyond", (4, 4, 1), 64, out, 0, cluster=(2, 2, 1))
 
 
 def test_a_place_or_a_block_that_the_cluster_has_not_is_named(kernels):

@@ -23,7 +23,9 @@ KEYWORDS: dict[str, tuple[str, Any]] = {
     "rz": ("rounding", "rz"), "rm": ("rounding", "rm"), "rp": ("rounding", "rp"),
     "ftz": ("ftz", True), "sat": ("sat", True), "relu": ("relu", True), "NaN": ("nan", True),
     "xorsign": ("xorsign_abs", True), "abs": ("xorsign_abs", True), "shiftamt": ("shiftamt", True),
-    "add": ("add", True), "to": ("to", True),
+    "to": ("to", True), "po": ("plus_one", True), "shr7": ("scale", 7), "shr15": ("scale", 15),
+    **{word: ("secondary", word) for word in ("add", "min", "max")},
+    **{word: ("mode", word) for word in ("clamp", "wrap")},
     "rna": ("rounding", "rna"), "satfinite": ("satfinite", True),
     "rni": ("integral", "rint"), "rzi": ("integral", "trunc"),
     "rmi": ("integral", "floor"), "rpi": ("integral", "ceil"),
@@ -36,17 +38,18 @@ _TOLD: dict[str, Callable[[Form], str]] = {
     "kind": lambda form: form.type,
     "to": lambda form: form.types[0],
     "space": lambda form: form.space,
+    "name": lambda form: form.row.name,
 }
-_TOLD_WORDS = {"relation": RELATIONS | CLASSES, "space": SPACES, "count": {"v2", "v4"}}
+_TOLD_WORDS = {"relation": RELATIONS | CLASSES, "space": SPACES, "count": {"v2", "v4", "v8"}}
 
 
 class Lowers:
     """The emitter of an opcode that has a lowering, for either engine.
 
-    The lowering takes the facts of the spelling that `told` names ("count" is the number of registers written), the
-    operands in the types that the row specifies (a literal is an int), and the modifiers as keywords. It returns the
-    result, or a tuple of results. `loose` says that the lowering accepts single-precision values whose NaNs have any
-    bit pattern.
+    The lowering takes the facts of the spelling that `told` names ("count" is the number of registers written,
+    "selectors" are the operands' selectors), the operands in the types that the row specifies (a literal is an int),
+    and the modifiers as keywords. It returns the result, or a tuple of results. `loose` says that the lowering accepts
+    single-precision values whose NaNs have any bit pattern.
     """
 
     def __init__(self, lowering: Callable[..., Any], *told: str, loose: bool = False) -> None:
@@ -73,7 +76,9 @@ class Lowers:
         told, types, keywords = plan_of(self, form)
         first = i.operands[0]
         written = first.items if isinstance(first, Vector) else (first,)
-        count = (len(written),) if "count" in self.told else ()
+        first_told: tuple[object, ...] = (len(written),) if "count" in self.told else ()
+        if "selectors" in self.told:
+            first_told = (tuple(getattr(operand, "selector", "") for operand in i.operands),)
         operands: list[Value | int] = []
         for operand, type in _each(i.operands[1:], types, form):
             if type is None:
@@ -85,7 +90,7 @@ class Lowers:
                 operands.append(Value(builder, value_type(type), read(operand, type)))
         if form.row.reads_carry:
             operands.append(Value(builder, "pred", read(_CARRY, "pred")))
-        found = self.lowering(*count, *told, *operands, **keywords)
+        found = self.lowering(*first_told, *told, *operands, **keywords)
         results = found if isinstance(found, tuple) else (found,)
         if form.writes_carry:
             written = (*written, _CARRY)

@@ -165,14 +165,38 @@ def _coordinates(w: Writer, access: Access, form: Form, ptx_type: str) -> str:
 
 
 def texture(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``tex{.level}.{1d,2d,3d,a1d,a2d}.v4.dtype.ctype {r, g, b, a}, [texture, {layer, x, y}]``."""
+    """Emit ``tex.{1d,2d,3d,a1d,a2d}.v4.dtype.ctype {r, g, b, a}, [texture, {layer, x, y}]``."""
+    _texture(w, i, form, "")
+
+
+def further_texture(w: Writer, i: Instruction, form: Form) -> None:
+    """Emit ``tex`` of cube maps, ``tex.level`` and ``tex.grad``."""
+    given = ""
+    if "level" in form.words:
+        given = f", level={spread(w.value(i.operands[2], 'f32'), 'f4')}"
+    elif "grad" in form.words:
+        gradients = []
+        for operand in i.operands[2:]:
+            assert isinstance(operand, Vector)
+            gradients.append("".join(f"{spread(w.value(item, 'f32'), 'f4')}, " for item in operand.items))
+        given = f", gradients=(({gradients[0]}), ({gradients[1]}))"
+    _texture(w, i, form, given)
+
+
+def gather(w: Writer, i: Instruction, form: Form) -> None:
+    """Emit ``tld4``, which returns a channel of four texels."""
+    _texture(w, i, form, f", component={'rgba'.index(form.words[0])}")
+
+
+def _texture(w: Writer, i: Instruction, form: Form, given: str) -> None:
+    """Emit a fetch; `given` is the source code of its further arguments."""
     access = i.operands[1]
     assert isinstance(access, Access)
     result_type, coordinate_type = form.types
     handle, _ = w.value(access.base, "u64")
     coordinates = _coordinates(w, access, form, coordinate_type)
     result = w.temporary()
-    arguments = f"{handle}, {form.geometry!r}, {coordinates}, {dtype_of(result_type)!r}, {w.site()}"
+    arguments = f"{handle}, {form.geometry!r}, {coordinates}, {dtype_of(result_type)!r}, {w.site()}{given}"
     w.emit(f"{result} = g.chunk.system.texture(g, {arguments})")
     destination = i.operands[0]
     assert isinstance(destination, Vector)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ...syntax.instructions import Instruction, Symbol, Vector
+from ...syntax.instructions import Immediate, Instruction, Symbol, Vector
 from ...syntax.types import dtype_of
 from ..forms import Form
 from ..writer import Writer, spread
 
 
 def shuffle(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``shfl.sync.mode.b32 d|p, a, b, c, mask``."""
-    mode = form.words[1]
+    """Emit ``shfl{.sync}.mode.b32 d|p, a, b, c{, mask}``."""
+    mode = form.modifiers[-1]
     a = spread(w.value(i.operands[1], "b32"), "u4")
     b, c = (w.value(operand, "u32")[0] for operand in i.operands[2:4])
     if w.environment.observed:
@@ -27,10 +27,10 @@ def shuffle(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def vote(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``vote.sync.mode.type d, p, mask``."""
-    mode = form.words[1]
+    """Emit ``vote{.sync}.mode.type d, p{, mask}``; without a mask, all active lanes vote."""
+    mode = form.modifiers[-1]
     predicate = spread(w.value(i.operands[1], "pred"), "np.bool_")
-    mask, _ = w.value(i.operands[2], "b32")
+    mask, _ = w.value(i.operands[2] if len(i.operands) > 2 else Immediate(-1), "b32")
     w.write(i.operands[0], f"g.chunk.warps.vote(g, {mode!r}, {predicate}, {mask})", dtype_of(form.type), False)
 
 

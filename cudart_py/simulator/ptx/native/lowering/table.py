@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...compiling.emitters.lowered import Lowers
+from ...compiling.emitters.memory import further_texture
 from ...compiling.forms import Form
 from ...syntax.instructions import Instruction
 from ..errors import UnsupportedInstruction
@@ -30,6 +31,8 @@ def lowering(form: Form) -> Callable[..., None]:
     """Return the function that lowers instructions of a form; raise UnsupportedInstruction if there is none."""
     if (form.row.name == "cp" and form.row.access == "bulk") or "mbarrier::complete_tx::bytes" in form.words:
         return bulk_copies.lowering(form)
+    if form.row.emit is further_texture:
+        raise UnsupportedInstruction(form.opcode)
     if isinstance(form.row.emit, Lowers):
         return partial(_lower, form.row.emit)
     found = _LOWERINGS.get(form.row.name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ...compiling.forms import Form
 from ...instructions import values as instructions
 from ...instructions import warps
-from ...syntax.instructions import Instruction, Vector
+from ...syntax.instructions import Immediate, Instruction, Vector
 from ..vectors import I32, vector
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _write(e: Emitter, i: Instruction, results: tuple[instructions.Value, instru
 
 def shuffle(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``shfl``; a lane whose source is out of range or isn't active keeps its own value."""
-    b, mode = e.b, form.words[1]
+    b, mode = e.b, form.modifiers[-1]
     value = e.value(i.operands[1], "b32")
     operands = (e.value(operand, "u32") for operand in i.operands[2:4])
     target, inside = warps.shuffle_source(mode, *_words(e, b.lanes(), *operands))
@@ -48,8 +48,9 @@ def shuffle(e: Emitter, i: Instruction, form: Form) -> None:
 
 def vote(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``vote``."""
-    b, mode = e.b, form.words[1]
-    truth, members = e.value(i.operands[1], "pred"), e.value(i.operands[2], "b32")
+    b, mode = e.b, form.modifiers[-1]
+    truth = e.value(i.operands[1], "pred")
+    members = e.value(i.operands[2] if len(i.operands) > 2 else Immediate(-1), "b32")
     votes = b.splat(b.and_(b.bits(truth), e.mask))
     result = warps.vote(mode, *_words(e, votes, b.splat(e.mask), members))
     e.write(i.operands[0], result.raw, result.type)

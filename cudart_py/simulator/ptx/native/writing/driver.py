@@ -113,11 +113,25 @@ class _Driver:
     def _place_block(self, block: Value) -> None:
         """Generate the computation of the block's index along each axis of the grid."""
         b = self._b
-        width, height = self._get(Context.GRID_X), self._get(Context.GRID_Y)
-        rows = b.udiv(block, width)
-        self._set(Context.BLOCK_X, b.urem(block, width))
-        self._set(Context.BLOCK_Y, b.urem(rows, height))
-        self._set(Context.BLOCK_Z, b.udiv(rows, height))
+        grid = [self._get(Context.GRID_X), self._get(Context.GRID_Y)]
+        if not self._clustered:
+            place = self._divided(block, *grid)
+        else:
+            # Blocks are numbered cluster by cluster.
+            cluster = [self._get(word) for word in (Context.CLUSTER_X, Context.CLUSTER_Y, Context.CLUSTER_Z)]
+            size = self._get(Context.CLUSTER)
+            extents = [b.udiv(count, part) for count, part in zip(grid, cluster, strict=False)]
+            first = self._divided(b.udiv(block, size), *extents)
+            inside = self._divided(b.urem(block, size), *cluster[:2])
+            place = [b.add(b.mul(one, part), rest) for one, part, rest in zip(first, cluster, inside, strict=True)]
+        for word, value in zip((Context.BLOCK_X, Context.BLOCK_Y, Context.BLOCK_Z), place, strict=True):
+            self._set(word, value)
+
+    def _divided(self, number: Value, width: Value, height: Value) -> list[Value]:
+        """Return the coordinates of a number in a grid with this width and height."""
+        b = self._b
+        rows = b.udiv(number, width)
+        return [b.urem(number, width), b.urem(rows, height), b.udiv(rows, height)]
 
     def _clear(self, base: Context, size: Context) -> None:
         self._b.fill(self._b.pointer(self._context, base), self._get(size))
