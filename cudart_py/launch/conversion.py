@@ -17,7 +17,7 @@ from ..arguments import describe
 from ..compilation.names.signatures import Parameter, Signature
 from ..context.device import Device
 from ..driver import enums
-from ..interop.wrapping import is_foreign, wrap
+from ..foreign.wrapping import is_foreign, wrap
 from ..memory.allocation import PitchedAllocation
 from ..memory.array import DeviceArray
 from ..memory.host_memory import device_pointer, pinned_owner
