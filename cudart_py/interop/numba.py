@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..compilation.names.signatures import Parameter
 from ..context.device import current_device
 from ..driver import backend
 from ..launch.kernel import Kernel
+from ..launch.loading import compile_image
 from .loading import load_kernel
 from .parameters import make_signature, scalar
 
@@ -25,6 +27,7 @@ __dir__ = __all__.copy  # without private names and imports
 
 _CALL = "interop.numba.kernel"
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
+_EXTERNAL = re.compile(r"\.extern\s+\.func\s+(?:\([^)]*\)\s*)?([\w$]+)")
 # An array is two null pointers, the number of elements, the size of an element and the address, followed by the shape
 # and the strides. Each of these has eight bytes.
 _ARRAY_FIELDS = 5
@@ -84,9 +87,12 @@ def kernel(
         )
     ptx = _with_plain_name(ptx, python.__name__)
     cubin = b""
-    if backend.chosen().image_kind == "cubin":
-        # A driver rejects PTX that is newer than itself, but nvJitLink is as new as the toolkit that generated the PTX.
-        cubin = link_images([ptx.encode()], arch=capability, options=["-lineinfo"]).cubin
+    sources = _device_code(ptx, compiler)
+    # A driver rejects PTX that is newer than itself, but nvJitLink is as new as the toolkit that generated the PTX.
+    if sources or backend.chosen().image_kind == "cubin":
+        others = [compile_image(source, arch=capability, options=["-rdc=true"]) for source in sources]
+        linked = link_images([ptx.encode(), *others], arch=capability, options=["-lineinfo"])
+        ptx, cubin = linked.ptx.decode(), linked.cubin
     declared = make_signature(_CALL, "numba-cuda", ptx, python.__name__, parameters)
     return load_kernel(_CALL, ptx, cubin, declared, python.__code__)
 
@@ -186,6 +192,15 @@ def _dtype_of(type: Any) -> str | None:
 
     dtype: np.dtype[Any] = numpy_support.as_dtype(type)
     return dtype.name if dtype.names is None else None
+
+
+def _device_code(ptx: str, compiler: Any) -> list[Path]:
+    """Return the sources of the functions that a kernel declares, but Numba's compiler leaves to its linker."""
+    # Relative to a module of the compiler, which may be in more than one folder.
+    reshape = Path(compiler.compiler.__file__).with_name("reshape_funcs.cu")
+    barrier = Path(__file__).parent / "device_code" / "grid_barrier.cu"
+    defined = {"nocopy_empty_reshape": reshape, "numba_attempt_nocopy_reshape": reshape, "cudaCGSynchronize": barrier}
+    return sorted({defined[name] for name in _EXTERNAL.findall(ptx) if name in defined})
 
 
 def _with_plain_name(ptx: str, name: str) -> str:

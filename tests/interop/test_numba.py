@@ -113,6 +113,31 @@ def test_dynamic_shared_memory_is_the_third_value_in_the_brackets(nb, device, rn
     np.testing.assert_array_equal(array.to_host(), x[::-1])
 
 
+def test_a_kernel_may_wait_for_the_whole_grid(nb, device, rng):
+    def reverse(x, y):
+        i = nb.grid(1)
+        y[i] = 2 * x[i]
+        nb.cg.this_grid().sync()
+        x[i] = y[y.size - 1 - i]
+
+    x = rng.integers(-1000, 1000, 96, np.int32)
+    array = cuda.to_device(x)
+    kernel = interop.numba.kernel(reverse, "void(int32[::1], int32[::1])")
+    kernel.launch(3, 32, array, cuda.full(96, -7, np.int32), cooperative=True)
+    np.testing.assert_array_equal(array.to_host(), 2 * x[::-1])
+
+
+def test_a_kernel_may_change_the_shape_of_an_array(nb, device):
+    def number(x):
+        square = x.reshape((8, 8))
+        i = nb.grid(1)
+        square[i % 8, i // 8] = i
+
+    x = cuda.full(64, -7, np.int32)
+    interop.numba.kernel(number, "int32[::1],")[2, 32](x)
+    np.testing.assert_array_equal(x.to_host().reshape(8, 8), np.arange(64).reshape(8, 8).T)
+
+
 def test_the_options_of_jit_are_those_of_the_kernel(nb, device):
     @nb.jit(launch_bounds=96)
     def empty(x):
