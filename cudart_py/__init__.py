@@ -32,8 +32,8 @@ from .driver.capabilities import capabilities
 from .driver.sanitizer import sanitizer
 from .driver.unwrap import check
 from .errors import CompileError, CudaError, OutOfMemoryError
-from .interop.pointers import pointer_attributes
-from .interop.wrapping import as_device_array, from_dlpack
+from .foreign.pointers import pointer_attributes
+from .foreign.wrapping import as_device_array, from_dlpack
 from .launch.kernel import Kernel
 from .launch.launch import BoundLaunch, Launch
 from .launch.lazy import LazyModule

@@ -13,7 +13,7 @@ from .context.capture import captures, refuse
 from .context.current import activated, this_thread
 from .driver.calls import api, raw
 from .driver.unwrap import failure
-from .interop.wrapping import is_foreign, wrap
+from .foreign.wrapping import is_foreign, wrap
 from .memory import staging
 from .memory.array import DeviceArray, region_of
 from .memory.fills import fill_words

@@ -17,7 +17,7 @@ T = TypeVar("T")
 # The submodules that `import cudart_py` imports. Users may look for their names at the top level.
 _SUBMODULES = ("errors", "graphs", "images", "ipc", "profiling", "textures")
 # The submodules that must be imported explicitly.
-_IMPORTED_BY_NAME = ("benchmark", "libraries")
+_IMPORTED_BY_NAME = ("benchmark", "interop", "libraries")
 KERNEL = "the kernel, or, on a GPU, give the array to CuPy"
 
 # Fields of cudaDeviceProp in C++, with the expressions that give their values here.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
+import struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +18,12 @@ from ..arguments import describe
 from ..compilation.names.signatures import Parameter, Signature
 from ..context.device import Device
 from ..driver import enums
-from ..interop.wrapping import is_foreign, wrap
+from ..foreign.wrapping import is_foreign, wrap
 from ..memory.allocation import PitchedAllocation
 from ..memory.array import DeviceArray
 from ..memory.host_memory import device_pointer, pinned_owner
 from ..pointer import Pointer
+from ..shapes import is_contiguous
 from ..streams.conditionals import Condition
 from ..streams.stream import Stream
 from ..textures.cuda_array import CudaArray
@@ -83,6 +85,8 @@ def _convert(place: _Place, argument: Any) -> Any:
     parameter = place.parameter
     if parameter.kind == "pointer":
         return _pointer(place, argument)
+    if parameter.kind == "array":
+        return _described_array(place, argument)
     if parameter.kind != "unknown" and isinstance(argument, ctypes._SimpleCData):
         argument = argument.value
     if parameter.kind == "unknown" and isinstance(argument, DeviceArray | Pointer):
@@ -140,6 +144,8 @@ def _integer(place: _Place, argument: Any, low: int, high: int) -> int:
     value = operator.index(argument)
     if not low <= value <= high:
         raise ValueError(f"{place} takes integers from {low} to {high}, not {describe(value)}")
+    if value % place.parameter.divisor:
+        raise ValueError(f"{place} takes multiples of {place.parameter.divisor}, not {describe(value)}")
     return value
 
 
@@ -220,6 +226,16 @@ def _by_value(place: _Place, argument: Any) -> bytes:
 
 
 def _pointer(place: _Place, argument: Any) -> int:
+    address = _address(place, argument)
+    if address % place.parameter.divisor:
+        raise ValueError(
+            f"{place} takes an address that is a multiple of {place.parameter.divisor}, not {address:#x}; compile the "
+            "kernel without this assumption, or pass a copy of the array"
+        )
+    return address
+
+
+def _address(place: _Place, argument: Any) -> int:
     if argument is None:
         return 0
     if isinstance(argument, Pointer):
@@ -228,19 +244,35 @@ def _pointer(place: _Place, argument: Any) -> int:
         return argument.value or 0
     if isinstance(argument, enums.CUdeviceptr):
         return int(argument)
+    return _accessible_array(place, argument)[1]
+
+
+def _described_array(place: _Place, argument: Any) -> bytes:
+    """Return an array as Numba passes it.
+
+    The fields are two null pointers for objects of the host, the number of elements, the size of an element in bytes,
+    the address, the shape, and the strides in bytes.
+    """
+    array, address = _accessible_array(place, argument)
+    fields = (array.size, array.itemsize, address, *array.shape, *array.strides)
+    return struct.pack(f"<16xqqQ{2 * len(array.shape)}q", *fields)
+
+
+def _accessible_array(place: _Place, argument: Any) -> tuple[DeviceArray | np.ndarray[Any, Any], int]:
+    """Check an array, and return it as an array that the kernel can access, with its address."""
     if isinstance(argument, DeviceArray):
         if argument.closed:
             raise ValueError(f"{place}: the array is closed")
-        _check_order(place, argument, argument.is_contiguous or _has_pitch(argument))
+        _check_order(place, argument, is_pitched=_has_pitch(argument))
         _check_dtype(place, argument.dtype)
         _check_access(place, argument.device)
-        return argument.pointer
+        return argument, argument.pointer
     if isinstance(argument, np.ndarray):
         owner = pinned_owner(argument)
         if owner is not None and owner.mapped:
-            _check_order(place, argument, argument.flags.c_contiguous)
+            _check_order(place, argument)
             _check_dtype(place, argument.dtype)
-            return int(device_pointer(argument))
+            return argument, int(device_pointer(argument))
         hint = (
             "make it with pinned_empty(..., mapped=True)" if owner is not None else "copy it with cudart_py.to_device"
         )
@@ -248,14 +280,14 @@ def _pointer(place: _Place, argument: Any) -> int:
     if is_foreign(argument):
         writes = None if place.parameter.constant else "declare the parameter as a pointer to const"
         array = wrap(place.kernel, f"arguments[{place.position}]", argument, place.stream, writes)
-        _check_order(place, array, array.is_contiguous)
+        _check_order(place, array)
         _check_dtype(place, array.dtype)
         _check_access(place, array.device)
-        return array.pointer
+        return array, array.pointer
     if isinstance(argument, int | np.integer) and not isinstance(argument, bool):
+        remedy = f"; for a raw address write cudart_py.Pointer({int(argument):#x})"
         raise TypeError(
-            f"{place} takes an array, not {_what(argument)}; for a raw address write "
-            f"cudart_py.Pointer({int(argument):#x})"
+            f"{place} takes an array, not {_what(argument)}{'' if place.parameter.kind == 'array' else remedy}"
         )
     raise TypeError(f"{place} takes a device array, not {_what(argument)}{_remedy(argument)}")
 
@@ -273,14 +305,33 @@ def _has_pitch(array: DeviceArray) -> bool:
     )
 
 
-def _check_order(place: _Place, array: DeviceArray | np.ndarray[Any, Any], is_contiguous: bool) -> None:
-    """Refuse a non-contiguous view: the kernel gets only its address, so it would read the wrong elements."""
-    if not is_contiguous:
-        copied = "" if place.parameter.constant else " and copy that back"
+def _check_order(place: _Place, array: DeviceArray | np.ndarray[Any, Any], *, is_pitched: bool = False) -> None:
+    """Refuse an array in another order than the kernel expects, because it would access the wrong elements."""
+    parameter = place.parameter
+    if parameter.kind == "array":
+        _check_layout(place, array)
+    # The kernel gets only the address.
+    elif not (is_pitched or is_contiguous(array.shape, array.strides, array.itemsize)):
+        copied = "" if parameter.constant else " and copy that back"
         raise ValueError(
             f"{place} takes an array in C order, not a view of shape {array.shape} with strides of {array.strides} "
             f"bytes, since a pointer has no strides; pass a copy of it{copied}, or its address: "
             "cudart_py.Pointer(view.pointer, owner=view)"
+        )
+
+
+def _check_layout(place: _Place, array: DeviceArray | np.ndarray[Any, Any]) -> None:
+    """Refuse an array that has another number of dimensions, or other strides, than the kernel was compiled for."""
+    parameter = place.parameter
+    if len(array.shape) != parameter.dimensions:
+        noun = "dimension" if parameter.dimensions == 1 else "dimensions"
+        raise TypeError(f"{place} takes an array with {parameter.dimensions} {noun}, not one of shape {array.shape}")
+    axes = slice(None, None, -1 if parameter.layout == "F" else 1)
+    if parameter.layout != "A" and not is_contiguous(array.shape[axes], array.strides[axes], array.itemsize):
+        raise ValueError(
+            f"{place} takes a contiguous array in {parameter.layout} order, not one of shape {array.shape} with "
+            f"strides of {array.strides} bytes; pass a copy of it, or declare the parameter with any strides: "
+            f"[{', '.join(':' * parameter.dimensions)}]"
         )
 
 

@@ -100,10 +100,11 @@ def compile(
         name=name,
         call="compile",
     )
-    return _load_compiled("compile", image, call_site() if isinstance(source, str) else "")
+    return load_compiled("compile", image, call_site() if isinstance(source, str) else "")
 
 
-def _load_compiled(call: str, compiled: CompiledImage, origin: str = "") -> Module:
+def load_compiled(call: str, compiled: CompiledImage, origin: str = "") -> Module:
+    """Load the code of an image that the driver runs; `origin` is the line that compiled a source given as text."""
     device = current_device()
     major, minor = device.compute_capability
     if compiled.ltoir:
@@ -138,7 +139,7 @@ def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[st
     """
     from ..compilation.linking.linking import link_images  # as in compile_image
 
-    return _load_compiled("link", link_images(images, arch=current_device().compute_capability, options=options))
+    return load_compiled("link", link_images(images, arch=current_device().compute_capability, options=options))
 
 
 def load(image: bytes | bytearray | memoryview | Path | CompiledImage) -> Module:
@@ -150,7 +151,7 @@ def load(image: bytes | bytearray | memoryview | Path | CompiledImage) -> Module
     and ImageError if the driver cannot load it.
     """
     if isinstance(image, CompiledImage):
-        return _load_compiled("load", image)
+        return load_compiled("load", image)
     if not isinstance(image, Path):
         return Module(image_bytes("load", image, "bytes, a Path or a CompiledImage"))
     try:

@@ -90,9 +90,10 @@ def _plain(index: int, parameter: Parameter) -> str:
         # Only a DeviceArray has `_ready_on`. For views and others in which it is None, the full test follows.
         is_open = f"{name}._value is not None and not {name}.base.closed"
         in_order = f"({name}.is_contiguous or type({name}.base) is PitchedAllocation)"
-        return f"({name}._ready_on is device or {name}.device is device and {is_open} and {in_order}){dtype}"
+        aligned = f" and {name}._address % {parameter.divisor} == 0" if parameter.divisor > 1 else ""
+        return f"({name}._ready_on is device or {name}.device is device and {is_open} and {in_order}){dtype}{aligned}"
     if kind == "integer":
-        return f"type({name}) is int"
+        return f"type({name}) is int" + (f" and {name} % {parameter.divisor} == 0" if parameter.divisor > 1 else "")
     if parameter.dtype == "float32":  # the range is tested because struct's native "f" packs an overflow as infinity
         return f"type({name}) is float and -{_FLOAT32_MAX} <= {name} <= {_FLOAT32_MAX}"
     if parameter.dtype == "float64":
@@ -118,4 +119,5 @@ def _format(parameter: Parameter) -> str:
     if parameter.kind == "pointer":
         return "N"
     # Values of all other types are packed as bytes.
-    return _FORMATS.get(parameter.dtype or "", f"{parameter.size}s")
+    in_bytes = f"{parameter.size}s"
+    return in_bytes if parameter.kind == "array" else _FORMATS.get(parameter.dtype or "", in_bytes)

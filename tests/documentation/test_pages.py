@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py import benchmark, libraries
+from cudart_py import benchmark, interop, libraries
 from cudart_py.benchmark import pytest_plugin
 from cudart_py.context.limits import Limits
 from cudart_py.libraries.random import KINDS
@@ -107,7 +107,7 @@ PACKAGES = {
     package.__name__: package
     for package in (
         *(cuda, cuda.errors, cuda.graphs, cuda.images, cuda.ipc, cuda.profiling, cuda.textures),
-        *(benchmark, pytest_plugin, libraries),
+        *(benchmark, pytest_plugin, libraries, interop.numba, interop.triton),
     )
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["pointer", "integer", "float", "bool", "enum", "structure", "unknown"]
+Kind = Literal["pointer", "integer", "float", "bool", "enum", "structure", "array", "unknown"]
 
 # CUDA's sizes on the 64-bit platforms that CUDA 13 supports.
 _INTEGERS = {
@@ -48,6 +48,10 @@ class Parameter:
     of the scalar, or of a pointer's elements. It is None for structures, and for pointers that accept any dtype
     (`void*`, `char*`, pointers to structures). The name "bfloat16" has no dtype in NumPy. `constant` is True for a
     pointer to const elements, through which the kernel does not write.
+
+    The other fields describe kernels that were not compiled from C++. The compiler has assumed that the value is a
+    multiple of `divisor`. An "array" is Numba's description of an array with `dimensions` dimensions, which also
+    contains the shape and the strides. Its `layout` is "C" or "F" for contiguous arrays, and "A" for any strides.
     """
 
     type: str
@@ -58,6 +62,9 @@ class Parameter:
     dtype: str | None = None
     element: str = ""
     constant: bool = False
+    divisor: int = 1
+    dimensions: int = 0
+    layout: str = ""
 
     @property
     def bits(self) -> int:
@@ -72,16 +79,21 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A kernel's name in the image (`entry`), its C++ name and its parameters."""
+    """A kernel's name in the image (`entry`), its C++ name and its parameters.
+
+    `zeros` is the size in bytes, with any padding, of further parameters that no argument sets. They are always zero.
+    """
 
     entry: str
     name: str
     parameters: tuple[Parameter, ...]
+    zeros: int = 0
 
     @property
     def size(self) -> int:
         """The size of all parameters in bytes, from the start of the first to the end of the last."""
-        return self.parameters[-1].offset + self.parameters[-1].size if self.parameters else 0
+        last = self.parameters[-1] if self.parameters else None
+        return (last.offset + last.size if last else 0) + self.zeros
 
     @property
     def typed(self) -> bool:

@@ -15,7 +15,7 @@ from ..memory.addresses import attributes_of
 from ..memory.array import DeviceArray
 from ..memory.protocols import DLPACK_CPU, DLPACK_REACHED
 from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
-from .foreign_array import read_interface
+from .array_interface import read_interface
 
 _READ_ONLY = "pass read_only=True if nothing will write to the result"
 

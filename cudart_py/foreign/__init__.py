@@ -1,0 +1,1 @@
+"""Arrays and addresses that come from elsewhere: other GPU libraries, NumPy, the driver."""

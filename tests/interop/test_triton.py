@@ -1,0 +1,170 @@
+"""Kernels of Triton. The tests that compile one need Triton."""
+
+import inspect
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py import interop
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Any:
+    pytest.importorskip("triton", reason="Triton is not installed (the group bridges)")
+    from tests.interop import triton_kernels  # imports Triton
+
+    return triton_kernels
+
+
+def line_of(function: Any, text: str) -> str:
+    """Return the place of the only line of a function that contains a text."""
+    lines, first = inspect.getsourcelines(function.fn)
+    (number,) = [first + index for index, line in enumerate(lines) if text in line]
+    return f"{inspect.getsourcefile(function.fn)}:{number}"
+
+
+@pytest.mark.parametrize("multiple", ["", ":16"])
+def test_a_kernel_adds_arrays(kernels, device, rng, multiple):
+    x, y = rng.normal(size=(2, 1000)).astype(np.float32)
+    out = cuda.full(1000, np.nan, np.float32)
+    pointer = f"*fp32{multiple}"
+    kernel = interop.triton.kernel(kernels.add, f"{pointer}, {pointer}, {pointer}, i32", {"block": 256}, num_warps=2)
+    kernel[4](cuda.to_device(x), cuda.to_device(y), out, 1000)
+    np.testing.assert_array_equal(out.to_host(), x + y)
+    assert kernel.block == 64
+    assert str(kernel.signature) == f"void add({pointer}, {pointer}, {pointer}, i32)"
+
+
+def test_a_launch_checks_that_addresses_are_multiples_of_16(kernels, device):
+    kernel = interop.triton.kernel(kernels.add, "*fp32:16, *fp32:16, *fp32:16, i32", {"block": 256})
+    x = cuda.zeros(1001, np.float32)
+    with pytest.raises(ValueError, match=r"argument 1 of add \(\*fp32:16\) takes an address that is a multiple of 16"):
+        kernel[4](x[:1000], x[1:], cuda.zeros(1000, np.float32), 1000)
+
+
+def test_a_kernel_with_shared_memory_gets_as_much_as_triton_says(kernels, device, rng):
+    x = rng.normal(size=(7, 181)).astype(np.float32)
+    out = cuda.full((7, 181), np.nan, np.float32)
+    kernel = interop.triton.kernel(kernels.softmax, ["*fp32", "*fp32", "i32"], {"width": 256}, num_warps=8)
+    with cuda.Stream() as stream:
+        kernel.configure(7, stream=stream)(out, cuda.to_device(x), 181)
+        stream.synchronize()
+    assert kernel.shared_bytes > 0
+    powers = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(out.to_host(), powers / powers.sum(axis=1, keepdims=True), rtol=3e-6)
+
+
+def test_a_grid_may_have_three_dimensions(kernels, device):
+    out = cuda.full(24, -7, np.int32)
+    interop.triton.kernel(kernels.number, "*i32")[4, 3, 2](out)
+    np.testing.assert_array_equal(out.to_host(), np.arange(24))
+
+
+def test_a_program_may_be_a_cluster(kernels, device, rng):
+    x = rng.normal(size=(5, 512)).astype(np.float32)
+    out = cuda.full((5, 512), np.nan, np.float32)
+    kernel = interop.triton.kernel(kernels.softmax, "*fp32, *fp32, i32", {"width": 512}, num_ctas=2)
+    kernel[5](out, cuda.to_device(x), 512)
+    powers = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(out.to_host(), powers / powers.sum(axis=1, keepdims=True), rtol=3e-6)
+
+
+def test_a_kernel_gets_numbers_of_each_type(kernels, device, rng):
+    kernel = interop.triton.kernel(kernels.store, "i8, u64, fp16, bf16, fp64, i1, *fp64")
+    out = cuda.full(6, np.nan)
+    integer, real = int(rng.integers(-128, 128)), float(rng.normal())
+    kernel[1](integer, 2**40, 0.25, -1.5, real, True, out)
+    assert out.to_host().tolist() == [integer, 2**40, 0.25, -1.5, real, 1]
+    with pytest.raises(ValueError, match=r"argument 0 of store \(i8\) takes integers from -128 to 127"):
+        kernel[1](128, 0, 0.0, 0.0, 0.0, False, out)
+
+
+def test_any_parameter_may_be_constant_and_constants_may_have_defaults(kernels, device):
+    out = cuda.full(3, -7, np.int32)
+    signature = {"out": "*i32"}
+    interop.triton.kernel(kernels.fill, signature, {"count": 2})[1](out)
+    assert out.to_host().tolist() == [5, 5, -7]
+    interop.triton.kernel(kernels.fill, signature, {"count": 3, "value": 8})[1](out)
+    assert out.to_host().tolist() == [8, 8, 8]
+
+
+@pytest.mark.needs("reset")
+def test_an_out_of_bounds_access_is_reported_with_the_python_line(kernels, device):
+    kernel = interop.triton.kernel(kernels.add, "*fp32, *fp32, *fp32, i32", {"block": 256})
+    x = cuda.zeros(1000, np.float32)
+    try:
+        kernel[4](x, cuda.zeros(999, np.float32), x, 1000)
+        with pytest.raises(cuda.errors.IllegalAddressError, match="0 bytes after the end of the 3,?996-byte") as raised:
+            device.synchronize()
+    finally:
+        cuda.reset()
+    assert f"kernel add at {line_of(kernels.add, 'tl.load(y')}: " in str(raised.value)
+
+
+@pytest.mark.needs("profile")
+def test_a_race_between_programs_is_reported_with_the_python_line(kernels, device):
+    kernel = interop.triton.kernel(kernels.add, "*fp32, *fp32, *fp32, i32", {"block": 256})
+    x = cuda.full(1256, 1, np.float32)
+
+    def launch():
+        with cuda.sanitizer("error"):
+            kernel[4](x[256:], x[256:], x[:1000], 1000)
+            device.synchronize()
+
+    with pytest.raises(cuda.errors.SimulatorWarning, match="race: it writes") as raised:
+        launch()
+    assert f"kernel add at {line_of(kernels.add, 'tl.store(')}: " in str(raised.value)
+
+
+@pytest.mark.needs("profile")
+def test_a_profile_has_the_lines_of_the_python_source(kernels, device):
+    kernel = interop.triton.kernel(kernels.add, "*fp32, *fp32, *fp32, i32", {"block": 256})
+    x = cuda.zeros(1000, np.float32)
+    with cuda.profile() as profile:
+        kernel[4](x, x, cuda.empty(1000, np.float32), 1000)
+    (launch,) = profile.launches
+    assert launch.kernel == "add"
+    assert line_of(kernels.add, "tl.load(y") in {f"{line.file}:{line.line}" for line in launch.lines}
+
+
+@pytest.mark.parametrize(
+    ("signature", "constants", "error", "message"),
+    [
+        ("*fp32, *fp32, i32", {"block": 64}, ValueError, "'signature' must have 4 types, for x, y, out, count, not 3"),
+        ({"x": "*fp32"}, {"block": 64}, ValueError, "'signature' must have a type for each of x, y, out, count"),
+        ("*fp32, *fp32, *fp32, i32", {}, ValueError, "'constants' must have a value for 'block', a tl.constexpr"),
+        ("*fp32, *fp32, *fp32, i32", {"BLOCK": 64}, ValueError, "'constants' must have names of parameters of add"),
+        ("*fp32, *fp32, *fp32, i33", {"block": 64}, cuda.errors.NotSupportedError, "'count' has type 'i33'"),
+        ("*fp32, *fp32, *fp32, fp32:16", {"block": 64}, ValueError, "a number of another type for 'count'"),
+        (["*fp32", "*fp32", "*fp32", 32], {"block": 64}, TypeError, "argument 'signature' must be a str"),
+        ("*fp32, *fp32, *fp32, i32", [64], TypeError, "argument 'constants' must be"),
+    ],
+)
+def test_a_signature_that_does_not_match_the_function_is_refused(kernels, device, signature, constants, error, message):
+    with pytest.raises(error, match="^interop.triton.kernel: ") as raised:
+        interop.triton.kernel(kernels.add, signature, constants)
+    assert message in str(raised.value)
+
+
+def test_the_brackets_contain_the_grid_alone(kernels, device):
+    kernel = interop.triton.kernel(kernels.number, "*i32")
+    with pytest.raises(TypeError, match=r"launch number as number\[grid\].*number.configure\(grid, stream=stream\)"):
+        kernel[(4, 3), 128]
+    with pytest.raises(ValueError, match="number: argument 'block' must be 128, which Triton has chosen"):
+        kernel.configure(4, 64)
+    with pytest.raises(ValueError, match="number: argument 'shared_bytes' must be 0, which Triton has chosen"):
+        kernel.configure(4, shared_bytes=64)
+
+
+def test_a_function_that_was_not_decorated_is_refused(kernels, device):
+    with pytest.raises(TypeError, match=r"argument 'function' must be a function with @triton\.jit"):
+        interop.triton.kernel(kernels.add.fn, "*fp32, *fp32, *fp32, i32", {"block": 64})
+
+
+def test_without_triton_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "triton", None)
+    with pytest.raises(ModuleNotFoundError, match=r"needs Triton, .*: pip install triton$"):
+        interop.triton.kernel(len, "*fp32")
