@@ -275,9 +275,13 @@ def test_a_function_of_a_header_is_reported_at_the_line_that_calls_it(device):
 
 @pytest.mark.parametrize("options", [[], ["-G"]])
 def test_what_is_not_simulated_is_reported_at_the_users_line(device, options):
-    for source, words in ((CUBE_MAP, "    2 | texCubemap(out, texture"), (TENSORS, "tensor maps are not simulated")):
+    for source, arguments, words in (
+        (CUBE_MAP, (0, None), "    2 | texCubemap(out, texture"),
+        (TENSORS, (None, 0, 0), "tensor maps are not simulated"),
+    ):
+        kernel = cuda.compile(source, options=options)["k"]
         with pytest.raises(cuda.errors.NotSupportedError, match=r"at kernel\.cu:2") as caught:
-            cuda.compile(source, options=options)
+            kernel[1, 1](*arguments)
         assert words in str(caught.value)
         assert f"kernel.cu was compiled at {__file__}" in str(caught.value)
 

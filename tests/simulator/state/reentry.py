@@ -6,7 +6,7 @@ import numpy as np
 
 from cudart_py.simulator import driver
 from cudart_py.simulator.calls.graphs import executables
-from cudart_py.simulator.calls.modules import functions, modules
+from cudart_py.simulator.calls.modules import functions, libraries, linking, modules
 from cudart_py.simulator.calls.streams import events
 from cudart_py.simulator.state import contexts, memory, streams
 from cudart_py.simulator.state.memory import pools
@@ -42,6 +42,9 @@ def live() -> tuple[int, ...]:
         events.events,
         modules.modules,
         functions.functions,
+        functions.kernels,
+        libraries.libraries,
+        linking.links,
         graphs.graphs,
         graphs.nodes,
         executables.executables,

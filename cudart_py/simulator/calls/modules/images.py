@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,31 +31,46 @@ _FATBIN_HEADER_BYTES = 16
 _REMEDY = "compile with PTX, as with nvcc -arch=compute_90 or -gencode arch=compute_90,code=compute_90"
 
 
-def ptx_of(image: Any) -> list[str]:
-    """Return the PTX of an image, which is a buffer or an address: one text, or several that must be linked.
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image as it was read: its bytes, and the fatbins from which nvcc linked it, if it is such a fatbin."""
 
-    The image is text that ends with a zero, a fatbin, or nvcc's wrapper of a fatbin. It is read from any address, as
-    the driver does, except for addresses that no process can have. Raises CUDA_ERROR_INVALID_VALUE for those, and
-    CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_IMAGE or CUDA_ERROR_NOT_SUPPORTED, with a report, if the image has
-    no PTX for the device, is damaged, or can't be decompressed.
+    data: bytes
+    parts: tuple[bytes, ...] = ()
+
+    def ptx(self) -> list[str]:
+        """Return the PTX: one text, or several that must be linked.
+
+        Raises CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_IMAGE or CUDA_ERROR_NOT_SUPPORTED, with a report, if the
+        image has no PTX for the device, is damaged, or can't be decompressed.
+        """
+        if self.parts and _best(_entries(self.data)) is None:
+            # The linked fatbin has machine code at most. Some parts have no PTX, such as the device runtime.
+            found = [entry for part in self.parts if (entry := _best(_entries(part))) is not None]
+            if found:
+                return [_code(entry) for entry in found]
+        return [ptx_of_input(self.data)]
+
+
+def read_image(image: Any) -> Image:
+    """Return the image in a buffer or at an address: text that ends with a zero, a fatbin, or nvcc's wrapper of one.
+
+    It is read from any address, as the driver does, except for addresses that no process can have. For those, raises
+    CUDA_ERROR_INVALID_VALUE.
     """
     if image is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     data = _at_address(image) if isinstance(image, int) else bytes(memoryview(image)[:_LARGEST_TEXT])
     if not data.startswith(_WRAPPER_MAGIC) or len(data) < _WRAPPER.size:
-        return [ptx_of_input(data)]
+        return Image(data)
     _, version, fatbin, parts = _WRAPPER.unpack_from(data)
-    if version != _LINKED_VERSION or _best(_entries(_at_address(fatbin))) is not None:
-        return [ptx_of_input(_at_address(fatbin))]
-    # The linked fatbin has machine code at most. It was linked from these, except for those that have no PTX, such as
-    # the device runtime.
-    found = [entry for part in _array(parts) if (entry := _best(_entries(_at_address(part)))) is not None]
-    return [_code(entry) for entry in found] or [ptx_of_input(_at_address(fatbin))]
+    addresses = _array(parts) if version == _LINKED_VERSION else []
+    return Image(_at_address(fatbin), tuple(map(_at_address, addresses)))
 
 
-def ptx_of_file(name: Any) -> list[str]:
-    """Return the PTX of an image in a file, like `ptx_of`; raise CUDA_ERROR_FILE_NOT_FOUND if it can't be read."""
-    return [ptx_of_input(read_file(name))]
+def read_image_file(name: Any) -> Image:
+    """Return the image in a file: text or a fatbin; raise CUDA_ERROR_FILE_NOT_FOUND if it can't be read."""
+    return Image(read_file(name))
 
 
 def read_file(name: Any) -> bytes:
@@ -107,7 +123,7 @@ def _array(address: int) -> list[int]:
 
 
 def ptx_of_input(data: bytes) -> str:
-    """Return the PTX of text or of a fatbin; raise the same statuses as `ptx_of`."""
+    """Return the PTX of text or of a fatbin; raise the same statuses as `Image.ptx`."""
     if data.startswith(FATBIN):
         entries = _entries(data)
         best = _best(entries)

@@ -26,22 +26,22 @@ class JitOptions:
 
     @contextmanager
     def logging(self) -> Iterator[None]:
-        """Write the report of a StatusError that leaves the block into the log, if there is one."""
+        """Write the report of a StatusError that leaves the block into the log."""
         try:
             yield
         except StatusError:
-            self._write()
+            report = take_report()
+            if report is not None:
+                put_report(report)
+                self.log(report)
             raise
 
-    def _write(self) -> None:
-        report = take_report()
-        if report is None:
-            return
-        put_report(report)
+    def log(self, report: str) -> None:
+        """Write a report into the log, if there is one with room for it, as far as it fits."""
         room = self._bytes
         if isinstance(self._buffer, bytes | bytearray):  # the bindings also write into bytes objects
             room = room if room <= len(self._buffer) else 0
         address = host_address(self._buffer)
-        if address and room > 0:
+        if report and address and room > 0:
             text = report.encode()[: room - 1] + b"\0"
             ctypes.memmove(address, text, len(text))

@@ -10,10 +10,11 @@ from ...state import memory
 from ...state.arguments import number
 from ...state.contexts import current
 from ...state.errors import StatusError
+from ...state.fault_reports import put_report, take_report
 from ...state.handles import Handles
 from ..entry import entry
 from .functions import kernels
-from .images import ptx_of, ptx_of_file
+from .images import Image, read_image, read_image_file
 from .jit_options import JitOptions
 from .kernels import Kernel
 from .linking import linked_image
@@ -27,14 +28,33 @@ if TYPE_CHECKING:
 
 
 class Library:
-    """A library: its kernels, the modules that it has in contexts, and the managed variables that these share."""
+    """A library: its kernels, the modules that it has in contexts, and the managed variables that these share.
 
-    def __init__(self, image: ParsedImage) -> None:
-        self.image = image
+    A library with unusable code has no kernels. `report` says why, and is otherwise empty.
+    """
+
+    def __init__(self, image: Image) -> None:
         self.handle = 0
-        self.kernels = {name: Kernel(self, kernel) for name, kernel in image.code.entries.items()}
+        self.report = ""
+        self.kernels: dict[str, Kernel] = {}
         self.managed: dict[str, Allocation] = {}
         self._modules: dict[Context, LoadedModule] = {}
+        self._status = CUresult.CUDA_SUCCESS
+        self._image: ParsedImage | None = None
+        try:
+            self._image = linked_image(image)
+        except StatusError as error:
+            self._status, self.report = error.status, take_report() or error.status.name
+        else:
+            self.kernels = {name: Kernel(self, kernel) for name, kernel in self._image.code.entries.items()}
+
+    @property
+    def image(self) -> ParsedImage:
+        """Return the library's code, or raise the status of unusable code, with its report."""
+        if self._image is None:
+            put_report(self.report)
+            raise StatusError(self._status)
+        return self._image
 
     def module_in(self, context: Context) -> LoadedModule:
         """Return the library's module in a context; the first call loads it."""
@@ -66,8 +86,10 @@ class Library:
 libraries: Handles[Library] = Handles()
 
 
-def _load(texts: list[str]) -> Any:
-    library = Library(linked_image(texts))
+def _load(image: Image, options: JitOptions) -> Any:
+    """Return the handle of a new library. As on an H200, unusable code is an error only when it is used."""
+    library = Library(image)
+    options.log(library.report)
     library.handle = libraries.add(library)
     for kernel in library.kernels.values():
         kernel.handle = kernels.add(kernel)
@@ -92,10 +114,9 @@ def cuLibraryLoadData(
     numLibraryOptions: Any,
 ) -> Any:
     """Read PTX, or a fatbin with PTX, that any context may use (cuLibraryLoadData)."""
-    given = JitOptions(numJitOptions, jitOptions, jitOptionsValues)
+    options = JitOptions(numJitOptions, jitOptions, jitOptionsValues)
     _check_options(numLibraryOptions, libraryOptions, libraryOptionValues)
-    with given.logging():
-        return _load(ptx_of(code))
+    return _load(read_image(code), options)
 
 
 @entry(values=1)
@@ -109,11 +130,10 @@ def cuLibraryLoadFromFile(
     numLibraryOptions: Any,
 ) -> Any:
     """Read a file of PTX, or a fatbin with PTX, that any context may use (cuLibraryLoadFromFile)."""
-    given = JitOptions(numJitOptions, jitOptions, jitOptionsValues)
+    options = JitOptions(numJitOptions, jitOptions, jitOptionsValues)
     forbidden = (CUlibraryOption.CU_LIBRARY_BINARY_IS_PRESERVED,)
     _check_options(numLibraryOptions, libraryOptions, libraryOptionValues, forbidden)
-    with given.logging():
-        return _load(ptx_of_file(fileName))
+    return _load(read_image_file(fileName), options)
 
 
 @entry(frees=True, unsafe=True)
@@ -127,10 +147,10 @@ def cuLibraryUnload(library: Any) -> None:
 @entry(values=1)
 def cuLibraryGetKernel(library: Any, name: Any) -> Any:
     """Return a library's kernel by name (cuLibraryGetKernel)."""
-    kernel = libraries.find(library).kernels.get(name_of(name))
-    if kernel is None:
+    found, key = libraries.find(library), name_of(name)
+    if key not in found.image.code.entries:
         raise StatusError(CUresult.CUDA_ERROR_NOT_FOUND)
-    return CUkernel(kernel.handle)
+    return CUkernel(found.kernels[key].handle)
 
 
 @entry(values=1)

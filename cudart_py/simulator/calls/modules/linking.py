@@ -16,7 +16,7 @@ from ...state.errors import StatusError
 from ...state.fault_reports import put_report
 from ...state.handles import Handles
 from ..entry import entry
-from .images import ptx_of_host_code, ptx_of_input, read_file
+from .images import Image, ptx_of_host_code, ptx_of_input, read_file
 from .jit_options import JitOptions
 from .parsing import ParsedImage, parse
 
@@ -102,8 +102,9 @@ def _prototype(module: ptx.Module, function: str) -> list[list[int]]:
     return [[parameter.size for parameter in parameters] for parameters in lists]
 
 
-def linked_image(texts: list[str]) -> ParsedImage:
+def linked_image(image: Image) -> ParsedImage:
     """Return the parsed code of an image; the parts of an image with several are linked first."""
+    texts = image.ptx()
     if len(texts) == 1:
         return ParsedImage(texts[0])
     link = LinkState()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUdeviceptr, CUfunction, CUmodule, CUmoduleLoadingMode, CUresult
 
+from ... import ptx
 from ...state import memory
 from ...state.arguments import number
 from ...state.contexts import current
@@ -16,7 +17,7 @@ from ...state.handles import Handles
 from ...state.queue.scheduling import complete_context
 from ..entry import entry
 from .functions import LoadedFunction, functions
-from .images import ptx_of, ptx_of_file
+from .images import read_image, read_image_file
 from .jit_options import JitOptions
 from .linking import linked_image
 
@@ -51,13 +52,14 @@ class LoadedModule:
         """Allocate the variables, except those that the library has already, and write their initial values."""
         # A library's managed variables are the same in all contexts.
         shared = {} if self.library is None else self.library.managed
-        placed = [name for name in self.code.variables if name not in shared]
         self.symbols |= {name: allocation.address for name, allocation in shared.items()}
+        external = {name for name, variable in self.code.variables.items() if variable.external}
+        for name in external.intersection(ptx.undefined_names(self.code) if external else ()):
+            put_report(f"variable {name} is external, but the image does not define it")
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)
+        placed = [name for name in self.code.variables if name not in shared and name not in external]
         for name in placed:
             variable = self.code.variables[name]
-            if variable.external:
-                put_report(f"variable {name} is external, but the image does not define it")
-                raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)
             # An array without a size has size 0 here; one byte gives it an address.
             kind = memory.MANAGED if variable.managed else memory.DEVICE
             allocation = memory.allocate(max(variable.size, 1), kind, self.context, counted=kind == memory.DEVICE)
@@ -107,14 +109,14 @@ def load(context: Context, image: ParsedImage, library: Library | None = None) -
 def cuModuleLoad(fname: Any) -> Any:
     """Load a file of PTX, or a fatbin with PTX, into the current context (cuModuleLoad)."""
     context = current()
-    return CUmodule(load(context, linked_image(ptx_of_file(fname))).handle)
+    return CUmodule(load(context, linked_image(read_image_file(fname))).handle)
 
 
 @entry(values=1)
 def cuModuleLoadData(image: Any) -> Any:
     """Load PTX, or a fatbin with PTX, into the current context (cuModuleLoadData)."""
     context = current()
-    return CUmodule(load(context, linked_image(ptx_of(image))).handle)
+    return CUmodule(load(context, linked_image(read_image(image))).handle)
 
 
 @entry(values=1)
@@ -122,14 +124,14 @@ def cuModuleLoadDataEx(image: Any, numOptions: Any, options: Any, optionValues: 
     """Load PTX; of the options, only those for an error log have an effect (cuModuleLoadDataEx)."""
     given = JitOptions(numOptions, options, optionValues)
     with given.logging():
-        return CUmodule(load(current(), linked_image(ptx_of(image))).handle)
+        return CUmodule(load(current(), linked_image(read_image(image))).handle)
 
 
 @entry(values=1)
 def cuModuleLoadFatBinary(fatCubin: Any) -> Any:
     """Load a fatbin with PTX into the current context (cuModuleLoadFatBinary)."""
     context = current()
-    return CUmodule(load(context, linked_image(ptx_of(fatCubin))).handle)
+    return CUmodule(load(context, linked_image(read_image(fatCubin))).handle)
 
 
 @entry(values=1)

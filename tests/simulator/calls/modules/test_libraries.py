@@ -190,7 +190,7 @@ def test_a_library_outlives_a_context_and_is_loaded_again(library: Any, kernel: 
     ok(driver.cuLibraryUnload(library))
 
 
-def test_a_library_is_read_from_a_file_and_errors_go_to_the_log(context: Any, tmp_path: Path) -> None:
+def test_a_library_is_read_from_a_file(context: Any, tmp_path: Path) -> None:
     path = tmp_path / "library.ptx"
     path.write_bytes(compile_ptx(SOURCE))
     library = ok(driver.cuLibraryLoadFromFile(bytes(path), None, None, 0, None, None, 0))
@@ -199,8 +199,17 @@ def test_a_library_is_read_from_a_file_and_errors_go_to_the_log(context: Any, tm
     assert missing == (Status.CUDA_ERROR_FILE_NOT_FOUND, None)
     preserved = bindings.CUlibraryOption.CU_LIBRARY_BINARY_IS_PRESERVED
     assert driver.cuLibraryLoadFromFile(bytes(path), None, None, 0, [preserved], [1], 1) == (INVALID, None)
+
+
+def test_mistakes_in_the_code_are_logged_and_errors_of_its_uses(context: Any) -> None:
+    """As on an H200: a program may have libraries for other devices, which it never uses."""
     names, log = bindings.CUjit_option, bytearray(200)
     options = [names.CU_JIT_ERROR_LOG_BUFFER, names.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
-    bad = driver.cuLibraryLoadData(b"this is no PTX", options, [log, len(log)], 2, None, None, 0)
-    assert bad == (Status.CUDA_ERROR_INVALID_PTX, None)
-    assert b".version" in log
+    text = b".version 8.0\n.target sm_90\n.entry k() { bogus; }\0"
+    library = ok(driver.cuLibraryLoadData(text, options, [log, len(log)], 2, None, None, 0))
+    assert b"bogus" in log
+    assert ok(driver.cuLibraryGetKernelCount(library)) == 0
+    for use, *name in ((driver.cuLibraryGetKernel, b"k"), (driver.cuLibraryGetModule,)):
+        assert use(library, *name) == (Status.CUDA_ERROR_INVALID_PTX, None)
+        assert "bogus" in str(driver.take_report())
+    ok(driver.cuLibraryUnload(library))

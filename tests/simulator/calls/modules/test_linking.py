@@ -162,6 +162,13 @@ def test_names_without_a_definition_are_listed_with_their_users(context: Any) ->
     assert str(driver.take_report()).startswith("no input of the link defines")
 
 
+def test_a_declaration_without_a_use_needs_no_definition(context: Any) -> None:
+    declared = HEAD + ".extern .global .u32 g;\n.extern .func h();\n.visible .entry k() { ret; }\n"
+    module = linked(declared.encode())
+    assert launch(function(module, "k")) == Status.CUDA_SUCCESS
+    assert driver.cuModuleGetGlobal(module, b"g") == (Status.CUDA_ERROR_NOT_FOUND, None, None)
+
+
 def test_an_input_that_is_no_ptx_is_refused_and_left_out(context: Any) -> None:
     """The link can still be completed, as on an H200. An empty one makes an empty image."""
     link = Link()
