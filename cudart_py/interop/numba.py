@@ -56,8 +56,8 @@ def kernel(
     without `lineinfo=True`.
 
     Needs no GPU. Raises ModuleNotFoundError if numba-cuda is not installed. Raises NotSupportedError for types of
-    arguments other than arrays and numbers, and for a kernel that is linked with other code. Errors in the function
-    raise Numba's own exceptions.
+    arguments other than arrays and numbers, for a kernel that is linked with other code, and while Numba's own
+    simulator is enabled. Errors in the function raise Numba's own exceptions.
     """
     compiler = _import_numba()
     options = {
@@ -109,11 +109,15 @@ def _import_numba() -> Any:
     """Import Numba's CUDA target, which takes a second, when it is needed; it need not be installed."""
     try:
         import numba_cuda  # noqa: F401  # numba alone has an older CUDA target
-        from numba import cuda  # as the docstring says
+        from numba import config, cuda  # as the docstring says
     except ImportError as error:
         raise ModuleNotFoundError(
             f"{_CALL} needs numba-cuda, which cannot be imported ({error}): pip install 'numba-cuda[cu13]'"
         ) from error
+    if config.ENABLE_CUDASIM:
+        raise errors.NotSupportedError(
+            f"{_CALL}: Numba compiles no kernels while its own simulator is enabled: unset NUMBA_ENABLE_CUDASIM"
+        )
     return cuda
 
 

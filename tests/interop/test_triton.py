@@ -38,6 +38,18 @@ def test_a_kernel_adds_arrays(kernels, device, rng, multiple):
     assert str(kernel.signature) == f"void add({pointer}, {pointer}, {pointer}, i32)"
 
 
+@pytest.mark.needs("profile")
+def test_multiples_of_16_let_triton_load_several_elements_at_a_time(kernels, device):
+    def requests(suffix):
+        signature = ", ".join([f"*fp32{suffix}"] * 3 + [f"i32{suffix}"])
+        x = cuda.zeros(1024, np.float32)
+        with cuda.profile() as profile:
+            interop.triton.kernel(kernels.add, signature, {"block": 256}, num_warps=2)[4](x, x, x, 1024)
+        return profile.launches[0].metrics["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"]
+
+    assert requests("") == 4 * requests(":16") == 2 * 1024 / 32
+
+
 def test_a_launch_checks_that_addresses_are_multiples_of_16(kernels, device):
     kernel = interop.triton.kernel(kernels.add, "*fp32:16, *fp32:16, *fp32:16, i32", {"block": 256})
     x = cuda.zeros(1001, np.float32)
