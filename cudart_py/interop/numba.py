@@ -59,7 +59,7 @@ def kernel(
     arguments other than arrays and numbers, for a kernel that is linked with other code, and while Numba's own
     simulator is enabled. Errors in the function raise Numba's own exceptions.
     """
-    compiler = _import_numba()
+    target = _import_numba()
     options = {
         **getattr(function, "targetoptions", {}),
         **({} if fastmath is None else {"fastmath": arguments.flag(_CALL, "fastmath", fastmath)}),
@@ -74,12 +74,13 @@ def kernel(
     parameters = [_parameter(python.__name__, position, type) for position, type in enumerate(types)]
     capability = current_device().compute_capability
     with _compute_capability(capability):
-        ptx, _ = compiler.compile(
+        ptx, _ = target.compile(
             python,
             tuple(types),
             device=False,
             abi="numba",
             lineinfo=True,
+            debug=False,  # otherwise, an environment variable decides
             cc=capability,
             fastmath=options.get("fastmath", False),
             opt=options.get("opt", True),
@@ -87,7 +88,7 @@ def kernel(
         )
     ptx = _with_plain_name(ptx, python.__name__)
     cubin = b""
-    sources = _device_code(ptx, compiler)
+    sources = _device_code(ptx, target)
     # A driver rejects PTX that is newer than itself, but nvJitLink is as new as the toolkit that generated the PTX.
     if sources or backend.chosen().image_kind == "cubin":
         others = [compile_image(source, arch=capability, options=["-rdc=true"]) for source in sources]
@@ -198,10 +199,9 @@ def _dtype_of(type: Any) -> str | None:
     return dtype.name if dtype.names is None else None
 
 
-def _device_code(ptx: str, compiler: Any) -> list[Path]:
+def _device_code(ptx: str, target: Any) -> list[Path]:
     """Return the sources of the functions that a kernel declares, but Numba's compiler leaves to its linker."""
-    # Relative to a module of the compiler, which may be in more than one folder.
-    reshape = Path(compiler.compiler.__file__).with_name("reshape_funcs.cu")
+    reshape = Path(target.__file__).with_name("reshape_funcs.cu")
     barrier = Path(__file__).parent / "device_code" / "grid_barrier.cu"
     defined = {"nocopy_empty_reshape": reshape, "numba_attempt_nocopy_reshape": reshape, "cudaCGSynchronize": barrier}
     return sorted({defined[name] for name in _EXTERNAL.findall(ptx) if name in defined})
