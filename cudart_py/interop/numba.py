@@ -56,10 +56,10 @@ def kernel(
     without `lineinfo=True`.
 
     Needs no GPU. Raises ModuleNotFoundError if numba-cuda is not installed. Raises NotSupportedError for types of
-    arguments other than arrays and numbers, and for a kernel that is linked with other code. Errors in the function
-    raise Numba's own exceptions.
+    arguments other than arrays and numbers, for a kernel that is linked with other code, and while Numba's own
+    simulator is enabled. Errors in the function raise Numba's own exceptions.
     """
-    compiler = _import_numba()
+    target = _import_numba()
     options = {
         **getattr(function, "targetoptions", {}),
         **({} if fastmath is None else {"fastmath": arguments.flag(_CALL, "fastmath", fastmath)}),
@@ -74,12 +74,13 @@ def kernel(
     parameters = [_parameter(python.__name__, position, type) for position, type in enumerate(types)]
     capability = current_device().compute_capability
     with _compute_capability(capability):
-        ptx, _ = compiler.compile(
+        ptx, _ = target.compile(
             python,
             tuple(types),
             device=False,
             abi="numba",
             lineinfo=True,
+            debug=False,  # otherwise, an environment variable decides
             cc=capability,
             fastmath=options.get("fastmath", False),
             opt=options.get("opt", True),
@@ -87,7 +88,7 @@ def kernel(
         )
     ptx = _with_plain_name(ptx, python.__name__)
     cubin = b""
-    sources = _device_code(ptx, compiler)
+    sources = _device_code(ptx, target)
     # A driver rejects PTX that is newer than itself, but nvJitLink is as new as the toolkit that generated the PTX.
     if sources or backend.chosen().image_kind == "cubin":
         others = [compile_image(source, arch=capability, options=["-rdc=true"]) for source in sources]
@@ -109,11 +110,15 @@ def _import_numba() -> Any:
     """Import Numba's CUDA target, which takes a second, when it is needed; it need not be installed."""
     try:
         import numba_cuda  # noqa: F401  # numba alone has an older CUDA target
-        from numba import cuda  # as the docstring says
+        from numba import config, cuda  # as the docstring says
     except ImportError as error:
         raise ModuleNotFoundError(
             f"{_CALL} needs numba-cuda, which cannot be imported ({error}): pip install 'numba-cuda[cu13]'"
         ) from error
+    if config.ENABLE_CUDASIM:
+        raise errors.NotSupportedError(
+            f"{_CALL}: Numba compiles no kernels while its own simulator is enabled: unset NUMBA_ENABLE_CUDASIM"
+        )
     return cuda
 
 
@@ -194,10 +199,9 @@ def _dtype_of(type: Any) -> str | None:
     return dtype.name if dtype.names is None else None
 
 
-def _device_code(ptx: str, compiler: Any) -> list[Path]:
+def _device_code(ptx: str, target: Any) -> list[Path]:
     """Return the sources of the functions that a kernel declares, but Numba's compiler leaves to its linker."""
-    # Relative to a module of the compiler, which may be in more than one folder.
-    reshape = Path(compiler.compiler.__file__).with_name("reshape_funcs.cu")
+    reshape = Path(target.__file__).with_name("reshape_funcs.cu")
     barrier = Path(__file__).parent / "device_code" / "grid_barrier.cu"
     defined = {"nocopy_empty_reshape": reshape, "numba_attempt_nocopy_reshape": reshape, "cudaCGSynchronize": barrier}
     return sorted({defined[name] for name in _EXTERNAL.findall(ptx) if name in defined})

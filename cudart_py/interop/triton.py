@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 from .. import arguments, errors
@@ -24,6 +26,8 @@ _MAX_CLUSTER = 16
 # A type as Triton's own compiler for the command line spells it: a pointer to const has a k, and a value that is a
 # multiple of 16 has a suffix.
 _TYPE = re.compile(r"(?P<pointer>\*(?P<constant>k(?=[a-z]))?)?(?P<element>\w+)(?::(?P<divisor>16))?")
+# The first line of a kernel is that of its own function.
+_LINE = re.compile(r"\.entry\b[^{]*\{.*?\.loc\s+(?P<file>\d+)\s", re.DOTALL)
 _DTYPES = {
     "i1": "bool",
     "u1": "bool",
@@ -143,7 +147,7 @@ def kernel(
     )
     metadata = compiled.metadata
     _require_no_scratch(metadata)
-    ptx = compiled.asm["ptx"]
+    ptx = _with_file_of(jitted.fn.__code__, compiled.asm["ptx"])
     declared = make_signature(_CALL, "Triton", ptx, jitted.__name__, parameters)
     loaded = load_kernel(_CALL, ptx, compiled.asm["cubin"], declared, jitted.fn.__code__)
     return TritonKernel(loaded, metadata.warp_size * metadata.num_warps, metadata.shared, metadata.num_ctas)
@@ -210,6 +214,19 @@ def _parameter(name: str, type: str) -> Parameter:
     if dtype is None or (divisor > 1 and "int" not in dtype):
         raise arguments.unusable(_CALL, "signature", f"have a number of another type for {name!r}", repr(type))
     return scalar(type, dtype, divisor=divisor)
+
+
+def _with_file_of(code: CodeType, ptx: str) -> str:
+    """Name a function's file in the line information of its kernel.
+
+    Triton's cache does not distinguish files. The kernel may come from a copy of the function in another file.
+    """
+    first = _LINE.search(ptx)
+    if first is None:
+        return ptx
+    path = os.path.abspath(code.co_filename).replace("\\", r"\\").replace('"', r"\"")
+    file = re.compile(rf'(?m)^(\s*\.file\s+{first["file"]}\s+)"[^"\n]*"')
+    return file.sub(lambda found: f'{found[1]}"{path}"', ptx)
 
 
 def _require_no_scratch(metadata: Any) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
-import struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,7 +76,14 @@ def convert_all(
     if len(arguments) != len(parameters):
         raise TypeError(f"{signature} takes {len(parameters)} arguments, but {len(arguments)} were given")
     places = (_Place(name, device, stream, position, parameter) for position, parameter in enumerate(parameters))
-    return tuple(_convert(place, argument) for place, argument in zip(places, arguments, strict=True))
+    values: list[Any] = []
+    for place, argument in zip(places, arguments, strict=True):
+        if place.parameter.kind == "array":
+            array, address = _accessible_array(place, argument)
+            values += (array.size, array.itemsize, address, *array.shape, *array.strides)
+        else:
+            values.append(_convert(place, argument))
+    return tuple(values)
 
 
 def _convert(place: _Place, argument: Any) -> Any:
@@ -85,8 +91,6 @@ def _convert(place: _Place, argument: Any) -> Any:
     parameter = place.parameter
     if parameter.kind == "pointer":
         return _pointer(place, argument)
-    if parameter.kind == "array":
-        return _described_array(place, argument)
     if parameter.kind != "unknown" and isinstance(argument, ctypes._SimpleCData):
         argument = argument.value
     if parameter.kind == "unknown" and isinstance(argument, DeviceArray | Pointer):
@@ -245,17 +249,6 @@ def _address(place: _Place, argument: Any) -> int:
     if isinstance(argument, enums.CUdeviceptr):
         return int(argument)
     return _accessible_array(place, argument)[1]
-
-
-def _described_array(place: _Place, argument: Any) -> bytes:
-    """Return an array as Numba passes it.
-
-    The fields are two null pointers for objects of the host, the number of elements, the size of an element in bytes,
-    the address, the shape, and the strides in bytes.
-    """
-    array, address = _accessible_array(place, argument)
-    fields = (array.size, array.itemsize, address, *array.shape, *array.strides)
-    return struct.pack(f"<16xqqQ{2 * len(array.shape)}q", *fields)
 
 
 def _accessible_array(place: _Place, argument: Any) -> tuple[DeviceArray | np.ndarray[Any, Any], int]:

@@ -39,6 +39,11 @@ _FORMATS = {
     "float64": "d",
     "bool": "?",
 }
+# The values to pack for arguments that are not packed as they are.
+_VALUES = {
+    "pointer": "{0}._address",
+    "array": "{0}.size, {0}.itemsize, {0}._address, *{0}.shape, *{0}.strides",
+}
 _SOURCE = """
 def pack(buffer, arguments, stream):
     try:
@@ -61,7 +66,7 @@ def make_packer(name: str, device: Device, signature: Signature) -> Packer:
     source = _SOURCE.format(
         names="".join(f"a{i}, " for i in range(len(parameters))) or "()",
         tests=" and ".join(_plain(i, parameter) for i, parameter in enumerate(parameters)) or "True",
-        values=", ".join(f"a{i}._address" if p.kind == "pointer" else f"a{i}" for i, p in enumerate(parameters)),
+        values=", ".join(_VALUES.get(parameter.kind, "{0}").format(f"a{i}") for i, parameter in enumerate(parameters)),
     )
 
     def convert(arguments: tuple[Any, ...], stream: Stream) -> tuple[Any, ...]:
@@ -85,10 +90,14 @@ def make_packer(name: str, device: Device, signature: Signature) -> Packer:
 def _plain(index: int, parameter: Parameter) -> str:
     """Return the source of an expression that is true if an argument can be packed directly."""
     name, kind = f"a{index}", parameter.kind
+    dtype = f" and {name}.dtype is dtype{index}" if parameter.dtype is not None else ""
+    # Only a DeviceArray has `_ready_on`. For views and others in which it is None, the full test follows.
+    is_open = f"{name}._value is not None and not {name}.base.closed"
+    if kind == "array" and parameter.layout != "F":
+        in_order = f" and {name}.is_contiguous" if parameter.layout == "C" else ""
+        shape = f" and len({name}.shape) == {parameter.dimensions}{in_order}"
+        return f"({name}._ready_on is device or {name}.device is device and {is_open}){dtype}{shape}"
     if kind == "pointer" and parameter.dtype != "bfloat16":
-        dtype = f" and {name}.dtype is dtype{index}" if parameter.dtype is not None else ""
-        # Only a DeviceArray has `_ready_on`. For views and others in which it is None, the full test follows.
-        is_open = f"{name}._value is not None and not {name}.base.closed"
         in_order = f"({name}.is_contiguous or type({name}.base) is PitchedAllocation)"
         aligned = f" and {name}._address % {parameter.divisor} == 0" if parameter.divisor > 1 else ""
         return f"({name}._ready_on is device or {name}.device is device and {is_open} and {in_order}){dtype}{aligned}"
@@ -118,6 +127,9 @@ def _layout(signature: Signature) -> struct.Struct:
 def _format(parameter: Parameter) -> str:
     if parameter.kind == "pointer":
         return "N"
+    if parameter.kind == "array":
+        # Two null pointers for objects of the host, the number of elements, the size of an element in bytes, the
+        # address, the shape, and the strides in bytes.
+        return f"16xqqN{2 * parameter.dimensions}q"
     # Values of all other types are packed as bytes.
-    in_bytes = f"{parameter.size}s"
-    return in_bytes if parameter.kind == "array" else _FORMATS.get(parameter.dtype or "", in_bytes)
+    return _FORMATS.get(parameter.dtype or "", f"{parameter.size}s")

@@ -240,6 +240,12 @@ def test_a_kernel_that_is_linked_with_other_code_is_refused(nb, device):
         interop.numba.kernel(empty, "void(int32[:])")
 
 
+def test_numbas_own_simulator_must_not_be_enabled(nb, device, monkeypatch):
+    monkeypatch.setattr("numba.config.ENABLE_CUDASIM", 1)
+    with pytest.raises(cuda.errors.NotSupportedError, match="unset NUMBA_ENABLE_CUDASIM$"):
+        interop.numba.kernel(lambda x: None, "void(int32[:])")
+
+
 def test_an_object_that_is_not_a_function_is_refused(nb, device):
     with pytest.raises(TypeError, match="interop.numba.kernel: argument 'function' must be a Python function"):
         interop.numba.kernel("axpy", "void(int32[:])")

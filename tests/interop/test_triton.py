@@ -1,7 +1,10 @@
 """Kernels of Triton. The tests that compile one need Triton."""
 
+import importlib.util
 import inspect
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +15,13 @@ from cudart_py import interop
 
 
 @pytest.fixture(scope="module")
-def kernels() -> Any:
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pytest.importorskip("triton", reason="Triton is not installed (the group bridges)")
     from tests.interop import triton_kernels  # imports Triton
 
-    return triton_kernels
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton")))
+        yield triton_kernels
 
 
 def line_of(function: Any, text: str) -> str:
@@ -36,6 +41,18 @@ def test_a_kernel_adds_arrays(kernels, device, rng, multiple):
     np.testing.assert_array_equal(out.to_host(), x + y)
     assert kernel.block == 64
     assert str(kernel.signature) == f"void add({pointer}, {pointer}, {pointer}, i32)"
+
+
+@pytest.mark.needs("profile")
+def test_multiples_of_16_let_triton_load_several_elements_at_a_time(kernels, device):
+    def requests(suffix):
+        signature = ", ".join([f"*fp32{suffix}"] * 3 + [f"i32{suffix}"])
+        x = cuda.zeros(1024, np.float32)
+        with cuda.profile() as profile:
+            interop.triton.kernel(kernels.add, signature, {"block": 256}, num_warps=2)[4](x, x, x, 1024)
+        return profile.launches[0].metrics["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"]
+
+    assert requests("") == 4 * requests(":16") == 2 * 1024 / 32
 
 
 def test_a_launch_checks_that_addresses_are_multiples_of_16(kernels, device):
@@ -58,9 +75,11 @@ def test_a_kernel_with_shared_memory_gets_as_much_as_triton_says(kernels, device
 
 
 def test_a_grid_may_have_three_dimensions(kernels, device):
-    out = cuda.full(24, -7, np.int32)
-    interop.triton.kernel(kernels.number, "*i32")[4, 3, 2](out)
-    np.testing.assert_array_equal(out.to_host(), np.arange(24))
+    kernel = interop.triton.kernel(kernels.number, "*i32")
+    for launch in (kernel[4, 3, 2], lambda out: kernel.launch((4, 3, 2), None, out)):
+        out = cuda.full(24, -7, np.int32)
+        launch(out)
+        np.testing.assert_array_equal(out.to_host(), np.arange(24))
 
 
 def test_a_program_may_be_a_cluster(kernels, device, rng):
@@ -128,6 +147,19 @@ def test_a_profile_has_the_lines_of_the_python_source(kernels, device):
     (launch,) = profile.launches
     assert launch.kernel == "add"
     assert line_of(kernels.add, "tl.load(y") in {f"{line.file}:{line.line}" for line in launch.lines}
+
+
+@pytest.mark.needs("profile")
+def test_the_lines_are_those_of_the_functions_own_file_and_not_of_a_copy_in_the_cache(kernels, device, tmp_path):
+    for name in ("first", 'a "second"'):
+        file = tmp_path / f"{name}.py"
+        file.write_text(Path(kernels.__file__).read_text())
+        spec = importlib.util.spec_from_file_location(file.stem, file)
+        copy = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(copy)
+        with cuda.profile() as profile:
+            interop.triton.kernel(copy.number, "*i32")[4](cuda.zeros(4, np.int32))
+        assert {line.file for line in profile.launches[0].lines} == {str(file)}
 
 
 @pytest.mark.parametrize(
