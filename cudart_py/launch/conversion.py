@@ -22,7 +22,7 @@ from ..memory.allocation import PitchedAllocation
 from ..memory.array import DeviceArray
 from ..memory.host_memory import device_pointer, pinned_owner
 from ..pointer import Pointer
-from ..streams.conditionals import Condition
+from ..streams.graphs.conditionals import Condition
 from ..streams.stream import Stream
 from ..textures.cuda_array import CudaArray
 from ..textures.surface import Surface
