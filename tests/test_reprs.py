@@ -13,8 +13,8 @@ import cudart_py.libraries
 from cudart_py.benchmark import Measurement
 from cudart_py.benchmark.record import Peer
 from cudart_py.streams.access_policy import AccessPolicy
-from cudart_py.streams.conditionals import ConditionalNode
-from cudart_py.streams.graph import Capturing
+from cudart_py.streams.graphs.capturing import Capturing
+from cudart_py.streams.graphs.conditionals import ConditionalNode
 
 PUBLIC = {
     f"{module.__name__}.{name}": getattr(module, name)

@@ -58,7 +58,7 @@ def _ends_in_graph(thing: Any) -> bool:
 
 
 def _noun(thing: Any) -> str:
-    name = type(thing).__name__
+    name = getattr(type(thing), "_noun", type(thing).__name__)
     return "array" if name in ("DeviceArray", "CudaArray", "ndarray") else name.lower()
 
 

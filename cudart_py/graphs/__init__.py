@@ -1,14 +1,32 @@
-"""Graphs, `cuda.graphs`: the results of `stream.capture()`, memory inside graphs, and work for their nodes.
+"""Graphs, `cuda.graphs`: captured or built node by node, with the work of their nodes and the memory inside them.
 
 The classes of graphs are in `streams`, because the methods of `Stream` create them and arrays need streams. This
 package adds what needs arrays as well.
 """
 
-from ..streams.conditionals import Condition
-from ..streams.graph import ExecutableGraph, Graph
-from ..streams.graph_nodes import GraphNode
-from .memory import empty
+from ..streams.graphs.conditionals import Condition
+from ..streams.graphs.executable_graph import ExecutableGraph
+from ..streams.graphs.graph import Graph
+from ..streams.graphs.nodes import GraphNode
+from ..streams.host_functions import NodeFunction
+from .graph_memory import GraphMemory
+from .memory import NodeAllocation, NodeFree, empty
+from .node_events import NodeRecord, NodeWait
 from .node_work import NodeCopy, NodeFill
 
-__all__ = ["Condition", "ExecutableGraph", "Graph", "GraphNode", "NodeCopy", "NodeFill", "empty"]
+__all__ = [
+    "Condition",
+    "ExecutableGraph",
+    "Graph",
+    "GraphMemory",
+    "GraphNode",
+    "NodeAllocation",
+    "NodeCopy",
+    "NodeFill",
+    "NodeFree",
+    "NodeFunction",
+    "NodeRecord",
+    "NodeWait",
+    "empty",
+]
 __dir__ = __all__.copy  # without private names and imports

@@ -1,4 +1,4 @@
-"""Copies and fills that replace the work of a node in an executable graph."""
+"""Copies and fills as the work of nodes."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import Any
 
 from .. import arguments
 from ..context.capture import RetainedObjects
-from ..context.current import activated
 from ..context.device import Device
 from ..driver import enums
-from ..driver.calls import raw
+from ..driver.calls import api, raw
 from ..driver.unwrap import failure
 from ..memory.array import DeviceArray, region_of
 from ..memory.fills import as_element, pattern_of, row_of
 from ..memory.host_memory import pinned_owner
 from ..memory.transfers import check_same, set_regions
-from ..streams.graph_nodes import NodeWork
+from ..streams.graphs.nodes import NodeWork
 
 _INSTEAD = "capture the work again and call ExecutableGraph.update"
 
 
 class NodeCopy(NodeWork):
-    """A copy for a node of the kind "memcpy" (cuGraphExecMemcpyNodeSetParams).
+    """A copy for a node of the kind "memcpy" (cuGraphAddMemcpyNode, cuGraphExecMemcpyNodeSetParams).
 
-        executable.set_node(graph.nodes[1], cuda.graphs.NodeCopy(dst, src))
+        node = graph.add(cuda.graphs.NodeCopy(dst, src))
+        executable.set_node(node, cuda.graphs.NodeCopy(dst, other))
 
-    `dst` and `src` are device arrays or page-locked host arrays with the same dtype and number of elements, contiguous
-    and not empty. They must be in the same kinds of memory as the node's arrays, which must also be contiguous; the
-    number of elements may differ from the node's. Raises TypeError for other types or if the dtypes differ, and
-    ValueError for arrays that cannot be copied in this way.
+    `dst` and `src` are device arrays or page-locked host arrays with the same dtype and number of elements,
+    contiguous and not empty. In an executable graph, they must be in the same kinds of memory as the node's arrays,
+    which must also be contiguous; the number of elements may differ from the node's. Raises TypeError for other types
+    or if the dtypes differ, and ValueError for arrays that cannot be copied in this way.
     """
 
     __slots__ = ("_dst", "_owners", "_src")
@@ -51,20 +51,31 @@ class NodeCopy(NodeWork):
                     raise arguments.unusable(call, name, "be page-locked for a graph to copy it", "pageable", remedy)
                 self._owners += (owner,)
 
-    def _check_node(self, call: str, device: Device) -> None:
+    def _check_node(self, call: str, device: Device, *, adds: bool = False) -> None:
         """Raise ValueError if an array was closed."""
         self._retained_by(0).check()
 
-    def _change_node(self, executable: int, node: int, device: Device) -> None:
-        """Make a node of an executable graph copy between these arrays."""
+    def _parameters(self) -> Any:
+        """Return the parameters of a node that copies between these arrays."""
         copy = enums.CUDA_MEMCPY3D()
         set_regions(copy, self._dst, self._src, enums.CUmemorytype)
         nbytes = self._dst.array.nbytes
         copy.WidthInBytes, copy.Height, copy.Depth = nbytes, 1, 1
         copy.dstPitch = copy.srcPitch = nbytes
         copy.dstHeight = copy.srcHeight = 1
-        with activated(device):
-            (status,) = raw.cuGraphExecMemcpyNodeSetParams(executable, node, copy, device.context)
+        return copy
+
+    def _add_node(self, graph: int, before: list[Any], device: Device) -> Any:
+        """Add a node with this copy to a graph, and return it."""
+        return api.cuGraphAddMemcpyNode(graph, before, len(before), self._parameters(), device.context)
+
+    def _set_node(self, node: int, device: Device) -> None:
+        """Make a node of a graph copy between these arrays."""
+        api.cuGraphMemcpyNodeSetParams(node, self._parameters())
+
+    def _change_node(self, executable: int, node: int, device: Device) -> None:
+        """Make a node of an executable graph copy between these arrays."""
+        (status,) = raw.cuGraphExecMemcpyNodeSetParams(executable, node, self._parameters(), device.context)
         if status:
             raise failure(
                 status,
@@ -82,14 +93,15 @@ class NodeCopy(NodeWork):
 
 
 class NodeFill(NodeWork):
-    """A fill for a node of the kind "memset" (cuGraphExecMemsetNodeSetParams).
+    """A fill for a node of the kind "memset" (cuGraphAddMemsetNode, cuGraphExecMemsetNodeSetParams).
 
-        executable.set_node(graph.nodes[0], cuda.graphs.NodeFill(x, 1.0))
+        node = graph.add(cuda.graphs.NodeFill(x, 1.0))
+        executable.set_node(node, cuda.graphs.NodeFill(x, 2.0))
 
-    `dst` is a device array that the driver can set with a single fill: not empty, and contiguous or with evenly spaced
-    rows. `value` is as for `memset`. A node that fills padded rows can change neither their shape nor their pitch.
-    Raises TypeError for other types, and ValueError for a value that does not fit the dtype or is not a repetition of
-    8, 16 or 32 bits.
+    `dst` is a device array that the driver can set with a single fill: not empty, and contiguous or with evenly
+    spaced rows. `value` is as for `memset`. In an executable graph, a node that fills padded rows can change neither
+    their shape nor their pitch. Raises TypeError for other types, and ValueError for a value that does not fit the
+    dtype or is not a repetition of 8, 16 or 32 bits.
     """
 
     __slots__ = ("_dst", "_layout")
@@ -114,20 +126,31 @@ class NodeFill(NodeWork):
         height, pitch = (shape[0], strides[0]) if shape else (1, 0)
         self._layout = (word, width, columns, height, pitch)
 
-    def _check_node(self, call: str, device: Device) -> None:
+    def _check_node(self, call: str, device: Device, *, adds: bool = False) -> None:
         """Raise ValueError if the array was closed or is on another device."""
         self._retained_by(0).check()
         if self._dst.device is not device:
             rule = f"fill an array on device {device.ordinal}, like the graph"
             raise arguments.unusable(call, "work", rule, f"one on device {self._dst.device.ordinal}")
 
-    def _change_node(self, executable: int, node: int, device: Device) -> None:
-        """Make a node of an executable graph fill this array."""
+    def _parameters(self) -> Any:
+        """Return the parameters of a node that fills this array."""
         fill = enums.CUDA_MEMSET_NODE_PARAMS()
         fill.dst = enums.CUdeviceptr(self._dst.pointer)
         fill.value, fill.elementSize, fill.width, fill.height, fill.pitch = self._layout
-        with activated(device):
-            (status,) = raw.cuGraphExecMemsetNodeSetParams(executable, node, fill, device.context)
+        return fill
+
+    def _add_node(self, graph: int, before: list[Any], device: Device) -> Any:
+        """Add a node with this fill to a graph, and return it."""
+        return api.cuGraphAddMemsetNode(graph, before, len(before), self._parameters(), device.context)
+
+    def _set_node(self, node: int, device: Device) -> None:
+        """Make a node of a graph fill this array."""
+        api.cuGraphMemsetNodeSetParams(node, self._parameters())
+
+    def _change_node(self, executable: int, node: int, device: Device) -> None:
+        """Make a node of an executable graph fill this array."""
+        (status,) = raw.cuGraphExecMemsetNodeSetParams(executable, node, self._parameters(), device.context)
         if status:
             raise failure(
                 status,

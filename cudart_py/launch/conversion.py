@@ -23,7 +23,7 @@ from ..memory.array import DeviceArray
 from ..memory.host_memory import device_pointer, pinned_owner
 from ..pointer import Pointer
 from ..shapes import is_contiguous
-from ..streams.conditionals import Condition
+from ..streams.graphs.conditionals import Condition
 from ..streams.stream import Stream
 from ..textures.cuda_array import CudaArray
 from ..textures.surface import Surface

@@ -18,7 +18,7 @@ from ..driver.calls import api, raw
 from ..driver.launch_log import LaunchRecord, log, note_launched
 from ..driver.unwrap import failure
 from ..memory.host_memory import pinned_owner
-from ..streams.graph_nodes import NodeWork
+from ..streams.graphs.nodes import NodeWork
 from ..streams.stream import Stream
 from .attributes import NAMES
 from .shape import LaunchShape
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # The list is followed by the size and by the parameters themselves.
 _HEAD = struct.Struct("<6Q")
 _SIZE_OFFSET = 40
+# The size of CUlaunchAttributeValue, of which the bindings have a second class for nodes of graphs.
+_ATTRIBUTE_BYTES = 64
 
 
 def _with_owners(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -247,28 +249,58 @@ class BoundLaunch(NodeWork):
     def __repr__(self) -> str:
         return f"<BoundLaunch {self._record}>"
 
-    def _check_node(self, call: str, device: Device) -> None:
-        """Raise ValueError if the launch cannot replace a kernel in a graph that belongs to a device."""
+    def _check_node(self, call: str, device: Device, *, adds: bool = False) -> None:
+        """Raise ValueError if the launch cannot run in a graph that belongs to a device.
+
+        A change cannot replace the attributes of the node's launch, and no node has a programmatic launch.
+        """
         name = self._prepared.kernel.name
         if self._device is not device:
             raise ValueError(
                 f"{call}: argument 'work' launches {name}, which is loaded on device {self._device.ordinal}, but the "
                 f"graph belongs to device {device.ordinal}"
             )
-        if self._prepared.has_attributes:
+        if self._prepared.has_attributes and not adds:
             raise ValueError(f"{call}: argument 'work' launches {name} with attributes, which belong to the node")
+        programmatic = enums.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        if any(one.id == programmatic for one in self._attributes()):
+            raise ValueError(f"{call}: argument 'work' launches {name} with programmatic=True, which nodes cannot have")
         self._check()
 
-    def _change_node(self, executable: int, node: int, device: Device) -> None:
-        """Set a node of an executable graph to launch this kernel with these arguments."""
+    def _attributes(self) -> list[Any]:
+        """Return the CUlaunchAttributes of the launch."""
+        return list(self._prepared._leading[0].attrs) if self._prepared.has_attributes else []
+
+    def _parameters_of_node(self) -> Any:
+        """Return the parameters of a node that launches this kernel with these arguments."""
         made, shape = enums.CUDA_KERNEL_NODE_PARAMS(), self._prepared.shape
         made.func = enums.CUfunction(self._prepared.kernel.handle)
         made.gridDimX, made.gridDimY, made.gridDimZ = shape.grid
         made.blockDimX, made.blockDimY, made.blockDimZ = shape.block
         made.sharedMemBytes = shape.shared_bytes
         made.extra = self._call[-1]
-        with activated(device):
-            api.cuGraphExecKernelNodeSetParams(executable, node, made)
+        return made
+
+    def _add_node(self, graph: int, before: list[Any], device: Device) -> Any:
+        """Add a node with this launch and its attributes to a graph, and return it."""
+        node = api.cuGraphAddKernelNode(graph, before, len(before), self._parameters_of_node())
+        try:
+            for attribute in self._attributes():
+                value = enums.CUkernelNodeAttrValue()
+                ctypes.memmove(value.getPtr(), attribute.value.getPtr(), _ATTRIBUTE_BYTES)
+                api.cuGraphKernelNodeSetAttribute(node, attribute.id, value)
+        except BaseException:  # also an interrupt
+            api.cuGraphDestroyNode(node)
+            raise
+        return node
+
+    def _set_node(self, node: int, device: Device) -> None:
+        """Make a node of a graph launch this kernel with these arguments."""
+        api.cuGraphKernelNodeSetParams(node, self._parameters_of_node())
+
+    def _change_node(self, executable: int, node: int, device: Device) -> None:
+        """Make a node of an executable graph launch this kernel with these arguments."""
+        api.cuGraphExecKernelNodeSetParams(executable, node, self._parameters_of_node())
 
     def _retained_by(self, node: int) -> RetainedObjects:
         """Return the objects that the launch uses, which a graph keeps alive for the node."""

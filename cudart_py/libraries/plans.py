@@ -10,7 +10,7 @@ from ..context.capture import captures, find
 from ..context.current import activated
 from ..context.device import Device
 from ..streams.access_policy import AccessPolicy, policy_of
-from ..streams.graph import ExecutableGraph
+from ..streams.graphs.executable_graph import ExecutableGraph
 from ..streams.stream import Stream
 
 Arguments = ParamSpec("Arguments")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .. import arguments, errors
-from ..context.capture import captures, note_recorded
+from ..context.capture import captures, find, hold_node, note_recorded
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..context.lifetimes import ComparedHandle
@@ -16,15 +16,16 @@ from ..driver.calls import api, raw
 from ..driver.capabilities import require_ipc
 from ..driver.unwrap import failure
 from ..hints import hinted
+from .graphs.nodes import Launched
 from .polling import until
-from .stream_base import finished, resolved
+from .stream_base import StreamBase, finished, resolved
 
 if TYPE_CHECKING:
     from .stream import Stream
 
 
 @hinted
-class Event(ComparedHandle):
+class Event(ComparedHandle, Launched):
     """A marker in a stream (cuEventCreate).
 
     - `timing`: record a time, so that `end - start` is the time between two events; an event without timing is cheaper.
@@ -96,13 +97,20 @@ class Event(ComparedHandle):
         """Whether the work before the event has finished; True if it was never recorded, as in CUDA (cuEventQuery)."""
         return finished(raw.cuEventQuery(self.native)[0], "cuEventQuery")
 
-    def record(self, stream: Stream | None = None) -> Event:
-        """Record the event after the stream's work so far, and return it (cuEventRecord)."""
+    def record(self, stream: Stream | None = None, *, external: bool = False) -> Event:
+        """Record the event after the stream's work so far, and return it (cuEventRecord).
+
+        In a stream that is being captured, a record marks a position in the graph. With `external`, it becomes a node
+        that records the event at each launch of the graph, so that other work can wait for it and `end - start` is the
+        time between two nodes (cuEventRecordWithFlags). Outside captures, `external` raises CaptureError.
+        """
         target = resolved("Event.record", stream)
         device = target.device
         if device is not self._device:
             rule = f"be on device {self._device.ordinal}, like the event"
             raise arguments.unusable("Event.record", "stream", rule, f"on device {device.ordinal}")
+        if arguments.flag("Event.record", "external", external):
+            return self._record_externally(target)
         with activated(device):
             (status,) = raw.cuEventRecord(self.native, target.native)
         if status:
@@ -111,6 +119,25 @@ class Event(ComparedHandle):
         if captures:
             note_recorded(self.handle, target.handle)
         return self
+
+    def _record_externally(self, stream: StreamBase) -> Event:
+        """Record the event at each launch of the graph into which the stream is captured, and return it."""
+        if not captures or find(stream.handle) is None:
+            raise errors.CaptureError(
+                "Event.record: external=True needs a stream that is being captured; without it, the event is recorded "
+                "in the stream"
+            )
+        flag = int(enums.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL)
+        with activated(self._device):
+            (status,) = raw.cuEventRecordWithFlags(self.native, stream.native, flag)
+        if status:
+            raise failure(status, "cuEventRecordWithFlags")
+        hold_node(stream.handle, "a record of an event", (self,))
+        return self
+
+    def _note_launched(self) -> None:
+        """Note that a graph that records the event has been launched."""
+        self._recorded = True
 
     def synchronize(self) -> None:
         """Wait until the work before the event has finished (cuEventSynchronize)."""

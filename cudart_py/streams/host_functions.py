@@ -8,11 +8,11 @@ import ctypes
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import arguments, errors
 from ..context import lifetimes
-from ..context.capture import captures, find
+from ..context.capture import RetainedObjects, captures, find, hold_node
 from ..context.current import activated
 from ..context.device import Device
 from ..context.resetting import at_reset
@@ -20,6 +20,7 @@ from ..driver import enums
 from ..driver.calls import api
 from ..driver.unwrap import failure
 from .awaiting import ask_for
+from .graphs.nodes import HOST_FUNCTION, NodeWork
 
 if TYPE_CHECKING:
     from .stream import Stream
@@ -46,6 +47,54 @@ class _Captured:
 
     def __del__(self) -> None:
         _repeated.pop(self._waiting.key, None)
+
+
+class NodeFunction(NodeWork):
+    """A host function for a node of the kind "host" (cuGraphAddHostNode, cuGraphHostNodeSetParams).
+
+        graph.add(cuda.graphs.NodeFunction(lambda: print("done")), after=node)
+
+    `function` is called without arguments at each launch of the graph, and must not make CUDA calls. Exceptions go to
+    `sys.unraisablehook`. Raises TypeError for an object that cannot be called.
+    """
+
+    __slots__ = ("_captured", "_function")
+
+    _kind = "host"
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._function = arguments.function("NodeFunction", "function", function)
+        self._captured: _Captured | None = None
+
+    def _check_node(self, call: str, device: Device, *, adds: bool = False) -> None:
+        """Accept any graph."""
+
+    def _parameters(self, device: Device) -> Any:
+        """Return the parameters of a node that calls the function, which is registered as long as a node needs it."""
+        if self._captured is None:
+            waiting = _Waiting(self._function, device)
+            _repeated[waiting.key] = waiting
+            self._captured = _Captured(waiting)
+        return _host_parameters(self._captured._waiting.key)
+
+    def _add_node(self, graph: int, before: list[Any], device: Device) -> Any:
+        """Add a node that calls the function to a graph, and return it."""
+        return api.cuGraphAddHostNode(graph, before, len(before), self._parameters(device))
+
+    def _set_node(self, node: int, device: Device) -> None:
+        """Make a node of a graph call the function."""
+        api.cuGraphHostNodeSetParams(node, self._parameters(device))
+
+    def _change_node(self, executable: int, node: int, device: Device) -> None:
+        """Make a node of an executable graph call the function."""
+        api.cuGraphExecHostNodeSetParams(executable, node, self._parameters(device))
+
+    def _retained_by(self, node: int) -> RetainedObjects:
+        """Return the object that keeps the function registered."""
+        return RetainedObjects(HOST_FUNCTION, (self._captured,), node)
+
+    def __repr__(self) -> str:
+        return f"<NodeFunction of {self._function!r}>"
 
 
 _keys = itertools.count(1)
@@ -112,7 +161,15 @@ def launch_host_function(stream: Stream, function: Callable[[], object]) -> None
     if capture is None:
         ask_for(stream)
     else:
-        capture.hold("a callback", (_Captured(waiting),))
+        hold_node(stream.handle, HOST_FUNCTION, (_Captured(waiting),))
+
+
+def _host_parameters(key: int) -> Any:
+    """Return the parameters of a node that calls the function that is registered under a number."""
+    parameters = enums.CUDA_HOST_NODE_PARAMS()
+    parameters.fn = enums.CUhostFn(_address)
+    parameters.userData = key
+    return parameters
 
 
 def _add_node(stream: Stream, key: int) -> None:
@@ -125,10 +182,7 @@ def _add_node(stream: Stream, key: int) -> None:
     if info[0] != enums.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE:
         raise failure(enums.CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "cuStreamGetCaptureInfo")
     graph, before = info[2], list(info[3])
-    parameters = enums.CUDA_HOST_NODE_PARAMS()
-    parameters.fn = enums.CUhostFn(_address)
-    parameters.userData = key
-    node = api.cuGraphAddHostNode(graph, before, len(before), parameters)
+    node = api.cuGraphAddHostNode(graph, before, len(before), _host_parameters(key))
     flags = enums.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
     api.cuStreamUpdateCaptureDependencies(stream.native, [node], None, 1, int(flags))
 

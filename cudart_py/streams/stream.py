@@ -18,10 +18,11 @@ from ..driver.unwrap import failure
 from ..hints import hinted
 from .access_policy import AccessPolicy, Window
 from .awaiting import until_finished
-from .conditionals import Condition, ConditionalNode, make_condition
 from .event import Event
 from .foreign_stream import foreign_handle
-from .graph import Capturing, Graph, add_graph
+from .graphs.capturing import Capturing, add_graph
+from .graphs.conditionals import Condition, ConditionalNode, make_condition
+from .graphs.graph import Graph
 from .host_functions import launch_host_function
 from .stream_base import StreamBase, finished
 

@@ -10,8 +10,8 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.context import capture as captures_module
-from cudart_py.streams import graph as graphs_module
-from cudart_py.streams.conditionals import ConditionalNode
+from cudart_py.streams.graphs.capturing import Capturing
+from cudart_py.streams.graphs.conditionals import ConditionalNode
 from tests.interrupts import interrupted
 
 
@@ -243,7 +243,7 @@ def test_an_interrupt_anywhere_in_a_captures_begin_and_end_ends_it(device, strea
         with stream.capture():
             fill(x, stream)
 
-    begin_and_end = {graphs_module.Capturing.__enter__.__code__, graphs_module.Capturing.__exit__.__code__}
+    begin_and_end = {Capturing.__enter__.__code__, Capturing.__exit__.__code__}
     step = 1
     while interrupted(capture, begin_and_end, step, anywhere=True):
         assert not captures_module.captures, f"interrupt {step} left a capture"
@@ -253,7 +253,7 @@ def test_an_interrupt_anywhere_in_a_captures_begin_and_end_ends_it(device, strea
     assert_nothing_is_captured(device, stream)
 
 
-@pytest.mark.parametrize("kind", [graphs_module.Capturing, ConditionalNode])
+@pytest.mark.parametrize("kind", [Capturing, ConditionalNode])
 def test_a_constructor_that_an_interrupt_kept_from_beginning_leaves_no_error(kind, monkeypatch):
     caught = []
     monkeypatch.setattr(sys, "unraisablehook", caught.append)

@@ -31,11 +31,6 @@ def add(module):
     return queue
 
 
-def test_a_graph_that_no_stream_made_says_how_one_does():
-    with pytest.raises(TypeError, match=r"with stream\.capture\(\) as graph"):
-        cuda.graphs.Graph()
-
-
 @pytest.fixture
 def captured(add, stream, arrays):
     """Return a graph of y += 2 * x."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ...streams.graph import ExecutableGraph
+from ...streams.graphs.executable_graph import ExecutableGraph
 from ...streams.stream import Stream
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ...copies import memset
 from ...memory.creation import empty
 from ...streams.event import Event
-from ...streams.graph import ExecutableGraph
+from ...streams.graphs.executable_graph import ExecutableGraph
 from ...streams.stream import Stream
 from ..sampling import MeasureOptions, Sample
 from .batch_graph import capture_calls

@@ -29,6 +29,8 @@ from .world import World
 # Calls that raise even with good arguments: they need something that the fuzzer does not set up, or a second device.
 PREMATURE = {
     "Device.enable_peer", "ExecutableGraph.is_enabled", "ExecutableGraph.set_enabled", "ExecutableGraph.set_node",
+    "Graph.add_edge", "Graph.remove", "Graph.remove_edge", "Graph.set_node",
+    "NodeAllocation.array", "NodeAllocation.free",
     "Stream.add_graph", "Stream.condition", "Stream.if_else", "Stream.if_then", "Stream.switch", "Stream.while_loop",
     "Timer.milliseconds", "graphs.empty",
 }  # fmt: skip  # a list of words

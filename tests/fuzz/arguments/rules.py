@@ -64,6 +64,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "pointer_attributes.x": (*INTEGERS, *ARRAYS, *DEVICE_ARRAYS, "object array", "other endian", "vast array"),
     "register_host.array": REGISTERED,
     "RegisteredMemory.array": REGISTERED,
+    "after": ("()", "[]"),
     "array": ("device array", "empty device array", "array of the last device"),
     "thing": ("empty device array",),
     "indices": DEVICE_ARRAYS,
@@ -114,8 +115,9 @@ MAY_RAISE: Mapping[type[BaseException], tuple[str, ...]] = {
     OSError: ("source", "image", "images"),
     IndexError: ("key",),
     MemoryError: ("host", "to_bfloat16.x"),  # NumPy's
-    # In order: the node of another graph, a closed array, and NumPy, whose arrays subtract from any object.
-    ValueError: ("ExecutableGraph.set_enabled.enabled", "from_dlpack.x", "start"),
+    # In order: the node of another graph, memory that no launch has allocated, a closed array, and NumPy, whose arrays
+    # subtract from any object.
+    ValueError: ("ExecutableGraph.set_enabled.enabled", "NodeAllocation.free.stream", "from_dlpack.x", "start"),
 }
 # Errors that a call raises even with good arguments if a library, a device or a tool is missing.
 MISSING = (cuda.errors.NotSupportedError, cuda.errors.LinkError, cuda.errors.PeerAccessError)

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .. import arguments, errors
-from ..context.capture import BodyCapture, Capture, find, relaxed
-from ..context.current import activated
-from ..context.device import Device
-from ..context.lifetimes import finalize
-from ..driver import enums
-from ..driver.calls import api
-from ..driver.unwrap import failure
+from ... import arguments, errors
+from ...context.capture import BodyCapture, Capture, find, relaxed
+from ...context.current import activated
+from ...context.device import Device
+from ...context.lifetimes import finalize
+from ...driver import enums
+from ...driver.calls import api
+from ...driver.unwrap import failure
 
 if TYPE_CHECKING:
-    from .stream import Stream
+    from ..stream import Stream
 
 _Streams = TypeVar("_Streams")
 
