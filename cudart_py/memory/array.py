@@ -22,7 +22,7 @@ from ..streams.stream import Stream, legacy_default, per_thread_default, stream_
 from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allocate, free
 from .fills import as_element, fill, fills_at_once
 from .host_memory import is_pinned
-from .pools import MemoryPool
+from .pools import MemoryPool, pool_of_kind
 from .protocols import ArrayProtocols
 from .transfers import StridedRegion, host_region, raw_bytes, structure_bytes, transfer
 
@@ -429,7 +429,7 @@ def allocate_array(
                 array._origin = Origin(None, None, given._memory)
             return array
     if pool is not None:
-        arguments.opened(call, "pool", pool, MemoryPool, "a MemoryPool or None")
+        pool_of_kind(call, pool, "device")
         if pool.device is not queue.device:
             rule = f"be on device {queue.device.ordinal}, like 'stream'"
             raise arguments.unusable(call, "pool", rule, f"on device {pool.device.ordinal}")

@@ -22,6 +22,7 @@ from ..driver.unwrap import check
 from ..pointer import Pointer
 from ..shapes import Shape
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
+from .pools import MemoryPool, allocate_for_host, pool_of_kind
 
 # Integers, floats, complex numbers, booleans, durations and dates: kinds of dtypes that their type strings describe
 # completely. This is not so for other kinds, or for dtypes of other packages, such as eight-bit floats.
@@ -60,6 +61,33 @@ class HostMemory(Handle):
 
 def _drop_bytes(address: int) -> None:
     check(chosen().drop_bytes(address))
+
+
+class PooledPinnedMemory(HostMemory):
+    """Page-locked host memory from a pool (cuMemAllocFromPoolAsync), which every device can access.
+
+    Freeing it waits for the device (cuMemFree), like freeing other page-locked memory. The pool keeps it for reuse.
+    """
+
+    __slots__ = ("_pool_memory",)
+
+    def __init__(self, nbytes: int, pool: MemoryPool) -> None:
+        self._value = None
+        self._owned = True
+        self._device = pool.device
+        self.nbytes = nbytes
+        self.mapped = True
+        self._pool_memory = pool._memory  # the driver's pool lives as long as its memory
+        self._value = allocate_for_host(pool, nbytes)
+
+    def _device_address(self, address: int) -> int:
+        """Return the address itself: memory of a pool has the same address on the host and on devices."""
+        self.handle  # noqa: B018  # raises when closed
+        return address
+
+    def _release(self, value: Any) -> None:
+        with activated(self._device):
+            api.cuMemFree(value)
 
 
 class PinnedMemory(HostMemory):
@@ -191,7 +219,12 @@ def _check_lockable(call: str, array: Any) -> None:
 
 
 def pinned_empty(
-    shape: Shape, dtype: DTypeLike = np.float64, *, mapped: bool = False, write_combined: bool = False
+    shape: Shape,
+    dtype: DTypeLike = np.float64,
+    *,
+    mapped: bool = False,
+    write_combined: bool = False,
+    pool: MemoryPool | None = None,
 ) -> NDArray[Any]:
     """Allocate page-locked (pinned) host memory as an uninitialised NumPy array (cuMemHostAlloc).
 
@@ -199,15 +232,24 @@ def pinned_empty(
 
     - `mapped`: kernels can read and write the array, as an argument or through `device_pointer`.
     - `write_combined`: faster for the device to read, but very slow for the host to read.
+    - `pool`: a `MemoryPool(kind="pinned")`, which keeps freed memory for later arrays, since page-locking takes a long
+      time (cuMemAllocFromPoolAsync). Its memory is always mapped and never write-combined.
 
-    The memory is freed once no array uses it any longer.
+    The memory is freed once no array uses it any longer. Raises OutOfMemoryError, with the size, if there is not enough
+    memory, and ValueError for a pool of another kind of memory.
     """
     call = "pinned_empty"
     sizes, kind, nbytes = arguments.layout(call, shape, dtype)
     mapped = arguments.flag(call, "mapped", mapped)
     write_combined = arguments.flag(call, "write_combined", write_combined)
+    if pool is not None:
+        pool_of_kind(call, pool, "pinned")
+        if write_combined:
+            raise arguments.wrong_value(call, "write_combined", "False with 'pool'", write_combined)
     if 0 in sizes:
         return np.empty(sizes, kind)
+    if pool is not None:
+        return array_over(PooledPinnedMemory(nbytes, pool), sizes, kind)
     memory = PinnedMemory(nbytes, mapped=mapped, write_combined=write_combined)
     return array_over(memory, sizes, kind)
 

@@ -17,6 +17,7 @@ from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
 from .host_memory import HostMemory, array_over, pinned_owner
+from .pools import MemoryPool, allocate_for_host, pool_of_kind
 
 Location = Device | Literal["host"]
 
@@ -50,16 +51,23 @@ class ManagedAttributes:
 
 
 class ManagedMemory(HostMemory):
-    """Managed memory (cuMemAllocManaged). It is freed with the last array over it, or by `close()`."""
+    """Managed memory (cuMemAllocManaged, cuMemAllocFromPoolAsync).
 
-    __slots__ = ()
+    It is freed with the last array over it, or by `close()`.
+    """
 
-    def __init__(self, nbytes: int) -> None:
+    __slots__ = ("_pool_memory",)
+
+    def __init__(self, nbytes: int, pool: MemoryPool | None = None) -> None:
         self._value = None
         self._owned = True
-        self._device = current_device()
+        self._device = current_device() if pool is None else pool.device
         self.nbytes = nbytes
         self.mapped = True
+        self._pool_memory = None if pool is None else pool._memory  # the driver's pool lives as long as its memory
+        if pool is not None:
+            self._value = allocate_for_host(pool, nbytes)
+            return
         if nbytes > MOST_BYTES:
             raise too_many_bytes("cuMemAllocManaged", nbytes, "managed memory")
         status, value = calls.raw.cuMemAllocManaged(nbytes, int(enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL))
@@ -77,17 +85,23 @@ class ManagedMemory(HostMemory):
             api.cuMemFree(value)
 
 
-def managed_empty(shape: Shape, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+def managed_empty(shape: Shape, dtype: DTypeLike = np.float64, *, pool: MemoryPool | None = None) -> NDArray[Any]:
     """Allocate managed memory as an uninitialised NumPy array (cuMemAllocManaged).
 
     The host uses the array like any other, and kernels accept it as an argument. Synchronise before the host accesses
-    the results of a kernel. The memory is freed once no array uses it any longer. Raises OutOfMemoryError, with the
-    size, if there is not enough memory.
+    the results of a kernel. The memory is freed once no array uses it any longer. With `pool`, a
+    `MemoryPool(kind="managed")`, the pool keeps freed memory for later arrays (cuMemAllocFromPoolAsync).
+
+    Raises OutOfMemoryError, with the size, if there is not enough memory, and ValueError for a pool of another kind of
+    memory.
     """
-    sizes, kind, nbytes = arguments.layout("managed_empty", shape, dtype)
+    call = "managed_empty"
+    sizes, kind, nbytes = arguments.layout(call, shape, dtype)
+    if pool is not None:
+        pool_of_kind(call, pool, "managed")
     if 0 in sizes:
         return np.empty(sizes, kind)
-    return array_over(ManagedMemory(nbytes), sizes, kind)
+    return array_over(ManagedMemory(nbytes, pool), sizes, kind)
 
 
 def advise(array: NDArray[Any], advice: Advice, location: Location | None = None) -> None:

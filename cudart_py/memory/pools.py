@@ -1,4 +1,4 @@
-"""Memory pools, from which stream-ordered allocations come: their contents and limits.
+"""Memory pools, from which stream-ordered allocations come, and pools of host memory: their contents and limits.
 
 NVIDIA's driver (observed with 580.159.04 on an H200) crashes the process, at once or in a later copy, if a pool is
 destroyed while allocations or queued frees of its memory are outstanding, although the manual allows this. So a pool is
@@ -11,22 +11,25 @@ of memory, of which every pool holds some.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 from .. import arguments
 from ..context.capture import relaxed
 from ..context.current import activated
-from ..context.device import Device, current_device
+from ..context.device import Device, current_device, devices
 from ..context.lifetimes import Handle, close_unfinished, unfinished
 from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.unwrap import failure
 from ..hints import hinted
-from .allocation import with_room
+from ..streams.stream import Stream
+from .allocation import MOST_BYTES, allocation_error, too_many_bytes, with_room
 
 # By default a pool returns its memory to the system at every synchronization, and the next allocation pays for
 # mapping it again.
 KEEP_EVERYTHING = 2**64 - 1
+
+PoolKind = Literal["device", "pinned", "managed"]
 # The maximum number of closed pools, including the pool itself, that closing a pool tries to destroy. The next time, it
 # tries others.
 _LOOKED_AT = 4
@@ -81,35 +84,45 @@ class _EndingPool:
 
 @hinted
 class MemoryPool(Handle):
-    """A pool of device memory (cuMemPoolCreate). `empty(..., pool=pool)` allocates from it.
+    """A pool of memory (cuMemPoolCreate).
 
-    - `device`: the current device by default.
-    - `max_size`: the maximum size in bytes, which the driver rounds up; 0 for no limit.
+    - `device`: the device that the memory belongs to, by default the current one.
+    - `kind`: "device" for the arrays of `empty(..., pool=pool)`, "pinned" for those of `pinned_empty(..., pool=pool)`,
+      or "managed" for those of `managed_empty(..., pool=pool)`.
+    - `max_size`: the maximum size in bytes, which the driver rounds up; 0 for no limit. Managed memory has no limit.
     - `release_threshold`: the number of unused bytes that the pool keeps at a synchronisation.
 
-    Devices with peer access to `device` can access the memory. Arrays from the pool remain valid when the pool is
+    Devices with peer access to `device` can access its memory, and all devices can access pinned and managed memory.
+    Arrays from the pool remain valid when the pool is
     closed. Closing does not wait: the pool is destroyed at once if no free is in flight, and otherwise at a
     synchronisation after its last array has been closed (cuMemPoolDestroy).
     """
 
-    __slots__ = ("_device", "_max_size", "_memory")
+    __slots__ = ("_device", "_kind", "_max_size", "_memory", "_queue")
 
     _memory: PoolMemory | None
+    # The stream in which a pool of host memory allocates. Nothing else runs there, so that it is never waited for long.
+    _queue: Stream | None
 
     def __init__(
-        self, device: Device | None = None, *, max_size: int = 0, release_threshold: int = KEEP_EVERYTHING
+        self,
+        device: Device | None = None,
+        *,
+        kind: PoolKind = "device",
+        max_size: int = 0,
+        release_threshold: int = KEEP_EVERYTHING,
     ) -> None:
         self._value = None
         self._owned = True
+        self._queue = None
         self._device = _device_of("MemoryPool", device)
+        arguments.choice("MemoryPool", "kind", kind, get_args(PoolKind))
+        self._kind: PoolKind = kind
         self._max_size = arguments.integer("MemoryPool", "max_size", max_size, 0, KEEP_EVERYTHING)
         threshold = arguments.integer("MemoryPool", "release_threshold", release_threshold, 0, KEEP_EVERYTHING)
-        properties = enums.CUmemPoolProps()
-        properties.allocType = enums.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-        properties.handleTypes = enums.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
-        properties.location.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-        properties.location.id = self._device.ordinal
-        properties.maxSize = self._max_size
+        if self._max_size and kind == "managed":
+            raise arguments.wrong_value("MemoryPool", "max_size", "0 with kind='managed'", max_size)
+        properties = self._properties()
         with activated(self._device):
             status, value = with_room(lambda: raw.cuMemPoolCreate(properties))
             if status:
@@ -118,20 +131,48 @@ class MemoryPool(Handle):
         self._memory = PoolMemory(self._value, self._device)
         try:
             self.release_threshold = threshold
-            self._device._adopt_pool(self)
+            if kind == "device":
+                self._device._adopt_pool(self)
+            else:
+                self._open_to_all()
         except BaseException:
             self.close()
             raise
 
+    def _properties(self) -> Any:
+        """Return the properties with which the driver creates the pool."""
+        properties = enums.CUmemPoolProps()
+        kinds, places = enums.CUmemAllocationType, enums.CUmemLocationType
+        managed = self._kind == "managed"
+        properties.allocType = kinds.CU_MEM_ALLOCATION_TYPE_MANAGED if managed else kinds.CU_MEM_ALLOCATION_TYPE_PINNED
+        properties.handleTypes = enums.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
+        if self._kind == "pinned":
+            properties.location.type = places.CU_MEM_LOCATION_TYPE_HOST
+        else:
+            properties.location.type = places.CU_MEM_LOCATION_TYPE_DEVICE
+            properties.location.id = self._device.ordinal
+        properties.maxSize = self._max_size
+        return properties
+
+    def _open_to_all(self) -> None:
+        """Create the stream of a pool of host memory, and give all devices access to pinned memory."""
+        with activated(self._device):
+            self._queue = Stream(non_blocking=True)
+        if self._kind == "pinned":
+            for device in devices():
+                device._set_pool_access([self.handle], enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+
     @classmethod
     def borrow(cls, handle: int, device: Device) -> MemoryPool:
-        """Wrap a pool that is owned elsewhere (a CUmemoryPool as an int); this package never destroys it."""
+        """Wrap a pool of device memory that is owned elsewhere (a CUmemoryPool as an int); it is not destroyed here."""
         value = arguments.integer("MemoryPool.borrow", "handle", handle, 1, 2**64 - 1)
         arguments.instance("MemoryPool.borrow", "device", device, Device)
         pool = cls.__new__(cls)
         pool._value = value
         pool._owned = False
         pool._device = device
+        pool._kind = "device"
+        pool._queue = None
         pool._max_size = 0
         pool._memory = None
         return pool
@@ -155,8 +196,11 @@ class MemoryPool(Handle):
     def make_current(self) -> None:
         """Allocate the device's later arrays from this pool by default (cuDeviceSetMemPool).
 
-        Closing the pool makes the device's default pool current again, unless this pool is borrowed.
+        Closing the pool makes the device's default pool current again, unless this pool is borrowed. Raises ValueError
+        for a pool of pinned or managed memory.
         """
+        if self._kind != "device":
+            raise ValueError(f"MemoryPool.make_current: only a pool of device memory can be current, not {self}")
         handle, device = self.handle, self._device._device
         default = api.cuDeviceGetDefaultMemPool(device)
         # `_pool` keeps the pool alive, because a pool without references is destroyed. An array that another thread
@@ -171,6 +215,11 @@ class MemoryPool(Handle):
     def device(self) -> Device:
         """The device that the memory belongs to."""
         return self._device
+
+    @property
+    def kind(self) -> PoolKind:
+        """The kind of memory: "device", "pinned" or "managed"."""
+        return self._kind
 
     @property
     def max_size(self) -> int:
@@ -227,12 +276,15 @@ class MemoryPool(Handle):
             api.cuMemPoolSetAttribute(self.handle, _attribute(name), enums.cuuint64_t(value))
 
     def _release(self, value: Any) -> None:
+        if self._queue is not None:
+            self._queue.close()
         self._device._leave_pool(value)
         self._memory = None
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.used:,} of {self.reserved:,} bytes in use"
-        return f"<MemoryPool of device {self._device.ordinal}, {state}>"
+        where = f"device {self._device.ordinal}" if self._kind == "device" else f"{self._kind} memory"
+        return f"<MemoryPool of {where}, {state}>"
 
 
 def _device_of(call: str, device: Device | None) -> Device:
@@ -242,3 +294,36 @@ def _device_of(call: str, device: Device | None) -> Device:
     if isinstance(device, int):
         raise arguments.wrong_type(call, "device", "a Device or None", device, "write MemoryPool(max_size=...)")
     return arguments.instance(call, "device", device, Device, "a Device or None")
+
+
+def pool_of_kind(call: str, pool: MemoryPool, kind: PoolKind) -> MemoryPool:
+    """Return a call's argument `pool`; TypeError or ValueError unless it is an open pool of the kind that it needs."""
+    arguments.opened(call, "pool", pool, MemoryPool, "a MemoryPool or None")
+    if pool.kind != kind:
+        remedy = f"make it with MemoryPool(kind={kind!r})"
+        raise arguments.unusable(call, "pool", f"hold {kind} memory", f"{pool.kind} memory", remedy)
+    return pool
+
+
+def allocate_for_host(pool: MemoryPool, nbytes: int) -> int:
+    """Return the address of memory from a pool of pinned or managed memory (cuMemAllocFromPoolAsync).
+
+    The host may use it at once: memory returns to the pool when the device is idle, and only this call uses the pool's
+    stream. Raises OutOfMemoryError with the sizes.
+    """
+    call, what = "cuMemAllocFromPoolAsync", f"{pool.kind} memory"
+    queue, source = pool._queue, pool.handle
+    assert queue is not None
+    if nbytes > MOST_BYTES:
+        raise too_many_bytes(call, nbytes, what)
+    with activated(pool.device):
+        status, address = with_room(lambda: raw.cuMemAllocFromPoolAsync(nbytes, source, queue.native))
+        if status:
+            raw.cuMemPoolTrimTo(source, 0)
+            raise allocation_error(status, call, nbytes, what, pool)
+        try:
+            queue.synchronize()
+        except BaseException:
+            raw.cuMemFreeAsync(address, queue.native)
+            raise
+    return int(address)

@@ -103,6 +103,8 @@ class Context:
         owner = allocation.device
         if allocation.kind == memory.HEAP:
             return allocation.context is self
+        if allocation.kind == memory.PINNED and allocation.pool is not None:
+            return self.device in allocation.pool.access
         if allocation.kind != memory.DEVICE:
             return True
         if allocation.access is not None:

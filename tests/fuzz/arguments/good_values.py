@@ -111,6 +111,8 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "options": lambda w: ["--extra-device-vectorization"],
     "pointer": lambda w: 4096,
     "pool": lambda w: cuda.MemoryPool(),
+    "managed_empty.pool": lambda w: cuda.MemoryPool(kind="managed"),
+    "pinned_empty.pool": lambda w: cuda.MemoryPool(kind="pinned"),
     "precision": lambda w: 0.01,
     "offset": lambda w: 3,
     "rate": lambda w: 4.0,

@@ -45,7 +45,7 @@ def end(context: Context, in_use: Collection[int] = ()) -> None:
                 memory.free(allocation, counted=allocation.kind in memory.ON_DEVICE)
     sharing.end_context(context)
     if context is context.device.primary:
-        pools.end_context(context)
+        pools.end_context(context, in_use)
     else:
         pools.leave_context(context)
     streams.end_context(context)

@@ -43,8 +43,9 @@ def cuMemFree(dptr: Any) -> None:
     if not address:
         return
     allocation = memory.known.by_start.get(address)
+    pooled = allocation is not None and allocation.pool is not None
     kinds = memory.DEVICE, memory.MANAGED
-    if allocation is None or allocation.kind not in kinds or allocation.access is not None:
+    if allocation is None or not (pooled or allocation.kind in kinds) or allocation.access is not None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     complete_context(context, freeing=True)
     _free(allocation)

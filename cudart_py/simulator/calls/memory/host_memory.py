@@ -52,7 +52,7 @@ def cuMemFreeHost(p: Any) -> None:
     if not address:
         return
     allocation = memory.known.by_start.get(address)
-    if allocation is None or allocation.kind != memory.PINNED:
+    if allocation is None or allocation.kind != memory.PINNED or allocation.pool is not None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     complete_context(context, freeing=True)
     memory.free(allocation)
@@ -60,7 +60,7 @@ def cuMemFreeHost(p: Any) -> None:
 
 def _pinned(address: int, kinds: tuple[str, ...] = (memory.PINNED, memory.REGISTERED)) -> Allocation:
     allocation = memory.known.find(address)
-    if allocation is None or allocation.kind not in kinds:
+    if allocation is None or allocation.kind not in kinds or allocation.pool is not None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return allocation
 

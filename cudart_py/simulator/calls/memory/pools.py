@@ -1,4 +1,4 @@
-"""Memory pools: creating, choosing, querying, trimming and destroying them."""
+"""Memory pools, of device, pinned or managed memory: creating, choosing, querying, trimming and destroying them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ _RESERVED = CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT.value
 _RESERVED_HIGH = CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH.value
 _USED = CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT.value
 _USED_HIGH = CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH.value
+_HOSTS = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST, CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA
+_MANAGED_PLACES = (
+    CUmemLocationType.CU_MEM_LOCATION_TYPE_INVALID,
+    CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE,
+    *_HOSTS,
+)
 
 
 @entry(values=1)
@@ -46,7 +52,7 @@ def cuDeviceGetMemPool(dev: Any) -> Any:
 def cuDeviceSetMemPool(dev: Any, pool: Any) -> None:
     """Choose the pool from which cuMemAllocAsync allocates (cuDeviceSetMemPool)."""
     device, chosen = find_device(dev), pools.find(pool)
-    if chosen.device is not device:
+    if chosen.device is not device or chosen.kind == memory.PINNED:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     device.current_pool = chosen
 
@@ -99,10 +105,12 @@ def cuMemPoolSetAccess(pool: Any, map: Any, count: Any) -> None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     given, taken = [], []
     for description in descriptions[: number(count)]:
+        if found.kind == memory.PINNED and _is_host(description.location):
+            continue  # the host always has access to its own memory
         device = _device_at(description.location)
         if description.flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
             given.append(device)
-        elif description.flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE and device is not found.device:
+        elif description.flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE and not _owns(found, device):
             taken.append(device)
         else:
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -114,11 +122,22 @@ def cuMemPoolSetAccess(pool: Any, map: Any, count: Any) -> None:
 @entry(values=1, unsafe=True)
 def cuMemPoolGetAccess(memPool: Any, location: Any) -> Any:
     """Return the access that a device has to a pool's memory (cuMemPoolGetAccess)."""
-    found, device = pools.find(memPool), _device_at(location)
-    flags = CUmemAccess_flags
-    if device is found.device or device in found.access:
+    found, flags = pools.find(memPool), CUmemAccess_flags
+    if found.kind == memory.PINNED and _is_host(location):
+        return flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    device = _device_at(location)
+    if _owns(found, device) or device in found.access:
         return flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
     return flags.CU_MEM_ACCESS_FLAGS_PROT_NONE
+
+
+def _owns(pool: Pool, device: Device) -> bool:
+    """Return whether a device has access to a pool's memory in any case."""
+    return pool.kind == memory.DEVICE and pool.device is device
+
+
+def _is_host(location: Any) -> bool:
+    return location is not None and location.type in _HOSTS
 
 
 def _device_at(location: Any) -> Device:
@@ -129,15 +148,30 @@ def _device_at(location: Any) -> Device:
 
 @entry(values=1, unsafe=True)
 def cuMemPoolCreate(poolProps: Any) -> Any:
-    """Create a pool of a device's memory, whose allocation type must be "pinned" (cuMemPoolCreate)."""
-    current()
-    if poolProps is None or poolProps.allocType != CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED:
+    """Create a pool of a device's memory, of pinned memory of the host, or of managed memory (cuMemPoolCreate)."""
+    context = current()
+    if poolProps is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    if poolProps.location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
-        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     if poolProps.handleTypes != CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
-    return CUmemoryPool(enter_pool(Pool(find_device(poolProps.location.id), poolProps.maxSize)).handle)
+    kind, device = _kind_and_device(poolProps, context.device)
+    return CUmemoryPool(enter_pool(Pool(device, poolProps.maxSize, kind)).handle)
+
+
+def _kind_and_device(properties: Any, here: Device) -> tuple[str, Device]:
+    """Return the kind of a new pool's memory, and the device that it belongs to, or raise the driver's status."""
+    location = properties.location
+    if properties.allocType == CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_MANAGED:
+        # As driver 580.159 does, refuse a maximum size for managed memory.
+        if properties.maxSize or location.type not in _MANAGED_PLACES:
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        on_device = location.type == CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        return memory.MANAGED, find_device(location.id) if on_device else here
+    if properties.allocType != CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if _is_host(location):
+        return memory.PINNED, here
+    return memory.DEVICE, _device_at(location)
 
 
 @entry(frees=True, unsafe=True)

@@ -101,7 +101,8 @@ def cuMemFreeAsync(dptr: Any, hStream: Any) -> None:
     """Free an allocation in a stream (cuMemFreeAsync)."""
     stream = find_stream(hStream)
     allocation = memory.known.by_start.get(number(dptr))
-    if allocation is None or allocation.kind != memory.DEVICE or allocation.access is not None:
+    pooled = allocation is not None and allocation.pool is not None
+    if allocation is None or not (pooled or allocation.kind == memory.DEVICE) or allocation.access is not None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if stream.capture is not None:
         free_in_capture(stream, allocation)

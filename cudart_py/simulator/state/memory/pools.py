@@ -7,6 +7,7 @@ has reached the free. A synchronization releases free blocks to the device, down
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from cuda.bindings.driver import CUmemPool_attribute, CUresult
@@ -47,11 +48,15 @@ class FreeBlock:
 
 
 class Pool:
-    """A pool of a device's memory; `limit` is its maximum size in bytes, 0 for no limit but the device's memory."""
+    """A pool of memory; `limit` is its maximum size in bytes, 0 for no limit but the device's memory.
 
-    def __init__(self, device: Device, limit: int = 0) -> None:
+    `kind` is that of its allocations. Pools of pinned memory belong to no device on a GPU; here, a device frees them.
+    """
+
+    def __init__(self, device: Device, limit: int = 0, kind: str = DEVICE) -> None:
         self.device = device
         self.limit = limit
+        self.kind = kind
         self.handle = 0
         self.threshold = 0
         self.reuse = {_FOLLOW: 1, _OPPORTUNISTIC: 1, _INTERNAL: 1}
@@ -74,7 +79,7 @@ class Pool:
         if block is None:
             block = self._new_block(capacity, stream)
         allocation = Allocation(
-            block.address, size, DEVICE, stream.context, pool=self, device=self.device, stream=stream
+            block.address, size, self.kind, stream.context, pool=self, device=self.device, stream=stream
         )
         allocation.reserved = block.capacity
         table.known.add(allocation)
@@ -108,22 +113,27 @@ class Pool:
             self._make_room(capacity, stream, self.limit - self.reserved)
             if self.reserved + capacity > self.limit:
                 raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY)
-        if self.device.used + capacity > self.device.total:
+        if self.kind == DEVICE and self.device.used + capacity > self.device.total:
             for pool in pools_of(self.device):
                 pool._make_room(capacity, stream, self.device.total - self.device.used)
         block = FreeBlock(0, capacity, None, None)
-        self.device.take(capacity)
+        if self.kind == DEVICE:
+            self.device.take(capacity)
         try:
             block.address = space.region.open(capacity)
             self.blocks.append(block)
         except MemoryError:
             if block.address:
                 space.region.close(block.address, capacity)
-            self.device.give(capacity)
+            self._give(capacity)
             raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY) from None
         self.reserved += capacity
         self.reserved_high = max(self.reserved_high, self.reserved)
         return block
+
+    def _give(self, capacity: int) -> None:
+        if self.kind == DEVICE:
+            self.device.give(capacity)
 
     def _make_room(self, capacity: int, stream: Stream, room: int) -> None:
         # First release the blocks whose free the device has reached; then wait for the frees that are still queued.
@@ -141,13 +151,20 @@ class Pool:
         del self.capacities[allocation.address]
         self.used -= capacity
 
+    def leave(self, allocation: Allocation) -> None:
+        """Forget the block of an allocation, whose bytes remain the host's."""
+        capacity = self.capacities.pop(allocation.address)
+        self.used -= capacity
+        self.reserved -= capacity
+        self._give(capacity)
+
     def trim(self, keep: int) -> None:
         """Release free blocks whose free the device has reached, oldest first, down to `keep` reserved bytes."""
         kept = []
         for block in self.blocks:
             if self.reserved > keep and block.reached:
                 space.region.close(block.address, block.capacity)
-                self.device.give(block.capacity)
+                self._give(block.capacity)
                 self.reserved -= block.capacity
             else:
                 kept.append(block)
@@ -211,10 +228,18 @@ def leave_context(context: Context) -> None:
             table.begin_life(allocation)
 
 
-def end_context(context: Context) -> None:
-    """Drop the pools of a context's device and everything in them."""
+def end_context(context: Context, in_use: Collection[int] = ()) -> None:
+    """Drop the pools of a context's device and everything in them.
+
+    The host may continue to use host memory at the addresses in `in_use`, until `table.drop_bytes`.
+    """
     for allocation in list(table.known.by_start.values()):
-        if allocation.pool is not None and allocation.device is context.device:
+        if allocation.pool is None or allocation.device is not context.device:
+            continue
+        if allocation.on_host and allocation.address in in_use:
+            table.keep_bytes(allocation)
+            allocation.pool.leave(allocation)
+        else:
             table.forget(allocation)
             allocation.pool.give_back(allocation, None, None)
     # Allocations that the host has freed, but whose free the device has not reached.

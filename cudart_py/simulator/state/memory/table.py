@@ -18,7 +18,7 @@ from ..queue.operations import FaultError
 from ..queue.runner import runner
 from . import reservations
 from .address_space import space
-from .allocations import Allocation, AllocationRecord, Index, rounded
+from .allocations import PINNED, Allocation, AllocationRecord, Index, rounded
 
 if TYPE_CHECKING:
     from ..contexts import Context
@@ -235,6 +235,8 @@ def _out_of_reach(allocation: Allocation, context: Context) -> str:
     device = f"device {context.device.ordinal}"
     if allocation.access is not None:
         return f"{device} may not access: cuMemSetAccess has not been called for it"
+    if allocation.kind == PINNED:
+        return f"{device} may not access: cuMemPoolSetAccess has not been called for it"
     return f"{device} has no peer access to"
 
 

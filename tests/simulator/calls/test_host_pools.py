@@ -1,0 +1,94 @@
+"""Pools of pinned and of managed memory, with the driver's rules."""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda.bindings import driver as bindings
+
+from cudart_py.simulator import driver
+from tests.simulator.kernels import function, launch, loaded
+from tests.simulator.support import Status, ok, struct
+
+INVALID = Status.CUDA_ERROR_INVALID_VALUE
+Place, Kind = bindings.CUmemLocationType, bindings.CUmemAllocationType
+PINNED, MANAGED = Kind.CU_MEM_ALLOCATION_TYPE_PINNED, Kind.CU_MEM_ALLOCATION_TYPE_MANAGED
+DEVICE, HOST, NUMA = (getattr(Place, f"CU_MEM_LOCATION_TYPE_{name}") for name in ("DEVICE", "HOST", "HOST_NUMA"))
+READ_WRITE = bindings.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+
+
+def create(kind: Any, place: Any, most: int = 0) -> Any:
+    return driver.cuMemPoolCreate(struct("CUmemPoolProps", allocType=kind, location__type=place, maxSize=most))
+
+
+def allow(pool: Any, device: int = 0) -> None:
+    description = struct("CUmemAccessDesc", location__type=DEVICE, location__id=device, flags=READ_WRITE)
+    ok(driver.cuMemPoolSetAccess(pool, [description], 1))
+
+
+def allocate(pool: Any, stream: Any = 0) -> int:
+    address = int(ok(driver.cuMemAllocFromPoolAsync(64, pool, stream)))
+    ok(driver.cuStreamSynchronize(stream))
+    return address
+
+
+def values(address: int) -> Any:
+    return np.ctypeslib.as_array((ctypes.c_int32 * 16).from_address(address))
+
+
+@pytest.mark.parametrize("place", [HOST, NUMA])
+def test_the_host_and_kernels_share_pinned_memory(context: Any, place: Any) -> None:
+    pool = ok(create(PINNED, place))
+    allow(pool)
+    address = allocate(pool)
+    values(address)[:] = 5
+    assert not launch(function(loaded(), "bounded"), ctypes.c_void_p(address))
+    ok(driver.cuCtxSynchronize())
+    assert values(address).tolist() == [1, *[5] * 15]
+
+
+def test_a_device_reaches_a_pinned_pool_only_with_access(context: Any) -> None:
+    pool = ok(create(PINNED, HOST))
+    for place, access in ((HOST, 3), (DEVICE, 0)):
+        assert ok(driver.cuMemPoolGetAccess(pool, struct("CUmemLocation", type=place))) == access
+    assert not launch(function(loaded(), "bounded"), ctypes.c_void_p(allocate(pool)))
+    assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_ILLEGAL_ADDRESS,)
+    assert "cuMemPoolSetAccess has not been called" in (driver.take_report() or "")
+
+
+def test_all_devices_reach_managed_memory_of_a_pool(two_devices: list[Any]) -> None:
+    address = allocate(ok(create(MANAGED, DEVICE)))
+    values(address)[:] = 5
+    ok(driver.cuCtxSetCurrent(two_devices[1]))
+    assert not launch(function(loaded(), "bounded"), ctypes.c_void_p(address))
+    ok(driver.cuCtxSynchronize())
+    assert values(address).tolist() == [1, *[5] * 15]
+    assert ok(driver.cuPointerGetAttribute(bindings.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED, address))
+
+
+@pytest.mark.parametrize(("kind", "place"), [(PINNED, HOST), (MANAGED, DEVICE)])
+def test_memory_of_the_host_takes_none_of_the_device_and_is_reused(context: Any, kind: Any, place: Any) -> None:
+    (free, _), pool = ok(driver.cuMemGetInfo()), ok(create(kind, place))
+    ok(driver.cuMemPoolSetAttribute(pool, bindings.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 1 << 20))
+    address = allocate(pool)
+    assert ok(driver.cuMemGetInfo())[0] == free
+    ok(driver.cuMemFreeAsync(address, 0))
+    assert allocate(pool) == address
+    ok(driver.cuMemFree(address))
+    ok(driver.cuMemPoolDestroy(pool))
+
+
+def test_pinned_memory_of_a_pool_is_not_that_of_cuMemHostAlloc(context: Any) -> None:
+    address = allocate(ok(create(PINNED, HOST)))
+    assert driver.cuMemHostGetFlags(address) == driver.cuMemHostGetDevicePointer(address, 0) == (INVALID, None)
+    assert driver.cuMemFreeHost(address) == (INVALID,)
+
+
+def test_pools_that_a_gpu_refuses_are_refused(context: Any) -> None:
+    assert create(MANAGED, DEVICE, 1 << 20) == (INVALID, None)
+    assert create(PINNED, Place.CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) == (INVALID, None)
+    assert driver.cuDeviceSetMemPool(0, ok(create(PINNED, HOST))) == (INVALID,)
+    managed = ok(create(MANAGED, DEVICE))
+    ok(driver.cuDeviceSetMemPool(0, managed))
+    ok(driver.cuMemPoolDestroy(managed))
