@@ -9,6 +9,7 @@ Names, parameters and results are those of `cuda.bindings.driver`. In addition, 
 - `in_finalizer()`: calls a function whose driver calls leave their errors for a later call;
 - `in_a_call()`: whether the thread is in the middle of a call, in which other calls are refused;
 - `note_exit()`: reports the work that the program never waited for;
+- `run_queued()`: runs the work that is queued, for hosts that wait without a call;
 - `reset()`: resets all devices; and `drop_bytes()`: frees memory that was in use at the reset.
 """
 
@@ -171,6 +172,7 @@ from .calls.graphs.node_settings import (
     cuGraphMemsetNodeSetParams,
     cuGraphNodeSetParams,
 )
+from .calls.idle import run_queued
 from .calls.launches.host_functions import cuLaunchHostFunc
 from .calls.launches.launches import cuLaunchCooperativeKernel, cuLaunchKernel, cuLaunchKernelEx
 from .calls.launches.occupancy import (

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from ..driver import backend
 from ..errors import SimulatorWarning
-from . import messages, profile_report
+from . import messages, profile_report, progress
 from .functions import Function, driver_functions, linker_functions, runtime_functions
 from .messages import Implementation, say
 
@@ -72,6 +72,8 @@ def _prepare(embedded: bool) -> None:
     backend.select("simulator")
     backend.chosen()
     profile_report.begin()
+    if embedded:
+        progress.start()
 
 
 def finish() -> None:
@@ -115,6 +117,7 @@ def _guarded(function: Function, implementation: Implementation) -> Implementati
     """Return a callback from an implementation: it reports faults, and no exception leaves it."""
 
     def call(*arguments: Any) -> Any:
+        progress.note_call()
         try:
             result = implementation(*arguments)
         except SimulatorWarning as finding:  # the mode of the checks is "error"

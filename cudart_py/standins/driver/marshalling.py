@@ -20,6 +20,16 @@ from ..foreign_memory import read_array, read_string, string_address, write, wri
 from ..functions import Function
 
 Implementation = Callable[..., int]
+# The sizes of the structures of which functions take arrays.
+STRUCTURE_BYTES = {
+    "CUDA_MEMCPY3D_BATCH_OP": 112,
+    "CUgraphEdgeData": 8,
+    "CUlaunchAttribute": 72,
+    "CUmemAccessDesc": 12,
+    "CUmemLocation": 8,
+    "CUmemcpyAttributes": 24,
+}
+
 Reader = Callable[[tuple[int, ...]], Any]
 Writer = Callable[[int, Any], None]
 
@@ -57,29 +67,44 @@ def marshal(function: Function, target: Callable[..., tuple[Any, ...]]) -> Imple
 def _reader(parameters: tuple[Parameter, ...], index: int) -> Reader:
     """Return a function of all C arguments that returns what the bindings take for one of them."""
     parameter = parameters[index]
-    if not parameter.is_pointer or parameter.pointee in ("void", "void*"):
+    counted = _count_index(parameters, index)
+    if not parameter.is_pointer or parameter.pointee == "void" or (parameter.pointee == "void*" and counted is None):
         return lambda arguments: arguments[index]
     if parameter.type == "char*":
         return lambda arguments: read_string(arguments[index])
-    counted = _count_index(parameters, index)
     found = structure(parameter.pointee)
-    if found is not None and counted is None:
-        return lambda arguments: found(_ptr=arguments[index]) if arguments[index] else None
+    if found is None:
+        if counted is None:
+            return lambda arguments: arguments[index]
+        kind = c_type(parameter.pointee, bindings)
+        return lambda arguments: read_array(arguments[index], arguments[counted], kind)
     if counted is None:
-        return lambda arguments: arguments[index]
-    if found is not None:
-        raise NotImplementedError(f"an array of {parameter.pointee}")
-    kind = c_type(parameter.pointee, bindings)
-    return lambda arguments: read_array(arguments[index], arguments[counted], kind)
+        return lambda arguments: found(_ptr=arguments[index]) if arguments[index] else None
+    return lambda arguments: structures(parameter.pointee, arguments[index], arguments[counted])
 
 
 def _count_index(parameters: tuple[Parameter, ...], index: int) -> int | None:
-    """Return the index of the parameter that counts the elements of an array, or None if it is one element."""
-    following = index + 1
-    if following == len(parameters) or parameters[following].is_pointer:
+    """Return the index of the parameter that counts the elements of an array, or None if it is one element.
+
+    The count follows the arrays that it is for, except for options, which it precedes.
+    """
+    following = next((place for place in range(index + 1, len(parameters)) if not parameters[place].is_pointer), None)
+    if following is not None and _counts(parameters[following]):
+        return following
+    preceding = [place for place in range(index) if parameters[place].name == "numOptions"]
+    return preceding[0] if preceding and "option" in parameters[index].name else None
+
+
+def _counts(parameter: Parameter) -> bool:
+    return parameter.name == "count" or (parameter.name.startswith("num") and parameter.name != "numMipmapLevels")
+
+
+def structures(name: str, address: int, count: int) -> list[Any] | None:
+    """Return the bindings' objects for an array of structures; None for a null pointer."""
+    found = getattr(bindings, name)
+    if not address:
         return None
-    name = parameters[following].name
-    return following if name.startswith("num") or name == "count" else None
+    return [found(_ptr=address + index * STRUCTURE_BYTES[name]) for index in range(count)]
 
 
 def _writer(parameter: Parameter) -> Writer:

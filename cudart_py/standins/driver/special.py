@@ -11,14 +11,12 @@ from cuda.bindings.driver import CUresult
 
 from ...driver import backend
 from ..foreign_memory import read, read_array, write, write_array
-from .marshalling import Implementation, copy_structure
+from .marshalling import STRUCTURE_BYTES, Implementation, copy_structure, structures
 from .procedures import get_export_table, get_proc_address, get_proc_address_v2
 
 _INVALID_VALUE = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 _INVALID_CONTEXT = int(CUresult.CUDA_ERROR_INVALID_CONTEXT)
-_EDGE_BYTES = 8  # of CUgraphEdgeData
-_ACCESS_BYTES = 12  # of CUmemAccessDesc
-_LAUNCH_ATTRIBUTE_BYTES = 72  # of CUlaunchAttribute
+_EDGE_BYTES = STRUCTURE_BYTES["CUgraphEdgeData"]
 
 # Arrays and callbacks that a function has handed out stay valid for the life of the process.
 _kept: list[Any] = []
@@ -58,39 +56,11 @@ def _write_elements(place: int, values: list[Any]) -> None:
         write_array(place, values)
 
 
-def edge_data(address: int, count: int) -> list[Any] | None:
-    """Return the bindings' objects for an array of data of edges; None for a null pointer."""
-    if not address:
-        return None
-    return [bindings.CUgraphEdgeData(_ptr=address + index * _EDGE_BYTES) for index in range(count)]
-
-
-def _add_node(node: int, graph: int, before: int, data: int, count: int, parameters: int) -> int:
-    given = bindings.CUgraphNodeParams(_ptr=parameters) if parameters else None
-    status, added = _simulator().cuGraphAddNode(graph, read_array(before, count), edge_data(data, count), count, given)
-    if not status:
-        write(node, added)
-    return int(status)
-
-
 def _instantiate(executable: int, graph: int, flags: int) -> int:
     # The bindings call it by the name that the header gives it, cuGraphInstantiate.
     status, created = _simulator().cuGraphInstantiate(graph, flags)
     if not status:
         write(executable, created)
-    return int(status)
-
-
-def _begin_capture_to_graph(stream: int, graph: int, before: int, data: int, count: int, mode: int) -> int:
-    edges = edge_data(data, count)
-    (status,) = _simulator().cuStreamBeginCaptureToGraph(stream, graph, read_array(before, count), edges, count, mode)
-    return int(status)
-
-
-def _update_capture(stream: int, before: int, data: int, count: int, flags: int) -> int:
-    (status,) = _simulator().cuStreamUpdateCaptureDependencies(
-        stream, read_array(before, count), edge_data(data, count), count, flags
-    )
     return int(status)
 
 
@@ -141,11 +111,6 @@ def _set_pool_attribute(pool: int, attribute: int, value: int) -> int:
         return int(status)
     wanted = read(value, ctypes.c_int if isinstance(found, int) else ctypes.c_uint64)
     return int(_simulator().cuMemPoolSetAttribute(pool, attribute, wanted)[0])
-
-
-def _pool_access(pool: int, descriptions: int, count: int) -> int:
-    given = [bindings.CUmemAccessDesc(_ptr=descriptions + index * _ACCESS_BYTES) for index in range(count)]
-    return int(_simulator().cuMemPoolSetAccess(pool, given, count)[0])
 
 
 _ATTRIBUTE = bindings.CUpointer_attribute
@@ -210,9 +175,7 @@ def launch_config(address: int) -> Any:
     result.hStream = given.hStream
     # The list is empty for an object that Python has not filled; its address follows the six extents, size and stream.
     attributes = read(address + 40)
-    result.attrs = [
-        bindings.CUlaunchAttribute(_ptr=attributes + index * _LAUNCH_ATTRIBUTE_BYTES) for index in range(given.numAttrs)
-    ]
+    result.attrs = structures("CUlaunchAttribute", attributes, given.numAttrs) or []
     result.numAttrs = given.numAttrs
     return result
 
@@ -231,33 +194,18 @@ def _cluster_query(name: str) -> Implementation:
     return call
 
 
-_OPTION = bindings.CUjit_option
-_LOGS = (
-    (_OPTION.CU_JIT_INFO_LOG_BUFFER, _OPTION.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES),
-    (_OPTION.CU_JIT_ERROR_LOG_BUFFER, _OPTION.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES),
-)
-
-
-def _load_data(module: int, image: int, count: int, options: int, values: int) -> int:
-    """Load a module; its logs go into the buffers that the options name."""
-    given = dict(zip(read_array(options, count, ctypes.c_int), read_array(values, count), strict=True))
-    status, loaded = _simulator().cuModuleLoadData(image)
-    if not status:
-        write(module, loaded)
-    log = backend.chosen().take_report() if status else None
-    for buffer, size in _LOGS:
-        text = (log or "").encode() if buffer == _OPTION.CU_JIT_ERROR_LOG_BUFFER else b""
-        place, room = given.get(buffer.value, 0), given.get(size.value, 0)
-        if place and room:
-            content = text[: room - 1] + b"\0"
-            ctypes.memmove(place, content, len(content))
-    return int(status)
-
-
 def _module_functions(functions: int, count: int, module: int) -> int:
     status, found = _simulator().cuModuleEnumerateFunctions(count, module)
     if not status:
         write_array(functions, found)
+    return int(status)
+
+
+def _create_context(place: int, flags: int, device: int) -> int:
+    """Create a context without parameters, as programs of CUDA 12 do."""
+    status, context = _simulator().cuCtxCreate(None, flags, device)
+    if not status:
+        write(place, context)
     return int(status)
 
 
@@ -315,13 +263,12 @@ def _exchange_capture_mode(mode: int) -> int:
 
 
 SPECIAL: dict[str, Callable[..., int]] = {
+    "cuCtxCreate_v2": _create_context,
     "cuCtxGetDevice_v2": _of_context("cuCtxGetDevice", 1),
     "cuCtxSynchronize_v2": _of_context("cuCtxSynchronize", 0),
     "cuGetExportTable": get_export_table,
     "cuGetProcAddress": get_proc_address,
     "cuGetProcAddress_v2": get_proc_address_v2,
-    "cuGraphAddNode_v2": _add_node,
-    "cuGraphAddNode_v3": _add_node,
     "cuGraphGetEdges_v2": listing("cuGraphGetEdges", 3),
     "cuGraphGetNodes": listing("cuGraphGetNodes", 1),
     "cuGraphGetRootNodes": listing("cuGraphGetRootNodes", 1),
@@ -332,20 +279,16 @@ SPECIAL: dict[str, Callable[..., int]] = {
     "cuLaunchHostFunc_v2": _launch_host_function,
     "cuLaunchKernelEx": _launch_ex,
     "cuMemPoolGetAttribute": _pool_attribute,
-    "cuMemPoolSetAccess": _pool_access,
     "cuMemPoolSetAttribute": _set_pool_attribute,
     "cuMemRangeGetAttribute": _range_attribute,
     "cuModuleEnumerateFunctions": _module_functions,
-    "cuModuleLoadDataEx": _load_data,
     "cuOccupancyMaxActiveClusters": _cluster_query("cuOccupancyMaxActiveClusters"),
     "cuOccupancyMaxPotentialClusterSize": _cluster_query("cuOccupancyMaxPotentialClusterSize"),
     "cuPointerGetAttribute": _pointer_attribute,
     "cuPointerGetAttributes": _pointer_attributes,
     "cuStreamAddCallback": _add_callback,
-    "cuStreamBeginCaptureToGraph": _begin_capture_to_graph,
     "cuStreamGetAttribute": _stream_attribute,
     "cuStreamGetCaptureInfo_v2": _capture_info_v2,
     "cuStreamGetCaptureInfo_v3": _capture_info,
-    "cuStreamUpdateCaptureDependencies_v2": _update_capture,
     "cuThreadExchangeStreamCaptureMode": _exchange_capture_mode,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from cuda.bindings.driver import CUDA_MEMCPY3D, CUarray, CUmemorytype
 from ..c_types import Extent, PitchedPointer
 from .calls import INVALID_MEMORY_DIRECTION, INVALID_PITCH, INVALID_VALUE, SUCCESS, Out, driver, primary_context
 from .registration import find_variable
-from .textures import array_element_bytes
+from .textures import array_element_bytes, array_row_bytes
 
 _HOST_TO_HOST, _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE, _DEFAULT = range(5)  # cudaMemcpyKind
 _LINES = {
@@ -166,15 +167,39 @@ def copy_rows_between_arrays(
 
 
 def copy_to_array(array: int, x: int, y: int, source: int, size: int, kind: int, stream: int | None = None) -> int:
-    """Copy bytes into an array (cudaMemcpyToArray)."""
-    return copy_rows_to_array(array, x, y, source, size, size, 1, kind, stream)
+    """Copy bytes into the rows of an array, one after another (cudaMemcpyToArray, cudaMemcpyToArrayAsync)."""
+    status = SUCCESS
+    for row, column, offset, width, height in _row_pieces(array, x, y, size):
+        status = status or copy_rows_to_array(array, column, row, source + offset, width, width, height, kind, stream)
+    return status
 
 
 def copy_from_array(
     destination: int, array: int, x: int, y: int, size: int, kind: int, stream: int | None = None
 ) -> int:
-    """Copy bytes out of an array (cudaMemcpyFromArray)."""
-    return copy_rows_from_array(destination, size, array, x, y, size, 1, kind, stream)
+    """Copy bytes out of the rows of an array, one after another (cudaMemcpyFromArray, cudaMemcpyFromArrayAsync)."""
+    status = SUCCESS
+    for row, column, offset, width, height in _row_pieces(array, x, y, size):
+        copied = copy_rows_from_array(destination + offset, width, array, column, row, width, height, kind, stream)
+        status = status or copied
+    return status
+
+
+def _row_pieces(array: int, x: int, y: int, size: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yield boxes of an array that hold consecutive bytes: row, first byte in it, offset, width in bytes, and rows."""
+    width = array_row_bytes(array)
+    offset = 0
+    while offset < size:
+        left = size - offset
+        if x or left < width:
+            piece, rows = min(width - x, left), 1
+        else:
+            piece, rows = width, left // width
+        if piece <= 0:  # not inside the array: the driver refuses the copy
+            piece, rows = left, 1
+        yield y, x, offset, piece, rows
+        offset += piece * rows
+        x, y = 0, y + rows
 
 
 class Position(ctypes.Structure):

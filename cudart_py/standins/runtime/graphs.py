@@ -9,6 +9,7 @@ from typing import Any
 from cuda.bindings.driver import CUDA_KERNEL_NODE_PARAMS
 
 from ..c_types import Dim3, Extent, PitchedPointer
+from ..foreign_memory import read, write_structure
 from .calls import INVALID_MEMORY_DIRECTION, INVALID_VALUE, SUCCESS, Out, driver
 from .copies import BoxCopy, Position, box_parameters, converted
 from .registration import find_variable, function
@@ -172,20 +173,75 @@ def create_condition(place: int, graph: int, default: int, flags: int) -> int:
     return status or driver("cuGraphConditionalHandleCreate")(place, graph, context.value, default, flags)
 
 
+# The structures that describe a node of any type begin with the type, and the node's own parameters follow.
+_TYPED_BYTES = 256
+_OWN_PARAMETERS = 16
+_KERNEL, _COPY, _ALLOCATION, _CONDITIONAL = 0, 1, 10, 13  # cudaGraphNodeType
+_WRITTEN = (_ALLOCATION, _CONDITIONAL)
+_COPY_FLAGS = 16  # bytes before the copy itself in the runtime's structure
+
+
+class _CopyNode(ctypes.Structure):
+    """The beginning of CUDA_MEMCPY_NODE_PARAMS, which a CUDA_MEMCPY3D follows."""
+
+    _fields_ = [("flags", ctypes.c_int), ("reserved", ctypes.c_int), ("context", ctypes.c_size_t)]
+
+
+_CUDA_MEMCPY3D_BYTES = 200
+_DRIVER_KERNEL_BYTES = 72  # of CUDA_KERNEL_NODE_PARAMS
+
+
+def _typed_parameters(address: int) -> tuple[int, Any]:
+    """Return a status and a CUgraphNodeParams; the runtime's structure describes kernels and copies differently."""
+    if not address:
+        return INVALID_VALUE, None
+    typed = ctypes.create_string_buffer(ctypes.string_at(address, _TYPED_BYTES), _TYPED_BYTES)
+    own = ctypes.addressof(typed) + _OWN_PARAMETERS
+    kind = read(address, ctypes.c_int)
+    status = SUCCESS
+    if kind == _KERNEL:
+        status, parameters = _kernel_parameters(address + _OWN_PARAMETERS)
+        if not status:
+            ctypes.memmove(own, parameters.getPtr(), _DRIVER_KERNEL_BYTES)
+    elif kind == _COPY:
+        status, copy = _copy_parameters(address + _OWN_PARAMETERS + _COPY_FLAGS)
+        if not status:
+            write_structure(own, _CopyNode())
+            ctypes.memmove(own + ctypes.sizeof(_CopyNode), copy.getPtr(), _CUDA_MEMCPY3D_BYTES)
+    return status, typed
+
+
+def _with_typed(name: str) -> Callable[..., int]:
+    """Return a function that passes its arguments on, the last of which are parameters of a node of any type."""
+
+    def call(*arguments: int) -> int:
+        status, typed = _typed_parameters(arguments[-1])
+        status = status or driver(name)(*arguments[:-1], ctypes.addressof(typed))
+        if not status and read(arguments[-1], ctypes.c_int) in _WRITTEN:
+            # The driver writes the address of an allocation, and the graphs of a conditional node.
+            ctypes.memmove(arguments[-1], typed, _TYPED_BYTES)
+        return status
+
+    return call
+
+
 FUNCTIONS: dict[str, Any] = {
     "cudaGraphAddKernelNode": _with_kernel("cuGraphAddKernelNode_v2"),
     "cudaGraphAddMemcpyNode": add_copy,
     "cudaGraphAddMemcpyNode1D": add_line,
     "cudaGraphAddMemcpyNodeFromSymbol": add_copy_from_symbol,
     "cudaGraphAddMemcpyNodeToSymbol": add_copy_to_symbol,
+    "cudaGraphAddNode": _with_typed("cuGraphAddNode_v2"),
     "cudaGraphAddMemsetNode": _in_context("cuGraphAddMemsetNode"),
     "cudaGraphConditionalHandleCreate": create_condition,
     "cudaGraphExecKernelNodeSetParams": _with_kernel("cuGraphExecKernelNodeSetParams_v2"),
     "cudaGraphExecMemcpyNodeSetParams": set_copy_in_executable,
     "cudaGraphExecMemcpyNodeSetParams1D": set_line_in_executable,
+    "cudaGraphExecNodeSetParams": _with_typed("cuGraphExecNodeSetParams"),
     "cudaGraphExecMemsetNodeSetParams": _in_context("cuGraphExecMemsetNodeSetParams"),
     "cudaGraphKernelNodeGetParams": get_kernel_parameters,
     "cudaGraphKernelNodeSetParams": _with_kernel("cuGraphKernelNodeSetParams_v2"),
     "cudaGraphMemcpyNodeSetParams": set_copy,
     "cudaGraphMemcpyNodeSetParams1D": set_line,
+    "cudaGraphNodeSetParams": _with_typed("cuGraphNodeSetParams"),
 }

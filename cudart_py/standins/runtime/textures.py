@@ -153,6 +153,12 @@ def array_element_bytes(array: int) -> int:
     return 1 if descriptor is None else _CHANNELS[int(descriptor.Format)][1] // 8 * descriptor.NumChannels
 
 
+def array_row_bytes(array: int) -> int:
+    """Return the size of an array's rows in bytes; 0 if it is no array."""
+    descriptor = _array_descriptor(array)
+    return 0 if descriptor is None else descriptor.Width * array_element_bytes(array)
+
+
 def _write_channel(place: int, descriptor: Any) -> None:
     kind, bits = _CHANNELS[int(descriptor.Format)]
     sizes = [bits if channel < descriptor.NumChannels else 0 for channel in range(4)]
@@ -235,8 +241,9 @@ def create_texture(place: int, resource: int, texture: int, view: int) -> int:
     described, channel = _resource(resource)
     if channel is not None and channel.format is None:
         return _INVALID_CHANNEL_DESCRIPTOR
+    reading = _texture(texture)
     # The runtime's description of a view has the members and the values of the driver's.
-    return driver("cuTexObjectCreate")(place, described.getPtr(), _texture(texture).getPtr(), view)
+    return driver("cuTexObjectCreate")(place, described.getPtr(), reading.getPtr(), view)
 
 
 def create_surface(place: int, resource: int) -> int:

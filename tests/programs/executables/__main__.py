@@ -25,9 +25,9 @@ from cudart_py.standins.library_names import DRIVER
 from .suites import Program, build, cuda_samples, hecbench
 
 # Programs report with these words even if their exit status is 0.
-_FAILED = re.compile(r"\bfail(ed|ure)?\b|\bmismatch|\bincorrect\b|\berror:|Test FAILED", re.IGNORECASE)
+_FAILED = re.compile(r"FAIL(ED)?\b|\b[Tt]est failed|\bmismatch|\bincorrect\b|\b[Ee]rror:")
 _FINDING = re.compile(r"^cudart-py: (?!\S+ is not supported)", re.MULTILINE)
-_NOT_FAILURES = re.compile(r"\b(0|no) (fail|error|mismatch)\w*|fail\w*\s*[:=]?\s*0\b", re.IGNORECASE)
+_NOT_FAILURES = re.compile(r"\b(0|no) (fail|error|mismatch)\w*|(fail|error|mismatch)\w*\s*[:=]?\s*0\b", re.IGNORECASE)
 _WAIVED = 2
 
 

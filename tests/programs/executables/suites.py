@@ -7,12 +7,17 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cudart_py.standins.library_names import COMPILER
+
 ARCHITECTURE = "compute_90"
 _SECONDS = 300
+# The folder of CUDA's wheels.
+wheel = Path(sysconfig.get_path("purelib"), "nvidia", "cu13")
 # Folders of cuda-samples, by the issue's choice: introduction, techniques, features, performance.
 _FOLDERS = ("0_Introduction", "2_Concepts_and_Techniques", "3_CUDA_Features", "6_Performance")
 # Why programs are left out: what they need besides CUDA.
@@ -50,10 +55,10 @@ def _sample(checkout: Path, source: Path, folder: Path, recipe: str) -> Program:
     shutil.copytree(source, folder, dirs_exist_ok=True)
     include = ["-I", str(checkout / "Common")]
     build = []
-    kernels = re.findall(r"\"\$\{CMAKE_CURRENT_BINARY_DIR\}/(\S+?\.fatbin)\"[\s\S]*?/(\w+\.cu)\"", recipe)
-    apart = {kernel for _, kernel in kernels}
-    for image, kernel in kernels:
-        build.append(["nvcc", *include, f"-arch={ARCHITECTURE}", "-fatbin", "-o", image, kernel])
+    kernels = re.findall(r"\"\$\{CMAKE_CURRENT_BINARY_DIR\}/(\S+?\.(fatbin|ptx))\"[\s\S]*?/(\w+\.cu)\"", recipe)
+    apart = {kernel for _, _, kernel in kernels}
+    for image, kind, kernel in kernels:
+        build.append(["nvcc", *include, f"-arch={ARCHITECTURE}", f"-{kind}", "-o", image, kernel])
     if "_nvrtc" in source.name:
         apart |= {path.name for path in folder.glob("*.cu")}
     sources = [path.name for path in sorted(folder.glob("*.c*")) if path.suffix in (".cu", ".cpp", ".c")]
@@ -64,7 +69,8 @@ def _sample(checkout: Path, source: Path, folder: Path, recipe: str) -> Program:
     if "OpenMP" in recipe:
         options += ["-Xcompiler", "-fopenmp"]
     if "CUDA::nvrtc" in recipe:
-        options += ["-lnvrtc"]
+        # Its header comes with the library, in the wheel or in the toolkit.
+        options += ["-Xcompiler", f"-idirafter,{wheel / 'include'}", "-Xlinker", str(wheel / "lib" / COMPILER)]
     build.append(
         ["nvcc", *include, f"-arch={ARCHITECTURE}", *options, "-o", source.name, *sources, "-Xlinker", "@libcuda"]
     )

@@ -32,7 +32,7 @@ from ..memory.box_copies import Box, BoxCopy, checked_box_copy
 from ..memory.copies import Copy
 from ..memory.cuda_arrays import cuda_arrays
 from ..memory.fills import Fill, checked_fill
-from ..modules.functions import find_function
+from ..modules.functions import find_launchable
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
@@ -62,7 +62,7 @@ def kernel_of(parameters: Any, attributes: LaunchAttributes = NO_ATTRIBUTES) -> 
     """Return the launch that a CUDA_KERNEL_NODE_PARAMS describes, with attributes."""
     if parameters is None:
         raise refuse()
-    function = find_function(parameters.func)
+    function = find_launchable(parameters.func)
     packed = packed_parameters(function, parameters.kernelParams, parameters.extra)
     return checked_kernel(function, extents_of(parameters), parameters.sharedMemBytes, packed, attributes)
 

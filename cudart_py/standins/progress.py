@@ -1,0 +1,35 @@
+"""Progress: queued work runs even if the program waits for it without calling the driver.
+
+The simulator runs work during calls of the driver, as late as the rules allow. A program in C++ may wait in other ways:
+for a flag that a host function sets, or for memory that a kernel writes. Once it has made no call for a while, a thread
+runs what is queued, as a GPU would have done.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from ..driver import backend
+
+_PATIENCE = 0.2  # seconds without a call
+_last_call = 0.0
+
+
+def note_call() -> None:
+    """Remember that the program has called a function."""
+    global _last_call
+    _last_call = time.monotonic()
+
+
+def start() -> None:
+    """Start the thread, which ends with the process."""
+    threading.Thread(target=_watch, name="cudart-py progress", daemon=True).start()
+
+
+def _watch() -> None:
+    run_queued = backend.chosen().functions.run_queued
+    while True:
+        time.sleep(_PATIENCE)
+        if time.monotonic() - _last_call > _PATIENCE:
+            run_queued()
