@@ -7,7 +7,6 @@ C needs their size and members to pass them.
 from __future__ import annotations
 
 import ctypes
-import enum
 from types import ModuleType
 from typing import Any
 
@@ -31,6 +30,7 @@ _NUMBERS: dict[str, _Type] = {
     "cuuint64_t": ctypes.c_uint64,
     "CUdevice": ctypes.c_int,
     "CUlogIterator": ctypes.c_uint,
+    "CUlogicalEndpointId": ctypes.c_uint,
     "cudaLogIterator": ctypes.c_uint,
     "GLenum": ctypes.c_uint,
     "GLuint": ctypes.c_uint,
@@ -120,8 +120,8 @@ def c_type(name: str, bindings: ModuleType) -> _Type | None:
     if known is not None:
         return known
     found = getattr(bindings, name, None)
-    if name.endswith("Result") or (isinstance(found, type) and issubclass(found, enum.Enum)):
-        return ctypes.c_int
+    if name.endswith("Result") or hasattr(found, "__members__"):
+        return ctypes.c_int  # an enumeration, whose class need not be Python's own
     # The others are pointers to opaque structures and to functions, and 64-bit numbers such as CUdeviceptr.
     return ADDRESS
 

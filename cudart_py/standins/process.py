@@ -117,9 +117,9 @@ def _guarded(function: Function, implementation: Implementation) -> Implementati
     """Return a callback from an implementation: it reports faults, and no exception leaves it."""
 
     def call(*arguments: Any) -> Any:
-        progress.note_call()
         try:
-            result = implementation(*arguments)
+            with progress.calling():
+                result = implementation(*arguments)
         except SimulatorWarning as finding:  # the mode of the checks is "error"
             say(str(finding))
             result = _LAUNCH_FAILED

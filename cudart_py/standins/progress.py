@@ -7,19 +7,31 @@ runs what is queued, as a GPU would have done.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from collections.abc import Iterator
 
 from ..driver import backend
+from ..errors import SimulatorWarning
+from .messages import say
 
 _PATIENCE = 0.2  # seconds without a call
+
 _last_call = 0.0
+_running_calls = 0
 
 
-def note_call() -> None:
-    """Remember that the program has called a function."""
-    global _last_call
-    _last_call = time.monotonic()
+@contextlib.contextmanager
+def calling() -> Iterator[None]:
+    """Note that the program calls a function, from its beginning to its end."""
+    global _last_call, _running_calls
+    _running_calls += 1
+    try:
+        yield
+    finally:
+        _running_calls -= 1
+        _last_call = time.monotonic()
 
 
 def start() -> None:
@@ -31,5 +43,8 @@ def _watch() -> None:
     run_queued = backend.chosen().functions.run_queued
     while True:
         time.sleep(_PATIENCE)
-        if time.monotonic() - _last_call > _PATIENCE:
-            run_queued()
+        if not _running_calls and time.monotonic() - _last_call > _PATIENCE:
+            try:
+                run_queued()
+            except SimulatorWarning as finding:  # no call of the program can fail for it
+                say(str(finding))

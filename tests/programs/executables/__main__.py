@@ -53,9 +53,12 @@ def main() -> int:
         programs += hecbench(options.hecbench.resolve(), options.built.resolve(), options.count, options.seed)
     chosen = [program for program in programs if program.name in (options.only or [program.name])]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        results = list(pool.map(lambda program: _result(program, options.limit), chosen))
-    for program, (verdict, seconds, _) in zip(chosen, results, strict=True):
-        print(f"| {program.suite} | {program.name} | {verdict} | {seconds:.1f} s |")
+        results = []
+        for program, result in zip(
+            chosen, pool.map(lambda program: _result(program, options.limit), chosen), strict=True
+        ):
+            print(f"| {program.suite} | {program.name} | {result[0]} | {result[1]:.1f} s |", flush=True)
+            results.append(result)
     counted = [result for program, result in zip(chosen, results, strict=True) if not program.needs]
     right = sum(verdict == "right" for verdict, _, _ in counted)
     print(f"\n{right} of {len(counted)} are right within {options.limit:g} s")

@@ -63,6 +63,7 @@ def _sample(checkout: Path, source: Path, folder: Path, recipe: str) -> Program:
         apart |= {path.name for path in folder.glob("*.cu")}
     sources = [path.name for path in sorted(folder.glob("*.c*")) if path.suffix in (".cu", ".cpp", ".c")]
     sources = [name for name in sources if name not in apart and re.search(rf"\b{re.escape(name)}\b", recipe)]
+    sources += [str(checkout / "Common" / name) for name in re.findall(r"Common/(\w+\.cpp)", recipe)]
     options = ["-std=c++17", "--extended-lambda", "-lineinfo", "--cudart", "shared"]
     if "cdp" in source.name or "cudadevrt" in recipe:
         options += ["-rdc=true", "-lcudadevrt"]

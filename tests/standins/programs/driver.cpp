@@ -1,0 +1,43 @@
+// The driver's functions, from the file of PTX that the first argument names. The exit status is 3.
+#include <cuda.h>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+static void check(CUresult status, const char *call) {
+    if (status == CUDA_SUCCESS) return;
+    const char *name;
+    cuGetErrorName(status, &name);
+    std::printf("%s: %s\n", call, name);
+    std::exit(1);
+}
+#define CHECK(call) check(call, #call)
+
+int main(int count, char **arguments) {
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+    CUfunction kernel;
+    CUdeviceptr numbers;
+    int n = std::atoi(arguments[2]), blocks = (n + 31) / 32;
+    std::stringstream text;
+    text << std::ifstream(arguments[1]).rdbuf();
+    CHECK(cuInit(0));
+    CHECK(cuDeviceGet(&device, 0));
+    CHECK(cuDevicePrimaryCtxRetain(&context, device));
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuModuleLoadData(&module, text.str().c_str()));
+    CHECK(cuModuleGetFunction(&kernel, module, "squares"));
+    CHECK(cuMemAlloc(&numbers, n * sizeof(float)));
+    std::printf("before the kernel\n");
+    void *parameters[] = {&numbers, &n};
+    CHECK(cuLaunchKernel(kernel, blocks, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr));
+    CHECK(cuCtxSynchronize());
+    std::printf("after the kernel\n");
+    float last;
+    CHECK(cuMemcpyDtoH(&last, numbers + (n - 1) * sizeof(float), sizeof last));
+    std::printf("%g\n", last);
+    return 3;
+}

@@ -1,0 +1,67 @@
+"""The functions of the stand-ins: their types, and which of them the simulator has."""
+
+import ctypes
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cudart_py.driver import backend
+from cudart_py.standins.driver.marshalling import STRUCTURE_BYTES, marshal
+from cudart_py.standins.driver.special import SPECIAL
+from cudart_py.standins.functions import driver_functions, runtime_functions
+from cudart_py.standins.runtime.same_arguments import SAME_ARGUMENTS
+from tests.standins.conftest import SECONDS
+
+
+def test_parameters_have_the_sizes_that_cudas_headers_declare(headers, tmp_path):
+    """The C++ compiler computes the size of every parameter of every function of cuda.h and cuda_runtime_api.h."""
+    functions = {**driver_functions(), **runtime_functions()}
+    driver, runtime = (Path(headers, name).read_text() for name in ("cuda.h", "cuda_runtime_api.h"))
+    # The end of cuda.h declares old versions, which programs do not see.
+    driver = driver.rpartition("#if defined(__CUDA_API_VERSION_INTERNAL)")[0]
+    declared = {
+        *re.findall(r"CUresult CUDAAPI (cu\w+)\(", driver),
+        *re.findall(r"cudaError_t CUDARTAPI (cuda\w+)\(", runtime),
+    }
+    # The headers replace some names by those of a version, which they declare too.
+    replaced = set(re.findall(r"#\s*define (cu\w+)\s", driver + runtime))
+    chosen = sorted(declared & functions.keys() - replaced)
+    lines = [f'show<decltype({name})>("{name}");' for name in chosen]
+    lines += [f'std::printf("{name} %zu\\n", sizeof({name}));' for name in STRUCTURE_BYTES]
+    source = tmp_path / "sizes.cpp"
+    source.write_text(
+        "#include <cuda.h>\n#include <cuda_runtime_api.h>\n#include <cstdio>\n"
+        "template <class T> struct Sizes;\n"
+        "template <class R, class... T> struct Sizes<R(T...)> "
+        '{ static void print() { int each[] = {0, std::printf(" %zu", sizeof(T))...}; (void)each; } };\n'
+        'template <class F> void show(const char *name) { std::printf("%s", name); Sizes<F>::print(); puts(""); }\n'
+        "int main() {\n" + "\n".join(lines) + "\n}\n"
+    )
+    program = tmp_path / "sizes"
+    command = ["g++", "-w", str(source), "-I", headers, "-o", str(program)]
+    subprocess.run(command, check=True, timeout=SECONDS)
+    printed = subprocess.run([str(program)], capture_output=True, text=True, check=True, timeout=SECONDS).stdout
+    found = {line.split()[0]: [int(word) for word in line.split()[1:]] for line in printed.splitlines()}
+    assert {name: [ctypes.sizeof(kind) for kind in functions[name].types] for name in chosen} == {
+        name: found[name] for name in chosen
+    }
+    assert len(chosen) > 500
+    assert {name: found[name][0] for name in STRUCTURE_BYTES} == STRUCTURE_BYTES
+
+
+def test_a_runtime_function_takes_the_arguments_of_the_driver_function_that_it_stands_for():
+    runtime, driver = runtime_functions(), driver_functions()
+    assert not [name for name, same in SAME_ARGUMENTS.items() if runtime[name].types != driver[same].types]
+
+
+@pytest.mark.needs("in_process")
+def test_every_function_of_the_simulator_has_an_entry_in_libcuda():
+    functions = backend.chosen().functions
+    missing = []
+    for symbol, function in driver_functions().items():
+        target = getattr(functions, re.sub(r"_v\d+$", "", symbol), None)
+        if target is not None and symbol not in SPECIAL and marshal(function, target) is None:
+            missing.append(symbol)
+    assert not missing

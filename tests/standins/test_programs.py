@@ -1,0 +1,183 @@
+"""Programs in C++ and Python, started by `cudart-py run`."""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cudart_py import images
+
+SQUARES = """extern "C" __global__ void squares(float *numbers, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) numbers[i] = float(i) * i;
+    if (i == 0) printf("in the kernel\\n");
+}"""
+BEYOND = SQUARES.replace("if (i < n) ", "")
+RACE = SQUARES.replace("numbers[i] =", "numbers[i / 2] =")
+SCALE = """__constant__ float factor;
+__device__ __managed__ int launches;
+extern "C" __global__ void scale(float *numbers, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) numbers[i] *= factor;
+    if (i == 0) launches++;
+}"""
+
+
+@pytest.fixture(scope="module")
+def driver_program(build):
+    return build("driver.cpp")
+
+
+@pytest.fixture
+def ptx(tmp_path):
+    """Return a function that compiles a source to a file of PTX."""
+
+    def compile_source(source):
+        path = tmp_path / "kernel.ptx"
+        path.write_bytes(images.compile_image(source, arch="compute_90").ptx)
+        return path
+
+    return compile_source
+
+
+def test_a_program_of_the_driver_runs_as_on_a_gpu(run, driver_program, ptx):
+    """The kernel's output comes where a GPU's would, even in a pipe, and the exit status is the program's."""
+    ended = run(driver_program, ptx(SQUARES), 1000)
+    assert ended.stdout.split("\n") == ["before the kernel", "in the kernel", "after the kernel", "998001", ""]
+    assert (ended.returncode, ended.stderr) == (3, "")
+
+
+def test_an_access_out_of_bounds_is_reported_with_its_source_line(run, driver_program, ptx):
+    ended = run(driver_program, ptx(BEYOND), 1000)
+    assert "cuCtxSynchronize(): CUDA_ERROR_ILLEGAL_ADDRESS" in ended.stdout
+    assert ended.returncode == 1
+    assert "kernel.cu:4: a global write of 4 bytes" in ended.stderr
+
+
+@pytest.mark.parametrize(("mode", "status"), [("warn", 3), ("error", 1), ("off", 3)])
+def test_a_race_is_reported_with_its_source_line(run, driver_program, ptx, mode, status):
+    ended = run("--sanitizer", mode, driver_program, ptx(RACE), 1000)
+    assert ended.returncode == status
+    assert ("kernel.cu:4: race" in ended.stderr) == (mode != "off")
+
+
+def test_a_profile_of_a_program_is_printed_or_written_as_a_page(run, driver_program, ptx, tmp_path):
+    image = ptx(SQUARES)
+    assert re.search(r"^squares +32 +32 ", run("--profile", driver_program, image, 1000).stderr, re.MULTILINE)
+    page = tmp_path / "page.html"
+    assert run(f"--profile={page}", driver_program, image, 1000).returncode == 3
+    assert "squares" in page.read_text()
+
+
+def test_a_program_of_the_runtime_runs_with_its_registered_device_code(run, build, fatbin, tmp_path):
+    path = tmp_path / "image.fatbin"
+    path.write_bytes(fatbin((images.compile_image(SCALE, arch="compute_90").ptx, "90"), compress="speed"))
+    ended = run(build("runtime.cpp"), FATBIN=str(path))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == [
+        "launch: cudaSuccess",
+        "last: 2997, launches: 1",
+        "too many threads: cudaErrorInvalidConfiguration, then cudaSuccess",
+        "threads per block: 1024",
+        "capability: 9.0, warp: 32",
+        "format: 32 bits, kind 2",
+        "device memory: 1, host memory: 1",
+        "from the array: 10 47 0",
+    ]
+
+
+SCRIPT = """
+import sys
+import numpy as np
+from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+from cuda.bindings import driver
+
+device = Device()
+device.set_current()
+stream = device.create_stream()
+options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}")
+module = Program(open(sys.argv[1]).read(), code_type="c++", options=options).compile("cubin")
+numbers = device.allocate(4000, stream=stream)
+launch(stream, LaunchConfig(grid=32, block=32), module.get_kernel("squares"), numbers, np.int32(1000))
+stream.sync()
+host = np.empty(1000, np.float32)
+driver.cuMemcpyDtoH(host.ctypes.data, int(numbers.handle), host.nbytes)
+print(host[-1], device.compute_capability)
+sys.exit(5)
+"""
+
+
+def test_an_unmodified_program_of_cuda_core_runs(run, tmp_path):
+    """cuda.core asks NVRTC for machine code of the device that it finds, and loads it as a library."""
+    (tmp_path / "program.py").write_text(SCRIPT)
+    (tmp_path / "squares.cu").write_text(SQUARES)
+    ended = run(tmp_path / "program.py", tmp_path / "squares.cu")
+    assert ended.returncode == 5, ended.stderr
+    assert ended.stdout.splitlines() == ["in the kernel", "998001.0 ComputeCapability(major=9, minor=0)"]
+
+
+def test_a_module_runs_with_its_arguments(run):
+    ended = run("-m", "platform", "terse")
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("Linux")
+
+
+def test_a_signal_reaches_the_program():
+    process = subprocess.Popen([sys.executable, "-m", "cudart_py", "run", "-m", "http.server", "0"])
+    try:
+        deadline = time.monotonic() + 60
+        command = Path(f"/proc/{process.pid}/cmdline")
+        while command.read_bytes().split(b"\0")[2:3] != [b"http.server"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == -signal.SIGTERM
+    finally:
+        process.kill()
+
+
+def test_a_process_that_cannot_be_started_gets_a_sentence(run, driver_program, tmp_path):
+    text = tmp_path / "text"
+    text.write_text("not a program")
+    text.chmod(0o755)
+    empty = {"CUDART_PY_CACHE": str(tmp_path / "cache")}
+    cases = [
+        ("there is no program 'nonsense'", run("nonsense")),
+        ("there is no file", run(tmp_path / "missing.py")),
+        ("cannot be executed", run(text)),
+        ("CC='nonsense' was not found: install one", run(driver_program, CC="nonsense", **empty)),
+        ("could not build libcuda", run(driver_program, CC="false", **empty)),
+    ]
+    for said, ended in cases:
+        assert said in ended.stderr
+        assert ended.stderr.startswith("cudart-py run: ")
+        assert ended.returncode in (2, 126)
+        assert ended.stdout == ""
+
+
+def test_paths_with_blanks_are_no_obstacle(run, driver_program, ptx, tmp_path):
+    program = tmp_path / "a program"
+    shutil.copy(driver_program, program)
+    assert run(program, ptx(SQUARES), 1000, CUDART_PY_CACHE=str(tmp_path / "a cache")).returncode == 3
+
+
+def test_a_cuda_file_is_compiled_with_nvcc_if_there_is_one(run, tmp_path):
+    source = tmp_path / "program.cu"
+    source.write_text(
+        "#include <cstdio>\n"
+        + SQUARES
+        + "int main() { float *x, last; cudaMalloc(&x, 4000); squares<<<32, 32>>>(x, 1000);"
+        'cudaMemcpy(&last, x + 999, 4, cudaMemcpyDeviceToHost); std::printf("%g\\n", last); return 7; }'
+    )
+    ended = run(source)
+    if ended.returncode == 2:
+        assert "no nvcc was found" in ended.stderr
+        pytest.skip("there is no nvcc")
+    assert (ended.returncode, ended.stdout) == (7, "in the kernel\n998001\n")
