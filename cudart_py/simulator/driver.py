@@ -169,6 +169,7 @@ from .calls.memory.pools import (
     cuMemPoolTrimTo,
 )
 from .calls.memory.stream_ordered import cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync
+from .calls.memory.tensor_maps import cuTensorMapEncodeIm2col, cuTensorMapEncodeTiled, cuTensorMapReplaceAddress
 from .calls.modules.functions import (
     cuFuncGetAttribute,
     cuFuncGetModule,
