@@ -82,7 +82,8 @@ class TensorMap:
     ) -> None:
         call = "TensorMap"
         self._array = arguments.opened(call, "array", array, DeviceArray)
-        arguments.dimensions(call, "array", array, *range(1, _MOST_AXES + 1))
+        if not 1 <= array.ndim <= _MOST_AXES:
+            raise arguments.unusable(call, "array", "have one to five dimensions", f"the shape {array.shape}")
         kind = _type_of(array, element)
         strides = _strides(call, array)
         self._box = arguments.integers(call, "box", box, array.ndim, 1)
@@ -90,6 +91,7 @@ class TensorMap:
         if element_strides is not None:
             steps = arguments.integers(call, "element_strides", element_strides, array.ndim, 1)
         self._swizzle = _one_of(call, "swizzle", swizzle, _SWIZZLES)
+        self._shape = tuple(-(-size // step) for size, step in zip(self._box, steps, strict=True))
         self._check_box(steps)
         promotion = _one_of(call, "l2_promotion", l2_promotion, _PROMOTIONS)
         if arguments.choice(call, "fill", fill, ("zeros", "nan")) == "nan" and "FLOAT" not in kind:
@@ -98,7 +100,6 @@ class TensorMap:
         if array.device.compute_capability < (9, 0):
             rule = "be on a device of compute capability 9.0 or later"
             raise arguments.unusable(call, "array", rule, array.device)
-        self._shape = tuple(-(-size // step) for size, step in zip(self._box, steps, strict=True))
         self._native = api.cuTensorMapEncodeTiled(
             getattr(enums.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"),
             array.ndim,
@@ -114,12 +115,16 @@ class TensorMap:
     def _check_box(self, steps: tuple[int, ...]) -> None:
         """Raise ValueError for a box or strides of elements that break the driver's rules."""
         call, itemsize = "TensorMap", self._array.itemsize
+        most = self._array.device.properties.shared_memory_per_block_optin
         if max(self._box) > _MOST_BOX:
             raise arguments.unusable(call, "box", f"have at most {_MOST_BOX} elements along each axis", self._box)
         row = self._box[-1] * itemsize
         if row % _UNIT:
             rule = f"have a multiple of {_UNIT} bytes along the last axis"
             raise arguments.unusable(call, "box", rule, f"{self._box[-1]} x {itemsize}")
+        if self.nbytes > most:
+            rule = f"have at most {most} bytes, which a block's shared memory has"
+            raise arguments.unusable(call, "box", rule, self.nbytes)
         if self._swizzle and row > self._swizzle:
             rule = f"have at most {self._swizzle} bytes along the last axis with swizzle={self._swizzle}"
             raise arguments.unusable(call, "box", rule, row)
@@ -204,8 +209,7 @@ def _type_of(array: DeviceArray, element: Element | None) -> str:
     call, dtype = "TensorMap", array.dtype
     if element is None:
         if dtype.name not in _TYPES:
-            wanted = "of integers, float16, bfloat16, float32 or float64"
-            raise arguments.wrong_dtype(call, "array", wanted, dtype)
+            raise arguments.wrong_dtype(call, "array", "integers, float16, bfloat16, float32 or float64", dtype)
         return _TYPES[dtype.name]
     arguments.choice(call, "element", element, get_args(Element))
     kind, expected = _OTHER_TYPES[element]

@@ -17,6 +17,7 @@ from cuda.bindings.driver import (
 from ...ptx.operations.matrix_descriptors import UNIT
 from ...ptx.operations.tensor_maps import BYTES, ELEMENTS, MOST_AXES, TensorMap
 from ...state.arguments import number
+from ...state.attributes import attribute
 from ...state.errors import StatusError
 from ..entry import entry
 
@@ -78,7 +79,9 @@ def cuTensorMapEncodeTiled(
     _require(all(1 <= step <= _MOST_STEP for step in steps))
     _require(box[0] * element.size % UNIT == 0)
     _require(not bits or box[0] * element.size <= UNIT << bits)
-    return _tensor_map(TensorMap(kind, address, sizes, strides, box, steps, bits, nan))
+    found = TensorMap(kind, address, sizes, strides, box, steps, bits, nan)
+    _require(found.nbytes <= attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"))
+    return _tensor_map(found)
 
 
 @entry()

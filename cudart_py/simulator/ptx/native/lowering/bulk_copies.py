@@ -25,7 +25,7 @@ def lowering(form: Form) -> Callable[..., None]:
     """Return the function that lowers an instruction; raise UnsupportedInstruction if there is none."""
     if form.row.access != "bulk":
         return counted
-    if "tensor" in form.words:
+    if "tensor" in form.words and "multicast::cluster" not in form.words:
         return tensor_copy
     groups = {"commit_group", "wait_group"}.intersection(form.words)
     plain = not form.types and "multicast::cluster" not in form.words and "global" in form.spaces
@@ -71,8 +71,6 @@ def tensor_copy(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower a tensor copy to a call of Python."""
     if e.checking is not None:
         raise UnsupportedInstruction("checks of tensor copies")
-    if "multicast::cluster" in form.words:
-        raise UnsupportedInstruction("bulk copies within a cluster")
     b = e.b
     loads = form.spaces[0] == "shared"
     shared, tensor = i.operands[:2] if loads else i.operands[1::-1]
