@@ -154,7 +154,7 @@ def fence(w: Writer, i: Instruction, form: Form) -> None:
         w.emit(f"g.chunk.state.observer.fence(g, {w.site()})")
 
 
-def _coordinates(w: Writer, access: Access, form: Form, ptx_type: str) -> str:
+def coordinate_tuple(w: Writer, access: Access, form: Form, ptx_type: str) -> str:
     """Return source code for a tuple of the coordinates' arrays, preceded by the layer's array if there is one."""
     assert access.coordinates is not None
     arrays = [
@@ -194,7 +194,7 @@ def _texture(w: Writer, i: Instruction, form: Form, given: str) -> None:
     assert isinstance(access, Access)
     result_type, coordinate_type = form.types
     handle, _ = w.value(access.base, "u64")
-    coordinates = _coordinates(w, access, form, coordinate_type)
+    coordinates = coordinate_tuple(w, access, form, coordinate_type)
     result = w.temporary()
     arguments = f"{handle}, {form.geometry!r}, {coordinates}, {dtype_of(result_type)!r}, {w.site()}{given}"
     w.emit(f"{result} = g.chunk.system.texture(g, {arguments})")
@@ -213,7 +213,7 @@ def surface_load(w: Writer, i: Instruction, form: Form) -> None:
     handle, _ = w.value(access.base, "u64")
     dtype = dtype_of(form.type)
     result = w.temporary()
-    coordinates = _coordinates(w, access, form, "s32")
+    coordinates = coordinate_tuple(w, access, form, "s32")
     w.emit(f"{result} = g.chunk.system.surface_load(g, {handle}, {coordinates}, {dtype!r}, {len(items)}, {w.site()})")
     for index, item in enumerate(items):
         w.write(item, f"{result}[{index}]", dtype, False)
@@ -228,7 +228,7 @@ def surface_store(w: Writer, i: Instruction, form: Form) -> None:
     handle, _ = w.value(access.base, "u64")
     dtype = dtype_of(form.type)
     values = ", ".join(w.typed(item, dtype)[0] for item in items)
-    coordinates = _coordinates(w, access, form, "s32")
+    coordinates = coordinate_tuple(w, access, form, "s32")
     w.emit(f"g.chunk.system.surface_store(g, {handle}, {coordinates}, {dtype!r}, ({values},), {w.site()})")
 
 
