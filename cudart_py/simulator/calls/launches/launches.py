@@ -9,7 +9,7 @@ from cuda.bindings.driver import CUgraphNodeType, CUlaunchAttributeID, CUlimit, 
 
 from ....compilation import cache
 from ... import ptx
-from ...state.attributes import attribute
+from ...state.attributes import DRIVER_VERSION, attribute
 from ...state.environment import one_of, whole_number
 from ...state.errors import StatusError
 from ...state.progress import progress
@@ -19,6 +19,7 @@ from ...state.streams import find_stream, submit
 from ..entry import entry
 from ..modules.functions import LoadedFunction, find_function
 from . import observers
+from .device_runtime import DeviceRuntime
 from .parameters import packed_parameters
 from .shapes import Extents, checked_launch
 
@@ -54,16 +55,20 @@ _WITHOUT_EFFECT = {
 
 
 class KernelLaunch(Operation):
-    """A launch of a kernel with the bytes of its parameters."""
+    """A launch of a kernel with the bytes of its parameters.
 
-    __slots__ = ("function", "launch")
+    `depth` is the number of grids around this one: 0 if the host has launched it.
+    """
+
+    __slots__ = ("depth", "function", "launch")
 
     node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
     computes = True
 
-    def __init__(self, function: LoadedFunction, launch: ptx.Launch) -> None:
+    def __init__(self, function: LoadedFunction, launch: ptx.Launch, depth: int = 0) -> None:
         self.function = function
         self.launch = launch
+        self.depth = depth
 
     def __str__(self) -> str:
         launch = self.launch
@@ -85,6 +90,29 @@ class KernelLaunch(Operation):
         return lines
 
     def run(self, context: Context) -> None:
+        """Run the kernel and everything that its threads launch, at last what they launch in the tail stream."""
+        waiting: list[Operation] = [self]
+        while waiting:
+            first, *rest = waiting
+            if isinstance(first, KernelLaunch):
+                waiting = [*first._run_with_children(context), *rest]
+            else:
+                first.run(context)
+                waiting = rest
+
+    def _run_with_children(self, context: Context) -> list[Operation]:
+        """Run the kernel and the kernels that it launches, and return the work that it leaves for its end."""
+        kernels = self.function.module.functions
+        runtime = DeviceRuntime(context, kernels, self.depth + 1, KernelLaunch, DRIVER_VERSION)
+        try:
+            self._run_grid(context, runtime)
+        finally:
+            runtime.close()
+        for child in runtime.children:
+            child.run(context)
+        return runtime.tail
+
+    def _run_grid(self, context: Context, runtime: DeviceRuntime) -> None:
         """Run the kernel on the PTX machine."""
         function = self.function
         module = function.module
@@ -106,6 +134,7 @@ class KernelLaunch(Operation):
                 code_cache=cache,
                 threads=threads(),
                 in_thread=progress.working,
+                runtime=runtime,
             )
         except ptx.Fault as fault:
             raise FaultError(getattr(CUresult, fault.status_name), fault.report) from None

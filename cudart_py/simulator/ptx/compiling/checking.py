@@ -175,12 +175,10 @@ class _Checker:
         function, module = self._function, self._module
         declared = (
             function.shared, function.local, self._kernel, self._parameters,
-            module.variables, module.shared, module.function_addresses,
+            module.variables, module.shared, module.code_addresses,
         )  # fmt: skip  # grouped by meaning
         if any(name in names for names in declared):
             return ADDRESS
-        if name in module.entries:
-            raise PtxError(f"kernels that launch kernels, here {name}, are not supported: launch each from the host")
         raise PtxError(f"{name} isn't declared")
 
     def _access_kind(self, access: Access) -> Kind:
@@ -261,12 +259,12 @@ class _Checker:
             if counts[1] != expected or any(isinstance(a, Register) for a in call.arguments):
                 raise PtxError(f"{name} takes {expected} parameters")
         elif module.function(name) is None:
-            if not name.startswith("cuda"):
+            if not name.startswith(("cuda", "__cudaCDP2")):
                 raise PtxError(
                     f"the function {name} is declared but not defined; compile the source that defines it, and this "
                     'one, with compile_image(source, options=["-rdc=true"]), and load both by cuda.link([...])'
                 )
-            why = "not simulated: the runtime's functions for kernels, such as launching another"
+            why = "not simulated: of the runtime's functions for kernels, those that launch, copy and allocate are"
             self._leave_out(instruction, why, f"call {name}")
 
 

@@ -15,6 +15,7 @@ from ..operations.mipmaps import by_levels, level_of
 from ..operations.surfaces import Surface, locate
 from ..operations.textures import Texture, gather, sample, touched
 from .printf import Format
+from .runtime import RuntimeCalls
 from .specials import coordinates
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class System:
 
     def __init__(self, state: LaunchState) -> None:
         self._state = state
+        self.runtime = RuntimeCalls(state)
 
     def _text(self, group: Group, address: int, site: Instruction) -> str:
         """Read the null-terminated string at a generic address."""

@@ -32,7 +32,6 @@ NO_PTX = {
     "add.u32 %r1, 0d3ff0000000000000, %r3;": "operand 2 is a floating-point literal",
     "add.u32 %r9, %r2, %r3;": "%r9 is neither declared nor a special register",
     "mov.u32 %r1, nobody;": "nobody isn't declared",
-    "mov.u64 %d1, k;": "kernels that launch kernels, here k, are not supported",
     "mov.u32 %r1, n+;": "operand 'n\\+' isn't understood",
     "mov.u32 %r1, 0x1ffffffffffffffff;": "operand '0x1ffffffffffffffff' isn't",
     "mov.b32 {%r1, %r2}, %d1;": "is a register of .b32, not of .b16",
