@@ -7,7 +7,6 @@ C needs their size and members to pass them.
 from __future__ import annotations
 
 import ctypes
-import enum
 from types import ModuleType
 from typing import Any
 
@@ -120,7 +119,8 @@ def c_type(name: str, bindings: ModuleType) -> _Type | None:
     if known is not None:
         return known
     found = getattr(bindings, name, None)
-    if name.endswith("Result") or (isinstance(found, type) and issubclass(found, enum.Enum)):
+    # The bindings' enumerations are integers, but those of version 13.5 are not derived from Enum.
+    if name.endswith("Result") or (isinstance(found, type) and issubclass(found, int)):
         return ctypes.c_int
     # The others are pointers to opaque structures and to functions, and 64-bit numbers such as CUdeviceptr.
     return ADDRESS
