@@ -9,8 +9,15 @@
 //   matmul_registers<8>   8 x 8 elements per thread: 16 reads for 64 multiply-adds
 //   matmul_pipelined      8 x 16 elements per thread. While the multiply-adds of a step execute, the next elements are
 //                         read from shared memory, and the next tiles are copied there with cp.async
+//   matmul_hopper         elements of half precision, multiplied by tensor cores with wgmma, and tiles that one thread
+//                         copies several stages ahead through tensor maps; for compute capability 9.0 alone
 //
-// The kernels take any m, n and k, except that the last one needs n in multiples of four.
+// The kernels take any m, n and k, except that matmul_pipelined needs n in multiples of four, and matmul_hopper n and k
+// in multiples of eight.
+
+#ifndef __CUDACC_RTC__
+#include <cuda.h>
+#endif
 
 // All blocks compute the same elements, since nothing here depends on blockIdx.
 extern "C" __global__ void matmul_one_block(const float* a, const float* b, float* c, int m, int n, int k)
@@ -282,3 +289,157 @@ extern "C" __global__ __launch_bounds__(THREADS, 1) void matmul_pipelined(
                     alpha * sum[i][j], alpha * sum[i][j + 1], alpha * sum[i][j + 2], alpha * sum[i][j + 3]);
         }
 }
+
+// Tensor cores of compute capability 9.0 multiply in half precision and add in single precision. The file has this part
+// only when it is compiled for sm_90a.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#ifdef __CUDACC_RTC__
+struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };
+#endif
+
+// A block computes TILE_ROWS x TILE_COLUMNS elements. Each of its two multiplying warpgroups has 64 rows.
+constexpr int TILE_ROWS = 128, TILE_COLUMNS = 256, TILE_DEPTH = 64, STAGES = 4, HOPPER_THREADS = 384;
+// A box of b has 64 columns, because the swizzle limits its rows to 128 bytes.
+constexpr int BOX = 64, BOXES = TILE_COLUMNS / BOX;
+constexpr int A_BYTES = TILE_ROWS * TILE_DEPTH * 2, BOX_BYTES = TILE_DEPTH * BOX * 2;
+constexpr int STAGE_BYTES = A_BYTES + BOXES * BOX_BYTES;
+
+__device__ unsigned in_shared(const void* address)
+{
+    return __cvta_generic_to_shared(address);
+}
+
+// The barriers of the stages: `full` counts the bytes of the copies, and `empty` the warpgroups that have multiplied.
+struct Barrier {
+    unsigned long long word;
+
+    __device__ void init(int arrivals)
+    {
+        asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(in_shared(&word)), "r"(arrivals) : "memory");
+    }
+    __device__ void expect(int bytes)
+    {
+        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;"
+                     ::"r"(in_shared(&word)), "r"(bytes) : "memory");
+    }
+    __device__ void arrive()
+    {
+        asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(in_shared(&word)) : "memory");
+    }
+    __device__ void wait(int parity)
+    {
+        int passed = 0;
+        while (!passed)
+            asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.s32 %0, 1, 0, p; }"
+                         : "=r"(passed) : "r"(in_shared(&word)), "r"(parity) : "memory");
+    }
+};
+
+__device__ void copy_box(void* to, const CUtensorMap& map, int column, int row, Barrier& full)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];"
+                 ::"r"(in_shared(to)), "l"(&map), "r"(column), "r"(row), "r"(in_shared(&full.word)) : "memory");
+}
+
+// Describe a swizzled tile for wgmma. Its parts of eight rows of 128 bytes are 1,024 bytes apart. A tile of b consists
+// of boxes, `beside` bytes apart.
+__device__ unsigned long long descriptor(const char* start, int beside)
+{
+    unsigned long long address = in_shared(start);
+    return (address & 0x3FFFF) >> 4 | (unsigned long long)(beside >> 4) << 16 | 1024ull >> 4 << 32 | 1ull << 62;
+}
+
+// The numbers of the 128 operands in which a thread holds its sums.
+#define TEN(t) "%" #t "0, %" #t "1, %" #t "2, %" #t "3, %" #t "4, %" #t "5, %" #t "6, %" #t "7, %" #t "8, %" #t "9, "
+#define SUMS                                                                                                      \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9)    \
+    TEN(10) TEN(11) "%120, %121, %122, %123, %124, %125, %126, %127}"
+#define FOUR(i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
+#define SIXTEEN(i) FOUR(i), FOUR(i + 4), FOUR(i + 8), FOUR(i + 12)
+
+// Add the product of 64 x 16 elements of a and 16 x 256 of b. The last operand says that b is row-major.
+__device__ void multiply(float (&sum)[128], unsigned long long a, unsigned long long b)
+{
+    asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 " SUMS ", %128, %129, 1, 1, 1, 0, 1;"
+                 : SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48), SIXTEEN(64), SIXTEEN(80), SIXTEEN(96),
+                   SIXTEEN(112)
+                 : "l"(a), "l"(b));
+}
+
+extern "C" __global__ __launch_bounds__(HOPPER_THREADS, 1) void matmul_hopper(
+    const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, float* c, int m, int n, int k)
+{
+    extern __shared__ __align__(1024) char swizzled_tiles[];  // STAGES tiles of a and of b
+    __shared__ Barrier full[STAGES], empty[STAGES];
+
+    // As above: groups of eight rows of blocks, column by column.
+    int block_rows = (m + TILE_ROWS - 1) / TILE_ROWS;
+    int block_columns = (n + TILE_COLUMNS - 1) / TILE_COLUMNS;
+    int group = blockIdx.x / (8 * block_columns);
+    int in_group = blockIdx.x % (8 * block_columns);
+    int height = min(8, block_rows - 8 * group);
+    int first_row = (8 * group + in_group % height) * TILE_ROWS;
+    int first_column = in_group / height * TILE_COLUMNS;
+
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < STAGES; stage++) {
+            full[stage].init(1);
+            empty[stage].init(2);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;" ::: "memory");
+    }
+    __syncthreads();
+
+    int warpgroup = threadIdx.x / 128;
+    int count = (k + TILE_DEPTH - 1) / TILE_DEPTH;
+    if (warpgroup == 0) {
+        // The multiplying warpgroups need the registers: 2 * 128 * 240 and 128 * 24 are fewer than 65,536.
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+        if (threadIdx.x == 0)
+            for (int tile = 0; tile < count; tile++) {
+                int stage = tile % STAGES;
+                // The first round finds all stages empty: it waits for the phase before the first one.
+                empty[stage].wait(tile / STAGES % 2 ^ 1);
+                char* to = swizzled_tiles + stage * STAGE_BYTES;
+                full[stage].expect(STAGE_BYTES);
+                copy_box(to, a, tile * TILE_DEPTH, first_row, full[stage]);
+                for (int box = 0; box < BOXES; box++) {
+                    int column = first_column + box * BOX;
+                    copy_box(to + A_BYTES + box * BOX_BYTES, b, column, tile * TILE_DEPTH, full[stage]);
+                }
+            }
+        return;
+    }
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    int first_of_a = (warpgroup - 1) * 64;
+    float sum[128] = {};
+    for (int tile = 0; tile < count; tile++) {
+        int stage = tile % STAGES;
+        full[stage].wait(tile / STAGES % 2);
+        char* from = swizzled_tiles + stage * STAGE_BYTES;
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int step = 0; step < TILE_DEPTH; step += 16)
+            multiply(sum, descriptor(from + first_of_a * 128 + step * 2, 16),
+                     descriptor(from + A_BYTES + step * 128, BOX_BYTES));
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        // The products of this tile may still run, but those of the one before have finished, so its stage is free.
+        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+        if (tile > 0 && threadIdx.x % 128 == 0)
+            empty[(tile - 1) % STAGES].arrive();
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+
+    // A warp has 16 rows, and a lane two adjacent elements of each eight columns in two of them.
+    int row = first_row + first_of_a + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+    int column = first_column + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 128; i += 2) {
+        int to_row = row + i / 2 % 2 * 8;
+        int to_column = column + i / 4 * 8;
+        if (to_row < m && to_column < n)
+            *reinterpret_cast<float2*>(c + size_t(to_row) * n + to_column) = make_float2(sum[i], sum[i + 1]);
+    }
+}
+#endif

@@ -25,9 +25,19 @@ def find(stem: str, package: Path = Path(__file__).parent) -> Path:
     raise FileNotFoundError(f"no device code {stem}.cu: looked for {places[0]} and {places[1]}")
 
 
-def load(stem: str, *, names: Sequence[str] = (), fast_math: bool = False, options: Sequence[str] = ()) -> cuda.Module:
-    """Compile `kernels/<stem>.cu` for the current device; `names` are template instances, `options` go to NVRTC."""
-    return cuda.compile(find(stem), names=names, fast_math=fast_math, options=options)
+def load(
+    stem: str,
+    *,
+    names: Sequence[str] = (),
+    arch: str | None = None,
+    fast_math: bool = False,
+    options: Sequence[str] = (),
+) -> cuda.Module:
+    """Compile `kernels/<stem>.cu`; `names` are template instances, `options` go to NVRTC.
+
+    `arch` is the target, by default the architecture of the current device.
+    """
+    return cuda.compile(find(stem), names=names, arch=arch, fast_math=fast_math, options=options)
 
 
 def blocks_for(count: int, block: int) -> int:

@@ -80,8 +80,8 @@ _NAMES = (
     ),
     (
         r"(device-side kernel launch)",
-        "kernels that launch kernels are not supported: launch each kernel from Python, or decide on the device with a "
-        "conditional node of a graph, such as stream.if_then and stream.while_loop",
+        'compile kernels that launch kernels with compile_image(..., options=["-rdc=true"]), and load the image with '
+        'CUDA\'s libcudadevrt.a: cuda.link([image, pathlib.Path("libcudadevrt.a")])',
     ),
     (
         r'a host variable\("(\w+)"\) redeclared with __shared__',

@@ -25,12 +25,15 @@ from ..pointer import Pointer
 from ..shapes import is_contiguous
 from ..streams.graphs.conditionals import Condition
 from ..streams.stream import Stream
+from ..tensor_maps import TensorMap
 from ..textures.cuda_array import CudaArray
 from ..textures.surface import Surface
 from ..textures.texture import Texture
 
 # The complex dtypes that match structures of two floats or doubles, keyed by size in bytes.
 _COMPLEX = {8: np.complex64, 16: np.complex128}
+
+_TENSOR_MAP_BYTES = 128
 
 # Accepted arguments for a parameter of type unsigned long long, the C++ type of the handles.
 _HANDLES = (
@@ -105,6 +108,8 @@ def _convert(place: _Place, argument: Any) -> Any:
         return _object(place, argument)
     if isinstance(argument, Condition):
         return _condition(place, argument)
+    if isinstance(argument, TensorMap):
+        return _tensor_map(place, argument)
     if parameter.kind == "integer":
         return _integer(place, argument, *integer_range(parameter))
     if parameter.kind == "enum" and hasattr(argument, "__index__"):
@@ -181,6 +186,18 @@ def _condition(place: _Place, condition: Condition) -> Any:
             f"{place}: the Condition is on device {condition.device.ordinal}, but the kernel is on {device.ordinal}"
         )
     return condition.handle if parameter.dtype == "uint64" else condition.handle.to_bytes(8, "little")
+
+
+def _tensor_map(place: _Place, tensor_map: TensorMap) -> bytes:
+    parameter = place.parameter
+    if parameter.kind not in ("structure", "unknown") or parameter.size != _TENSOR_MAP_BYTES:
+        raise TypeError(
+            f"{place} does not take a TensorMap; declare the parameter as const __grid_constant__ CUtensorMap"
+        )
+    if tensor_map.closed:
+        raise ValueError(f"{place}: the array of the TensorMap is closed")
+    _check_access(place, tensor_map.device)
+    return bytes(tensor_map)
 
 
 def _floating(place: _Place, argument: Any) -> Any:

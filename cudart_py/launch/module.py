@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,9 @@ from ..hints import hinted
 from ..memory.array import DeviceArray
 from ..shapes import Shape
 from .kernel import Kernel
+
+# All parameters of a kernel begin at a multiple of this many bytes.
+_PARAMETER_ALIGNMENT = 16
 
 
 @hinted
@@ -158,7 +162,8 @@ class Module(Handle):
         with activated(self._device):
             # Unlike enumeration, this call loads the kernel's code, which attributes and launches need.
             handle = int(api.cuModuleGetFunction(self.handle, entry.encode()))
-        signature = self._signatures.get(entry) or _foreign_signature(entry, handle)
+        known = self._signatures.get(entry)
+        signature = _foreign_signature(entry, handle) if known is None else _as_placed(known, handle)
         compiled = self._compiled.attributes.get(entry) if self._compiled is not None else None
         return Kernel(self, signature.name, handle, signature, compiled)
 
@@ -263,6 +268,21 @@ def _cpp_name(entry: str) -> str:
     """Return the C++ name of a kernel from its (mangled) name in the image."""
     declaration = demangle(entry)
     return simplified(declared_name(declaration)) if declaration else entry
+
+
+def _as_placed(signature: Signature, handle: int) -> Signature:
+    """Return a signature with the offsets at which the driver places parameters.
+
+    They are those of PTX, unless a parameter is aligned to more bytes than the start of all parameters. On an H200, a
+    tensor map that is the first parameter has the offset 48.
+    """
+    if all(parameter.alignment <= _PARAMETER_ALIGNMENT for parameter in signature.parameters):
+        return signature
+    placed = []
+    for number, parameter in enumerate(signature.parameters):
+        offset, _ = api.cuFuncGetParamInfo(handle, number)
+        placed.append(replace(parameter, offset=int(offset)))
+    return replace(signature, parameters=tuple(placed))
 
 
 def _foreign_signature(entry: str, handle: int) -> Signature:

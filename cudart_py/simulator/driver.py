@@ -269,6 +269,7 @@ from .calls.memory.pools import (
     cuMemPoolTrimTo,
 )
 from .calls.memory.stream_ordered import cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync
+from .calls.memory.tensor_maps import cuTensorMapEncodeIm2col, cuTensorMapEncodeTiled, cuTensorMapReplaceAddress
 from .calls.memory.virtual_memory import (
     cuMemAddressFree,
     cuMemAddressReserve,

@@ -120,8 +120,9 @@ def c_type(name: str, bindings: ModuleType) -> _Type | None:
     if known is not None:
         return known
     found = getattr(bindings, name, None)
-    if name.endswith("Result") or hasattr(found, "__members__"):
-        return ctypes.c_int  # an enumeration, whose class need not be Python's own
+    # The bindings' enumerations are integers, but those of version 13.5 are not derived from Enum.
+    if name.endswith("Result") or (isinstance(found, type) and hasattr(found, "__members__")):
+        return ctypes.c_int
     # The others are pointers to opaque structures and to functions, and 64-bit numbers such as CUdeviceptr.
     return ADDRESS
 

@@ -43,14 +43,14 @@ def fill(library: str, address: int, embedded: int) -> None:
 def _library(name: str) -> tuple[dict[str, Function], Callable[[Function], Implementation]]:
     """Return the functions of a library and what implements them, imported only for a program that uses the library."""
     if name == "libcuda":
-        from .driver import table
+        from .driver import table  # imported late: it imports the bindings, which the program may not need
 
         return driver_functions(), table.implementation
     if name == "libcudart":
-        from .runtime import table as runtime_table
+        from .runtime import table as runtime_table  # imported late, as above
 
         return runtime_functions(), runtime_table.implementation
-    from . import linker
+    from . import linker  # imported late, as above
 
     return linker_functions(), linker.implementation
 

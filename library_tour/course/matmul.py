@@ -22,6 +22,10 @@ On the simulator, which checks and counts but does not time:
     CPU, three loops                                          right
     one block                2,048           0         6,912  right
     4 blocks, same elements  8,192           0        27,648  right
+    Half precision, sums of single precision
+                               loads  wavefronts  instructions  check
+    ─────────────────────────────────────────────────────────────────
+    tensor cores, tensor maps      0           0         5,638  right
     Each element of a 16 x 16 tile is used by 16 threads, so the number of loads
     from global memory falls by a factor of the tile's width. Then shared memory
     becomes the limit, since each multiply-add reads two elements from it. On an
@@ -35,6 +39,10 @@ On the simulator, which checks and counts but does not time:
     same elements again if the kernel does not use blockIdx. A grid has at most
     65,535 blocks in y, so 16 x 16 blocks cover at most 16 * 65,535 = 1,048,560
     rows.
+    In the last table, the elements are halves. One thread starts the copies of
+    whole tiles through tensor maps, which take no loads of threads, and tensor
+    cores read the tiles from shared memory. The threads execute few other
+    instructions.
     The film follows a product that is computed with 2 x 2 tiles. Each stage shows
     which tiles of a (lower left) and b (upper right) the first block has in shared
     memory, and how far its sums in c have progressed.
@@ -66,6 +74,12 @@ SIZE = Size("rows and columns of the matrices", full=4096, small=125, least=4)
 EXPLAINED_BY = ("loads", "wavefronts", "instructions")
 # The largest number of rows that is checked, and the number of columns of `a` in every check.
 CHECKED, INNER = 125, 63
+# The same for half precision, whose elements are copied in units of 16 bytes.
+HALF_INNER, HALF_UNIT = 72, 8
+# The rows and columns that a block of matmul_hopper computes, its threads, and the boxes of its tensor maps.
+HOPPER_TILE, HOPPER_THREADS, BOX_OF_A, BOX_OF_B = (128, 256), 384, (128, 64), (64, 64)
+# Four stages of a tile of a and four boxes of b, and bytes to align them to the 1,024 that their swizzle needs.
+HOPPER_SHARED = 4 * 2 * (128 * 64 + 4 * 64 * 64) + 1024
 # Rows of the matrices that one block, or a loop in Python, multiplies: a block has at most 1,024 threads.
 ONE_BLOCK = 32
 CURVE_LEAST, LONGEST_MS = 256, 100
@@ -140,10 +154,16 @@ def run(device: cuda.Device, size: int) -> Result:
         "oldest cards in the lectures allow 512 threads per block, and the lectures use 16 x 16 matrices.) Additional "
         "blocks compute the same elements again if the kernel does not use blockIdx. A grid has at most 65,535 blocks "
         "in y, so 16 x 16 blocks cover at most 16 * 65,535 = 1,048,560 rows.",
+        "In the last table, the elements are halves. One thread starts the copies of whole tiles through tensor maps, "
+        "which take no loads of threads, and tensor cores read the tiles from shared memory. The threads execute few "
+        "other instructions.",
         "The film follows a product that is computed with 2 x 2 tiles. Each stage shows which tiles of a (lower left) "
         "and b (upper right) the first block has in shared memory, and how far its sums in c have progressed.",
     ]
     tables = {f"One block: {side} x {side} matrices": small}
+    if device.compute_capability == (9, 0):  # tensor cores of other devices have other instructions
+        cores = Limit("tensor cores", limit.unit)
+        tables["Half precision, sums of single precision"] = measure(half_variants(size), cores, EXPLAINED_BY)
     few = min(size, CHECKED)
     shape = f"matrices of {few} x {INNER} and {INNER} x {columns_for(few)} elements"
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables, counted=shape)
@@ -205,6 +225,46 @@ def variants(ways: dict[str, Multiply], size: int) -> list[Variant]:
         )
         for name, way in ways.items()
     ]
+
+
+def by_hopper(a: cuda.DeviceArray, b: cuda.DeviceArray, c: cuda.DeviceArray) -> Callable[[], object]:
+    """Return a launch of matmul_hopper, bound to matrices of float16 and one of float32 for their product."""
+    (rows, inner), columns = a.shape, b.shape[1]
+    blocks = blocks_for(rows, HOPPER_TILE[0]) * blocks_for(columns, HOPPER_TILE[1])
+    maps = [cuda.tensor_maps.TensorMap(x, box, swizzle=128) for x, box in ((a, BOX_OF_A), (b, BOX_OF_B))]
+    kernel = load("matmul", arch="sm_90a")["matmul_hopper"][blocks, HOPPER_THREADS, HOPPER_SHARED]
+    return kernel.bind(*maps, c, rows, columns, inner)
+
+
+def half_variants(size: int) -> list[Variant]:
+    """Return the variant that multiplies matrices of half precision, checked like the others."""
+    rows = min(size, CHECKED)
+    columns = HALF_UNIT * blocks_for(2 * rows, HALF_UNIT)
+    host_a, host_b = (x.astype(np.float16) for x in random_pair(rows, columns, HALF_INNER))
+    wide_a, wide_b = host_a.astype(np.float32), host_b.astype(np.float32)
+    c = cuda.empty((rows, columns), np.float32)
+    launch = by_hopper(cuda.to_device(host_a), cuda.to_device(host_b), c)
+    square = HALF_UNIT * blocks_for(size, HALF_UNIT)
+    timed = by_hopper(*square_halves(square)) if timing.available() else launch
+    return [
+        Variant(
+            name="tensor cores, tensor maps",
+            launch=launch,
+            output=c,
+            expected=reference(wide_a, wide_b),
+            # Products of halves are exact, and tensor cores truncate sums.
+            tolerance=2 * error_bound(wide_a, wide_b),
+            timed=timed,
+            amount=2 * square**3,
+        )
+    ]
+
+
+def square_halves(size: int) -> Operands:
+    """Return two square matrices of random halves on the device, and one of float32 for their product."""
+    block = (2 * np.random.default_rng().random(min(size**2, INPUT_BLOCK), np.float32) - 1).astype(np.float16)
+    a, b = (repeated(part, size**2).reshape(size, size) for part in (block, block[::-1].copy()))
+    return a, b, cuda.empty((size, size), np.float32)
 
 
 def one_block_variants(module: cuda.Module, side: int) -> list[Variant]:

@@ -93,6 +93,15 @@ LESSON = Lesson(
             "global to shared memory in the background, without using registers. Likewise, the values for the next "
             "step are read from shared memory before they are needed.",
         ),
+        Step(
+            name="tensor cores, tensor maps",
+            shows=["copy_box", "descriptor", "multiply", "matmul_hopper"],
+            text="Skip this step on a first reading. The elements are halves, and tensor cores multiply tiles that "
+            "they read from shared memory themselves. One thread does nothing but copy tiles through tensor maps, up "
+            "to four ahead. A barrier counts the bytes of each tile, and another tells the thread when the tile may be "
+            "overwritten. Elements outside the matrices are zeros, so partial tiles need no code. This kernel needs "
+            "compute capability 9.0.",
+        ),
     ],
     look_at=[
         "Without a GPU, look at the 'loads' column. The number of loads falls by a factor equal to the tile's width, "

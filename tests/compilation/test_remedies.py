@@ -71,7 +71,10 @@ SOURCES = [
         "__constant__ float c[20000]; __global__ void k(float* x, int i) { *x = c[i]; }",
         "pass large tables to the kernel as const pointers",
     ),
-    (f"{KERNEL}__global__ void k(float* x) {{ scale<<<1, 1>>>(x); }}", "kernels that launch kernels are not supported"),
+    (
+        f"{KERNEL}__global__ void k(float* x) {{ scale<<<1, 1>>>(x); }}",
+        "compile kernels that launch kernels with compile_image(",
+    ),
     (
         "__global__ void j(float* x) { extern __shared__ float s[]; s[0] = *x; *x = s[0]; }\n"
         "__global__ void k(int* x) { extern __shared__ int s[]; s[0] = *x; *x = s[0]; }",

@@ -1,5 +1,7 @@
 """Cube maps, mipmapped arrays and gathers through the driver's own functions, for kernels of CUDA C++."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from cuda.bindings import driver as enums
@@ -239,3 +241,38 @@ def test_a_mipmap_needs_normalized_coordinates_and_an_existing_level(device):
     with pytest.raises(cuda.errors.InvalidValueError):
         texture(resource, normalized=False)
     api.cuMipmappedArrayDestroy(array)
+
+
+RECORDED = np.load(Path(__file__).with_name("data") / "mipmaps.npz")
+
+
+def one_channel(host):
+    """Return elements of four channels, of which only the first is not 0."""
+    return np.stack([host, *[np.zeros_like(host)] * 3], axis=-1)
+
+
+def recorded_texture(what, *options):
+    linear, modes = "linear" in options, dict.fromkeys(["blends"], "blended" in options)
+    if what == "cube":
+        return texture(array_of(one_channel(RECORDED["cube"]), enums.CUDA_ARRAY3D_CUBEMAP), linear=linear)
+    if what == "gather":
+        image = array_of(one_channel(RECORDED["image"]), enums.CUDA_ARRAY3D_TEXTURE_GATHER)
+        return texture(image, address=options[0].upper(), borderColor=[0.5, 0, 0, 0])
+    resource, _ = mipmap_of([one_channel(RECORDED[f"level{number}"]) for number in range(5)])
+    modes |= {"mipmapLevelBias": 0.3, "minMipmapLevelClamp": 0.5, "maxMipmapLevelClamp": 2.5}
+    if "plain" in options:
+        modes |= {"mipmapLevelBias": 0, "minMipmapLevelClamp": 0, "maxMipmapLevelClamp": 9}
+    return texture(resource, linear=linear, **modes)
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDED.files if name.startswith("h200")])
+def test_fetches_match_an_h200_bit_for_bit(device, kernels, name):
+    what, *options = name.split()[1:]
+    handle = recorded_texture(what, *options)
+    given = RECORDED["directions" if what == "cube" else "places"]
+    at = np.zeros((len(given), 4), np.float32)
+    at[:, : 3 if what == "cube" else 2] = given[:, : 3 if what == "cube" else 2]
+    if what == "level":
+        at[:, 3] = given[:, 2]
+    found = read(kernels[{"gather": "gather_x"}.get(what, what)], handle, at)
+    np.testing.assert_array_equal(found if what == "gather" else found[:, 0], RECORDED[name])

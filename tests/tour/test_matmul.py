@@ -44,6 +44,19 @@ def test_the_pipelined_kernel_takes_any_rows_and_inner_size(shape):
     np.testing.assert_allclose(c.to_host(), matmul.reference(a, b), rtol=0, atol=matmul.error_bound(a, b))
 
 
+@pytest.mark.parametrize("shape", [(1, 8, 8), (129, 264, 72), (200, 256, 600)])
+def test_the_kernel_for_tensor_cores_takes_any_rows_and_multiples_of_eight(device, shape):
+    if device.compute_capability != (9, 0):
+        pytest.skip("wgmma needs compute capability 9.0")
+    rows, columns, inner = shape
+    a, b = (x.astype(np.float16) for x in matmul.random_pair(rows, columns, inner))
+    c = cuda.full((rows, columns), np.nan, np.float32)
+    matmul.by_hopper(cuda.to_device(a), cuda.to_device(b), c)()
+    wide_a, wide_b = a.astype(np.float32), b.astype(np.float32)
+    allowed = 2 * matmul.error_bound(wide_a, wide_b)
+    np.testing.assert_allclose(c.to_host(), matmul.reference(wide_a, wide_b), rtol=0, atol=allowed)
+
+
 def test_a_slow_variant_is_left_out_of_the_largest_products(monkeypatch):
     for ms, sizes in ((10.0, [256, 512]), (20.0, [256])):
         monkeypatch.setattr(timing, "median_ms", lambda work, quick, ms=ms: ms)

@@ -42,6 +42,7 @@ _RELOCATABLE = "compile_image(source, options=['-rdc=true'])"
 # Without optimisation, because inlined functions would disappear from the listing.
 _LISTED = ("-lto", "-ptx", "-O0")
 _SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
+_DEVICE_RUNTIME = "libcudadevrt.a"
 # A symbol that no program defines.
 _NOWHERE = "cudart_py_defined_nowhere"
 
@@ -76,7 +77,9 @@ def link_images(
     if all(code.startswith(LINK_TIME_CODE) for code in codes):
         ptx = _link(inputs, target, [*link_options, "-ptx"], "ptx")[0].rstrip(b"\0")
     else:
-        found = [_ptx_of(image, code, target) for image, code in zip(images, codes, strict=True)]
+        # A driver that runs PTX has the functions of the runtime with which kernels launch kernels.
+        needed = [pair for pair in zip(images, codes, strict=True) if not _is_device_runtime(pair[0])]
+        found = [_ptx_of(image, code, target) for image, code in needed]
         if all(found):
             ptx = link_ptx([text.decode(errors="replace") for text in found], target).encode()
     return _described(images, codes, ptx, cubin, target, log)
@@ -111,6 +114,11 @@ def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
     if not inputs:
         raise ValueError("link: argument 'images' is empty")
     return inputs
+
+
+def _is_device_runtime(image: Image) -> bool:
+    """Return whether an input is CUDA's library of the runtime for kernels."""
+    return isinstance(image, os.PathLike) and os.path.basename(os.fsdecode(image)) == _DEVICE_RUNTIME
 
 
 def _ptx_of(image: Image, code: bytes, target: str) -> bytes:

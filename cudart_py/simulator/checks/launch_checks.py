@@ -224,9 +224,9 @@ class LaunchChecks(Observer):
                 order.acquire(group, now)
 
     @without_failing
-    def bulk(self, group: Group, kind: str, units: Mixed, barriers: Any, site: Instruction) -> None:
+    def bulk(self, group: Group, kind: str, units: Mixed, size: int, barriers: Any, site: Instruction) -> None:
         """Check the reads or writes of the asynchronous proxy."""
-        self._memory_checks.bulk(group, kind, units, barriers, site)
+        self._memory_checks.bulk(group, kind, units, size, barriers, site)
 
     @without_failing
     def matrix(

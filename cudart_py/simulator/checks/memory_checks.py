@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ..ptx.compiling.forms import Form, is_relaxed
 from ..ptx.compiling.guessed_loads import GuessedLoads
 from ..ptx.compiling.opcodes import form_of
-from ..ptx.operations.matrix_descriptors import UNIT
 from ..ptx.syntax.instructions import Vector
 from ..state.memory.shadow import BLOCK_SCOPE, STRONG, History, ShadowMemory
 from .accesses import Footprint, MemoryAccess
@@ -92,10 +91,10 @@ class MemoryChecks:
             self._local(access)
             self._pass_marks(access)
 
-    def bulk(self, group: Group, kind: str, units: Mixed, barriers: Array | None, site: Instruction) -> None:
+    def bulk(self, group: Group, kind: str, units: Mixed, size: int, barriers: Array | None, site: Instruction) -> None:
         """Check the reads or writes of the asynchronous proxy, and record the releases at barriers that count bytes."""
         for positions, part in units.parts:
-            access = MemoryAccess(group, kind, part, 0, UNIT, site, (), positions)
+            access = MemoryAccess(group, kind, part, 0, size, site, (), positions)
             self.check(access)
             if self._racing and barriers is not None:
                 now = self._races.tick(site)

@@ -10,11 +10,13 @@ from .operations.textures import Texture
 from .running.clock import Clock
 from .running.launch import Launch
 from .running.observer import Observer
+from .running.runtime import DeviceRuntime
 from .syntax.parser import Entry, Module
 from .syntax.places import SourceText
 
 __all__ = [
     "Clock",
+    "DeviceRuntime",
     "Entry",
     "Fault",
     "Launch",

@@ -8,6 +8,7 @@ LOCAL_WINDOW = 1 << 51
 PARAM_WINDOW = 1 << 52
 FUNCTION_WINDOW = 1 << 53
 WORKSPACE_WINDOW = 1 << 54
+KERNEL_WINDOW = 1 << 55
 WINDOW_BYTES = 1 << 49
 
 # The hardware reserves the first KiB of a block's shared memory (compute capability 9.0), so variables begin after it.

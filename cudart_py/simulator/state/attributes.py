@@ -108,6 +108,7 @@ _ANSWERS = {
 
 
 _PREFIX = "CU_DEVICE_ATTRIBUTE_"
+DRIVER_VERSION = 13000
 
 
 def _by_number() -> dict[int, int]:

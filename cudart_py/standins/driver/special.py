@@ -17,6 +17,8 @@ from .procedures import get_export_table, get_proc_address, get_proc_address_v2
 _INVALID_VALUE = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 _INVALID_CONTEXT = int(CUresult.CUDA_ERROR_INVALID_CONTEXT)
 _EDGE_BYTES = STRUCTURE_BYTES["CUgraphEdgeData"]
+# A tensor map has at most this many dimensions, and the arrays that describe it have one element for each.
+_MOST_AXES = 5
 
 # Arrays and callbacks that a function has handed out stay valid for the life of the process.
 _kept: list[Any] = []
@@ -180,6 +182,27 @@ def launch_config(address: int) -> Any:
     return result
 
 
+def _encode_tiled(place: int, kind: int, axes: int, address: int, *more: int) -> int:
+    sizes, strides, box, steps, *modes = more
+    count = axes if axes <= _MOST_AXES else 0  # the driver refuses more, and reads no array then
+    status, tensor_map = _simulator().cuTensorMapEncodeTiled(
+        kind,
+        axes,
+        address,
+        read_array(sizes, count, ctypes.c_uint64),
+        read_array(strides, max(count - 1, 0), ctypes.c_uint64),
+        read_array(box, count, ctypes.c_uint32),
+        read_array(steps, count, ctypes.c_uint32),
+        *modes,
+    )
+    if status:
+        return int(status)
+    if not place:
+        return _INVALID_VALUE
+    copy_structure(bindings.CUtensorMap(_ptr=place), tensor_map)
+    return 0
+
+
 def _launch_ex(config: int, function: int, parameters: int, extra: int) -> int:
     return int(_simulator().cuLaunchKernelEx(launch_config(config), function, parameters, extra)[0])
 
@@ -290,5 +313,6 @@ SPECIAL: dict[str, Callable[..., int]] = {
     "cuStreamGetAttribute": _stream_attribute,
     "cuStreamGetCaptureInfo_v2": _capture_info_v2,
     "cuStreamGetCaptureInfo_v3": _capture_info,
+    "cuTensorMapEncodeTiled": _encode_tiled,
     "cuThreadExchangeStreamCaptureMode": _exchange_capture_mode,
 }

@@ -337,6 +337,7 @@ UNTIMED = {
         "needs two devices",
     ),
     "cuCtxGetStreamPriorityRange": "part of making a stream",
+    **dict.fromkeys(("cuTensorMapEncodeTiled", "cuTensorMapReplaceAddress"), "needs compute capability 9.0"),
     "cuMemcpyAtoD": "timed as the copy to a CUDA array, which cuMemcpy2DAsync makes",
     **dict.fromkeys(
         ("cuArrayGetDescriptor", "cuTexObjectGetResourceDesc", "cuSurfObjectGetResourceDesc"),

@@ -151,6 +151,14 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "spgemm.b": lambda w: w.sparse(3),
     "Surface.array": World.cuda_array,
     "Texture.array": World.pitched,
+    "TensorMap.array": lambda w: w.array((2, 4)),
+    "replace_address.array": lambda w: w.array((2, 4)),
+    "TensorMap.box": lambda w: (2, 4),
+    "TensorMap.element_strides": lambda w: (2, 1),
+    "TensorMap.element": lambda w: "tfloat32",
+    "TensorMap.fill": lambda w: "nan",
+    "TensorMap.l2_promotion": lambda w: 128,
+    "TensorMap.swizzle": lambda w: 64,
 }
 
 # The objects that methods are called on, by class name. Those that have a `close` are also tried closed.
@@ -176,6 +184,7 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "SparseMatrix": World.sparse,
     "Stream": lambda w: cuda.Stream(),
     "Surface": lambda w: cuda.textures.Surface(w.cuda_array()),
+    "TensorMap": lambda w: cuda.tensor_maps.TensorMap(w.array((2, 4)), (2, 4)),
     "Texture": lambda w: cuda.textures.Texture(w.pitched()),
     "Timer": lambda w: cuda.Timer(),
     "Measurement": lambda w: Measurement((1.0, 2.0)),

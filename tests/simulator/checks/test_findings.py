@@ -207,14 +207,14 @@ IN_A_HEADER = """extern "C" __global__ void k(int* out, const int* in) {
     __stwt(out, value);
 }
 """
-CUBE_MAP = """extern "C" __global__ void k(cudaTextureObject_t texture, float* out) {
-    texCubemap(out, texture, 0, 0, 0);
+BREAKPOINT = """extern "C" __global__ void k() {
+    __brkpt();
 }
 """
 # On one line, because NVRTC 13.0 attributes such a statement to its last line, and later versions to its first.
-COPY = "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%0}], [%2];"
-TENSORS = f"""extern "C" __global__ void k(const void* map, unsigned tile, unsigned barrier) {{
-    asm volatile("{COPY}" :: "r"(tile), "l"(map), "r"(barrier));
+COPY = "cp.async.bulk.prefetch.tensor.3d.L2.global.im2col [%0, {%1, %1, %1}], {%2};"
+IM2COL = f"""extern "C" __global__ void k(const void* map, int place, short offset) {{
+    asm volatile("{COPY}" :: "l"(map), "r"(place), "h"(offset));
 }}
 """
 
@@ -276,8 +276,8 @@ def test_a_function_of_a_header_is_reported_at_the_line_that_calls_it(device):
 @pytest.mark.parametrize("options", [[], ["-G"]])
 def test_what_is_not_simulated_is_reported_at_the_users_line(device, options):
     for source, arguments, words in (
-        (CUBE_MAP, (0, None), "    2 | texCubemap(out, texture"),
-        (TENSORS, (None, 0, 0), "tensor maps are not simulated"),
+        (BREAKPOINT, (), "    2 | __brkpt()"),
+        (IM2COL, (None, 0, 0), "modes of tensor copies are not simulated"),
     ):
         kernel = cuda.compile(source, options=options)["k"]
         with pytest.raises(cuda.errors.NotSupportedError, match=r"at kernel\.cu:2") as caught:

@@ -14,6 +14,7 @@ from cuda.bindings.driver import CUdevice, CUdevice_attribute, CUdevice_P2PAttri
 
 from ...checks.findings import mode
 from ...state.arguments import number
+from ...state.attributes import DRIVER_VERSION
 from ...state.devices import Device, find_device, state
 from ...state.environment import refuse_old_names, whole_number
 from ...state.errors import StatusError
@@ -21,7 +22,6 @@ from ...state.memory.record_limit import limit
 from ..entry import entry
 from ..launches.launches import engine, launch_limits, threads
 
-DRIVER_VERSION = 13000
 NAME = b"cudart-py simulator (sm_90)"
 DEVICES_VARIABLE = "CUDART_PY_SIMULATOR_DEVICES"
 MEMORY_VARIABLE = "CUDART_PY_SIMULATOR_MEMORY"

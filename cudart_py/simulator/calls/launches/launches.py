@@ -9,7 +9,7 @@ from cuda.bindings.driver import CUgraphNodeType, CUlimit, CUresult
 
 from ....compilation import cache
 from ... import ptx
-from ...state.attributes import attribute
+from ...state.attributes import DRIVER_VERSION, attribute
 from ...state.environment import one_of, whole_number
 from ...state.errors import StatusError
 from ...state.progress import progress
@@ -20,6 +20,7 @@ from ..entry import entry
 from ..modules.functions import LoadedFunction, find_launchable
 from . import observers
 from .attributes import NO_ATTRIBUTES, LaunchAttributes
+from .device_runtime import DeviceRuntime
 from .parameters import packed_parameters
 from .shapes import checked_launch
 
@@ -41,19 +42,23 @@ _WARP = 32
 
 
 class KernelLaunch(Operation):
-    """A launch of a kernel with the bytes of its parameters, and with the attributes that it was given."""
+    """A launch of a kernel with the bytes of its parameters, and with the attributes that it was given.
 
-    __slots__ = ("attributes", "function", "launch")
+    `depth` is the number of grids around this one: 0 if the host has launched it.
+    """
+
+    __slots__ = ("attributes", "depth", "function", "launch")
 
     node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
     computes = True
 
     def __init__(
-        self, function: LoadedFunction, launch: ptx.Launch, attributes: LaunchAttributes = NO_ATTRIBUTES
+        self, function: LoadedFunction, launch: ptx.Launch, attributes: LaunchAttributes = NO_ATTRIBUTES, depth: int = 0
     ) -> None:
         self.function = function
         self.launch = launch
         self.attributes = attributes
+        self.depth = depth
 
     def __str__(self) -> str:
         launch = self.launch
@@ -75,6 +80,29 @@ class KernelLaunch(Operation):
         return lines
 
     def run(self, context: Context) -> None:
+        """Run the kernel and everything that its threads launch, at last what they launch in the tail stream."""
+        waiting: list[Operation] = [self]
+        while waiting:
+            first, *rest = waiting
+            if isinstance(first, KernelLaunch):
+                waiting = [*first._run_with_children(context), *rest]
+            else:
+                first.run(context)
+                waiting = rest
+
+    def _run_with_children(self, context: Context) -> list[Operation]:
+        """Run the kernel and the kernels that it launches, and return the work that it leaves for its end."""
+        kernels = self.function.module.functions
+        runtime = DeviceRuntime(context, kernels, self.depth + 1, _child, DRIVER_VERSION)
+        try:
+            self._run_grid(context, runtime)
+        finally:
+            runtime.close()
+        for child in runtime.children:
+            child.run(context)
+        return runtime.tail
+
+    def _run_grid(self, context: Context, runtime: DeviceRuntime) -> None:
         """Run the kernel on the PTX machine."""
         function = self.function
         module = function.module
@@ -96,6 +124,7 @@ class KernelLaunch(Operation):
                 code_cache=cache,
                 threads=threads(),
                 in_thread=progress.working,
+                runtime=runtime,
             )
         except ptx.Fault as fault:
             raise FaultError(getattr(CUresult, fault.status_name), fault.report) from None
@@ -103,6 +132,10 @@ class KernelLaunch(Operation):
             raise FaultError(CUresult.CUDA_ERROR_NOT_SUPPORTED, error.report, sticky=False) from None
         except ptx.PtxError as error:
             raise FaultError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), sticky=False) from None
+
+
+def _child(function: LoadedFunction, launch: ptx.Launch, depth: int) -> KernelLaunch:
+    return KernelLaunch(function, launch, depth=depth)
 
 
 def launch_limits() -> tuple[int | None, int | None]:

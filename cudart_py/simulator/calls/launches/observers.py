@@ -70,9 +70,9 @@ class Observers(Observer):
         for one in self._observers:
             one.fence(group, site)
 
-    def bulk(self, group: Group, kind: str, units: Mixed, barriers: Any, site: Instruction) -> None:
+    def bulk(self, group: Group, kind: str, units: Mixed, size: int, barriers: Any, site: Instruction) -> None:
         for one in self._observers:
-            one.bulk(group, kind, units, barriers, site)
+            one.bulk(group, kind, units, size, barriers, site)
 
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
         for one in self._observers:

@@ -73,7 +73,7 @@ class LoadedModule:
             if variable.initial:
                 ctypes.memmove(address, variable.initial, len(variable.initial))
             for offset, symbol, addend in variable.relocations:
-                target = self.symbols.get(symbol, self.code.function_addresses.get(symbol))
+                target = self.symbols.get(symbol, self.code.code_addresses.get(symbol))
                 if target is None:
                     put_report(f"variable {name} is initialised with the address of {symbol}, which is not defined")
                     raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)

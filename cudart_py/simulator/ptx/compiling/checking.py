@@ -168,14 +168,10 @@ class _Checker:
         function, module = self._function, self._module
         declared = (
             function.shared, function.local, self._kernel, self._parameters,
-            module.variables, module.shared, module.function_addresses,
+            module.variables, module.shared, module.code_addresses,
         )  # fmt: skip  # grouped by meaning
         if any(name in names for names in declared):
             return ADDRESS
-        if name in module.entries:
-            raise UnsupportedError(
-                f"kernels that launch kernels, here {name}, are not simulated: launch each from the host"
-            )
         raise PtxError(f"{name} isn't declared")
 
     def _access_kind(self, access: Access) -> Kind:
@@ -263,7 +259,7 @@ class _Checker:
                     f"the function {name} is declared but not defined; compile the source that defines it, and this "
                     'one, with compile_image(source, options=["-rdc=true"]), and load both by cuda.link([...])'
                 )
-            why = "not simulated: the runtime's functions for kernels, such as launching another"
+            why = "not simulated: of the runtime's functions for kernels, those that launch, copy and allocate are"
             self._leave_out(instruction, why, f"call {name}")
 
 

@@ -17,7 +17,7 @@ class Environment:
         self.observed = observed
         self.shared_addresses = {name: RESERVED_SHARED + offset for name, offset in entry.shared_offsets.items()}
         self.parameters = {parameter.name: parameter.offset for parameter in entry.params}
-        self.functions = entry.module.function_addresses
+        self.functions = entry.module.code_addresses
         self.variables = entry.module.variables
 
     def special_is_uniform(self, name: str) -> bool:

@@ -74,11 +74,12 @@ _WORDS = {
     "READ": "ca/cg/cs/cv",
     "WRITTEN": "wb/cg/cs/wt",
     "EDGE": "trap/clamp/zero",
+    "AXES": "1d/2d/3d/4d/5d",
 }
 # The state spaces to which an address may be converted, as opcodes name them.
 SPACES = frozenset(_WORDS["SPACE"].split("/"))
-# The number of coordinates of a texture or surface, not counting the index of a layer.
-_COORDINATES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3}
+# The number of coordinates of a texture, surface or tensor map, not counting the index of a layer.
+_COORDINATES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3, "4d": 4, "5d": 5}
 _BOUNDARIES = {"trap", "clamp", "zero"}
 # The narrowest integer types of cvt.pack, which no register has.
 _PACKED = {"u4", "s4", "u2", "s2"}
@@ -241,7 +242,7 @@ class Form:
 
     @property
     def geometry(self) -> str:
-        """Return the dimensions of a texture or surface, as the opcode names them."""
+        """Return the dimensions of a texture, surface or tensor map, as the opcode names them."""
         return next(word for word in self.words if word in _COORDINATES)
 
     @property

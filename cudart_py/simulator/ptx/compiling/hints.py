@@ -8,14 +8,18 @@ _MATRIX = (
     "write wgmma, or mma.sync with a shape such as m16n8k16, on f16, bf16, tf32, f64, s8, u8, e4m3 or e5m2, or wmma on "
     "one of the first six; other matrix instructions are not simulated"
 )
-_BULK = "write cp.async.bulk with addresses, cp.async, or plain copies; tensor maps are not simulated"
+_BULK = (
+    "write cp.async.bulk with addresses, cp.async.bulk.tensor in tiled mode, cp.async, or plain copies; the im2col and "
+    "gather modes of tensor copies are not simulated"
+)
 _SURFACE = "read and write elements with surf2Dread, surf2Dwrite and so on; other surface operations are not simulated"
 _VIDEO = "write it with shifts, min and max; vavrg2 and vavrg4 are the only video instructions that are not simulated"
 _VECTOR = "write one atomic per element; only vectors of f32 are simulated"
 _LOGIC = "compare with setp alone, followed by the logical operation, such as and.pred"
 _HINTS = {
     "mma": _MATRIX, "wgmma": _MATRIX, "wmma": _MATRIX,
-    "tcgen05": f"compile for compute_90; {_MATRIX}", "cp": _BULK, "tensormap": _BULK,
+    "tcgen05": f"compile for compute_90; {_MATRIX}", "cp": _BULK,
+    "tensormap": "pass one tensor map per array; changes of tensor maps by kernels are not simulated",
     "suld": _SURFACE, "sust": _SURFACE, "sured": _SURFACE, "suq": _SURFACE,
     "txq": "pass the texture's size as a parameter; queries are not simulated", "istypep": _SURFACE,
     "multimem": "write to each device's memory; multicast is not simulated",
@@ -30,12 +34,11 @@ _HINTS = {
 }  # fmt: skip  # rows of a table
 # Modifiers and types of PTX that no row has, for opcodes that do have rows.
 _FURTHER_WORDS = {
-    "tensor", "multicast", "oob", "rs", "unified", "2dms",
+    "multicast", "oob", "rs", "unified", "2dms",
     "f32x2", "u8x4", "s8x4", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "XORSIGN",
-    "tensormap",
     "mode", "gather4", "mxf4", "block_scale", "sp", "b1", "m8n8k32", "m8n8k128", "m16n8k64", "m16n8k128", "m16n8k256",
     "m16n16k8", "ordered_metadata", "m8n16", "m16n16", "b8x16", "b6x16_p32", "b4x16_p64", "unordered", "h0",
-    "tile", "im2col", "tensormap::generic", "ignore_oob",
+    "im2col", "tile::gather4", "tile::scatter4", "im2col::w", "im2col::w::128", "im2col_no_offs", "ignore_oob",
     "h1", "b0", "b2", "b3", "po", "p", "both",
 }  # fmt: skip  # a list of words
 

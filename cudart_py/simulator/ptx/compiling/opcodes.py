@@ -20,7 +20,7 @@ Modifiers may be in any order in the PTX text; the words of a `Form` are in the 
     M       an address in brackets
     V       as many registers or values as .v2, .v4 or .v8 says; they may be wider than the type
     F       a fragment of a matrix: a vector whose length depends on the form; F4 has four elements
-    X, S    a texture with its coordinates, and a surface with its coordinates
+    X, S, D  a texture, a surface, and a tensor map, each with its coordinates
     G       a vector with the gradient of a texture's coordinates
     Z       the number of bytes that a copy reads, or a predicate
     H       a cache policy, present only if the opcode has ``L2::cache_hint``
@@ -52,7 +52,16 @@ from ..instructions import (
     movement,
 )
 from ..syntax.instructions import Instruction
-from .emitters.copies import async_reduction, async_store, bulk_copy, copy, copy_arrival, copy_group, mbarrier
+from .emitters.copies import (
+    async_reduction,
+    async_store,
+    bulk_copy,
+    copy,
+    copy_arrival,
+    copy_group,
+    mbarrier,
+    tensor_copy,
+)
 from .emitters.lowered import Lowers
 from .emitters.memory import (
     atomic,
@@ -323,7 +332,7 @@ ROWS = (
     Row("tld4", gather, "r/g/b/a 2d/a2d/cube/acube v4 f32/u32/s32 f32 | =F4 X", access="tex", flow="fresh"),
     Row("suld", surface_load, "b GEOMETRY READ? v2/v4? b8/b16/b32/b64 EDGE | =V S", access="surf", flow="fresh"),
     Row("sust", surface_store, "b GEOMETRY WRITTEN? v2/v4? b8/b16/b32/b64 EDGE | S V", access="surf"),
-    Row("prefetch", nothing, "global/local? L1/L2 | M", "global EVICT2 | M"),
+    Row("prefetch", nothing, "global/local? L1/L2 | M", "global EVICT2 | M", "const/param? tensormap | M"),
     Row("prefetchu", nothing, "L1 | M"),
     Row("discard", nothing, "global? L2 | M #128"),
     Row("applypriority", nothing, "global? L2::evict_normal | M #128"),
@@ -361,6 +370,18 @@ ROWS = (
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? min/max f16/bf16 | M M u32 H?",
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? min/max u32/s32/u64/s64 | M M u32 H?",
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? inc/dec u32 | M M u32 H?",
+        access="bulk",
+    ),
+    Row("cp", nothing, "async bulk prefetch tensor AXES L2 global tile? L2::cache_hint? | D H?"),
+    Row(
+        "cp", tensor_copy,
+        "async bulk tensor AXES shared::cta/shared::cluster global tile? mbarrier::complete_tx::bytes L2::cache_hint? "
+        "| M D M H?",
+        "async bulk tensor AXES shared::cluster global tile? mbarrier::complete_tx::bytes multicast::cluster "
+        "L2::cache_hint? | M D M u16 H?",
+        "async bulk tensor AXES global shared::cta tile? bulk_group L2::cache_hint? | D M H?",
+        "reduce async bulk tensor AXES global shared::cta add/min/max/inc/dec/and/or/xor tile? bulk_group "
+        "L2::cache_hint? | D M H?",
         access="bulk",
     ),
     Row(
@@ -406,6 +427,7 @@ ROWS = (
         "acquire sync_restrict::shared::cluster cluster |", "release sync_restrict::shared::cta cluster |",
         "proxy async::generic acquire sync_restrict::shared::cluster cluster |",
         "proxy async::generic release sync_restrict::shared::cta cluster |",
+        "proxy tensormap::generic release SCOPE |", "proxy tensormap::generic acquire SCOPE | M @128",
     ),
     Row("nanosleep", nap, "u32 | u32", spins=True),
     Row("griddepcontrol", nothing, "launch_dependents/wait |"),

@@ -90,6 +90,8 @@ def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
         return _fragment(kind, axes, "f32") and _fragment(kind, 4, "f32")
     if pattern == "S":
         return _texture(kind, form.coordinate_types("s32"))
+    if pattern == "D":
+        return _tensor(kind, form.coordinate_types("s32"))
     if pattern[0] in "#@":
         return "" if kind == INTEGER else "is not a literal"
     if pattern in ("B", "N"):
@@ -189,7 +191,19 @@ def _texture(kind: Kind, types: list[str]) -> str:
     """
     if not isinstance(kind, tuple) or kind[0] != TEXTURE:
         return "is not a texture or surface with coordinates"
-    if len(kind) - 2 not in (len(types), 4):
+    return _coordinates(kind, types, 4)
+
+
+def _tensor(kind: Kind, types: list[str]) -> str:
+    """Return why an operand isn't the address of a tensor map with coordinates of these types."""
+    if not isinstance(kind, tuple) or kind[0] != TEXTURE:
+        return "is not the address of a tensor map with coordinates"
+    return _coordinates(kind, types, len(types))
+
+
+def _coordinates(kind: tuple[Kind, ...], types: list[str], padded: int) -> str:
+    """Return why an operand hasn't coordinates of these types, possibly padded, and a 64-bit handle or address."""
+    if len(kind) - 2 not in (len(types), padded):
         return f"has {len(kind) - 2} coordinates, not {len(types)}"
     found = (_source(item, wanted) for item, wanted in zip(kind[2:], types, strict=False))
     return _source(kind[1], "u64") or next(filter(None, found), "")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from .formats import to_single
-from .values import Value, maximum, minimum, real, where
+from .values import Value, maximum, minimum, where
 
 # The fraction bits of a normalized coordinate that have an effect; recordings agree only with this number.
 _COORDINATE_BITS = 21
@@ -44,7 +44,7 @@ class Sampling(NamedTuple):
     `modes` are the address modes that are in effect along the axes, joined by hyphens. `filter` is "index" if
     coordinates are the indices of texels, else "point" or "linear". `coordinates` is "normalized" or "texels". `read`
     is "fraction" if integers are read as numbers in [0, 1] or [-1, 1], else "element". `result` is the PTX type of the
-    results.
+    results. `levels` is "two" if the fetch filters between two levels of a mipmap, else "one".
     """
 
     geometry: str
@@ -55,6 +55,7 @@ class Sampling(NamedTuple):
     coordinates: str
     read: str
     result: str
+    levels: str = "one"
 
     @property
     def name(self) -> str:
@@ -83,20 +84,26 @@ class Sampling(NamedTuple):
 
     @property
     def corners(self) -> int:
-        """Return the number of texels that a fetch reads."""
+        """Return the number of texels that a fetch reads in one level."""
         return _CORNERS[self.geometry] if self.is_sum else 1
+
+    @property
+    def texels(self) -> int:
+        """Return the number of texels that a fetch reads."""
+        return 2 * self.corners if self.levels == "two" else self.corners
 
     @property
     def operand_types(self) -> list[str]:
         """Return the types of the operands of `located`."""
         coordinate = "s32" if self.filter == "index" else "f32"
         layer = ["u32"] if self.layered else []
-        return [*layer, *[coordinate] * self.axes, *["f64"] * 3, *["s64"] * 2]
+        share = ["f64"] if self.levels == "two" else []
+        return [*layer, *[coordinate] * self.axes, *["f64"] * 3, *["s64"] * 2, *share]
 
     @property
     def texel_types(self) -> list[str]:
         """Return the types of the operands of `filtered`."""
-        count, channels = self.corners, int(self.channels)
+        count, channels = self.texels, int(self.channels)
         beyond = ["pred"] * count if self.has_border else []
         weights = ["f64"] * count if self.is_sum else []
         return [*[CHANNELS[self.channel]] * count * channels, *beyond, *weights, *["f64"] * 4]
@@ -117,11 +124,13 @@ def located(how: Sampling, *operands: Value) -> tuple[Value, ...]:
     """Return the byte offsets of the texels that a fetch reads, and how it combines them.
 
     The operands are the layer's index if there are layers, the coordinates, three extents (width, height, and depth or
-    number of layers), and the bytes from row to row and from plane to plane. The results are one offset per corner,
+    number of layers), and the bytes from row to row and from plane to plane. If the fetch filters between two levels,
+    they are those of one level, and the sum of that level's weights follows. The results are one offset per corner,
     then, if there is a border, which offsets stand for the border, and then, if the fetch filters, the weights.
     """
     values = list(operands)
     layer = values.pop(0) if how.layered else None
+    share = values.pop() if how.levels == "two" else None
     coordinates, extents, pitches = values[: how.axes], values[how.axes : how.axes + 3], values[how.axes + 3 :]
     place = [_in_texels(how, *pair) for pair in zip(coordinates, extents, strict=False)]
     if how.is_sum and how.geometry == "1d":
@@ -130,7 +139,7 @@ def located(how: Sampling, *operands: Value) -> tuple[Value, ...]:
     if how.is_sum:
         before, behind = zip(*map(_weighted, place), strict=True)
         behind = tuple(map(_kept, modes, place, extents, behind))
-        steps = _weights(behind)
+        steps = _weights(behind, share)
     else:
         before, steps = tuple(map(_floor, place)), {(0,) * len(place): None}
     sides = [
@@ -153,12 +162,12 @@ def located(how: Sampling, *operands: Value) -> tuple[Value, ...]:
 
 
 def filtered(how: Sampling, *operands: Value) -> tuple[Value, ...]:
-    """Return four channels; missing ones are 0, but a missing fourth one is 1.
+    """Return four channels; missing ones are 0.
 
     The operands are the channels of each corner's texel, which corners are the border's and the weights, as `located`
     returns them, and the border's color as four numbers that a channel can hold, or that are multiplied by `scale`.
     """
-    count, channels = how.corners, int(how.channels)
+    count, channels = how.texels, int(how.channels)
     texels = [operands[channels * corner : channels * (corner + 1)] for corner in range(count)]
     rest = list(operands[channels * count :])
     beyond = [rest.pop(0) if how.has_border else None for _ in range(count)]
@@ -172,10 +181,8 @@ def filtered(how: Sampling, *operands: Value) -> tuple[Value, ...]:
             else:
                 number = _read(how, values[0], beyond[0], border)
             results.append(_result(how, number))
-        elif how.result == "f32":
-            results.append(real(border.builder, "f32", channel == 3))
         else:
-            results.append(Value(border.builder, how.result, known=int(channel == 3)))
+            results.append(Value(border.builder, how.result, known=0))
     return tuple(results)
 
 
@@ -276,16 +283,20 @@ def _kept(mode: str, coordinate: Value, extent: Value, weight: Value) -> Value:
     return where((coordinate < half) | (coordinate >= extent - half), coordinate.real(0), weight)
 
 
-def _weights(behind: Sequence[Value]) -> dict[tuple[int, ...], Value | None]:
-    """Return the weight of each corner, whose coordinates are 0 or 1; the weights add up to 256.
+def _weights(behind: Sequence[Value], share: Value | None) -> dict[tuple[int, ...], Value | None]:
+    """Return the weight of each corner, whose coordinates are 0 or 1; the weights add up to 256, or to `share`.
 
-    `behind` contains the weights of the farther texels along each axis. The whole is divided along z, then each part
+    `behind` contains the weights of the farther texels along each axis. The sum is divided along z, then each part
     along x and then along y. Each time, one part is rounded and the other is the remainder.
     """
     across = behind[0]
     down = behind[1] if len(behind) > 1 else across.real(0)
     whole = across.real(_WEIGHT)
-    planes = [whole - behind[2], behind[2]] if len(behind) > 2 else [whole]
+    total = whole if share is None else share
+    planes = [total]
+    if len(behind) > 2:
+        farther = behind[2] if share is None else _share(share, behind[2])
+        planes = [total - farther, farther]
     weights: dict[tuple[int, ...], Value | None] = {}
     for z, plane in enumerate(planes):
         right = _share(plane, across)

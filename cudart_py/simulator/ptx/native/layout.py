@@ -422,3 +422,6 @@ class HostCall(IntEnum):
     # Read a clock register. The number contains the site in its lower half, and the register's number in `CLOCKS` in
     # its upper half.
     CLOCK = 13
+    # Make tensor copies. The number is like that of SYSTEM; the exchange buffer contains the addresses of the tensor
+    # maps, of the boxes in shared memory and of the barriers, if any, and the coordinates.
+    TENSOR = 14

@@ -55,5 +55,10 @@ def unit_addresses(descriptors: Array, units: int, lines: int, *, turned: bool) 
     else:
         # Without swizzling, a row's units are the leading offset apart; otherwise they are contiguous.
         places = start + inside + line // _ROWS * stride + np.where(plain, unit * leading, unit * UNIT)
-    swizzled: Array = places ^ ((places >> 7 & (width - 1)) << 4)
-    return swizzled
+    return swizzled(places, width)
+
+
+def swizzled(places: Array, width: Any) -> Array:
+    """Return addresses in shared memory after swizzling pieces of `width` units, a power of two."""
+    found: Array = places ^ ((places >> 7 & (width - 1)) << 4)
+    return found

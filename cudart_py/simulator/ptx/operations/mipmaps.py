@@ -15,8 +15,9 @@ from ..instructions.textures import face_of
 from .textures import Texture
 
 Array = NDArray[Any]
-# A function that fetches from a texture, for the lanes at some positions, at coordinates.
-Fetch = Callable[[Texture, Array, list[Array]], list[Array]]
+# A function that fetches from a texture, or from two levels with weights, for the lanes at some positions, at
+# coordinates.
+Fetch = Callable[[list[Texture], list[Array], Array, list[Array]], list[Array]]
 
 _FACES = 6
 # A level is rounded to this fraction of the distance between two levels.
@@ -32,15 +33,19 @@ def by_levels(texture: Texture, coordinates: list[Array], level: Array | None, f
     if texture.cube:
         coordinates = _on_faces(texture, coordinates)
     if not texture.levels or level is None:
-        return fetch(_faces(texture), np.arange(len(coordinates[0])), coordinates)
+        return fetch([_faces(texture)], [], np.arange(len(coordinates[0])), coordinates)
     least, greatest = texture.level_limits
     last = len(texture.levels) - 1
+    # An H200 truncates the bias, but not the level, to this fraction.
+    bias = np.trunc(texture.level_bias * _STEPS) / _STEPS
     with np.errstate(invalid="ignore"):
-        wanted = np.clip(level.astype(np.float64) + texture.level_bias, max(least, 0), min(greatest, last))
+        wanted = np.clip(level.astype(np.float64) + bias, max(least, 0), min(greatest, last))
     steps = np.floor(np.nan_to_num(wanted) * _STEPS + 0.5).astype(np.int64)
     if not texture.blends_levels:
         return _at(texture, (steps + _STEPS // 2) // _STEPS, coordinates, fetch)
     first, weight = steps // _STEPS, steps % _STEPS
+    if texture.linear:
+        return _between(texture, first, weight, coordinates, fetch)
     near = _at(texture, first, coordinates, fetch)
     far = _at(texture, np.minimum(first + 1, last), coordinates, fetch)
     share = weight / _STEPS
@@ -62,10 +67,30 @@ def level_of(texture: Texture, gradients: Sequence[Sequence[Array]]) -> Array:
 
 def _at(texture: Texture, level: Array, coordinates: list[Array], fetch: Fetch) -> list[Array]:
     """Return the channels of each lane from the level with its index."""
+
+    def fetch_level(number: int, chosen: Array) -> list[Array]:
+        return fetch([_faces(texture.levels[number])], [], chosen, [axis[chosen] for axis in coordinates])
+
+    return _joined(level, fetch_level)
+
+
+def _between(texture: Texture, level: Array, weight: Array, coordinates: list[Array], fetch: Fetch) -> list[Array]:
+    """Return the channels of each lane, filtered between the level with its index and the next one."""
+
+    def fetch_levels(number: int, chosen: Array) -> list[Array]:
+        two = texture.levels[number], texture.levels[min(number + 1, len(texture.levels) - 1)]
+        weights = [_STEPS - weight[chosen], weight[chosen]]
+        return fetch([_faces(one) for one in two], weights, chosen, [axis[chosen] for axis in coordinates])
+
+    return _joined(level, fetch_levels)
+
+
+def _joined(level: Array, fetch: Callable[[int, Array], list[Array]]) -> list[Array]:
+    """Fetch for the lanes of each level, and return the channels of all lanes."""
     out: list[Array] = []
     for number in np.unique(level):
         chosen = np.flatnonzero(level == number)
-        found = fetch(_faces(texture.levels[int(number)]), chosen, [axis[chosen] for axis in coordinates])
+        found = fetch(int(number), chosen)
         if not out:
             out = [np.empty(len(level), one.dtype) for one in found]
         for channel, values in zip(out, found, strict=True):

@@ -118,14 +118,42 @@ def sample(texture: Texture, data: NDArray[np.uint8], coordinates: Sequence[Arra
     """
     how = texture.sampling(coordinates[-1].dtype.kind in "iu", _RESULTS[dtype])
     offsets, rest = _places(texture, how, coordinates)
+    return _combined(texture, how, _texels(texture, data, offsets), rest, offsets[0].shape)
+
+
+def sample_between(
+    levels: Sequence[Texture],
+    data: Sequence[NDArray[np.uint8]],
+    weights: Sequence[Array],
+    coordinates: Sequence[Array],
+    dtype: str,
+) -> list[Array]:
+    """Return what `sample` returns, filtered between two levels of a mipmap; their weights add up to 256."""
+    how = levels[0].sampling(False, _RESULTS[dtype])._replace(levels="two")
+    texels: list[Array] = []
+    beyond: list[Array] = []
+    parts: list[Array] = []
+    for level, bytes_, weight in zip(levels, data, weights, strict=True):
+        offsets, rest = _places(level, how, coordinates, weight.astype(np.float64))
+        texels += _texels(level, bytes_, offsets)
+        beyond += rest[: how.corners] if how.has_border else ()
+        parts += rest[how.corners * how.has_border :]
+    return _combined(levels[0], how, texels, (*beyond, *parts), offsets[0].shape)
+
+
+def _texels(texture: Texture, data: NDArray[np.uint8], offsets: Sequence[Array]) -> list[Array]:
+    """Return the channels of the texels at some offsets, one texel after another."""
     itemsize = np.dtype(texture.dtype).itemsize
     # Halves are fetched as bit patterns.
     kind = "u2" if texture.dtype == "f2" else texture.dtype
     elements = data[: len(data) // itemsize * itemsize].view(kind)
-    texels = [elements.take((place // itemsize) + channel) for place in offsets for channel in range(texture.channels)]
+    return [elements.take((place // itemsize) + channel) for place in offsets for channel in range(texture.channels)]
+
+
+def _combined(texture: Texture, how: Sampling, texels: Any, rest: Any, shape: tuple[int, ...]) -> list[Array]:
     _, combine = _functions(how)
     channels = combine(*texels, *rest, *map(np.float64, texture.border_color(how)))
-    return [np.broadcast_to(channel, offsets[0].shape) for channel in channels]
+    return [np.broadcast_to(channel, shape) for channel in channels]
 
 
 def gather(
@@ -135,7 +163,7 @@ def gather(
     how = texture.sampling(False, _RESULTS[dtype])._replace(filter="point")
     offsets, rest = _places(texture, how._replace(filter="linear"), coordinates)
     if component >= texture.channels:
-        return [np.full(offsets[0].shape, component == 3, dtype)] * 4
+        return [np.zeros(offsets[0].shape, dtype)] * 4
     kind = "u2" if texture.dtype == "f2" else texture.dtype
     itemsize = np.dtype(texture.dtype).itemsize
     elements = data[: len(data) // itemsize * itemsize].view(kind)
@@ -165,11 +193,13 @@ def touched(texture: Texture, coordinates: Sequence[Array], *, gathers: bool = F
     return np.stack([np.where(truth, -1, place) for truth, place in zip(beyond, offsets, strict=True)], 1)
 
 
-def _places(texture: Texture, how: Sampling, coordinates: Sequence[Array]) -> tuple[tuple[Array, ...], Any]:
+def _places(
+    texture: Texture, how: Sampling, coordinates: Sequence[Array], *share: Array
+) -> tuple[tuple[Array, ...], Any]:
     """Return the offsets of the texels of each corner, and the other results of `located`."""
     extents, pitches = texture.measures
     locate, _ = _functions(how)
-    found = locate(*coordinates, *map(np.float64, extents), *map(np.int64, pitches))
+    found = locate(*coordinates, *map(np.float64, extents), *map(np.int64, pitches), *share)
     found = found if isinstance(found, tuple) else (found,)
     return found[: how.corners], found[how.corners :]
 

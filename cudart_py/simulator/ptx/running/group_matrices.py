@@ -96,7 +96,7 @@ def _read(
     address = address_of_units(group.chunk.shared, group, places, np.repeat(base, units[0].size))
     group.chunk.memory.check(address, 0, UNIT, site, positions)
     if observer is not None:
-        observer.bulk(group, "ld", Mixed(group, [(positions, address)]), None, site)
+        observer.bulk(group, "ld", Mixed(group, [(positions, address)]), UNIT, None, site)
     data = group.chunk.shared.bytes[places[:, None] + np.arange(UNIT)].view(name)
     found = numbers(data.reshape(len(first), lines, length), matrix.kind)
     return found.swapaxes(1, 2) if turned else found

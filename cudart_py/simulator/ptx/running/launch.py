@@ -23,6 +23,7 @@ from .memory.barrier_waits import BarrierWaits
 from .memory.transfers import Memory
 from .observer import Observer
 from .printf import Buffer
+from .runtime import DeviceRuntime, NoRuntime
 from .scheduler import Chunk
 from .specials import block_coordinate, coordinates
 
@@ -204,6 +205,7 @@ class LaunchState:
         if entry.called:
             bodies = sum(map(entry.module.function_local_bytes, entry.called))
             self.local_size += max(properties.get("stack_limit", 1024), bodies)
+        self.runtime: DeviceRuntime = NoRuntime()
         self.printed = Buffer(properties.get("printf_fifo", _PRINTF_BYTES))
 
     @cached_property
@@ -323,19 +325,21 @@ def run(
     clock: Clock | None = None,
     poll: Callable[[], None] = lambda: None,
     native: MachineCode | None = None,
+    runtime: DeviceRuntime | None = None,
 ) -> None:
     """Execute a launch to completion.
 
     `native` may run the launch in machine code. `clock` is the device's clock, which continues from launch to launch;
     without it, the launch's time begins at 0. `steps` limits the number of instructions that groups of lanes execute,
     and `seconds` limits the simulator's run time. `poll` is called from time to time, and an exception that it raises
-    ends the launch. Raises Fault for an error of the kernel and UnsupportedError for an instruction that isn't
-    simulated.
+    ends the launch. `runtime` serves the calls with which a kernel launches others. Raises Fault for an error of the
+    kernel and UnsupportedError for an instruction that isn't simulated.
     """
     if launch.entry.module is not module:
         raise ValueError(f"the entry {launch.entry.name} belongs to another module")
     with np.errstate(all="ignore"):
         state = LaunchState(launch, memory, symbols, steps, seconds, properties, observer, clock or Clock(), poll)
+        state.runtime = runtime or NoRuntime()
         if observer is not None:
             observer.start(state)
         try:

@@ -162,10 +162,10 @@ class Observer:
     def fence(self, group: Group, site: Instruction) -> None:
         """Observe a fence."""
 
-    def bulk(self, group: Group, kind: str, units: Mixed, barriers: Any, site: Instruction) -> None:
+    def bulk(self, group: Group, kind: str, units: Mixed, size: int, barriers: Any, site: Instruction) -> None:
         """Observe what the asynchronous proxy is about to read (`kind` is ld) or write (st) for lanes of a group.
 
-        `units` contains the address of each unit of 16 bytes, in a single part in which lane positions may repeat.
+        `units` contains the address of each unit of `size` bytes, in a single part in which lane positions may repeat.
         `barriers` contains, for each unit, the offset of the mbarrier that counts its bytes. It is None if no mbarrier
         counts them.
         """

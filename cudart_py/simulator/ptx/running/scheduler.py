@@ -21,6 +21,7 @@ from .groups import Group, Lazy, merge, split
 from .matrices import Matrices
 from .memory.bulk_copies import BulkCopies
 from .memory.spaces import Space, shared_space
+from .memory.tensor_copies import TensorCopies
 from .specials import geometry, special_value
 from .system import System
 from .warps import Warps, incomplete, meet
@@ -51,6 +52,7 @@ class Chunk:
         self.matrices = Matrices()
         self.group_matrices = GroupMatrices()
         self.bulk_copies = BulkCopies()
+        self.tensor_copies = TensorCopies()
         self.first = first
         self.blocks = count
         self.threads = state.threads

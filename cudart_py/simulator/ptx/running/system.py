@@ -13,8 +13,9 @@ from ..faults import Fault, UnsupportedError
 from ..operations.geometries import GEOMETRIES
 from ..operations.mipmaps import by_levels, level_of
 from ..operations.surfaces import Surface, locate
-from ..operations.textures import Texture, gather, sample, touched
+from ..operations.textures import Texture, gather, sample, sample_between, touched
 from .printf import Format
+from .runtime import RuntimeCalls
 from .specials import coordinates
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class System:
 
     def __init__(self, state: LaunchState) -> None:
         self._state = state
+        self.runtime = RuntimeCalls(state)
 
     def _text(self, group: Group, address: int, site: Instruction) -> str:
         """Read the null-terminated string at a generic address."""
@@ -155,8 +157,10 @@ class System:
             if gradients is not None:
                 wanted = level_of(texture, [[axis[places] for axis in one] for one in gradients])
 
-            def fetch(one: Texture, chosen: Array, at: list[Array], places: Array = places) -> list[Array]:
-                return self._fetch(group, places[chosen], one, at, dtype, component, site)
+            def fetch(
+                levels: list[Texture], weights: list[Array], chosen: Array, at: list[Array], places: Array = places
+            ) -> list[Array]:
+                return self._fetch(group, places[chosen], levels, weights, at, dtype, component, site)
 
             for channel, found in zip(out, by_levels(texture, place, wanted, fetch), strict=True):
                 channel[places] = found
@@ -166,22 +170,29 @@ class System:
         self,
         group: Group,
         places: Array,
-        texture: Texture,
+        levels: list[Texture],
+        weights: list[Array],
         place: list[Array],
         dtype: str,
         component: int | None,
         site: Instruction,
     ) -> list[Array]:
-        """Fetch from one texture, or gather a component, for the lanes at the given positions."""
-        memory = self._state.memory
-        start = texture.address - memory.base
-        if self._state.observer is not None:
-            read = touched(texture, place, gathers=component is not None)
-            self._state.observer.texture(group, places, np.where(read < 0, read, read + start), site)
-        data = memory.bytes[start : start + texture.size]
+        """Fetch for the lanes at the given positions: from one texture, or filtered between two levels.
+
+        With a component, gather this channel instead.
+        """
+        memory, data = self._state.memory, []
+        for texture in levels:
+            start = texture.address - memory.base
+            if self._state.observer is not None:
+                read = touched(texture, place, gathers=component is not None)
+                self._state.observer.texture(group, places, np.where(read < 0, read, read + start), site)
+            data.append(memory.bytes[start : start + texture.size])
         if component is not None:
-            return gather(texture, data, place, dtype, component)
-        return sample(texture, data, place, dtype)
+            return gather(levels[0], data[0], place, dtype, component)
+        if weights:
+            return sample_between(levels, data, weights, place, dtype)
+        return sample(levels[0], data[0], place, dtype)
 
     def surface_load(
         self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from ..faults import PtxError, PtxVersionError, UnsupportedError
-from ..windows import FUNCTION_WINDOW
+from ..windows import FUNCTION_WINDOW, KERNEL_WINDOW
 from .body import parse_body
 from .declarations import declared_variable, parse_parameters
 from .instructions import Call, Function, Param, UnsupportedUse, Variable
@@ -148,8 +148,9 @@ def _read_directives(text: str) -> dict[str, tuple[int, ...]]:
 class Module:
     """A parsed PTX module.
 
-    All of the text is parsed at once. `function_addresses` contains the addresses that relocations to functions must
-    resolve to. Raises PtxError for text that isn't PTX, and UnsupportedError for an address size other than 64 bits.
+    All of the text is parsed at once. `function_addresses` and `kernel_addresses` contain the addresses to which
+    relocations to functions and kernels must resolve. Raises PtxError for text that isn't PTX, and UnsupportedError for
+    an address size other than 64 bits.
     """
 
     def __init__(self, text: str) -> None:
@@ -162,6 +163,7 @@ class Module:
         self.function_parameters: dict[str, tuple[Param, ...]] = {}
         self.function_results: dict[str, tuple[Param, ...]] = {}
         self.function_addresses: dict[str, int] = {}
+        self.kernel_addresses: dict[str, int] = {}
         # The uses of instructions that aren't simulated, keyed by the function, as `load_module` found them.
         self.unsupported: dict[str, list[UnsupportedUse]] = {}
         self._functions: dict[str, Function] = {}
@@ -195,6 +197,15 @@ class Module:
         index, rest = divmod(address - FUNCTION_WINDOW, _FUNCTION_STEP)
         names = list(self.function_addresses)
         return names[index] if not rest and 0 <= index < len(names) else None
+
+    def kernel_at(self, address: int) -> Entry | None:
+        """Return the kernel that has an address, or None."""
+        return next((self.entries[name] for name, place in self.kernel_addresses.items() if place == address), None)
+
+    @property
+    def code_addresses(self) -> dict[str, int]:
+        """Return the addresses of all functions and kernels."""
+        return self.function_addresses | self.kernel_addresses
 
     def accepts(self, name: str, call: Call) -> bool:
         """Return whether a function has as many parameters and results as a call passes."""
@@ -355,6 +366,7 @@ class Module:
         self._declared_at.update(dict.fromkeys(body.variables, start))
         if kind == "entry":
             self.entries[name] = Entry(self, name, params, directives, body)
+            self.kernel_addresses[name] = KERNEL_WINDOW + _FUNCTION_STEP * len(self.kernel_addresses)
         else:
             self._functions[name] = body
         return end + 1
@@ -362,7 +374,7 @@ class Module:
     def _check_variables(self) -> None:
         for name, variable in self.variables.items():
             for _, symbol, _ in variable.relocations:
-                if symbol not in self.variables and symbol not in self.function_addresses:
+                if symbol not in self.variables and symbol not in self.code_addresses:
                     what = f"variable {name} is initialised with the address of {symbol}, which isn't defined"
                     raise self._error(name, what)
         constant = sum(variable.size for variable in self.variables.values() if variable.space == "const")

@@ -115,8 +115,10 @@ def test_all_rows_of_an_opcode_run(name: str) -> None:
             where = "tile" if form.space == "shared" or name in ROWS_IN_SHARED else "memory"
             generic = "cvta.shared.u64 where, where;" if where == "tile" and form.space == "generic" else ""
             fragments = [place for place, operand in enumerate(form.operands) if operand.lstrip("=+") == "F"]
-            # Leave out matrix shapes that do not exist for a type, and st.param, which the tests of calls run.
-            if all(fragment_length(form, place) for place in fragments) and (name, form.space) != ("st", "param"):
+            # Leave out matrix shapes that do not exist for a type, st.param, which the tests of calls run, and tensor
+            # copies, which tests/launch runs.
+            elsewhere = (name, form.space) == ("st", "param") or "D" in form.operands
+            if all(fragment_length(form, place) for place in fragments) and not elsewhere:
                 texts = (_instruction(form, opcode, kind) for kind in ("each", "same"))
                 body += "".join(f"{ready} mov.u64 where, {where}; {generic} {text}\n" for text in texts)
     kernel = f".visible .entry k(.param .align 16 .b8 out[256]) {{ {_prologue()}\n{body}\n}}"

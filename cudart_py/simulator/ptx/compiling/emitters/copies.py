@@ -10,7 +10,7 @@ from ...syntax.instructions import Access, Immediate, Instruction, Operand, Regi
 from ...syntax.types import TYPE_SIZES, dtype_of
 from ..forms import Form
 from ..writer import Writer
-from .memory import address, atomic, observe, store
+from .memory import address, atomic, coordinate_tuple, observe, store
 
 # The events that are reported to observers, keyed by the word of an opcode.
 _EVENTS = {"commit_group": "commit", "wait_group": "wait", "wait_all": "wait_all"}
@@ -59,6 +59,34 @@ def bulk_copy(w: Writer, i: Instruction, form: Form) -> None:
     if w.environment.observed:
         arguments.append("observer=g.chunk.state.observer")
     w.emit(f"g.chunk.bulk_copies.copy(g, {', '.join(arguments)})")
+
+
+def tensor_copy(w: Writer, i: Instruction, form: Form) -> None:
+    """Emit ``cp.async.bulk.tensor`` and ``cp.reduce.async.bulk.tensor``."""
+    loads = form.spaces[0] == "shared"
+    shared, tensor = i.operands[:2] if loads else i.operands[1::-1]
+    assert isinstance(tensor, Access)
+    assert isinstance(shared, Access)
+    map_name, map_offset, _ = address(w, tensor, "generic")
+    name, offset, _ = address(w, shared, "shared")
+    arguments = [
+        f"({map_name}, {map_offset})",
+        coordinate_tuple(w, tensor, form, "s32"),
+        f"({name}, {offset})",
+        w.site(),
+    ]
+    if loads:
+        barrier = i.operands[2]
+        assert isinstance(barrier, Access)
+        name, offset, _ = address(w, barrier, "shared")
+        arguments.append(f"barrier=({name}, {offset})")
+    if "multicast::cluster" in form.words:
+        arguments.append(f"ranks={w.value(i.operands[3], 'u16')[0]}")
+    if "reduce" in form.words:
+        arguments.append(f"operation={form.operation!r}")
+    if w.environment.observed:
+        arguments.append("observer=g.chunk.state.observer")
+    w.emit(f"g.chunk.tensor_copies.copy(g, {', '.join(arguments)})")
 
 
 def copy_group(w: Writer, i: Instruction, form: Form) -> None:

@@ -11,14 +11,50 @@ from ...syntax.types import TYPE_SIZES, dtype_of
 from ..forms import Form
 from ..writer import Writer, spread
 
-# The functions of the device runtime: the number of arguments of each, and the method of System that executes it.
+# The size of the words of which structures consist that such functions take.
+_WORD = 4
+# The functions of the runtime that kernels call to launch kernels, and so on: the number of arguments of each, and the
+# method of RuntimeCalls that executes it.
+_RUNTIME_FUNCTIONS = {
+    "GetParameterBufferV2": (4, "parameter_buffer"),
+    "LaunchDeviceV2": (2, "launch"),
+    "GetLastError": (0, "last_error"),
+    "PeekAtLastError": (0, "peek_at_last_error"),
+    "GetDevice": (1, "device"),
+    "GetDeviceCount": (1, "device_count"),
+    "DeviceGetAttribute": (3, "attribute"),
+    "RuntimeGetVersion": (1, "version"),
+    "StreamCreateWithFlags": (2, "create_stream"),
+    "StreamDestroy": (1, "destroy"),
+    "StreamWaitEvent": (3, "wait"),
+    "EventCreateWithFlags": (2, "create_event"),
+    "EventRecord": (2, "record"),
+    "EventRecordWithFlags": (3, "record"),
+    "EventDestroy": (1, "destroy"),
+    "Malloc": (2, "malloc"),
+    "Free": (1, "free"),
+    "MemcpyAsync": (5, "copy"),
+    "MemsetAsync": (4, "fill"),
+}
+# The functions of the system: the number of arguments of each, and the method of System that executes it.
 SYSTEM_FUNCTIONS = {
     "vprintf": (2, "vprintf"),
     "malloc": (1, "malloc"),
     "free": (1, "free"),
     "__assertfail": (5, "assertfail"),
     "cudaGraphSetConditional": (2, "set_condition"),
+    # Programs that the compilers translate name the functions of CUDA's second version of dynamic parallelism.
+    **{
+        f"{prefix}{name}": (count, f"runtime.{method}")
+        for prefix in ("cuda", "__cudaCDP2")
+        for name, (count, method) in _RUNTIME_FUNCTIONS.items()
+    },
 }
+
+
+def is_runtime_function(name: str) -> bool:
+    """Return whether a system function belongs to the runtime that launches kernels from kernels."""
+    return SYSTEM_FUNCTIONS[name][1].startswith("runtime.")
 
 
 def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
@@ -154,7 +190,7 @@ def fence(w: Writer, i: Instruction, form: Form) -> None:
         w.emit(f"g.chunk.state.observer.fence(g, {w.site()})")
 
 
-def _coordinates(w: Writer, access: Access, form: Form, ptx_type: str) -> str:
+def coordinate_tuple(w: Writer, access: Access, form: Form, ptx_type: str) -> str:
     """Return source code for a tuple of the coordinates' arrays, preceded by the layer's array if there is one."""
     assert access.coordinates is not None
     arrays = [
@@ -194,7 +230,7 @@ def _texture(w: Writer, i: Instruction, form: Form, given: str) -> None:
     assert isinstance(access, Access)
     result_type, coordinate_type = form.types
     handle, _ = w.value(access.base, "u64")
-    coordinates = _coordinates(w, access, form, coordinate_type)
+    coordinates = coordinate_tuple(w, access, form, coordinate_type)
     result = w.temporary()
     arguments = f"{handle}, {form.geometry!r}, {coordinates}, {dtype_of(result_type)!r}, {w.site()}{given}"
     w.emit(f"{result} = g.chunk.system.texture(g, {arguments})")
@@ -213,7 +249,7 @@ def surface_load(w: Writer, i: Instruction, form: Form) -> None:
     handle, _ = w.value(access.base, "u64")
     dtype = dtype_of(form.type)
     result = w.temporary()
-    coordinates = _coordinates(w, access, form, "s32")
+    coordinates = coordinate_tuple(w, access, form, "s32")
     w.emit(f"{result} = g.chunk.system.surface_load(g, {handle}, {coordinates}, {dtype!r}, {len(items)}, {w.site()})")
     for index, item in enumerate(items):
         w.write(item, f"{result}[{index}]", dtype, False)
@@ -228,24 +264,26 @@ def surface_store(w: Writer, i: Instruction, form: Form) -> None:
     handle, _ = w.value(access.base, "u64")
     dtype = dtype_of(form.type)
     values = ", ".join(w.typed(item, dtype)[0] for item in items)
-    coordinates = _coordinates(w, access, form, "s32")
+    coordinates = coordinate_tuple(w, access, form, "s32")
     w.emit(f"g.chunk.system.surface_store(g, {handle}, {coordinates}, {dtype!r}, ({values},), {w.site()})")
 
 
 def system_call(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit a system call: printf, the heap's functions, a failed assertion or setting the condition of a graph."""
+    """Emit a system call: printf, the heap's functions, a failed assertion, a graph's condition, or the runtime's.
+
+    An argument that is a structure is passed as its words.
+    """
     call = i.operands[0]
     assert isinstance(call, Call)
     assert isinstance(call.target, Symbol)
     site = w.code.call_sites[id(i)]
     arguments = []
     for pieces in site.arguments:
-        if len(pieces) != 1:
+        if len(pieces) > 1 and any(size != _WORD for _, size in pieces):
             raise w.unsupported("a call of the system with a structure")
-        (((_, size), slot),) = pieces.items()
-        arguments.append(w.read(slot, f"u{size}"))
+        arguments += [w.read(slot, f"u{size}") for (_, size), slot in sorted(pieces.items())]
     _, method = SYSTEM_FUNCTIONS[call.target.name]
-    expression = f"g.chunk.system.{method}(g, {', '.join(arguments)}, site={w.site()})"
+    expression = f"g.chunk.system.{method}({', '.join(['g', *arguments])}, site={w.site()})"
     if site.results and site.results[0]:
         (((_, size), slot),) = site.results[0].items()
         w.write_slot(slot, expression, f"u{size}", False)

@@ -20,7 +20,7 @@ from ..writing.counting import report_counts
 from .barriers import release, release_complete
 from .buffers import Resident
 from .clocks import LaunchClock, read_clock
-from .memory_barriers import DeadlockSearch, copy_bulk, keep_wait
+from .memory_barriers import DeadlockSearch, copy_bulk, copy_tensors, keep_wait
 from .objects import describe_object, report_surface
 from .reports import fault_of, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
@@ -47,6 +47,7 @@ _ANSWERS: dict[HostCall, Callable[[NativeLaunch, int], None]] = {
     HostCall.OBJECT: describe_object,
     HostCall.SURFACE: report_surface,
     HostCall.CLOCK: read_clock,
+    HostCall.TENSOR: copy_tensors,
 }
 
 

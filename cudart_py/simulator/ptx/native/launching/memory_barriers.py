@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...compiling.opcodes import form_of
 from ...syntax.instructions import Access
 from ..layout import LANES, Context
 from .reports import group_of, operate, placed_again, with_memory
@@ -70,3 +71,34 @@ def copy_bulk(launch: NativeLaunch, number: int) -> None:
     sizes = launch.exchange[2].view(np.int64)[places]
     barrier = named(3, 3) if counts else None
     group.chunk.bulk_copies.copy(group, named(0, 0), named(1, 1), sizes, site.instruction, barrier=barrier)
+
+
+def copy_tensors(launch: NativeLaunch, number: int) -> None:
+    """Make the tensor copies of some lanes, as the NumPy engine does; the number is as in `keep_wait`."""
+    site = launch.kernel.sites.sites[number & _WORD]
+    group, places = group_of(launch, site.instance, number >> LANES & _WORD)
+    with_memory(launch, group)
+    form, operands = form_of(site.instruction), site.instruction.operands
+    loads = form.spaces[0] == "shared"
+
+    def word(slot: int) -> Any:
+        return launch.exchange[slot].view(np.int64)[places]
+
+    def named(slot: int, operand: int) -> Any:
+        return placed_again(launch, group, replace(site, operand=operand), word(slot))
+
+    tensor = operands[loads]
+    assert isinstance(tensor, Access)
+    space = group.code.space_of(tensor, "generic", launch.state.launch.entry.shared_offsets)
+    address = launch.state.memory_access.place(group, space, word(0).view(np.uint64))
+    first = 3 if loads else 2
+    coordinates = tuple(word(first + axis) for axis in range(len(form.coordinate_types("s32"))))
+    group.chunk.tensor_copies.copy(
+        group,
+        (address, 0),
+        coordinates,
+        named(1, 1 - loads),
+        site.instruction,
+        barrier=named(2, 2) if loads else None,
+        operation=form.operation if "reduce" in form.words else None,
+    )

@@ -25,6 +25,8 @@ def lowering(form: Form) -> Callable[..., None]:
     """Return the function that lowers an instruction; raise UnsupportedInstruction if there is none."""
     if form.row.access != "bulk":
         return counted
+    if "tensor" in form.words and "multicast::cluster" not in form.words:
+        return tensor_copy
     groups = {"commit_group", "wait_group"}.intersection(form.words)
     plain = not form.types and "multicast::cluster" not in form.words and "global" in form.spaces
     if not (groups or plain):
@@ -63,6 +65,31 @@ def bulk_copy(e: Emitter, i: Instruction, form: Form) -> None:
     if barrier is not None:
         mask = b.select(copied, e.mask, I32(0))
         complete(e, *barrier, e.sites.add(i, e.instance, 3), b.resized(sizes, I64, False), mask)
+
+
+def tensor_copy(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower a tensor copy to a call of Python."""
+    if e.checking is not None:
+        raise UnsupportedInstruction("checks of tensor copies")
+    b = e.b
+    loads = form.spaces[0] == "shared"
+    shared, tensor = i.operands[:2] if loads else i.operands[1::-1]
+    assert isinstance(tensor, Access)
+    assert isinstance(shared, Access)
+    assert tensor.coordinates is not None
+    values = [located(e, tensor, "generic")[1], located(e, shared, "shared")[1]]
+    if loads:
+        barrier = i.operands[2]
+        assert isinstance(barrier, Access)
+        values.append(located(e, barrier, "shared")[1])
+    values = [b.resized(value, I64, False) for value in values]
+    values += [b.resized(e.value(item, "s32"), I64, True) for item in tensor.coordinates.items]
+    exchange = b.pointer(e.context, Context.EXCHANGE)
+    for slot, value in enumerate(values):
+        b.store(value, b.at(exchange, slot * SLOT_BYTES), align=64)
+    site = e.sites.add(i, e.instance)
+    e.accessed = e.sites.calls = True
+    ask_python(b, e.context, HostCall.TENSOR, b.or_(b.shl(b.zext(e.mask, I64), I64(LANES)), I64(site)))
 
 
 def counted(e: Emitter, i: Instruction, form: Form) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
+from ...compiling.emitters.memory import is_runtime_function
 from ...compiling.forms import Form
-from ...syntax.instructions import Access, Immediate, Instruction, Operand, Register
+from ...syntax.instructions import Access, Call, Immediate, Instruction, Operand, Register, Symbol
 from ..errors import UnsupportedInstruction
 from ..layout import LANES, SLOT_BYTES, SLOTS, Context, HostCall
 from ..library.accesses import loaded_type
@@ -27,6 +28,11 @@ _RESULT = SLOTS - 1
 def system_call(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower a call to printf, the heap's functions or the handler of a failed assertion, which Python answers."""
     b = e.b
+    call = i.operands[0]
+    assert isinstance(call, Call)
+    assert isinstance(call.target, Symbol)
+    if is_runtime_function(call.target.name):
+        raise UnsupportedInstruction("a call of the runtime's functions for kernels")
     passed = e.code.call_sites[id(i)]
     exchange = b.pointer(e.context, Context.EXCHANGE)
     for index, pieces in enumerate(passed.arguments):

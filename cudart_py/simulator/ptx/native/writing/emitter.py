@@ -138,8 +138,8 @@ class Emitter:
             place: int | None = RESERVED_SHARED + entry.shared_offsets[name] + symbol.offset
         elif name in (parameters := {parameter.name: parameter.offset for parameter in entry.params}):
             place = parameters[name] + symbol.offset
-        elif name in self._module.function_addresses:
-            place = self._module.function_addresses[name] + symbol.offset
+        elif name in (addresses := self._module.code_addresses):
+            place = addresses[name] + symbol.offset
         elif name in self.code.local_offsets:
             offset = self.code.local_offsets[name] + symbol.offset
             frame = b.resized(self._shared_calls.frame(self.instance), element, False)

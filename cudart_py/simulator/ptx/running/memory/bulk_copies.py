@@ -32,7 +32,7 @@ Named = tuple[Address, int]
 _MOST_RANKS = 16
 
 
-class _Places(NamedTuple):
+class Places(NamedTuple):
     """The places in one space at which copies begin.
 
     `places` contains the place of each copy, and `base` the difference between this place and the address that the
@@ -43,9 +43,9 @@ class _Places(NamedTuple):
     places: Array
     base: Array
 
-    def choose(self, copies: Array) -> _Places:
+    def choose(self, copies: Array) -> Places:
         """Return the places of some of the copies."""
-        return _Places(self.address, self.places[copies], self.base[copies])
+        return Places(self.address, self.places[copies], self.base[copies])
 
     def pieces(self, sizes: Array) -> tuple[Array, Address]:
         """Return the index of the copy that each unit belongs to, and the Address of all units."""
@@ -60,7 +60,7 @@ class _Places(NamedTuple):
         last = np.where(np.arange(len(copies)) % 2, sizes[copies] - UNIT, 0)
         return copies, self._at(copies, last)
 
-    def in_blocks(self, blocks: Array) -> _Places:
+    def in_blocks(self, blocks: Array) -> Places:
         """Return the same places in the shared memory of other blocks of the cluster."""
         base = blocks * self.address.group.chunk.shared_stride
         return self._replace(places=self.places - self.base + base, base=base)
@@ -99,13 +99,13 @@ class BulkCopies:
             what = f"a bulk copy of {sizes[wrong[0]]} bytes, which is not a multiple of {UNIT}"
             raise Fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", group.chunk.state.located(what, site, group, int(wrong[0])))
         lanes, memory = np.arange(group.n), group.chunk.memory
-        ends = [_places(group, *to), _places(group, *source)]
+        ends = [places_of(group, *to), places_of(group, *source)]
         counters = None
         if barrier is not None:
             memory.check(*barrier, 8, site)
-            counters = _places(group, *barrier)
+            counters = places_of(group, *barrier)
         if ranks is not None:
-            lanes, blocks = _receivers(group, ranks, site)
+            lanes, blocks = receivers(group, ranks, site)
             ends = [ends[0].choose(lanes).in_blocks(blocks), ends[1].choose(lanes)]
             counters = None if counters is None else counters.choose(lanes).in_blocks(blocks)
             sizes = sizes[lanes]
@@ -119,7 +119,7 @@ class BulkCopies:
             for kind, side in zip(("ld", "st"), reversed(ends), strict=True):
                 copies, units = side.pieces(sizes)
                 barriers = None if kind == "ld" or counters is None else counters.places[copies]
-                observer.bulk(group, kind, Mixed(group, [(lanes[copies], units)]), barriers, site)
+                observer.bulk(group, kind, Mixed(group, [(lanes[copies], units)]), UNIT, barriers, site)
         written_space, read_space = (end.address.space for end in ends)
         for start, first, count in zip(ends[0].places, ends[1].places, sizes, strict=True):
             read_bytes = read_space.bytes[first : first + count]
@@ -128,20 +128,25 @@ class BulkCopies:
             else:
                 _reduce(written_space, int(start), read_bytes, *operation)
         if counters is not None:
-            view = counters.address.space.views["u8"]
-            mbarriers.apply("complete_tx", view, counters.places >> 3, [sizes], False)
+            complete(counters, sizes)
 
 
-def _places(group: Group, address: Address, offset: int) -> _Places:
+def places_of(group: Group, address: Address, offset: int) -> Places:
+    """Return the place of each lane's address."""
     base: Any
     if address.space.size is None:
         base = -group.chunk.memory.base
     else:
         base = group.shared_base if address.base is None else address.base
-    return _Places(address, np.broadcast_to(address.places, group.n) + offset, np.broadcast_to(base, group.n))
+    return Places(address, np.broadcast_to(address.places, group.n) + offset, np.broadcast_to(base, group.n))
 
 
-def _receivers(group: Group, ranks: Any, site: Instruction) -> tuple[Array, Array]:
+def complete(counters: Places, sizes: Array) -> None:
+    """Let barriers count the bytes of copies."""
+    mbarriers.apply("complete_tx", counters.address.space.views["u8"], counters.places >> 3, [sizes], False)
+
+
+def receivers(group: Group, ranks: Any, site: Instruction) -> tuple[Array, Array]:
     """Return, for each bit that is set in the lanes' `ranks`, the lane and the block's index in the chunk."""
     chunk = group.chunk
     cluster = prod(chunk.state.launch.cluster)

@@ -111,7 +111,7 @@ class Resolver:
     def __init__(self, state: LaunchState) -> None:
         self._memory = memory = state.memory
         self.base = memory.base
-        self._global = Space("global", memory.bytes, None)
+        self.global_space = Space("global", memory.bytes, None)
         self._extents: dict[int, tuple[int, int]] = {}
         self._cluster = prod(state.launch.cluster)
         self._starts, self._ends = memory.extents()
@@ -128,7 +128,7 @@ class Resolver:
     def global_(self, group: Group, values: Any) -> Address:
         """Resolve global or constant addresses."""
         places, low, high, bits = _summary(values)
-        return Address(self._global, group, places - self.base, low, high, bits)
+        return Address(self.global_space, group, places - self.base, low, high, bits)
 
     def shared(self, group: Group, values: Any) -> Address:
         """Resolve addresses in the shared memory of each lane's block."""
@@ -169,7 +169,7 @@ class Resolver:
             values = np.full(group.n, values)
         places, low, high, bits = _summary(values)
         if low >= 0 and high < SHARED_WINDOW:
-            return Address(self._global, group, places - self.base, low, high, bits)
+            return Address(self.global_space, group, places - self.base, low, high, bits)
         kind = self._kind(low)
         if kind == self._kind(high) != "global":
             return self._windowed(group, kind, places, low, high, bits, None)
@@ -223,7 +223,7 @@ class Resolver:
         elif kind == "workspace":
             space, base, window = self._workspace, 0, WORKSPACE_WINDOW
         else:
-            return Address(self._global, group, places - self.base, low, high, bits)
+            return Address(self.global_space, group, places - self.base, low, high, bits)
         return Address(space, group, places + (base - window), low - window, high - window, bits & (window - 1))
 
     def place(self, group: Group, space: str, values: Any) -> Address | Mixed:
@@ -295,7 +295,7 @@ class Resolver:
         """Return addresses as the kernel sees them, one per lane or a single one."""
         if address.low == address.high:
             return np.array([address.low], np.int64)
-        if address.space is self._global:
+        if address.space is self.global_space:
             return np.asarray(address.places + self.base)
         if address.base is not None:
             return np.asarray(address.places - address.base)

@@ -1,0 +1,49 @@
+"""Functions of the stand-in for libcuda that take C arrays."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator import driver
+from cudart_py.standins.driver import special
+from cudart_py.standins.driver.table import implementation
+from cudart_py.standins.functions import driver_functions
+
+ADDRESS = 1 << 20
+# The element type f32, and the modes: not interleaved, a swizzle of 32 bytes, no promotion, and NaN outside.
+FLOAT, MODES = 7, (0, 1, 0, 1)
+
+
+@pytest.fixture(autouse=True)
+def simulator(monkeypatch):
+    monkeypatch.setattr(special, "_simulator", lambda: driver)
+    assert not driver.cuInit(0)[0]
+
+
+def encode(place, axes):
+    """Encode a tensor map whose arrays have only as many elements as they need."""
+    arrays = [
+        np.array(values, kind) for values, kind in (([40, 9], "u8"), ([160], "u8"), ([8, 3], "u4"), ([1, 2], "u4"))
+    ]
+    call = implementation(driver_functions()["cuTensorMapEncodeTiled"])
+    return call(place, FLOAT, axes, ADDRESS, *(array.ctypes.data for array in arrays), *MODES)
+
+
+def test_a_tensor_map_is_encoded_from_c_arrays():
+    room = ctypes.create_string_buffer(b"\xa5" * 256, 256)
+    place = -(-ctypes.addressof(room) // 64) * 64
+    assert encode(place, 2) == 0
+    status, expected = driver.cuTensorMapEncodeTiled(FLOAT, 2, ADDRESS, [40, 9], [160], [8, 3], [1, 2], *MODES)
+    assert status == 0
+    assert ctypes.string_at(place, 128) == ctypes.string_at(expected.getPtr(), 128)
+    assert ctypes.string_at(place + 128, 8) == b"\xa5" * 8
+
+
+@pytest.mark.parametrize("axes", [0, 6])
+def test_a_wrong_number_of_dimensions_is_refused(axes):
+    assert encode(0, axes) == 1
+
+
+def test_a_tensor_map_needs_a_place():
+    assert encode(0, 2) == 1
