@@ -315,3 +315,56 @@ def test_an_external_record_in_a_capture_measures_a_part_of_the_graph(kernels, s
     assert 0 < end - start < 10_000
     with pytest.raises(cuda.errors.CaptureError, match="external=True needs a stream that is being captured"):
         start.record(stream, external=True)
+
+
+def test_an_external_wait_in_a_capture_waits_at_each_launch(kernels, stream, x):
+    ready = cuda.Event(timing=False)
+    with stream.capture() as graph:
+        stream.wait(ready, external=True)
+        kernels["add"][1, N, 0, stream](x, 1.0)
+    assert [node.kind for node in graph.nodes] == ["wait_event", "kernel"]
+    executable = graph.instantiate()
+    with cuda.Stream(non_blocking=True) as other:
+        for value in (10, 20):
+            cuda.memset(x, value, stream=other)
+            ready.record(other)
+            executable.launch(stream)
+            assert x.to_host(stream=stream)[-1] == value + 1
+    with pytest.raises(cuda.errors.CaptureError, match="Stream.wait: external=True needs a stream that is being"):
+        stream.wait(ready, external=True)
+    ready.close()
+    with pytest.raises(ValueError, match="argument 0 of a wait for an event: the event is closed"):
+        executable.launch(stream)
+
+
+def test_a_wait_does_not_mark_its_event_as_recorded(graph):
+    event = cuda.Event()
+    graph.add(cuda.graphs.NodeWait(event))
+    run(graph)
+    assert not event.recorded
+    with pytest.raises(cuda.errors.EventNotRecordedError):
+        event - event  # it raises
+
+
+@pytest.mark.needs("in_process")  # only the simulator checks
+@pytest.mark.parametrize("ordered", [False, True])
+def test_nodes_without_an_edge_race(graph, x, add, ordered):
+    first = graph.add(add(x, 1.0))
+    graph.add(cuda.graphs.NodeFill(x, 2.0), after=[first] if ordered else [])
+    executable = graph.instantiate()
+    with cuda.sanitizer("error"):
+        executable.launch()
+        if ordered:
+            assert x.to_host()[0] == 2
+        else:
+            with pytest.raises(cuda.errors.SimulatorWarning, match="race: .*in another node of the graph"):
+                cuda.legacy_default.synchronize()
+
+
+@pytest.mark.needs("in_process")  # a GPU's driver draws handles too
+def test_a_graph_by_hand_is_drawn_like_a_captured_one(kernels, stream, graph, x, add):
+    with stream.capture() as captured:
+        cuda.memset(x, 1.0, stream=stream)
+        kernels["add"][1, N, 0, stream](x, 2.0)
+    graph.add(add(x, 2.0), after=graph.add(cuda.graphs.NodeFill(x, 1.0)))
+    assert graph.dot() == captured.dot()
