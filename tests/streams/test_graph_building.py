@@ -5,6 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
+from cuda.bindings import driver as bindings
 
 import cudart_py as cuda
 
@@ -147,14 +148,16 @@ def test_nodes_are_changed_before_the_graph_is_instantiated(graph, x, add, scale
 
 def test_the_function_of_an_executable_graph_is_changed_while_a_launch_is_in_flight(graph):
     seen = []
-    node = graph.add(cuda.graphs.NodeFunction(lambda: seen.append("old")))
+    node = graph.add(cuda.graphs.NodeFunction(lambda: seen.append(0)))
     executable = graph.instantiate()
-    executable.launch()
-    executable.set_node(node, cuda.graphs.NodeFunction(lambda: seen.append("new")))
-    gc.collect()
+    for number in (1, 2, 3):
+        executable.launch()
+        # Nothing else keeps the function of the last launch alive, which the host may not have called yet.
+        executable.set_node(node, cuda.graphs.NodeFunction(lambda number=number: seen.append(number)))
+        gc.collect()
     executable.launch()
     cuda.legacy_default.synchronize()
-    assert seen == ["old", "new"]
+    assert seen == [0, 1, 2, 3]
 
 
 def test_a_captured_host_function_is_changed(stream):
@@ -198,6 +201,8 @@ def test_nodes_have_the_priorities_of_their_launches_and_streams(kernels, device
     assert node.priority == -1
     executable = graph.instantiate(node_priorities=True)
     assert (executable.node_priorities, executable.auto_free) == (True, False)
+    flag = bindings.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+    assert cuda.check(cuda.raw.cuGraphExecGetFlags(executable.handle)) == flag
     executable.launch()
     assert x.to_host()[0] == 1
     with pytest.raises(ValueError, match="GraphNode.priority: only kernels have priorities, and this node is an empty"):
