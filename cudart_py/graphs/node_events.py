@@ -8,7 +8,7 @@ from .. import arguments
 from ..context.capture import RetainedObjects
 from ..context.device import Device
 from ..driver.calls import api
-from ..streams.event import Event
+from ..streams.event import RECORD, WAIT, Event, WaitedEvent
 from ..streams.graphs.nodes import NodeWork
 
 
@@ -69,7 +69,7 @@ class NodeRecord(NodeEvent):
 
     def _retained_by(self, node: int) -> RetainedObjects:
         """Return the event, which a launch marks as recorded."""
-        return RetainedObjects("a record of an event", (self._event,), node)
+        return RetainedObjects(RECORD, (self._event,), node)
 
 
 class NodeWait(NodeEvent):
@@ -86,13 +86,7 @@ class NodeWait(NodeEvent):
 
     _kind = "wait_event"
     _name = "EventWait"
-    _noun = "event"  # for the error about a closed object
-
-    @property
-    def closed(self) -> bool:
-        """Whether the event has been closed, so that launches of the graph raise ValueError."""
-        return self._event.closed
 
     def _retained_by(self, node: int) -> RetainedObjects:
-        """Return this work, and not the event itself, because a launch does not record the event."""
-        return RetainedObjects("a wait for an event", (self,), node)
+        """Return the event as one that a launch does not record."""
+        return RetainedObjects(WAIT, (WaitedEvent(self._event),), node)

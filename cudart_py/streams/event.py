@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from .stream import Stream
 
 
+# Descriptions of the nodes of graphs that use events, for errors about closed events.
+RECORD = "a record of an event"
+WAIT = "a wait for an event"
+
+
 @hinted
 class Event(ComparedHandle, Launched):
     """A marker in a stream (cuEventCreate).
@@ -132,7 +137,7 @@ class Event(ComparedHandle, Launched):
             (status,) = raw.cuEventRecordWithFlags(self.native, stream.native, flag)
         if status:
             raise failure(status, "cuEventRecordWithFlags")
-        hold_node(stream.handle, "a record of an event", (self,))
+        hold_node(stream.handle, RECORD, (self,))
         return self
 
     def _note_launched(self) -> None:
@@ -213,3 +218,19 @@ def timed(stream: Stream | None = None) -> Iterator[Timer]:
         end.record(stream)
         end.synchronize()
         timer._milliseconds = end - start
+
+
+class WaitedEvent:
+    """An event for which a node of a graph waits: a launch does not record it, but raises an error if it is closed."""
+
+    __slots__ = ("_event",)
+
+    _noun = "event"  # for the error
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+
+    @property
+    def closed(self) -> bool:
+        """Whether the event has been closed."""
+        return self._event.closed

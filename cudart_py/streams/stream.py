@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from .. import arguments, errors
 from ..context import lifetimes
-from ..context.capture import LEGACY, PER_THREAD, captures, find, note_wait
+from ..context.capture import LEGACY, PER_THREAD, captures, find, hold_node, note_wait
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..driver import enums
@@ -18,7 +18,7 @@ from ..driver.unwrap import failure
 from ..hints import hinted
 from .access_policy import AccessPolicy, Window
 from .awaiting import until_finished
-from .event import Event
+from .event import WAIT, Event, WaitedEvent
 from .foreign_stream import foreign_handle
 from .graphs.capturing import Capturing, add_graph
 from .graphs.conditionals import Condition, ConditionalNode, make_condition
@@ -145,12 +145,18 @@ class Stream(StreamBase):
             arguments.opened("Stream.record", "event", event, Event, "an Event or None")
         return event.record(self)
 
-    def wait(self, other: Event | Stream) -> None:
+    def wait(self, other: Event | Stream, *, external: bool = False) -> None:
         """Make later work in this stream wait for an event, or for all of another stream's work so far.
 
         The host does not wait (cuStreamWaitEvent). Raises EventNotRecordedError for an event that was never recorded,
         because CUDA would silently not wait at all.
+
+        In a stream that is being captured, `external` adds a node to the graph that waits for an event from outside the
+        graph, at each launch. Outside captures, it raises CaptureError.
         """
+        if arguments.flag("Stream.wait", "external", external):
+            self._wait_externally(arguments.opened("Stream.wait", "other", other, Event, "an Event"))
+            return
         if isinstance(other, Stream):
             arguments.opened("Stream.wait", "other", other, Stream)
             with activated(other.device), Event(timing=False) as event:
@@ -167,6 +173,18 @@ class Stream(StreamBase):
             raise failure(status, "cuStreamWaitEvent")
         if captures:
             note_wait(event.handle, self.handle)
+
+    def _wait_externally(self, event: Event) -> None:
+        """Add a wait for an event to the graph into which the stream is captured."""
+        if not captures or find(self.handle) is None:
+            raise errors.CaptureError(
+                "Stream.wait: external=True needs a stream that is being captured; without it, the stream waits"
+            )
+        flag = int(enums.CUevent_wait_flags.CU_EVENT_WAIT_EXTERNAL)
+        status = self._ask(raw.cuStreamWaitEvent, event.native, flag)
+        if status:
+            raise failure(status, "cuStreamWaitEvent")
+        hold_node(self.handle, WAIT, (WaitedEvent(event),))
 
     def launch_host_function(self, function: Callable[[], object]) -> None:
         """Call a host function, without arguments, once the stream's work so far has finished (cuLaunchHostFunc).

@@ -39,9 +39,9 @@ class FollowedStream(cuda.Stream):
             event.before = frozenset(self.before)
         return super().record(event)
 
-    def wait(self, other: cuda.Event | cuda.Stream) -> None:
+    def wait(self, other: cuda.Event | cuda.Stream, *, external: bool = False) -> None:
         """Make later work also come after the work before an event or in another stream."""
-        super().wait(other)
+        super().wait(other, external=external)
         if isinstance(other, FollowedEvent | FollowedStream):
             self.before |= other.before
 

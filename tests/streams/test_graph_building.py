@@ -5,6 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
+from cuda.bindings import driver as bindings
 
 import cudart_py as cuda
 
@@ -147,14 +148,16 @@ def test_nodes_are_changed_before_the_graph_is_instantiated(graph, x, add, scale
 
 def test_the_function_of_an_executable_graph_is_changed_while_a_launch_is_in_flight(graph):
     seen = []
-    node = graph.add(cuda.graphs.NodeFunction(lambda: seen.append("old")))
+    node = graph.add(cuda.graphs.NodeFunction(lambda: seen.append(0)))
     executable = graph.instantiate()
-    executable.launch()
-    executable.set_node(node, cuda.graphs.NodeFunction(lambda: seen.append("new")))
-    gc.collect()
+    for number in (1, 2, 3):
+        executable.launch()
+        # Nothing else keeps the function of the last launch alive, which the host may not have called yet.
+        executable.set_node(node, cuda.graphs.NodeFunction(lambda number=number: seen.append(number)))
+        gc.collect()
     executable.launch()
     cuda.legacy_default.synchronize()
-    assert seen == ["old", "new"]
+    assert seen == [0, 1, 2, 3]
 
 
 def test_a_captured_host_function_is_changed(stream):
@@ -198,6 +201,8 @@ def test_nodes_have_the_priorities_of_their_launches_and_streams(kernels, device
     assert node.priority == -1
     executable = graph.instantiate(node_priorities=True)
     assert (executable.node_priorities, executable.auto_free) == (True, False)
+    flag = bindings.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+    assert cuda.check(cuda.raw.cuGraphExecGetFlags(executable.handle)) == flag
     executable.launch()
     assert x.to_host()[0] == 1
     with pytest.raises(ValueError, match="GraphNode.priority: only kernels have priorities, and this node is an empty"):
@@ -315,3 +320,56 @@ def test_an_external_record_in_a_capture_measures_a_part_of_the_graph(kernels, s
     assert 0 < end - start < 10_000
     with pytest.raises(cuda.errors.CaptureError, match="external=True needs a stream that is being captured"):
         start.record(stream, external=True)
+
+
+def test_an_external_wait_in_a_capture_waits_at_each_launch(kernels, stream, x):
+    ready = cuda.Event(timing=False)
+    with stream.capture() as graph:
+        stream.wait(ready, external=True)
+        kernels["add"][1, N, 0, stream](x, 1.0)
+    assert [node.kind for node in graph.nodes] == ["wait_event", "kernel"]
+    executable = graph.instantiate()
+    with cuda.Stream(non_blocking=True) as other:
+        for value in (10, 20):
+            cuda.memset(x, value, stream=other)
+            ready.record(other)
+            executable.launch(stream)
+            assert x.to_host(stream=stream)[-1] == value + 1
+    with pytest.raises(cuda.errors.CaptureError, match="Stream.wait: external=True needs a stream that is being"):
+        stream.wait(ready, external=True)
+    ready.close()
+    with pytest.raises(ValueError, match="argument 0 of a wait for an event: the event is closed"):
+        executable.launch(stream)
+
+
+def test_a_wait_does_not_mark_its_event_as_recorded(graph):
+    event = cuda.Event()
+    graph.add(cuda.graphs.NodeWait(event))
+    run(graph)
+    assert not event.recorded
+    with pytest.raises(cuda.errors.EventNotRecordedError):
+        event - event  # it raises
+
+
+@pytest.mark.needs("in_process")  # only the simulator checks
+@pytest.mark.parametrize("ordered", [False, True])
+def test_nodes_without_an_edge_race(graph, x, add, ordered):
+    first = graph.add(add(x, 1.0))
+    graph.add(cuda.graphs.NodeFill(x, 2.0), after=[first] if ordered else [])
+    executable = graph.instantiate()
+    with cuda.sanitizer("error"):
+        executable.launch()
+        if ordered:
+            assert x.to_host()[0] == 2
+        else:
+            with pytest.raises(cuda.errors.SimulatorWarning, match="race: .*in another node of the graph"):
+                cuda.legacy_default.synchronize()
+
+
+@pytest.mark.needs("in_process")  # a GPU's driver draws handles too
+def test_a_graph_by_hand_is_drawn_like_a_captured_one(kernels, stream, graph, x, add):
+    with stream.capture() as captured:
+        cuda.memset(x, 1.0, stream=stream)
+        kernels["add"][1, N, 0, stream](x, 2.0)
+    graph.add(add(x, 2.0), after=graph.add(cuda.graphs.NodeFill(x, 1.0)))
+    assert graph.dot() == captured.dot()

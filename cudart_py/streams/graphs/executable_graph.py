@@ -19,7 +19,7 @@ from ...driver.calls import api, raw
 from ...driver.launch_log import GraphRecord, note_launched
 from ...driver.unwrap import failure
 from ..stream_base import StreamBase, resolved
-from .graph_base import GraphBase, check_graph
+from .graph_base import GraphBase, check_graph, native_edges
 from .nodes import (
     HOST_FUNCTION,
     WORKS,
@@ -48,8 +48,8 @@ def _node_kinds(graph: Graph) -> tuple[str, ...]:
 
 def _edges(graph: Graph) -> tuple[tuple[int, int], ...]:
     """Return the edges as pairs of the indices of nodes."""
-    indices = {node.handle: index for index, node in enumerate(nodes_of(graph))}
-    return tuple((indices[before.handle], indices[after.handle]) for before, after in graph.edges)
+    indices = {int(node._native): index for index, node in enumerate(nodes_of(graph))}
+    return tuple((indices[int(before)], indices[int(after)]) for before, after in native_edges(graph))
 
 
 def _difference(before: tuple[str, ...], after: tuple[str, ...]) -> str:

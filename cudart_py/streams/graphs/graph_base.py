@@ -53,9 +53,14 @@ class GraphBase(Handle):
     @property
     def edges(self) -> tuple[tuple[GraphNode, GraphNode], ...]:
         """The dependencies: pairs of a node and a node that directly depends on it (cuGraphGetEdges)."""
-        count = int(api.cuGraphGetEdges(self.handle, 0)[-1])
-        before, after = api.cuGraphGetEdges(self.handle, count)[:2] if count else ((), ())
-        return tuple((GraphNode(self, one), GraphNode(self, other)) for one, other in zip(before, after, strict=True))
+        return tuple((GraphNode(self, before), GraphNode(self, after)) for before, after in native_edges(self))
+
+
+def native_edges(graph: GraphBase) -> list[tuple[Any, Any]]:
+    """Return the edges as pairs of CUgraphNodes (cuGraphGetEdges)."""
+    count = int(api.cuGraphGetEdges(graph.handle, 0)[-1])
+    before, after = api.cuGraphGetEdges(graph.handle, count)[:2] if count else ((), ())
+    return list(zip(before, after, strict=True))
 
 
 def check_graph(call: str, graph: Any, name: str = "graph") -> None:

@@ -353,8 +353,20 @@ UNTIMED = {
     **dict.fromkeys(("cuGraphAddChildGraphNode", "cuGraphConditionalHandleCreate"), "one of the calls of a capture"),
     **{
         f"cuGraphExec{kind}NodeSetParams": "as a launch that is changed, with another call of the driver"
-        for kind in ("ChildGraph", "Memcpy", "Memset")
+        for kind in ("ChildGraph", "Host", "Memcpy", "Memset")
     },
+    "cuGraphExecEventRecordNodeSetEvent": "as a launch that is changed, with another call of the driver",
+    "cuEventRecordWithFlags": "once, while a graph is made",
+    **{
+        f"cuGraph{name}": "once, while a graph is made"
+        for name in (
+            *(f"Add{kind}Node" for kind in ("Empty", "EventRecord", "Host", "Kernel", "Memcpy", "Memset")),
+            *("AddMemAllocNode", "AddMemFreeNode", "AddDependencies", "RemoveDependencies", "DestroyNode"),
+            *("Clone", "Create", "EventRecordNodeSetEvent", "KernelNodeGetAttribute", "KernelNodeSetAttribute"),
+            *(f"{kind}NodeSetParams" for kind in ("Host", "Kernel", "Memcpy", "Memset")),
+        )
+    },
+    **{f"cuDevice{name}": "rare" for name in ("GetGraphMemAttribute", "SetGraphMemAttribute", "GraphMemTrim")},
     "cuGraphDebugDotPrint": "writes a text to be read",
     "cuThreadExchangeStreamCaptureMode": "an argument of the capture, and no call",
 }

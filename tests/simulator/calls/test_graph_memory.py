@@ -156,6 +156,23 @@ def test_another_graph_frees_memory_once_per_launch(graph: Any) -> None:
         assert "is not allocated" in driver.take_report()
 
 
+def test_a_destroyed_graph_gives_up_the_memory_that_no_launch_has_left_allocated(context: Any) -> None:
+    start = ok(driver.cuMemGetInfo())
+    for launches in (0, 1):
+        graph = ok(driver.cuGraphCreate(0))
+        _, address = allocate(graph)
+        executable = ok(driver.cuGraphInstantiate(graph, 0))
+        for _ in range(launches):
+            ok(driver.cuGraphLaunch(executable, 0))
+        ok(driver.cuGraphDestroy(graph))
+        ok(driver.cuGraphExecDestroy(executable))
+        if launches:
+            ok(driver.cuMemFree(address))
+        ok(driver.cuCtxSynchronize())
+        assert driver.cuMemFree(address) == (INVALID,)
+        assert ok(driver.cuMemGetInfo()) == start
+
+
 def test_the_memory_of_graphs_is_counted_until_it_is_trimmed(graph: Any) -> None:
     _, address = allocate(graph)
     executable = ok(driver.cuGraphInstantiate(graph, 0))

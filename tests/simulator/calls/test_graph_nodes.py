@@ -126,6 +126,9 @@ def test_a_cycle_is_found_when_the_graph_is_instantiated(graph: Any) -> None:
     add_empty(graph, two)
     ok(driver.cuGraphAddDependencies(graph, [two], [one], None, 1))
     assert driver.cuGraphInstantiate(graph, 0) == REFUSED
+    given = bindings.CUDA_GRAPH_INSTANTIATE_PARAMS()
+    assert driver.cuGraphInstantiateWithParams(graph, given) == REFUSED
+    assert given.result_out == bindings.CUgraphInstantiateResult.CUDA_GRAPH_INSTANTIATE_ERROR
     ok(driver.cuGraphRemoveDependencies(graph, [two], [one], None, 1))
     run(graph)
 

@@ -144,8 +144,10 @@ def cuGraphInstantiateWithParams(hGraph: Any, instantiateParams: Any) -> Any:
     graph = find_graph(hGraph)
     if instantiateParams is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    results = CUgraphInstantiateResult
+    instantiateParams.result_out = results.CUDA_GRAPH_INSTANTIATE_ERROR
     executable = _instantiate(graph, int(instantiateParams.flags))
-    instantiateParams.result_out = CUgraphInstantiateResult.CUDA_GRAPH_INSTANTIATE_SUCCESS
+    instantiateParams.result_out = results.CUDA_GRAPH_INSTANTIATE_SUCCESS
     return executable
 
 

@@ -98,8 +98,9 @@ class AllocateInGraph(Operation):
             self.block.outstanding = True
 
     def discard(self) -> None:
-        """Make the address unknown to the host, because no launch will allocate it."""
-        memory.known.remove(self.allocation)
+        """Make the address unknown to the host, unless a launch has left the memory allocated."""
+        if not self.block.outstanding:
+            memory.known.remove(self.allocation)
 
 
 class FreeInGraph(Operation):

@@ -115,7 +115,7 @@ class Capture:
 
     def discard(self) -> None:
         """Destroy the graph and undo the effects of the capture; an H200's driver destroys the caller's graph too."""
-        self.graph.discard()
+        self.graph.destroy()
 
     def leave(self, stream: Stream) -> None:
         """Release a stream that is destroyed: the capture ends with its origin, but continues without other streams."""

@@ -166,12 +166,6 @@ class Graph:
             copy.dependencies = tuple(copies[before] for before in node.dependencies)
         return made
 
-    def discard(self) -> None:
-        """Destroy the graph of a capture that failed, and undo the effects of capturing its operations."""
-        for node in self.nodes:
-            node.operation.discard()
-        self.destroy()
-
     def dot(self, flags: int = 0) -> str:
         """Return the graph in Graphviz's DOT language; `flags` (CUgraphDebugDot_flags) add parameters and handles."""
         numbers = {node: number for number, node in enumerate(self.nodes)}
@@ -211,7 +205,8 @@ class ChildGraph(Operation):
 
 
 def _forget(node: Node) -> None:
-    """Remove a node and the graphs inside it from the handles."""
+    """Remove a node and the graphs inside it from the handles, and undo the effects of adding its operation."""
+    node.operation.discard()
     for graph in node.operation.inner:
         graph.destroy()
     nodes.remove(node.handle)

@@ -47,7 +47,7 @@ class Operation:
         """Note that a launch of a graph that contains the operation has been queued."""
 
     def discard(self) -> None:
-        """Undo the effects of its capture when the graph that holds it is discarded."""
+        """Undo the effects of adding it to a graph, when its node is destroyed."""
 
 
 class AccountingOperation(Operation):
