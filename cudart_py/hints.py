@@ -15,7 +15,7 @@ from typing import NoReturn, TypeVar
 T = TypeVar("T")
 
 # The submodules that `import cudart_py` imports. Users may look for their names at the top level.
-_SUBMODULES = ("errors", "graphs", "images", "ipc", "profiling", "textures")
+_SUBMODULES = ("batches", "errors", "graphs", "images", "ipc", "profiling", "textures", "virtual")
 # The submodules that must be imported explicitly.
 _IMPORTED_BY_NAME = ("benchmark", "libraries")
 KERNEL = "the kernel, or, on a GPU, give the array to CuPy"

@@ -113,8 +113,8 @@ def advise(array: NDArray[Any], advice: Advice, location: Location | None = None
     """
     arguments.choice("advise", "advice", advice, get_args(Advice))
     kind = getattr(enums.CUmem_advise, f"CU_MEM_ADVISE_{advice.upper()}")
-    address, nbytes = _managed_range("advise", array)
-    where = _location("advise", location)
+    address, nbytes = managed_range("advise", array)
+    where = location_of("advise", location)
     with activated(current_device()):
         api.cuMemAdvise(address, nbytes, kind, where)
 
@@ -126,8 +126,8 @@ def prefetch(array: NDArray[Any], location: Location | None = None, *, stream: S
     not managed.
     """
     queue = stream_of("prefetch", stream)
-    address, nbytes = _managed_range("prefetch", array)
-    where = _location("prefetch", queue.device if location is None else location)
+    address, nbytes = managed_range("prefetch", array)
+    where = location_of("prefetch", queue.device if location is None else location)
     with activated(queue.device):
         api.cuMemPrefetchAsync(address, nbytes, where, 0, queue.handle)
 
@@ -139,7 +139,7 @@ def managed_attributes(array: NDArray[Any]) -> ManagedAttributes:
     that are the same for all pages of an array. The call does not wait for queued prefetches. Raises ValueError for an
     array that is not managed.
     """
-    address, nbytes = _managed_range("managed_attributes", array)
+    address, nbytes = managed_range("managed_attributes", array)
     # The maximum number of locations: every device, and the host.
     most = api.cuDeviceGetCount() + 1
 
@@ -161,26 +161,27 @@ def _found(ordinal: int) -> Location | None:
     return "host" if ordinal == _HOST else Device(ordinal)
 
 
-def _managed_range(call: str, array: Any) -> tuple[int, int]:
+def managed_range(call: str, array: Any, name: str = "array") -> tuple[int, int]:
     """Return the address and size in bytes of an array's memory; TypeError or ValueError if it is not managed."""
-    arguments.instance(call, "array", array, np.ndarray, "a NumPy array of managed_empty")
+    arguments.instance(call, name, array, np.ndarray, "a NumPy array of managed_empty")
     owner = pinned_owner(array)
     if not isinstance(owner, ManagedMemory):
-        raise arguments.wrong_value(call, "array", "managed memory", array, "make it with managed_empty")
+        raise arguments.wrong_value(call, name, "managed memory", array, "make it with managed_empty")
     if not array.size:
-        raise arguments.unusable(call, "array", "have at least one element", f"the shape {array.shape}")
+        raise arguments.unusable(call, name, "have at least one element", f"the shape {array.shape}")
     owner.handle  # noqa: B018  # raises when closed
     low, high = np.lib.array_utils.byte_bounds(array)
     return int(low), int(high - low)
 
 
-def _location(call: str, location: Any) -> Any:
+def location_of(call: str, location: Any, name: str = "location") -> Any:
+    """Return a call's argument, a Device, "host" or None for the current device, as the driver's location."""
     result = enums.CUmemLocation()
     if isinstance(location, str) and location == "host":
         result.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
         return result
     device = current_device() if location is None else location
-    arguments.instance(call, "location", device, Device, "a Device or 'host'")
+    arguments.instance(call, name, device, Device, "a Device or 'host'")
     result.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     result.id = device.ordinal
     return result

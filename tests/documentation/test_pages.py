@@ -106,7 +106,17 @@ NAMED = Counter(name for text in REFERENCE.values() for name in re.findall(r"^::
 PACKAGES = {
     package.__name__: package
     for package in (
-        *(cuda, cuda.errors, cuda.graphs, cuda.images, cuda.ipc, cuda.profiling, cuda.textures),
+        *(
+            cuda,
+            cuda.batches,
+            cuda.errors,
+            cuda.graphs,
+            cuda.images,
+            cuda.ipc,
+            cuda.profiling,
+            cuda.textures,
+            cuda.virtual,
+        ),
         *(benchmark, pytest_plugin, libraries),
     )
 }
