@@ -160,3 +160,21 @@ def test_another_device_uses_the_array(kernels):
             kernels["increment"][1, 32](alias, 5)
             first.synchronize()
         assert x.array.to_host().tolist() == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.needs("reset")
+def test_a_reset_closes_it_and_frees_its_memory(python):
+    program = """
+import numpy as np
+import cudart_py as cuda
+
+x = cuda.virtual.GrowableArray(1 << 30, np.uint8)
+free = cuda.current_device().memory_info.free
+x.resize(4 << 20)
+cuda.reset()
+print(x.closed, cuda.current_device().memory_info.free - free)
+x.close()
+with cuda.virtual.GrowableArray(100, np.int32) as y:
+    print(y.append(np.arange(3, dtype=np.int32)).array.to_host())
+"""
+    assert python(program).stdout.splitlines() == ["True 0", "[0 1 2]"]
