@@ -16,7 +16,7 @@ from ..driver.calls import api
 from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
-from .host_memory import HostMemory, array_over, pinned_owner
+from .host_memory import HostMemory, PooledMemory, array_over, pinned_owner
 from .pools import MemoryPool, allocate_for_host, pool_of_kind
 
 Location = Device | Literal["host"]
@@ -51,23 +51,16 @@ class ManagedAttributes:
 
 
 class ManagedMemory(HostMemory):
-    """Managed memory (cuMemAllocManaged, cuMemAllocFromPoolAsync).
+    """Managed memory (cuMemAllocManaged). It is freed with the last array over it, or by `close()`."""
 
-    It is freed with the last array over it, or by `close()`.
-    """
+    __slots__ = ()
 
-    __slots__ = ("_pool_memory",)
-
-    def __init__(self, nbytes: int, pool: MemoryPool | None = None) -> None:
+    def __init__(self, nbytes: int) -> None:
         self._value = None
         self._owned = True
-        self._device = current_device() if pool is None else pool.device
+        self._device = current_device()
         self.nbytes = nbytes
         self.mapped = True
-        self._pool_memory = None if pool is None else pool._memory  # the driver's pool lives as long as its memory
-        if pool is not None:
-            self._value = allocate_for_host(pool, nbytes)
-            return
         if nbytes > MOST_BYTES:
             raise too_many_bytes("cuMemAllocManaged", nbytes, "managed memory")
         status, value = calls.raw.cuMemAllocManaged(nbytes, int(enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL))
@@ -83,6 +76,21 @@ class ManagedMemory(HostMemory):
     def _release(self, value: Any) -> None:
         with activated(self._device):
             api.cuMemFree(value)
+
+
+class PooledManagedMemory(PooledMemory, ManagedMemory):
+    """Managed memory from a pool (cuMemAllocFromPoolAsync)."""
+
+    __slots__ = ("_pool_memory", "_queue")
+
+    def __init__(self, nbytes: int, pool: MemoryPool) -> None:
+        self._value = None
+        self._owned = True
+        self.nbytes = nbytes
+        self.mapped = True
+        self._device = pool.device
+        self._pool_memory = pool._memory
+        self._queue, self._value = allocate_for_host(pool, nbytes)
 
 
 def managed_empty(shape: Shape, dtype: DTypeLike = np.float64, *, pool: MemoryPool | None = None) -> NDArray[Any]:
@@ -101,7 +109,7 @@ def managed_empty(shape: Shape, dtype: DTypeLike = np.float64, *, pool: MemoryPo
         pool_of_kind(call, pool, "managed")
     if 0 in sizes:
         return np.empty(sizes, kind)
-    return array_over(ManagedMemory(nbytes, pool), sizes, kind)
+    return array_over(ManagedMemory(nbytes) if pool is None else PooledManagedMemory(nbytes, pool), sizes, kind)
 
 
 def advise(array: NDArray[Any], advice: Advice, location: Location | None = None) -> None:
