@@ -205,6 +205,16 @@ def function(call: str, name: str, value: Any, takes: str = "without arguments")
     return value  # type: ignore[no-any-return]  # callable() does not narrow the type further
 
 
+def items(call: str, name: str, value: Any, wanted: str) -> list[Any]:
+    """Return the items of an iterable; TypeError for anything else, a string or a single array."""
+    if isinstance(value, str | bytes | bytearray | memoryview) or hasattr(value, "shape"):
+        raise wrong_type(call, name, wanted, value)
+    try:
+        return list(value)
+    except TypeError:
+        raise wrong_type(call, name, wanted, value) from None
+
+
 def shape(call: str, name: str, value: Any) -> tuple[int, ...]:
     """Return a shape, an int or a tuple or list of ints, as a tuple of ints that are not negative."""
     if isinstance(value, tuple | list):

@@ -15,7 +15,17 @@ from typing import NoReturn, TypeVar
 T = TypeVar("T")
 
 # The submodules that `import cudart_py` imports. Users may look for their names at the top level.
-_SUBMODULES = ("errors", "graphs", "images", "ipc", "profiling", "tensor_maps", "textures")
+_SUBMODULES = (
+    "batches",
+    "errors",
+    "graphs",
+    "images",
+    "ipc",
+    "profiling",
+    "tensor_maps",
+    "textures",
+    "virtual",
+)
 # The submodules that must be imported explicitly.
 _IMPORTED_BY_NAME = ("benchmark", "interop", "libraries")
 KERNEL = "the kernel, or, on a GPU, give the array to CuPy"
@@ -102,8 +112,8 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "empty_pinned": ("c", "cuda.pinned_empty(n, np.float32)"),
         "pagelocked_empty": ("p", "cuda.pinned_empty(n, np.float32)"),
         "alloc_pinned_memory": ("c", "cuda.pinned_empty(n, np.float32)"),
-        "get_default_pinned_memory_pool": ("c", "cuda.pinned_empty(n, np.float32)"),
-        "PinnedMemoryPool": ("c", "cuda.pinned_empty(n, np.float32)"),
+        "get_default_pinned_memory_pool": ("c", 'cuda.MemoryPool(kind="pinned")'),
+        "PinnedMemoryPool": ("c", 'cuda.MemoryPool(kind="pinned")'),
         "mapped_array": ("n", "cuda.pinned_empty(n, np.float32, mapped=True)"),
         "mapped": ("", "cuda.pinned_empty(n, np.float32, mapped=True)"),
         "pinned": ("n", "cuda.register_host(host)"),

@@ -21,8 +21,10 @@ from ..driver.calls import api
 from ..driver.unwrap import check
 from ..pointer import Pointer
 from ..shapes import Shape
+from ..streams.stream import Stream, legacy_default
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
-from .pools import MemoryPool, allocate_for_host, pool_of_kind
+from .pools import MemoryPool, PoolMemory, allocate_for_host, pool_of_kind
+from .waiting import WaitingHandle
 
 # Integers, floats, complex numbers, booleans, durations and dates: kinds of dtypes that their type strings describe
 # completely. This is not so for other kinds, or for dtypes of other packages, such as eight-bit floats.
@@ -63,31 +65,48 @@ def _drop_bytes(address: int) -> None:
     check(chosen().drop_bytes(address))
 
 
-class PooledPinnedMemory(HostMemory):
-    """Page-locked host memory from a pool (cuMemAllocFromPoolAsync), which every device can access.
+class PooledMemory(WaitingHandle):
+    """Pinned or managed memory from a pool (cuMemAllocFromPoolAsync); a second base class of such memory.
 
-    Freeing it waits for the device (cuMemFree), like freeing other page-locked memory. The pool keeps it for reuse.
+    Freeing it waits for the device, because work in any stream may use it. The pool then keeps it for reuse. cuMemFree
+    would wait too, but driver 580.159 then goes on counting the memory as in use.
     """
 
-    __slots__ = ("_pool_memory",)
+    __slots__ = ()
 
-    def __init__(self, nbytes: int, pool: MemoryPool) -> None:
-        self._value = None
-        self._owned = True
-        self._device = pool.device
-        self.nbytes = nbytes
-        self.mapped = True
-        self._pool_memory = pool._memory  # the driver's pool lives as long as its memory
-        self._value = allocate_for_host(pool, nbytes)
+    _device: Device
+    _pool_memory: PoolMemory | None  # the driver's pool lives as long as its memory
+    _queue: Stream
+
+    @property
+    def device(self) -> Device:
+        """The device of the pool."""
+        return self._device
 
     def _device_address(self, address: int) -> int:
         """Return the address itself: memory of a pool has the same address on the host and on devices."""
         self.handle  # noqa: B018  # raises when closed
         return address
 
-    def _release(self, value: Any) -> None:
-        with activated(self._device):
-            api.cuMemFree(value)
+    def _destroy(self, value: Any) -> None:
+        queue = legacy_default if self._queue.closed else self._queue  # it is closed with the pool
+        api.cuMemFreeAsync(value, queue.native)
+        api.cuStreamSynchronize(queue.native)  # so that the pool can release the memory
+
+
+class PooledPinnedMemory(PooledMemory, HostMemory):
+    """Page-locked host memory from a pool, which every device can access."""
+
+    __slots__ = ("_pool_memory", "_queue")
+
+    def __init__(self, nbytes: int, pool: MemoryPool) -> None:
+        self._value = None
+        self._owned = True
+        self.nbytes = nbytes
+        self.mapped = True
+        self._device = pool.device
+        self._pool_memory = pool._memory
+        self._queue, self._value = allocate_for_host(pool, nbytes)
 
 
 class PinnedMemory(HostMemory):

@@ -16,7 +16,7 @@ from ..driver.calls import api
 from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
-from .host_memory import HostMemory, array_over, pinned_owner
+from .host_memory import HostMemory, PooledMemory, array_over, pinned_owner
 from .pools import MemoryPool, allocate_for_host, pool_of_kind
 
 Location = Device | Literal["host"]
@@ -51,23 +51,16 @@ class ManagedAttributes:
 
 
 class ManagedMemory(HostMemory):
-    """Managed memory (cuMemAllocManaged, cuMemAllocFromPoolAsync).
+    """Managed memory (cuMemAllocManaged). It is freed with the last array over it, or by `close()`."""
 
-    It is freed with the last array over it, or by `close()`.
-    """
+    __slots__ = ()
 
-    __slots__ = ("_pool_memory",)
-
-    def __init__(self, nbytes: int, pool: MemoryPool | None = None) -> None:
+    def __init__(self, nbytes: int) -> None:
         self._value = None
         self._owned = True
-        self._device = current_device() if pool is None else pool.device
+        self._device = current_device()
         self.nbytes = nbytes
         self.mapped = True
-        self._pool_memory = None if pool is None else pool._memory  # the driver's pool lives as long as its memory
-        if pool is not None:
-            self._value = allocate_for_host(pool, nbytes)
-            return
         if nbytes > MOST_BYTES:
             raise too_many_bytes("cuMemAllocManaged", nbytes, "managed memory")
         status, value = calls.raw.cuMemAllocManaged(nbytes, int(enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL))
@@ -83,6 +76,21 @@ class ManagedMemory(HostMemory):
     def _release(self, value: Any) -> None:
         with activated(self._device):
             api.cuMemFree(value)
+
+
+class PooledManagedMemory(PooledMemory, ManagedMemory):
+    """Managed memory from a pool (cuMemAllocFromPoolAsync)."""
+
+    __slots__ = ("_pool_memory", "_queue")
+
+    def __init__(self, nbytes: int, pool: MemoryPool) -> None:
+        self._value = None
+        self._owned = True
+        self.nbytes = nbytes
+        self.mapped = True
+        self._device = pool.device
+        self._pool_memory = pool._memory
+        self._queue, self._value = allocate_for_host(pool, nbytes)
 
 
 def managed_empty(shape: Shape, dtype: DTypeLike = np.float64, *, pool: MemoryPool | None = None) -> NDArray[Any]:
@@ -101,7 +109,7 @@ def managed_empty(shape: Shape, dtype: DTypeLike = np.float64, *, pool: MemoryPo
         pool_of_kind(call, pool, "managed")
     if 0 in sizes:
         return np.empty(sizes, kind)
-    return array_over(ManagedMemory(nbytes, pool), sizes, kind)
+    return array_over(ManagedMemory(nbytes) if pool is None else PooledManagedMemory(nbytes, pool), sizes, kind)
 
 
 def advise(array: NDArray[Any], advice: Advice, location: Location | None = None) -> None:
@@ -113,8 +121,8 @@ def advise(array: NDArray[Any], advice: Advice, location: Location | None = None
     """
     arguments.choice("advise", "advice", advice, get_args(Advice))
     kind = getattr(enums.CUmem_advise, f"CU_MEM_ADVISE_{advice.upper()}")
-    address, nbytes = _managed_range("advise", array)
-    where = _location("advise", location)
+    address, nbytes = managed_range("advise", array)
+    where = location_of("advise", location)
     with activated(current_device()):
         api.cuMemAdvise(address, nbytes, kind, where)
 
@@ -126,8 +134,8 @@ def prefetch(array: NDArray[Any], location: Location | None = None, *, stream: S
     not managed.
     """
     queue = stream_of("prefetch", stream)
-    address, nbytes = _managed_range("prefetch", array)
-    where = _location("prefetch", queue.device if location is None else location)
+    address, nbytes = managed_range("prefetch", array)
+    where = location_of("prefetch", queue.device if location is None else location)
     with activated(queue.device):
         api.cuMemPrefetchAsync(address, nbytes, where, 0, queue.handle)
 
@@ -139,7 +147,7 @@ def managed_attributes(array: NDArray[Any]) -> ManagedAttributes:
     that are the same for all pages of an array. The call does not wait for queued prefetches. Raises ValueError for an
     array that is not managed.
     """
-    address, nbytes = _managed_range("managed_attributes", array)
+    address, nbytes = managed_range("managed_attributes", array)
     # The maximum number of locations: every device, and the host.
     most = api.cuDeviceGetCount() + 1
 
@@ -161,26 +169,27 @@ def _found(ordinal: int) -> Location | None:
     return "host" if ordinal == _HOST else Device(ordinal)
 
 
-def _managed_range(call: str, array: Any) -> tuple[int, int]:
+def managed_range(call: str, array: Any, name: str = "array") -> tuple[int, int]:
     """Return the address and size in bytes of an array's memory; TypeError or ValueError if it is not managed."""
-    arguments.instance(call, "array", array, np.ndarray, "a NumPy array of managed_empty")
+    arguments.instance(call, name, array, np.ndarray, "a NumPy array of managed_empty")
     owner = pinned_owner(array)
     if not isinstance(owner, ManagedMemory):
-        raise arguments.wrong_value(call, "array", "managed memory", array, "make it with managed_empty")
+        raise arguments.wrong_value(call, name, "managed memory", array, "make it with managed_empty")
     if not array.size:
-        raise arguments.unusable(call, "array", "have at least one element", f"the shape {array.shape}")
+        raise arguments.unusable(call, name, "have at least one element", f"the shape {array.shape}")
     owner.handle  # noqa: B018  # raises when closed
     low, high = np.lib.array_utils.byte_bounds(array)
     return int(low), int(high - low)
 
 
-def _location(call: str, location: Any) -> Any:
+def location_of(call: str, location: Any, name: str = "location") -> Any:
+    """Return a call's argument, a Device, "host" or None for the current device, as the driver's location."""
     result = enums.CUmemLocation()
     if isinstance(location, str) and location == "host":
         result.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
         return result
     device = current_device() if location is None else location
-    arguments.instance(call, "location", device, Device, "a Device or 'host'")
+    arguments.instance(call, name, device, Device, "a Device or 'host'")
     result.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     result.id = device.ordinal
     return result

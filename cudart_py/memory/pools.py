@@ -305,10 +305,10 @@ def pool_of_kind(call: str, pool: MemoryPool, kind: PoolKind) -> MemoryPool:
     return pool
 
 
-def allocate_for_host(pool: MemoryPool, nbytes: int) -> int:
-    """Return the address of memory from a pool of pinned or managed memory (cuMemAllocFromPoolAsync).
+def allocate_for_host(pool: MemoryPool, nbytes: int) -> tuple[Stream, int]:
+    """Return the pool's stream, and the address of memory from a pool of host memory (cuMemAllocFromPoolAsync).
 
-    The host may use it at once: memory returns to the pool when the device is idle, and only this call uses the pool's
+    The host may use it at once: memory returns to the pool when the device is idle, and nothing else runs in the pool's
     stream. Raises OutOfMemoryError with the sizes.
     """
     call, what = "cuMemAllocFromPoolAsync", f"{pool.kind} memory"
@@ -326,4 +326,4 @@ def allocate_for_host(pool: MemoryPool, nbytes: int) -> int:
         except BaseException:
             raw.cuMemFreeAsync(address, queue.native)
             raise
-    return int(address)
+    return queue, int(address)

@@ -48,6 +48,7 @@ from .calls.contexts.created_contexts import (
 )
 from .calls.contexts.devices import (
     cuDeviceCanAccessPeer,
+    cuDeviceComputeCapability,
     cuDeviceGet,
     cuDeviceGetAttribute,
     cuDeviceGetByPCIBusId,

@@ -76,7 +76,18 @@ def test_the_package_lists_its_public_names_alone() -> None:
     assert all(hasattr(cuda, name) for name in dir(cuda))
 
 
-SUBMODULES = ("benchmark", "errors", "graphs", "images", "ipc", "libraries", "profiling", "textures")
+SUBMODULES = (
+    "batches",
+    "benchmark",
+    "errors",
+    "graphs",
+    "images",
+    "ipc",
+    "libraries",
+    "profiling",
+    "textures",
+    "virtual",
+)
 
 
 @pytest.mark.parametrize("name", SUBMODULES)

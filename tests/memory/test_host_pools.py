@@ -66,6 +66,14 @@ def test_an_array_outlives_its_pool(pool, rng):
         make(pool, 3)
 
 
+def test_an_array_that_is_dropped_in_a_capture_is_freed_at_its_end(pool, stream):
+    x = make(pool, 1 << 18)
+    with stream.capture() as graph:
+        del x
+    assert not graph.nodes
+    assert pool.used == 0
+
+
 def test_an_empty_array_takes_nothing(pool):
     assert make(pool, (0, 3)).shape == (0, 3)
     assert pool.used == 0

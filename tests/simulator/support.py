@@ -8,6 +8,7 @@ from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from cudart_py.simulator.state import contexts, devices
+from cudart_py.simulator.state.memory import mappings
 
 Status = bindings.CUresult
 SUCCESS = Status.CUDA_SUCCESS
@@ -49,6 +50,7 @@ def fresh_devices(count: int, memory: int) -> Callable[[], None]:
         for device in devices.state.devices:
             if device.primary is not None:
                 ok(driver.cuDevicePrimaryCtxReset(device.ordinal))
+        mappings.drop_all()
         devices.state.devices = before
         contexts.of_thread.stack = stack
 

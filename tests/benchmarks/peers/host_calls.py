@@ -72,6 +72,19 @@ def bare_capture(t: Things) -> Call:
     return call
 
 
+def eighths(t: Things) -> list[tuple[cuda.DeviceArray, cuda.DeviceArray]]:
+    """Return the parts of two arrays, as destinations and sources."""
+    parts = [slice(SIZE * part // 8, SIZE * (part + 1) // 8) for part in range(8)]
+    return [(t.y[part], t.x[part]) for part in parts]
+
+
+def bare_batch(t: Things) -> Call:
+    pairs, attributes = eighths(t), driver.CUmemcpyAttributes()
+    attributes.srcAccessOrder = driver.CUmemcpySrcAccessOrder.CU_MEMCPY_SRC_ACCESS_ORDER_STREAM
+    ends = ([driver.CUdeviceptr(pair[end].pointer) for pair in pairs] for end in range(2))
+    return bare("cuMemcpyBatchAsync", *ends, [to.nbytes for to, _ in pairs], 8, [attributes], [0], 1, t.s)
+
+
 def capture(t: Things) -> Call:
     launch, stream = t.kernel[GRID, BLOCK, 0, t.stream].bind(*t.arguments), t.stream
 
@@ -174,6 +187,10 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
     "prefetch": lambda t: (
         bare("cuMemPrefetchAsync", t.at_managed, 4 * SIZE, things.location(t), 0, t.s),
         partial(cuda.prefetch, t.managed, stream=t.stream),
+    ),
+    "batch of 8 copies": lambda t: (
+        bare_batch(t),
+        partial(cuda.batches.memcpy, eighths(t), stream=t.stream),
     ),
     "managed attributes": lambda t: (bare_managed_attributes(t), partial(cuda.managed_attributes, t.managed)),
     "memory info": lambda t: (bare("cuMemGetInfo"), getter(t.device, "memory_info")),
@@ -329,6 +346,10 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
 # Driver functions of those rows of docs/names.md from which no function is called above, with the reasons.
 UNTIMED = {
     "cuGetErrorName": "only a failure asks for it",
+    **dict.fromkeys(
+        ("cuMemPrefetchBatchAsync", "cuMemDiscardBatchAsync", "cuMemDiscardAndPrefetchBatchAsync"),
+        "as the batch of copies",
+    ),
     "cuDevicePrimaryCtxRetain": "once in a process",
     "cuDevicePrimaryCtxReset": "the simulator alone has it",
     "cuDeviceGetPCIBusId": "one of many properties that are read together, once",

@@ -15,8 +15,17 @@ from cudart_py.context.limits import Limits
 from .good_values import OBJECTS
 
 # Functions of submodules whose names say too little without the module.
-_WITH_MODULE = ("empty", "handle")
-_SUBMODULES = (cuda.errors, cuda.graphs, cuda.images, cuda.ipc, cuda.profiling, cuda.textures)
+_WITH_MODULE = ("discard", "empty", "handle", "memcpy", "prefetch")
+_SUBMODULES = (
+    cuda.batches,
+    cuda.errors,
+    cuda.graphs,
+    cuda.images,
+    cuda.ipc,
+    cuda.profiling,
+    cuda.textures,
+    cuda.virtual,
+)
 MODULES: tuple[ModuleType, ...] = (cuda, *_SUBMODULES, cudart_py.benchmark, libraries)
 # Records that calls return, and objects that other objects create. Users never call these classes.
 RETURNED = {

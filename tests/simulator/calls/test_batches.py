@@ -221,8 +221,10 @@ def test_offsets_in_one_dimensional_arrays_are_checked(context: Any) -> None:
 def test_pinned_memory_of_the_plain_call_has_a_device_address(context: Any) -> None:
     host = int(ok(driver.cuMemAllocHost(64)))
     assert int(ok(driver.cuMemHostGetDevicePointer(host, 0))) == host
-    assert ok(driver.cuMemHostGetFlags(host)) == bindings.CU_MEMHOSTALLOC_DEVICEMAP
-    ok(driver.cuMemFreeHost(host))
+    portable = int(ok(driver.cuMemHostAlloc(64, bindings.CU_MEMHOSTALLOC_PORTABLE)))
+    for address in (host, portable):
+        assert ok(driver.cuMemHostGetFlags(address)) == bindings.CU_MEMHOSTALLOC_DEVICEMAP
+        ok(driver.cuMemFreeHost(address))
 
 
 def test_a_box_is_copied_to_another_device(two_devices: list[Any], rng: np.random.Generator) -> None:

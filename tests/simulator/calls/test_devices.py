@@ -27,6 +27,13 @@ def test_devices_differ_in_their_uuids_and_places_and_cut_their_names(context: A
     assert [int(ok(driver.cuDeviceGetByPCIBusId(place))) for place in places] == [0, 1]
 
 
+def test_the_old_call_for_the_compute_capability_agrees_with_the_attributes(context: Any) -> None:
+    names = [f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{part}" for part in ("MAJOR", "MINOR")]
+    expected = [ok(driver.cuDeviceGetAttribute(getattr(bindings.CUdevice_attribute, name), 0)) for name in names]
+    assert list(ok(driver.cuDeviceComputeCapability(0))) == expected
+    assert driver.cuDeviceComputeCapability(9) == (Status.CUDA_ERROR_INVALID_DEVICE, None, None)
+
+
 def test_every_status_has_a_name_and_a_text() -> None:
     for status in Status:
         assert ok(driver.cuGetErrorName(status)) == status.name.encode()

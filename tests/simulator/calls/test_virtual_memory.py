@@ -241,3 +241,11 @@ def test_only_memory_that_was_created_for_it_is_exported(context: Any) -> None:
     with open(os.devnull) as file:
         assert driver.cuMemImportFromShareableHandle(file.fileno(), FILE) == (INVALID, None)
     assert driver.cuMemImportFromShareableHandle(-1, FILE) == (INVALID, None)
+
+
+def test_no_capture_forbids_growing(context: Any, stream: Any) -> None:
+    address = reserve(2)
+    ok(driver.cuStreamBeginCapture(stream, bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
+    ok(driver.cuMemMap(address, PIECE, 0, create(), 0))
+    ok(allow(address, 1))
+    ok(driver.cuGraphDestroy(ok(driver.cuStreamEndCapture(stream))))

@@ -14,7 +14,7 @@ from cuda.bindings.driver import CUdevice, CUdevice_attribute, CUdevice_P2PAttri
 
 from ...checks.findings import mode
 from ...state.arguments import number
-from ...state.attributes import DRIVER_VERSION
+from ...state.attributes import DRIVER_VERSION, attribute
 from ...state.devices import Device, find_device, state
 from ...state.environment import refuse_old_names, whole_number
 from ...state.errors import StatusError
@@ -102,6 +102,13 @@ def cuDeviceGetUuid(dev: Any) -> Any:
     # The attribute of the bindings' object can't be written in every version.
     ctypes.memmove(result.getPtr(), bytes(device.uuid), 16)
     return result
+
+
+@entry(values=2)
+def cuDeviceComputeCapability(dev: Any) -> tuple[int, int]:
+    """Return the major and the minor number of the compute capability (cuDeviceComputeCapability)."""
+    find_device(dev)
+    return attribute("COMPUTE_CAPABILITY_MAJOR"), attribute("COMPUTE_CAPABILITY_MINOR")
 
 
 @entry(values=1)

@@ -78,9 +78,13 @@ def cuMemHostGetDevicePointer(p: Any, Flags: Any) -> Any:
 
 @entry(values=1)
 def cuMemHostGetFlags(p: Any) -> int:
-    """Return the flags with which pinned memory was allocated (cuMemHostGetFlags)."""
+    """Return the flags of pinned memory, which is mapped in any case (cuMemHostGetFlags).
+
+    Driver 580.159 does not return CU_MEMHOSTALLOC_PORTABLE.
+    """
     current()
-    return _pinned(host_address(p), (memory.PINNED,)).flags
+    flags = _pinned(host_address(p), (memory.PINNED,)).flags
+    return flags & CU_MEMHOSTALLOC_WRITECOMBINED | CU_MEMHOSTALLOC_DEVICEMAP
 
 
 @entry(unsafe=True)

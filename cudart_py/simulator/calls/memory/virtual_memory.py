@@ -1,7 +1,8 @@
 """Virtual memory: reserving addresses, creating physical memory, mapping it, and allowing devices to access it.
 
 The rules are those of driver 580.159 on an H200, where they are stricter than those of the reference: a mapping covers
-all of the physical memory. Access to read only is not supported, and neither is physical memory on the host.
+all of the physical memory. No stream capture forbids these calls. Access to read only is not supported, and neither is
+physical memory on the host.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def cuMemGetAllocationGranularity(prop: Any, option: Any) -> int:
     return GRANULARITY
 
 
-@entry(values=1, unsafe=True)
+@entry(values=1)
 def cuMemAddressReserve(size: Any, alignment: Any, addr: Any, flags: Any) -> Any:
     """Reserve a range of addresses; a hint where to place it is ignored (cuMemAddressReserve)."""
     length, aligned = _size(size), number(alignment)
@@ -104,7 +105,7 @@ def cuMemAddressReserve(size: Any, alignment: Any, addr: Any, flags: Any) -> Any
     return CUdeviceptr(reservation.address)
 
 
-@entry(frees=True, unsafe=True)
+@entry(frees=True)
 def cuMemAddressFree(ptr: Any, size: Any) -> None:
     """Give back a whole reserved range, into which nothing may be mapped (cuMemAddressFree)."""
     reservation = reservations.get(number(ptr))
@@ -114,7 +115,7 @@ def cuMemAddressFree(ptr: Any, size: Any) -> None:
     space.region.give_back(reservation.address)
 
 
-@entry(values=1, unsafe=True)
+@entry(values=1)
 def cuMemCreate(size: Any, prop: Any, flags: Any) -> Any:
     """Create physical memory on a device (cuMemCreate)."""
     device, length = _checked_properties(prop), _size(size)
@@ -137,7 +138,7 @@ def _drop_unused(physical: PhysicalMemory) -> None:
         physical.close()
 
 
-@entry(frees=True, unsafe=True)
+@entry(frees=True)
 def cuMemRelease(handle: Any) -> None:
     """Release a reference to physical memory, which exists on while it is mapped (cuMemRelease)."""
     physical = _find(handle)
@@ -147,7 +148,7 @@ def cuMemRelease(handle: Any) -> None:
     _drop_unused(physical)
 
 
-@entry(unsafe=True)
+@entry()
 def cuMemMap(ptr: Any, size: Any, offset: Any, handle: Any, flags: Any) -> None:
     """Map all of some physical memory into a reserved range (cuMemMap)."""
     address, length, physical = number(ptr), _size(size), _find(handle)
@@ -164,7 +165,7 @@ def cuMemMap(ptr: Any, size: Any, offset: Any, handle: Any, flags: Any) -> None:
         raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY) from None
 
 
-@entry(frees=True, unsafe=True)
+@entry(frees=True)
 def cuMemUnmap(ptr: Any, size: Any) -> None:
     """Remove all mappings from a range, which must not cut any of them (cuMemUnmap)."""
     address, length = number(ptr), number(size)
@@ -179,7 +180,7 @@ def cuMemUnmap(ptr: Any, size: Any) -> None:
         _drop_unused(mapping.physical)
 
 
-@entry(unsafe=True)
+@entry()
 def cuMemSetAccess(ptr: Any, size: Any, desc: Any, count: Any) -> None:
     """Set which devices may access a range of whole, contiguous mappings (cuMemSetAccess)."""
     address, length, descriptions = number(ptr), _size(size), list(desc or ())
@@ -251,7 +252,7 @@ def cuMemExportToShareableHandle(handle: Any, handleType: Any, flags: Any) -> in
     return os.dup(physical.descriptor)
 
 
-@entry(values=1, unsafe=True)
+@entry(values=1)
 def cuMemImportFromShareableHandle(osHandle: Any, shHandleType: Any) -> Any:
     """Return a handle of physical memory that a file descriptor refers to (cuMemImportFromShareableHandle)."""
     descriptor, kind = number(osHandle), number(shHandleType)

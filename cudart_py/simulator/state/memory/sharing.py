@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _FILE = "cudart_py shared memory"
 _MAGIC = b"cudartpy"
-# What each of the fields of a handle is, is said by `Handle`.
+# The fields of `Handle`, after the magic.
 _FORMAT = struct.Struct("=8sIQIIQQQ")
 
 
@@ -40,7 +40,7 @@ def _started(process: int) -> int:
 
 @dataclass(frozen=True)
 class Handle:
-    """What the bytes of a handle say.
+    """The content of a handle.
 
     `started` distinguishes processes that had the same id. `descriptor` is that of the file in the other process, or
     the handle of an event. `offset` and `size` are those of the allocation in the file, which has `length` bytes.
@@ -61,7 +61,7 @@ class Handle:
 
     @classmethod
     def parsed(cls, data: bytes) -> Handle:
-        """Return what some bytes say, or raise ValueError."""
+        """Return the content of a handle's bytes, or raise ValueError."""
         magic, *fields = _FORMAT.unpack(data[: _FORMAT.size])
         if magic != _MAGIC:
             raise ValueError("these bytes are not a handle of the simulator")
