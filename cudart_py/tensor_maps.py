@@ -52,7 +52,7 @@ class TensorMap:
       elements of its last axis must be adjacent; all other strides, and the address, must be multiples of 16 bytes.
     - `box`: the shape of the boxes, at most 256 elements along each axis, in the order of the array's axes. Kernels
       give the coordinates of a box in the opposite order, the last axis first. The last axis must have a multiple of
-      16 bytes.
+      16 bytes, and boxes must begin at multiples of 16 bytes along it.
     - `swizzle`: the size in bytes (32, 64 or 128) of the parts of shared memory in which units of 16 bytes are
       exchanged to avoid bank conflicts, or 0. The last axis of a box must not be longer.
     - `element_strides`: for each axis, the distance between the elements that are copied, from 1 to 8. A box then has
