@@ -52,15 +52,15 @@ class TensorMap:
       elements of its last axis must be adjacent; all other strides, and the address, must be multiples of 16 bytes.
     - `box`: the shape of the boxes, at most 256 elements along each axis, in the order of the array's axes. Kernels
       give the coordinates of a box in the opposite order, the last axis first. The last axis must have a multiple of
-      16 bytes.
+      16 bytes, and boxes must begin at multiples of 16 bytes along it.
     - `swizzle`: the size in bytes (32, 64 or 128) of the parts of shared memory in which units of 16 bytes are
       exchanged to avoid bank conflicts, or 0. The last axis of a box must not be longer.
     - `element_strides`: for each axis, the distance between the elements that are copied, from 1 to 8. A box then has
       `ceil(size / stride)` elements along the axis. The last axis has no stride.
-    - `fill`: "zeros" or "nan", the value of elements outside the array, which may have floating-point elements only for
-      "nan". Elements outside the array are not written when a box is stored.
-    - `element`: "bfloat16" for an array of `uint16`, or "float32_ftz", "tfloat32" or "tfloat32_ftz" for an array of
-      `float32` whose subnormal numbers are flushed, or that are rounded to TF32, when they are loaded.
+    - `fill`: "zeros" or "nan", the value with which elements outside the array are loaded; "nan" needs floating-point
+      elements. Elements outside the array are not written when a box is stored.
+    - `element`: "bfloat16" for an array of `uint16`. For an array of `float32`, "tfloat32" rounds elements to TF32 when
+      they are loaded, "float32_ftz" flushes subnormal numbers in reductions, and "tfloat32_ftz" does both.
     - `l2_promotion`: the size in bytes (64, 128 or 256) to which fetches into the L2 cache are extended, or 0.
 
     Raises TypeError for dtypes that tensor maps do not have, and ValueError for arrays and boxes that break these rules

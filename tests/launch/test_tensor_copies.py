@@ -253,7 +253,11 @@ except cuda.CudaError as error:
     [
         ("", 4),
         ("tensor_map = np.zeros(16, np.uint64)", 0),
-        ("tensor_map = cuda.tensor_maps.TensorMap(array.reshape(2, 4, 64), (1, 4, 32))", 0),
+        pytest.param(
+            "tensor_map = cuda.tensor_maps.TensorMap(array.reshape(2, 4, 64), (1, 4, 32))",
+            0,
+            marks=pytest.mark.needs("profile"),  # not measured on a GPU
+        ),
     ],
 )
 def test_a_wrong_copy_is_an_illegal_instruction(device, kernels, python, change, column):

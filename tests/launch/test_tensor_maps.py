@@ -158,6 +158,24 @@ def test_a_closed_array_is_refused(device, kernels):
         TensorMap(array, (2, 4))
 
 
+def test_bound_launches_and_graphs_keep_the_array_and_notice_that_it_is_closed(device, kernels):
+    array, out = cuda.zeros((4, 8), np.int32), cuda.zeros(19, np.uint64)
+    there, stream = weakref.ref(array), cuda.Stream()
+    bound = kernels["words"][1, 16].bind(1, TensorMap(array, (2, 4)), 2, out)
+    with stream.capture() as graph:
+        kernels["words"][1, 16, 0, stream](1, TensorMap(array, (2, 4)), 2, out)
+    executable = graph.instantiate()
+    del array, graph
+    gc.collect()
+    bound()
+    executable.launch(stream)
+    stream.synchronize()
+    there().close()
+    for launch in (bound, lambda: executable.launch(stream)):
+        with pytest.raises(ValueError, match="argument 1 of words: .* is closed"):
+            launch()
+
+
 def encoded(array, **changes):
     """Return the status of the driver's function, given its arguments that differ from valid ones."""
     values = {"type": 0, "rank": 2, "address": array.pointer, "sizes": (64, 64), "strides": (64,), "box": (64, 8),

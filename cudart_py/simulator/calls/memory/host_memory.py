@@ -83,7 +83,7 @@ def cuMemHostGetFlags(p: Any) -> int:
     Driver 580.159 does not return CU_MEMHOSTALLOC_PORTABLE.
     """
     current()
-    flags = _pinned(host_address(p), (memory.PINNED,)).flags
+    flags: int = _pinned(host_address(p), (memory.PINNED,)).flags
     return flags & CU_MEMHOSTALLOC_WRITECOMBINED | CU_MEMHOSTALLOC_DEVICEMAP
 
 

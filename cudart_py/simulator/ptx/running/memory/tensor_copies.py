@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 _INTEGERS = {"u32", "s32", "u64", "s64"}
 _HALVES = {"f16", "bf16"}
-# The element types that each reduction supports, as measured on an H200.
+# The element types that each reduction supports. An H200 has no sums of s64.
 _REDUCED = {
     "add": {"u32", "s32", "u64", *_HALVES, "f32", "f64"}, "min": _INTEGERS | _HALVES, "max": _INTEGERS | _HALVES,
     "inc": {"u32"}, "dec": {"u32"}, "and": _INTEGERS, "or": _INTEGERS, "xor": _INTEGERS,
