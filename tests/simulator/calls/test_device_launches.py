@@ -68,6 +68,14 @@ extern "C" __global__ void partly_wrong(int *out) {
     out += 2 * threadIdx.x;
     out[1] = cudaDeviceGetAttribute(out, cudaDevAttrWarpSize, 3 * (threadIdx.x % 2));
 }
+extern "C" __global__ void texts(char *out) {
+    const char *words[3] = {cudaGetErrorName(cudaErrorInvalidConfiguration), cudaGetErrorString(cudaErrorInvalidValue),
+                            cudaGetErrorName((cudaError_t)12345)};
+    for (const char *word : words) {
+        for (; *word; ++word) *out++ = *word;
+        *out++ = ';';
+    }
+}
 extern "C" __global__ void queries(int *out) {
     cudaGetDevice(out + threadIdx.x * 4);
     cudaGetDeviceCount(out + threadIdx.x * 4 + 1);
@@ -149,6 +157,13 @@ def test_errors_are_those_of_the_thread(module):
 
 def test_a_lane_with_an_error_gets_no_value(module):
     assert run(module, "partly_wrong", 8, threads=4) == [32, 0, -1, 101] * 2
+
+
+def test_errors_have_names_and_descriptions(module):
+    out = upload(np.zeros(200, np.uint8))
+    assert launch(module, "texts", 1, (out, np.uint64)) == Status.CUDA_SUCCESS
+    name, text, unknown = bytes(download(out, 200)).rstrip(b"\0").decode().split(";")[:3]
+    assert (name, text, unknown) == ("cudaErrorInvalidConfiguration", "invalid argument", "unrecognized error code")
 
 
 def test_the_device_is_known(module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUresult
 
@@ -56,6 +56,7 @@ class DeviceRuntime:
         self._kernels = kernels
         self._depth = depth
         self._operation = operation
+        self._texts: dict[tuple[int, bool], int] = {}
         self._buffers: dict[int, tuple[LoadedFunction, Extents, Extents, int]] = {}
 
     def parameter_buffer(self, kernel: ptx.Entry | None, grid: Extents, block: Extents, shared: int) -> tuple[int, int]:
@@ -90,6 +91,19 @@ class DeviceRuntime:
         depth = self._depth - 1 if stream == _TAIL else self._depth
         return self._add(self._operation(function, launch, depth), stream)
 
+    def error_text(self, error: int, *, name: bool) -> int:
+        """Return the address of an error's name or description, valid until the grid ends; 0 without memory."""
+        if (error, name) not in self._texts:
+            from cuda.bindings import runtime  # imported late, because few kernels ask for these texts
+
+            text = _error_text(runtime.cudaGetErrorName if name else runtime.cudaGetErrorString, runtime, error)
+            address = self._context.memory.allocate(len(text))
+            if address:
+                ctypes.memmove(address, text, len(text))
+                self._context.memory.shadow(address).initialised = True
+            self._texts[error, name] = address
+        return self._texts[error, name]
+
     def attribute(self, number: int, device: int) -> tuple[int, int]:
         """Return an error, and an attribute of a device."""
         try:
@@ -122,7 +136,16 @@ class DeviceRuntime:
         return _SUCCESS
 
     def close(self) -> None:
-        """Free the buffers of launches that were never made."""
-        for address in self._buffers:
+        """Free the texts, and the buffers of launches that were never made."""
+        for address in filter(None, (*self._buffers, *self._texts.values())):
             self._context.memory.release(address)
         self._buffers.clear()
+        self._texts.clear()
+
+
+def _error_text(function: Callable[[Any], tuple[Any, Any]], runtime: Any, error: int) -> bytes:
+    try:
+        _, text = function(runtime.cudaError_t(error))
+    except ValueError:  # a number that is not an error's
+        text = b"unrecognized error code"
+    return bytes(text) + b"\0"

@@ -46,6 +46,9 @@ class DeviceRuntime(Protocol):
     def launch(self, buffer: int, stream: int) -> int:
         """Launch the kernel for which a buffer was made."""
 
+    def error_text(self, error: int, *, name: bool) -> int:
+        """Return the address of an error's name or description in the device's memory."""
+
     def attribute(self, number: int, device: int) -> tuple[int, int]:
         """Return an error, and an attribute of a device."""
 
@@ -71,6 +74,10 @@ class NoRuntime:
     def launch(self, buffer: int, stream: int) -> int:
         """Refuse a launch."""
         return _NOT_SUPPORTED
+
+    def error_text(self, error: int, *, name: bool) -> int:
+        """Return no text."""
+        return 0
 
     def attribute(self, number: int, device: int) -> tuple[int, int]:
         """Refuse a query."""
@@ -125,6 +132,19 @@ class RuntimeCalls:
     def peek_at_last_error(self, group: Group, *, site: Instruction) -> Array:
         """Return the last error of each lane (cudaPeekAtLastError)."""
         return np.array([self._errors.get(int(lane), _SUCCESS) for lane in group.lane_numbers], np.uint32)
+
+    def error_name(self, group: Group, error: Any, *, site: Instruction) -> Array:
+        """Return the address of the name of each lane's error (cudaGetErrorName)."""
+        return self._texts(group, error, name=True)
+
+    def error_string(self, group: Group, error: Any, *, site: Instruction) -> Array:
+        """Return the address of the description of each lane's error (cudaGetErrorString)."""
+        return self._texts(group, error, name=False)
+
+    def _texts(self, group: Group, error: Any, *, name: bool) -> Array:
+        found = [self._state.runtime.error_text(one, name=name) for (one,) in _rows(group, error)]
+        self._state.memory_access.forget()
+        return np.array(found, np.uint64)
 
     def _note(self, group: Group, errors: Any) -> Array:
         """Keep the lanes' errors, and return all results."""

@@ -20,6 +20,8 @@ _RUNTIME_FUNCTIONS = {
     "LaunchDeviceV2": (2, "launch"),
     "GetLastError": (0, "last_error"),
     "PeekAtLastError": (0, "peek_at_last_error"),
+    "GetErrorName": (1, "error_name"),
+    "GetErrorString": (1, "error_string"),
     "GetDevice": (1, "device"),
     "GetDeviceCount": (1, "device_count"),
     "DeviceGetAttribute": (3, "attribute"),
