@@ -84,7 +84,7 @@ def cuMemHostGetFlags(p: Any) -> int:
     """
     current()
     flags = _pinned(host_address(p), (memory.PINNED,)).flags
-    return flags & CU_MEMHOSTALLOC_WRITECOMBINED | CU_MEMHOSTALLOC_DEVICEMAP
+    return int(flags & CU_MEMHOSTALLOC_WRITECOMBINED | CU_MEMHOSTALLOC_DEVICEMAP)
 
 
 @entry(unsafe=True)
