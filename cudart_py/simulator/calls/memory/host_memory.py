@@ -83,8 +83,8 @@ def cuMemHostGetFlags(p: Any) -> int:
     Driver 580.159 does not return CU_MEMHOSTALLOC_PORTABLE.
     """
     current()
-    flags: int = _pinned(host_address(p), (memory.PINNED,)).flags
-    return flags & CU_MEMHOSTALLOC_WRITECOMBINED | CU_MEMHOSTALLOC_DEVICEMAP
+    flags = _pinned(host_address(p), (memory.PINNED,)).flags
+    return int(flags & CU_MEMHOSTALLOC_WRITECOMBINED | CU_MEMHOSTALLOC_DEVICEMAP)
 
 
 @entry(unsafe=True)
