@@ -60,7 +60,7 @@ class _Axis(NamedTuple):
     src_step: int
 
 
-def host_region(call: str, name: str, array: Any, *, writes: bool = False) -> StridedRegion:
+def host_region(call: str, name: str, array: Any, *, writes: bool) -> StridedRegion:
     """Return the region of a call's argument, a NumPy array; TypeError or ValueError if it cannot be copied."""
     arguments.instance(call, name, array, np.ndarray, "a DeviceArray or a NumPy array")
     if array.dtype.hasobject:

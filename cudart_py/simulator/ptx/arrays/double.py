@@ -85,6 +85,7 @@ def _fma_block(a: Array, b: Array, c: Array, result: Array) -> None:
     lanes: Array | None = None
     if not work.view(np.int64).all():
         # Only an inexact sum of the errors matters. If it were exact, subtracting either error would leave the other.
+        # An overflow on the way has made it a NaN, whose pattern is zero here and which differs from everything.
         lanes = (work.view(np.int64) == 0) & ((other - error != low) | (other - low != error))
     lanes = _doubtful((a, b, c), product, result, lanes)
     if lanes is not None:
@@ -102,14 +103,10 @@ def _doubtful(operands: tuple[Array, Array, Array], product: Array, result: Arra
     if not product.min() >= _LEAST_PRODUCT:
         small = (product < _LEAST_PRODUCT) & (a != 0) & (b != 0)
         lanes = small if lanes is None else lanes | small
-    # Any overflow on the way leaves an infinity or a NaN.
     np.abs(result, out=product)
     if not product.min() > 0:
         # Adding an error of +0 last has made negative zeros positive; the plain sum has the right sign.
         np.copyto(result, a * b + c, where=result == 0)
-    if not product.max() < np.inf:
-        large = ~np.isfinite(result)
-        lanes = large if lanes is None else lanes | large
     return lanes if lanes is not None and lanes.any() else None
 
 
@@ -130,7 +127,7 @@ def _fma_any(a: Array, b: Array, c: Array) -> Array:
     high, rest = two_sum(product, head)
     low = to_odd(*two_sum(tail, rest))
     rounded = _round_scaled(high, low, np.where(general, exponent, 0))
-    result: Array = np.where(general, np.where((high == 0) & (low == 0), 0.0, rounded), plain)
+    result: Array = np.where(general, rounded, plain)
     return result
 
 

@@ -151,8 +151,14 @@ def find_graph(handle: Any) -> Graph:
 
 
 def find_nodes(graph: Graph, handles: Any, count: Any) -> list[Node]:
-    """Return the nodes for the first `count` handles; raise CUDA_ERROR_INVALID_VALUE if one is not in the graph."""
-    found = [find_node(handle) for handle in (handles or [])[: number(count)]]
+    """Return the nodes for the first `count` handles; raise CUDA_ERROR_INVALID_VALUE if one is not in the graph.
+
+    Raises RuntimeError for fewer handles, as NVIDIA's bindings do.
+    """
+    handles, count = handles or [], number(count)
+    if len(handles) < count:
+        raise RuntimeError(f"List is too small: {len(handles)} < {count}")
+    found = [find_node(handle) for handle in handles[:count]]
     if any(node not in graph.nodes for node in found):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return found
