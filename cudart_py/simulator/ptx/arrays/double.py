@@ -112,9 +112,12 @@ def _doubtful(operands: tuple[Array, Array, Array], product: Array, result: Arra
 
 def _fma_any(a: Array, b: Array, c: Array) -> Array:
     """Multiply and add any operands, scaled so that nothing is lost on the way."""
-    plain = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), c, a * b + c)
+    operands = np.array([a, b, c])
+    finite = np.isfinite(operands)
+    # A finite product is not rounded before it is added to an infinity.
+    plain = np.where(finite[:2].all(axis=0) & ~finite[2], c, a * b + c)
     (a_part, a_exponent), (b_part, b_exponent), (c_part, c_exponent) = np.frexp(a), np.frexp(b), np.frexp(c)
-    general = np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & (a != 0) & (b != 0)
+    general = finite.all(axis=0) & operands[:2].all(axis=0)
     a_part, b_part, c_part = (np.where(general, x, 1.0) for x in (a_part, b_part, c_part))
     product, error = _two_product(a_part, b_part)
     exponent = a_exponent + b_exponent

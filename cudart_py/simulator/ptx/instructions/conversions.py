@@ -69,9 +69,10 @@ def float_to_integer(
     """
     whole = _integral(_single_or_double(kind, a, ftz), integral)
     least, greatest = range_of(to)
-    # The bounds are powers of two or zero, so they are exact in every format.
+    # If a format cannot represent the greatest integer, the bound is rounded to the power of two above it. Otherwise, a
+    # number that equals it is replaced by itself.
     below = whole < whole.real(least)
-    inside = ~below & (whole < whole.real(greatest + 1))
+    inside = ~below & (whole < whole.real(greatest))
     bits = int(to[1:])
     number = where(inside, whole, whole.real(0)).as_number(f"{to[0]}{max(bits, 32)}").to(to)
     of_nan = 1 << bits - 1 if kind == "f64" or bits == 64 else 0
