@@ -161,7 +161,7 @@ def _round_scaled(high: Array, low: Array, exponent: Array) -> Array:
     """
     total = high + low
     size = np.frexp(total)[1] + exponent
-    subnormal = (size <= -1022) & (total != 0)
+    subnormal = size <= -1022
     if np.any(subnormal):
         # The scaled value of one unit of the subnormal range. It is limited, since a much larger one rounds to the same
         # zero or smallest number.

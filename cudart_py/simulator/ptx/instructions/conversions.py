@@ -155,7 +155,7 @@ def pair_of_singles(
     return _bytes(one, b, a, relu)
 
 
-def pair_of_halves(to: str, a: Value, *, relu: bool = False, satfinite: bool = False) -> Value:
+def pair_of_halves(to: str, a: Value, *, relu: bool = False) -> Value:
     """``cvt`` of a pair of f16 to a pair of 8-bit floats."""
     low, high = (formats.to_single("f16", x) for x in halves_of(a, "f16x2"))
     return _bytes(to.removesuffix("x2"), low, high, relu)
