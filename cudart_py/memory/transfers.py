@@ -99,7 +99,7 @@ def structure_bytes(host: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     This allows copies to a module's variable whose type is a structure: such a variable is an array of bytes.
     """
     if host.dtype.names and dtype == np.uint8:
-        return np.ascontiguousarray(host).reshape(-1).view(np.uint8)
+        return host.ravel().view(np.uint8)
     return host
 
 
