@@ -14,7 +14,7 @@ from typing import Any
 
 from cuda.bindings import driver as bindings
 
-from ..c_types import c_type
+from ..c_types import ADDRESS, c_type
 from ..declarations import Parameter
 from ..foreign_memory import read_array, read_string, string_address, write, write_array, write_bytes
 from ..functions import Function
@@ -30,7 +30,7 @@ STRUCTURE_BYTES = {
     "CUmemcpyAttributes": 24,
 }
 
-Reader = Callable[[tuple[int, ...]], Any]
+Reader = Callable[[tuple[Any, ...]], Any]
 Writer = Callable[[int, Any], None]
 
 
@@ -68,6 +68,9 @@ def _reader(parameters: tuple[Parameter, ...], index: int) -> Reader:
     """Return a function of all C arguments that returns what the bindings take for one of them."""
     parameter = parameters[index]
     counted = _count_index(parameters, index)
+    passed = structure(parameter.type)
+    if passed is not None:  # by value
+        return lambda arguments: passed(_ptr=ctypes.addressof(arguments[index]))
     if not parameter.is_pointer or parameter.pointee == "void" or (parameter.pointee == "void*" and counted is None):
         return lambda arguments: arguments[index]
     if parameter.type == "char*":
@@ -117,7 +120,8 @@ def _writer(parameter: Parameter) -> Writer:
         return lambda address, text: write(address, string_address(text))
     if found is not None:
         return lambda address, value: copy_structure(found(_ptr=address), value) if address else None
-    kind = c_type(pointee, bindings)
+    # A void pointer receives 64 bits, except where `special` knows better.
+    kind = c_type(pointee, bindings) or ADDRESS
 
     def store(address: int, value: Any) -> None:
         if isinstance(value, list):

@@ -156,6 +156,13 @@ def _range_attribute(place: int, size: int, attribute: int, pointer: int, count:
     return int(status)
 
 
+def _export(place: int, handle: int, kind: int, flags: int) -> int:
+    status, descriptor = _simulator().cuMemExportToShareableHandle(handle, kind, flags)
+    if not status:
+        write(place, descriptor, ctypes.c_int)
+    return int(status)
+
+
 def _stream_attribute(stream: int, attribute: int, place: int) -> int:
     status, value = _simulator().cuStreamGetAttribute(stream, attribute)
     if not status:
@@ -301,6 +308,7 @@ SPECIAL: dict[str, Callable[..., int]] = {
     "cuLaunchHostFunc": _launch_host_function,
     "cuLaunchHostFunc_v2": _launch_host_function,
     "cuLaunchKernelEx": _launch_ex,
+    "cuMemExportToShareableHandle": _export,
     "cuMemPoolGetAttribute": _pool_attribute,
     "cuMemPoolSetAttribute": _set_pool_attribute,
     "cuMemRangeGetAttribute": _range_attribute,

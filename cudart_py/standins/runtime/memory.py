@@ -28,7 +28,7 @@ def allocate(place: int, size: int) -> int:
 
 
 def free(pointer: int) -> int:
-    """Free device memory; a null pointer is no error (cudaFree)."""
+    """Free device memory; a null pointer is allowed (cudaFree)."""
     return driver("cuMemFree_v2")(pointer) if pointer else SUCCESS
 
 
@@ -38,7 +38,7 @@ def allocate_host(place: int, size: int) -> int:
 
 
 def free_host(pointer: int) -> int:
-    """Free pinned memory; a null pointer is no error (cudaFreeHost)."""
+    """Free pinned memory; a null pointer is allowed (cudaFreeHost)."""
     return driver("cuMemFreeHost")(pointer) if pointer else SUCCESS
 
 

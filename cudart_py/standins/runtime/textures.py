@@ -142,7 +142,7 @@ def allocate_mipmapped(array: int, channel: int, extent: Extent, levels: int, fl
 
 
 def _array_descriptor(array: int) -> Any:
-    """Return an array's description, or None if it is no array."""
+    """Return an array's description, or None if there is no array at the address."""
     descriptor = CUDA_ARRAY3D_DESCRIPTOR()
     return None if driver("cuArray3DGetDescriptor_v2")(descriptor.getPtr(), array) else descriptor
 
@@ -154,7 +154,7 @@ def array_element_bytes(array: int) -> int:
 
 
 def array_row_bytes(array: int) -> int:
-    """Return the size of an array's rows in bytes; 0 if it is no array."""
+    """Return the size of an array's rows in bytes; 0 for an unknown handle."""
     descriptor = _array_descriptor(array)
     return 0 if descriptor is None else descriptor.Width * array_element_bytes(array)
 

@@ -129,6 +129,10 @@ class FreeInGraph(Operation):
         self.block.outstanding = False
 
 
+# The allocations of graphs by their addresses, even while no launch has left them allocated.
+_allocations: weakref.WeakValueDictionary[int, Allocation] = weakref.WeakValueDictionary()
+
+
 def _refuse() -> StatusError:
     return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
 
@@ -142,6 +146,7 @@ def _allocate(context: Context, size: int) -> AllocateInGraph:
     block = GraphBlock(context.device, size)
     allocation = Allocation(block.address, size, memory.DEVICE, context, pool=block)
     memory.known.add(allocation)
+    _allocations[block.address] = allocation
     return AllocateInGraph(allocation, block)
 
 
@@ -182,8 +187,8 @@ def allocation_of(parameters: Any) -> AllocateInGraph:
 
 def free_of(address: int) -> FreeInGraph:
     """Return the end of the allocation of a graph that begins at an address."""
-    allocation = memory.known.by_start.get(address)
-    if allocation is None or not isinstance(allocation.pool, GraphBlock):
+    allocation = _allocations.get(address)
+    if allocation is None or not isinstance(allocation.pool, GraphBlock) or allocation.pool.ends_in_graph:
         raise _refuse()
     return FreeInGraph(allocation, allocation.pool)
 

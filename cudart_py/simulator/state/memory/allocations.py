@@ -70,6 +70,7 @@ class Allocation:
     """
 
     __slots__ = (
+        "__weakref__",
         "_shadow",
         "access",
         "address",
