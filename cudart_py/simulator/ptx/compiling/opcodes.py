@@ -61,6 +61,8 @@ from .emitters.copies import (
     copy_group,
     mbarrier,
     tensor_copy,
+    tensor_map_change,
+    tensor_map_copy,
 )
 from .emitters.lowered import Lowers
 from .emitters.memory import (
@@ -428,6 +430,20 @@ ROWS = (
         "proxy async::generic acquire sync_restrict::shared::cluster cluster |",
         "proxy async::generic release sync_restrict::shared::cta cluster |",
         "proxy tensormap::generic release SCOPE |", "proxy tensormap::generic acquire SCOPE | M @128",
+    ),
+    Row(
+        "tensormap", tensor_map_change,
+        "replace tile global_address STAGED? b1024 b64 | M b64", "replace tile rank STAGED? b1024 b32 | M b32",
+        "replace tile box_dim/global_dim/element_stride STAGED? b1024 b32 | M #4 b32",
+        "replace tile global_stride STAGED? b1024 b64 | M #3 b64", "replace tile elemtype STAGED? b1024 b32 | M #15",
+        "replace tile interleave_layout STAGED? b1024 b32 | M #2", "replace tile swizzle_mode STAGED? b1024 b32 | M #4",
+        "replace tile fill_mode STAGED? b1024 b32 | M #1",
+        access="st",
+    ),
+    Row(
+        "tensormap", tensor_map_copy,
+        "cp_fenceproxy global shared::cta tensormap::generic release SCOPE sync aligned | M M @128",
+        access="st", converges="warp",
     ),
     Row("nanosleep", nap, "u32 | u32", spins=True),
     Row("griddepcontrol", nothing, "launch_dependents/wait |"),

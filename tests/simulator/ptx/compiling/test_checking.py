@@ -85,7 +85,6 @@ NOT_RUN = {
     "[%r1], [%d1, {%r1, %r1, %r1}], [%r1], {%h1};": (
         "write cp.async.bulk with addresses, cp.async.bulk.tensor in tiled mode"
     ),
-    "tensormap.replace.tile.global_address.global.b1024.b64 [%d1], %d1;": "pass one tensor map per array",
 }
 
 
