@@ -60,9 +60,6 @@ from .emitters.copies import (
     copy_arrival,
     copy_group,
     mbarrier,
-    tensor_copy,
-    tensor_map_change,
-    tensor_map_copy,
 )
 from .emitters.lowered import Lowers
 from .emitters.memory import (
@@ -84,6 +81,7 @@ from .emitters.movement import getctarank, mapa, mov_wide
 from .emitters.warps import activemask, elect, match, redux, shuffle, vote
 from .forms import Form, Row
 from .matrix_opcodes import MATRIX_ROWS
+from .tensor_opcodes import TENSOR_ROWS
 from .video_opcodes import VIDEO_ROWS
 
 ROWS = (
@@ -374,18 +372,7 @@ ROWS = (
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? inc/dec u32 | M M u32 H?",
         access="bulk",
     ),
-    Row("cp", nothing, "async bulk prefetch tensor AXES L2 global tile? L2::cache_hint? | D H?"),
-    Row(
-        "cp", tensor_copy,
-        "async bulk tensor AXES shared::cta/shared::cluster global tile? mbarrier::complete_tx::bytes L2::cache_hint? "
-        "| M D M H?",
-        "async bulk tensor AXES shared::cluster global tile? mbarrier::complete_tx::bytes multicast::cluster "
-        "L2::cache_hint? | M D M u16 H?",
-        "async bulk tensor AXES global shared::cta tile? bulk_group L2::cache_hint? | D M H?",
-        "reduce async bulk tensor AXES global shared::cta add/min/max/inc/dec/and/or/xor tile? bulk_group "
-        "L2::cache_hint? | D M H?",
-        access="bulk",
-    ),
+    *TENSOR_ROWS,
     Row(
         "st", async_store,
         "async weak? shared::cluster? mbarrier::complete_tx::bytes VECTOR? b32/b64/u32/u64/s32/s64/f32/f64 | M V M",
@@ -430,20 +417,6 @@ ROWS = (
         "proxy async::generic acquire sync_restrict::shared::cluster cluster |",
         "proxy async::generic release sync_restrict::shared::cta cluster |",
         "proxy tensormap::generic release SCOPE |", "proxy tensormap::generic acquire SCOPE | M @128",
-    ),
-    Row(
-        "tensormap", tensor_map_change,
-        "replace tile global_address STAGED? b1024 b64 | M b64", "replace tile rank STAGED? b1024 b32 | M b32",
-        "replace tile box_dim/global_dim/element_stride STAGED? b1024 b32 | M #4 b32",
-        "replace tile global_stride STAGED? b1024 b64 | M #3 b64", "replace tile elemtype STAGED? b1024 b32 | M #15",
-        "replace tile interleave_layout STAGED? b1024 b32 | M #2", "replace tile swizzle_mode STAGED? b1024 b32 | M #4",
-        "replace tile fill_mode STAGED? b1024 b32 | M #1",
-        access="st",
-    ),
-    Row(
-        "tensormap", tensor_map_copy,
-        "cp_fenceproxy global shared::cta tensormap::generic release SCOPE sync aligned | M M @128",
-        access="st", converges="warp",
     ),
     Row("nanosleep", nap, "u32 | u32", spins=True),
     Row("griddepcontrol", nothing, "launch_dependents/wait |"),
