@@ -291,8 +291,8 @@ class Record:
     def choose(self, mutation: MutationSpec) -> tuple[list[str], list[str]]:
         """Return the tests to run for a mutant, in order, and the further tests for a survivor.
 
-        First come all tests in the module's own files that execute the mutant's statement; if no test executes it,
-        because it runs on import, all tests in these files. Then, up to the limits, come other tests that execute the
+        First come all tests in the module's own files that execute the mutant's statement; if it runs on import, all
+        tests in these files. Then, up to the limits, come other tests that execute the
         statement, tests in the module's own files that execute nothing of the module, since they may do their work in
         another process, and tests that execute anything else of the module. The quickest case of every test function
         is chosen before the second of any. The tests of one file stay together, since they share its fixtures.
@@ -302,7 +302,9 @@ class Record:
         own = {test for test in self.seconds if file[test] in MODULES[str(path.relative_to(self._clone))]}
         found = self._data.contexts_by_lineno(str(path))
         by_line = {at: self.seconds.keys() & set(tests) for at, tests in found.items()}
-        executing = set().union(*(by_line.get(at, ()) for at in statement(path, line)))
+        executing: set[str] = set()
+        if not runs_on_import(path, line):
+            executing = set().union(*(by_line.get(at, ()) for at in statement(path, line)))
         near = executing or own
         seen = set().union(*by_line.values())
         ranks, cases = {}, Counter[str]()
@@ -332,6 +334,12 @@ def statement(path: Path, line: int) -> range:
     lines = range(innermost.lineno, min((n.lineno for n in nodes if innermost.lineno < n.lineno < end), default=end))
     # Neither an `except` nor a `case` is a statement, so the innermost statement may end before the line.
     return lines if line in lines else range(line, line + 1)
+
+
+def runs_on_import(path: Path, line: int) -> bool:
+    """Check whether a line is in no function's body, so that it runs in the first test that imports it."""
+    functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+    return not any(node.body[0].lineno <= line <= (node.end_lineno or line) for node in functions)
 
 
 def make_clone(place: Path) -> Path:

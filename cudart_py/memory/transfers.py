@@ -60,7 +60,7 @@ class _Axis(NamedTuple):
     src_step: int
 
 
-def host_region(call: str, name: str, array: Any, *, writes: bool = False) -> StridedRegion:
+def host_region(call: str, name: str, array: Any, *, writes: bool) -> StridedRegion:
     """Return the region of a call's argument, a NumPy array; TypeError or ValueError if it cannot be copied."""
     arguments.instance(call, name, array, np.ndarray, "a DeviceArray or a NumPy array")
     if array.dtype.hasobject:
@@ -99,7 +99,7 @@ def structure_bytes(host: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     This allows copies to a module's variable whose type is a structure: such a variable is an array of bytes.
     """
     if host.dtype.names and dtype == np.uint8:
-        return np.ascontiguousarray(host).reshape(-1).view(np.uint8)
+        return host.ravel().view(np.uint8)
     return host
 
 

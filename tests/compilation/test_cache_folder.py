@@ -32,9 +32,11 @@ def kept(key):
     return cache.load(key, lambda description, images: images[0])
 
 
-def test_leftovers_of_killed_writers_go_after_an_hour(place):
+def test_leftovers_of_killed_writers_go_after_an_hour(place, monkeypatch):
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
     keep("a")
-    for name, age in (("old.1.2.tmp", 3700), ("new.1.2.tmp", 60), ("notes.txt", 3700)):
+    for name, age in (("old.1.2.tmp", 3600.5), ("new.1.2.tmp", 3599.5), ("notes.txt", 3700)):
         (place / name).write_text("")
         set_age(place / name, age)
     keep("b")

@@ -61,6 +61,12 @@ def test_an_access_out_of_bounds_is_reported_with_its_source_line(run, driver_pr
     assert "kernel.cu:4: a global write of 4 bytes" in ended.stderr
 
 
+def test_a_program_with_a_static_runtime_ends_with_the_remedy(run, driver_program):
+    ended = run(driver_program)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--cudart shared" in ended.stderr
+
+
 @pytest.mark.parametrize(("mode", "status"), [("warn", 3), ("error", 1), ("off", 3)])
 def test_a_race_is_reported_with_its_source_line(run, driver_program, ptx, mode, status):
     ended = run("--sanitizer", mode, driver_program, ptx(RACE), 1000)

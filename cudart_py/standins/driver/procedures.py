@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import re
 
 from .. import messages
 from ..declarations import declarations
 from ..foreign_memory import read_string, write
 from ..library_names import DRIVER
+from ..messages import called_by_program
 
+_EXIT_STATUS = 2
 _NOT_FOUND = 500
 _NOT_SUPPORTED = 801
 _FOUND, _SYMBOL_NOT_FOUND = 0, 1  # CUdriverProcAddressQueryResult
@@ -28,7 +31,6 @@ _SINCE = {
     "cuStreamGetCaptureInfo_v3": 12030,
     "cuStreamGetCtx_v2": 12050,
 }
-_is_explained = False
 
 
 @functools.cache
@@ -73,13 +75,13 @@ def _address(name: str) -> int:
 
 
 def get_export_table(place: int, _identity: int) -> int:
-    """Refuse a private table, with the remedy (cuGetExportTable).
+    """Refuse a private table (cuGetExportTable).
 
-    In a process of Python, nothing is said: the bindings of the runtime ask too, and do without.
+    A program with a static runtime cannot go on without its tables, so it ends here, with the remedy. The runtime's
+    bindings for Python ask too, and do without.
     """
-    global _is_explained
-    if not _is_explained and messages.is_embedded():
-        _is_explained = True
+    if called_by_program():
         messages.say(_PRIVATE_TABLES)
+        os._exit(_EXIT_STATUS)
     write(place, 0)
     return _NOT_SUPPORTED

@@ -5,24 +5,23 @@ from __future__ import annotations
 import random
 import re
 import shutil
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from cudart_py.standins.library_names import COMPILER
 
 ARCHITECTURE = "compute_90"
-_SECONDS = 300
 # The folder of CUDA's wheels.
-wheel = Path(sysconfig.get_path("purelib"), "nvidia", "cu13")
-# Folders of cuda-samples, by the issue's choice: introduction, techniques, features, performance.
+_WHEEL = Path(sysconfig.get_path("purelib"), "nvidia", "cu13")
+# The folders of cuda-samples whose programs need nothing but CUDA itself, with few exceptions.
 _FOLDERS = ("0_Introduction", "2_Concepts_and_Techniques", "3_CUDA_Features", "6_Performance")
 # Why programs are left out: what they need besides CUDA.
 _GRAPHICS = re.compile(r"OpenGL|GLUT|Vulkan|EGL|X11|d3d", re.IGNORECASE)
 _LIBRARIES = re.compile(r"CUDA::(curand|cublas|cusolver|cufft|npp\w*)|find_package\((MPI)")
+_RUN = [sys.executable, "-m", "cudart_py", "run"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,6 @@ class Program:
     build: list[list[str]]
     run: list[str]
     needs: str = ""  # why it is left out, if it is
-    standard_input: str = field(default="", repr=False)
 
 
 def cuda_samples(checkout: Path, built: Path) -> Iterator[Program]:
@@ -71,11 +69,11 @@ def _sample(checkout: Path, source: Path, folder: Path, recipe: str) -> Program:
         options += ["-Xcompiler", "-fopenmp"]
     if "CUDA::nvrtc" in recipe:
         # Its header comes with the library, in the wheel or in the toolkit.
-        options += ["-Xcompiler", f"-idirafter,{wheel / 'include'}", "-Xlinker", str(wheel / "lib" / COMPILER)]
+        options += ["-Xcompiler", f"-idirafter,{_WHEEL / 'include'}", "-Xlinker", str(_WHEEL / "lib" / COMPILER)]
     build.append(
         ["nvcc", *include, f"-arch={ARCHITECTURE}", *options, "-o", source.name, *sources, "-Xlinker", "@libcuda"]
     )
-    return Program("cuda-samples", source.name, folder, build, [f"./{source.name}"], needs)
+    return Program("cuda-samples", source.name, folder, build, [*_RUN, f"./{source.name}"], needs)
 
 
 def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Program]:
@@ -87,7 +85,7 @@ def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Pro
         for needed in {source, *_mentioned(source)}:
             shutil.copytree(needed, built / "src" / needed.name, dirs_exist_ok=True)
         make = ["make", "CC=nvcc --cudart shared", f"ARCH={ARCHITECTURE}"]
-        launcher = f"LAUNCHER={sys.executable} -m cudart_py run"
+        launcher = f"LAUNCHER={' '.join(_RUN)}"
         program = Program("HeCBench", source.name.removesuffix("-cuda"), folder, [make], [*make, "run", launcher])
         yield program
 
@@ -104,25 +102,3 @@ def _mentioned(source: Path) -> set[Path]:
 
 
 _TEXTS = {".cu", ".cuh", ".h", ".hpp", ".cpp", ".c"}
-
-
-def build(program: Program, libcuda: Path, environment: dict[str, str]) -> str:
-    """Build a program; return "", or the compiler's first error."""
-    for command in program.build:
-        completed = [str(libcuda) if word == "@libcuda" else word for word in command]
-        try:
-            done = subprocess.run(
-                completed,
-                cwd=program.folder,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"the compiler took more than {_SECONDS} s"
-        if done.returncode:
-            lines = [line for line in (done.stderr + done.stdout).splitlines() if "rror" in line]
-            return lines[0].strip() if lines else f"exit status {done.returncode}"
-    return ""

@@ -85,6 +85,7 @@ def _fma_block(a: Array, b: Array, c: Array, result: Array) -> None:
     lanes: Array | None = None
     if not work.view(np.int64).all():
         # Only an inexact sum of the errors matters. If it were exact, subtracting either error would leave the other.
+        # An overflow on the way has made it a NaN, whose pattern is zero here and which differs from everything.
         lanes = (work.view(np.int64) == 0) & ((other - error != low) | (other - low != error))
     lanes = _doubtful((a, b, c), product, result, lanes)
     if lanes is not None:
@@ -102,22 +103,21 @@ def _doubtful(operands: tuple[Array, Array, Array], product: Array, result: Arra
     if not product.min() >= _LEAST_PRODUCT:
         small = (product < _LEAST_PRODUCT) & (a != 0) & (b != 0)
         lanes = small if lanes is None else lanes | small
-    # Any overflow on the way leaves an infinity or a NaN.
     np.abs(result, out=product)
     if not product.min() > 0:
         # Adding an error of +0 last has made negative zeros positive; the plain sum has the right sign.
         np.copyto(result, a * b + c, where=result == 0)
-    if not product.max() < np.inf:
-        large = ~np.isfinite(result)
-        lanes = large if lanes is None else lanes | large
     return lanes if lanes is not None and lanes.any() else None
 
 
 def _fma_any(a: Array, b: Array, c: Array) -> Array:
     """Multiply and add any operands, scaled so that nothing is lost on the way."""
-    plain = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), c, a * b + c)
+    operands = np.array([a, b, c])
+    finite = np.isfinite(operands)
+    # A finite product is not rounded before it is added to an infinity.
+    plain = np.where(finite[:2].all(axis=0) & ~finite[2], c, a * b + c)
     (a_part, a_exponent), (b_part, b_exponent), (c_part, c_exponent) = np.frexp(a), np.frexp(b), np.frexp(c)
-    general = np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & (a != 0) & (b != 0)
+    general = finite.all(axis=0) & operands[:2].all(axis=0)
     a_part, b_part, c_part = (np.where(general, x, 1.0) for x in (a_part, b_part, c_part))
     product, error = _two_product(a_part, b_part)
     exponent = a_exponent + b_exponent
@@ -130,7 +130,7 @@ def _fma_any(a: Array, b: Array, c: Array) -> Array:
     high, rest = two_sum(product, head)
     low = to_odd(*two_sum(tail, rest))
     rounded = _round_scaled(high, low, np.where(general, exponent, 0))
-    result: Array = np.where(general, np.where((high == 0) & (low == 0), 0.0, rounded), plain)
+    result: Array = np.where(general, rounded, plain)
     return result
 
 
@@ -161,7 +161,7 @@ def _round_scaled(high: Array, low: Array, exponent: Array) -> Array:
     """
     total = high + low
     size = np.frexp(total)[1] + exponent
-    subnormal = (size <= -1022) & (total != 0)
+    subnormal = size <= -1022
     if np.any(subnormal):
         # The scaled value of one unit of the subnormal range. It is limited, since a much larger one rounds to the same
         # zero or smallest number.

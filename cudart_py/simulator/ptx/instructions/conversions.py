@@ -70,9 +70,10 @@ def float_to_integer(
     """
     whole = _integral(_single_or_double(kind, a, ftz), integral)
     least, greatest = range_of(to)
-    # The bounds are powers of two or zero, so they are exact in every format.
+    # If a format cannot represent the greatest integer, the bound is rounded to the power of two above it. Otherwise, a
+    # number that equals it is replaced by itself.
     below = whole < whole.real(least)
-    inside = ~below & (whole < whole.real(greatest + 1))
+    inside = ~below & (whole < whole.real(greatest))
     bits = int(to[1:])
     number = where(inside, whole, whole.real(0)).as_number(f"{to[0]}{max(bits, 32)}").to(to)
     of_nan = 1 << bits - 1 if kind == "f64" or bits == 64 else 0
@@ -155,7 +156,7 @@ def pair_of_singles(
     return _bytes(one, b, a, relu)
 
 
-def pair_of_halves(to: str, a: Value, *, relu: bool = False, satfinite: bool = False) -> Value:
+def pair_of_halves(to: str, a: Value, *, relu: bool = False) -> Value:
     """``cvt`` of a pair of f16 to a pair of 8-bit floats."""
     low, high = (formats.to_single("f16", x) for x in halves_of(a, "f16x2"))
     return _bytes(to.removesuffix("x2"), low, high, relu)

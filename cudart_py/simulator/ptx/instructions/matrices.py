@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import floats, formats
-from .rounding import fused
+from .rounding import fused, is_negative
 from .rounding import narrow as narrow_to_single
 from .values import Value, maximum, minimum, where
 
@@ -167,7 +167,7 @@ def _sum(a: Sequence[Factor], b: Sequence[Factor], c: Value) -> tuple[Value, Val
     total = _whole(c * scale) + _kept([x.number * y.number for x, y in zip(a, b, strict=True)], scale)
     total = total * (leading - shift).read_as("f64")
     all_zero = leading.equals(c.real(_LEAST).bits)
-    return total, (leading >= _EXPONENTS["f64"]) | (all_zero & (c.bits >= 1 << c.width - 1))
+    return total, (leading >= _EXPONENTS["f64"]) | (all_zero & is_negative(c))
 
 
 def _whole(x: Value) -> Value:

@@ -104,7 +104,7 @@ def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], bef
         # The lanes of each warp arrive together, but copies complete one after another.
         each = warps[lanes] if verb.startswith("arrive") else np.arange(len(lanes))
         word = words[number : number + 1]
-        for start, end in pairwise([*np.flatnonzero(np.diff(each, prepend=-1)), len(lanes)]):
+        for start, end in pairwise([*np.flatnonzero(_starts(each)), len(lanes)]):
             part = lanes[start:end]
             arrived, received = (each[part].sum(keepdims=True) for each in (arrivals, transfer))
             missing, needed, _, _ = fields(int(word[0]))
@@ -127,13 +127,18 @@ def _ahead(verb: str, which: Array, warps: Array, arrivals: Array) -> Array:
     order = np.argsort(which, kind="stable")
     barrier, warp = which[order], warps[order]
     earlier = np.cumsum(arrivals[order]) - arrivals[order]
-    first = np.diff(barrier, prepend=-1) != 0
+    first = _starts(barrier)
     ahead = earlier
     if not verb.endswith("_nocomplete"):
-        ahead = _at_starts(earlier, first | (np.diff(warp, prepend=-1) != 0))
+        ahead = _at_starts(earlier, first | _starts(warp))
     found = np.empty_like(arrivals)
     found[order] = ahead - _at_starts(earlier, first)
     return found
+
+
+def _starts(values: Array) -> Array:
+    """Return which elements begin a run of equal ones."""
+    return np.append(True, values[1:] != values[:-1])
 
 
 def _at_starts(values: Array, starts: Array) -> Array:

@@ -225,11 +225,14 @@ def find_graph(handle: Any) -> Graph:
 def find_nodes(graph: Graph, handles: Any, count: Any) -> list[Node]:
     """Return the nodes for the first `count` handles.
 
-    Raises CUDA_ERROR_INVALID_VALUE if one of them is not in the graph, or is given twice.
+    Raises CUDA_ERROR_INVALID_VALUE if one of them is not in the graph, or is given twice, and RuntimeError for fewer
+    handles, as NVIDIA's bindings do.
     """
-    wanted = number(count)
-    found = [find_node(handle) for handle in (handles or [])[:wanted]]
-    if any(node.graph != graph.handle for node in found) or not len(set(found)) == len(found) == wanted:
+    handles, wanted = handles or [], number(count)
+    if len(handles) < wanted:
+        raise RuntimeError(f"List is too small: {len(handles)} < {wanted}")
+    found = [find_node(handle) for handle in handles[:wanted]]
+    if any(node.graph != graph.handle for node in found) or len(set(found)) < len(found):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return found
 

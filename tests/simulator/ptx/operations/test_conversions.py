@@ -89,11 +89,16 @@ def test_halves_saturate() -> None:
     assert both(np.array([1e9], np.float32), np.array([math.nan], np.float32)).tolist() == [0x7BFF7FFF]
 
 
-@pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
-def test_eight_bit_floats(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "fraction", "bias", "specials"), [("e4m3", 3, 7, [math.nan]), ("e5m2", 2, 15, [math.inf] + [math.nan] * 3)]
+)
+def test_eight_bit_floats(kind: str, fraction: int, bias: int, specials: list[float]) -> None:
     """Rounding is to nearest, ties to even. Values out of range become the largest finite one; relu clamps at zero."""
     narrow = array_function(lambda x: formats.nearest(kind, x, finite=True), "f32")
     values = widen(np.arange(256, dtype=np.uint8), kind)
+    exponent, rest = np.divmod(np.arange(128 - len(specials)), 1 << fraction)
+    sizes = ((exponent > 0) * (1 << fraction) + rest) * 2.0 ** (np.maximum(exponent, 1) - bias - fraction)
+    assert_same_floats(values, [*sizes, *specials, *-sizes, *(-x for x in specials)], values)
     numbers = np.isfinite(values)
     assert (narrow(values[numbers]) == np.arange(256)[numbers]).all()
     ladder = np.unique(np.abs(values[numbers]))

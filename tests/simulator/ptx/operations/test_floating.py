@@ -5,12 +5,17 @@ bits of NaNs, and their operands always differ between lanes.
 """
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx.arrays import double
+from cudart_py.simulator.ptx.arrays import floats as arrays
 from cudart_py.simulator.ptx.arrays.floats import multiply_add_by_power, scratch
+from cudart_py.simulator.ptx.compiling.opcodes import ROWS
+from tests.simulator.ptx.machine import spellings
 from tests.simulator.ptx.operations.references import (
     Array,
     assert_same_floats,
@@ -49,6 +54,19 @@ def test_fma_rounds_once_near_the_least_normal_number() -> None:
     assert_same_floats(result, expected, a, b, c)
 
 
+def flush(a: Array) -> Array:
+    """Replace subnormal numbers by zeros of their signs."""
+    return np.where(np.abs(a) < np.finfo(a.dtype).smallest_normal, a * a.dtype.type(0), a)
+
+
+def patterns_of(opcode: str) -> Callable[..., Array]:
+    """Return the function that an opcode of one type is, on arrays of float32 or float16."""
+    function = operation(opcode)
+    if opcode.endswith("f32"):
+        return function
+    return lambda *operands: function(*(x.view(np.uint16) for x in operands)).view(np.float16)
+
+
 def hard_operands(count: int) -> tuple[Array, Array, Array]:
     """Return double-precision factors and addends whose exact results are near the limits of the format."""
     rng = np.random.default_rng()
@@ -70,7 +88,7 @@ def test_fma_in_double_precision_rounds_once_below_the_least_normal_number() -> 
     """The sums are just beside the middle between two subnormal numbers, which 53 bits do not show."""
     a = (np.arange(1.0, 65) + 0.5) * 2.0**-537
     b = np.full(64, 2.0**-537)
-    for c in (2.0**-1074, -(2.0**-1074)):
+    for c in (2.0**-1074, -(2.0**-1074), 2.0**-1023):
         for x, y in ((1 + 2.0**-52, 1 - 2.0**-52), (1 + 2.0**-27, 1 - 2.0**-27), (1 + 2.0**-27, 1 + 2.0**-27)):
             expected = [
                 ieee_sum(*lane, "f64") for lane in zip((a * x).tolist(), (b * y).tolist(), [c] * 64, strict=True)
@@ -93,19 +111,38 @@ def test_double_precision_rounds_once_near_its_limits(rounding: str) -> None:
     assert_same_floats(operation(f"sqrt.{rounding}.f64")(a), [ieee_root(x, "f64", rounding) for x in a.tolist()], a)
 
 
-def test_bits_of_a_product_beyond_double_precision_decide_whether_a_sum_overflows() -> None:
-    """The product is just below half a unit in the last place of the greatest number, and is rounded to the half."""
-    a, b, c = np.array([[(1 - 2.0**-27) * 2.0**485], [(1 + 2.0**-27) * 2.0**485], [np.finfo(float).max]])
+@pytest.mark.parametrize(
+    "operands",
+    [
+        # The product is just below half a unit in the last place of the greatest number, and is rounded to the half.
+        ((1 - 2.0**-27) * 2.0**485, (1 + 2.0**-27) * 2.0**485, np.finfo(float).max),
+        # The product is exact, and a far smaller addend decides directed roundings.
+        (2.0**500, 2.0**500, 2.0**-1074),
+        (2.0**500, 2.0**500, -(2.0**-1074)),
+    ],
+)
+def test_bits_beyond_double_precision_decide_a_sum(operands: tuple[float, float, float]) -> None:
+    a, b, c = np.array(operands)[:, None]
     for rounding in ("rn", "rz", "rm", "rp"):
         for sign in (1, -1):
             expected = ieee_sum(float(sign * a[0]), float(b[0]), float(sign * c[0]), "f64", rounding)
             assert_same_floats(operation(f"fma.{rounding}.f64")(sign * a, b, sign * c), [expected], a, b, c)
 
 
-def test_exact_sums_and_zeros_are_not_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_inexact_ties_are_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(double, "_fma_any", None)
+    monkeypatch.setattr(arrays, "_mend", lambda result, doubtful, *operands: again.append(doubtful.tolist()))
+    again: list[list[bool]] = []
     x = np.arange(8.0)
-    assert (operation("fma.rn.f64")(x, x, x) == x * x + x).all()
+    assert (operation("fma.rn.f64")(x, x + 1, x) == x * (x + 1) + x).all()
+    random = np.random.default_rng().standard_normal((3, COUNT))
+    # In one lane, the sum of the errors of the product and of the sum has few bits, but is exact.
+    random[:, 0] = 1 + 2.0**-30, 1 + 2.0**-30, 2.0**-59
+    assert operation("fma.rn.f64")(*random)[0] == 1 + 2.0**-29
+    operation("fma.rn.f32")(*random.astype(np.float32))
+    assert not again
+    operation("fma.rn.f32")(*np.array([[1, 1], [2.0**-25, 2.0**-24], [1, 1]], np.float32))
+    assert again == [[False, True]]
     assert multiply_add_by_power(x[3], x, x) is None
     for factor in (x[0], x[4]):
         assert np.array_equal(multiply_add_by_power(factor, x, x), factor * x + x)
@@ -113,6 +150,9 @@ def test_exact_sums_and_zeros_are_not_computed_twice(monkeypatch: pytest.MonkeyP
 
 def test_work_arrays_of_one_slot_share_their_storage() -> None:
     assert np.shares_memory(scratch.take("test", (4096,)), scratch.take("test", (64, 64)))
+    for size in range(1000):
+        scratch.take("test", (size,))
+    assert len(scratch._views) <= 512
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -120,6 +160,44 @@ def test_negative_zero_is_the_smaller_one(kind: str) -> None:
     a, b = np.array([[0.0, -0.0, 0.0, -0.0, 1.0], [-0.0, 0.0, 0.0, -0.0, -0.0]], KINDS[kind])
     assert np.signbit(operation(f"min.{kind}")(a, b)).tolist() == [True, True, False, True, True]
     assert np.signbit(operation(f"max.{kind}")(a, b)).tolist() == [False, False, False, True, False]
+
+
+def test_an_approximate_quotient_of_a_divisor_beyond_2_to_the_126_is_zero_or_nan() -> None:
+    """The PTX manual says so of `div.approx.f32`, whose reciprocal would be subnormal; an infinite divisor is exact."""
+    for a, divisor, expected in (
+        (3, 1.5, 0.0), (-3, 2, -0.0), (2.0**127, -3.9, -0.0), (math.inf, -1.9, math.nan),
+        (2.0**127, 1, 2.0), (2.0**127, -1, -2.0), (-3, math.inf, -0.0), (math.inf, -math.inf, math.nan),
+    ):  # fmt: skip  # rows of a table
+        operands = np.array([[a], [divisor * 2.0**126]], np.float32)
+        assert_same_floats(operation("div.approx.f32")(*operands), [expected], *operands)
+
+
+def test_ftz_flushes_operands_and_results_which_are_kept_without_it() -> None:
+    rng = np.random.default_rng()
+    forms = [(opcode, form) for row in ROWS for opcode, form in spellings(row) if form and ".ftz." in opcode]
+    for opcode, form in forms:
+        if not opcode.endswith((".f16", ".f32")) or {*form.operands} != {"=T", "T"}:
+            continue
+        kind = np.float16 if opcode.endswith(".f16") else np.float32
+        # Sums, products and quotients of the normal numbers are exact, or far from the least normal one.
+        least = np.finfo(kind).smallest_normal
+        numbers = np.concatenate([[0, 0.5, 1.5, 1.25 * least, 1.5 * least], rng.random(5) * least]).astype(kind)
+        operands = rng.choice([*numbers, *-numbers], (len(form.operands) - 1, COUNT))
+        flushed, kept = patterns_of(opcode), patterns_of(opcode.replace(".ftz", ""))
+        assert_same_floats(flushed(*operands), flush(kept(*flush(operands))).tolist(), *operands)
+        if opcode.split(".")[0] not in ("cos", "ex2"):  # of subnormal numbers and zeros, these are 1
+            assert kept(*operands).tobytes() != flushed(*operands).tobytes(), opcode
+    # On an H200, a result that is below the least normal number after rounding to 24 bits is flushed, too.
+    assert operation("mul.rn.ftz.f32")(*np.array([[2.0**-126], [1 - 2.0**-24]], np.float32)) == 0
+
+
+def test_the_high_word_of_an_approximate_reciprocal_is_rounded_to_nearest() -> None:
+    """The manual allows twice this error."""
+    x = (1 + np.random.default_rng().integers(0, 1 << 20, COUNT) / (1 << 20)) * 2.0**100
+    for name, power in (("rcp", 1), ("rsqrt", 2)):
+        result = operation(f"{name}.approx.ftz.f64")(x)
+        errors = [abs(Fraction(y) ** power * Fraction(z) - 1) for y, z in zip(result.tolist(), x.tolist(), strict=True)]
+        assert max(errors) <= power * 2.0**-21 * (1 + 2.0**-20), name
 
 
 def test_single_precision_nan_is_canonical() -> None:

@@ -35,3 +35,13 @@ def test_products_near_the_least_numbers_of_single_precision_too_round_once(kind
     a, b = (exponents << bits | rng.integers(0, 1 << bits, (2, COUNT))).astype(np.uint16)
     exact = [x * y for x, y in zip(*(widen(o, kind).astype(np.float64).tolist() for o in (a, b)), strict=True)]
     assert operation(f"mul.{kind}")(a, b).tolist() == [bits_of(ieee_sum(x, 1, 0, kind), kind) for x in exact]
+
+
+@pytest.mark.parametrize("kind", ONE)
+def test_set_gives_one_or_zero_of_its_type(kind: str) -> None:
+    a, b = np.random.default_rng().integers(0, 65536, (2, COUNT)).astype(np.uint16)
+    less = widen(a, kind) < widen(b, kind)
+    for to, one in ((kind, ONE[kind]), ("u16", 0xFFFF)):
+        assert (operation(f"set.lt.{to}.{kind}")(a, b) == less * one).all(), to
+    pairs = operation(f"set.lt.{kind}x2.{kind}x2")(a.view(np.uint32), b.view(np.uint32))
+    assert (pairs.view(np.uint16) == less * ONE[kind]).all()

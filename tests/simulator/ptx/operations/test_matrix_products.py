@@ -19,11 +19,15 @@ from tests.simulator.ptx.operations.references import bits_of, round_exact
 SMALL = [2.0**-13] * 7
 
 
-def tf32(numbers: Any) -> NDArray[np.uint32]:
-    """Return numbers of up to 11 significant bits as tf32 patterns."""
-    return np.array(numbers, np.float32).view(np.uint32)
+def patterns(kind: str, numbers: Any) -> NDArray[Any]:
+    """Return the patterns of numbers that are exact in a type."""
+    if kind == "f16":
+        return np.array(numbers, np.float16).view(np.uint16)
+    single = np.array(numbers, np.float32).view(np.uint32)
+    return single if kind == "tf32" else (single >> 16).astype(np.uint16)
 
 
+@pytest.mark.parametrize("kind", ["f16", "bf16", "tf32"])
 @pytest.mark.parametrize(
     ("left", "right", "start", "expected"),
     [
@@ -39,12 +43,15 @@ def tf32(numbers: Any) -> NDArray[np.uint32]:
         ([np.inf, 1], [-2.0, 1], np.inf, NAN_F32),
         ([0.0, 0.0], [3.0, 0.0], 0.0, 0.0),
         ([0.0, 0.0], [-3.0, -1.0], -0.0, -0.0),
+        ([0.0, 0.0], [-3.0, 1.0], -0.0, 0.0),
     ],
 )
-def test_a_sum_has_the_hardwares_bits(left: list[float], right: list[float], start: float, expected: float) -> None:
-    a, b = tf32([[left]]), tf32([right])[:, :, None]
+def test_a_sum_has_the_hardwares_bits(
+    left: list[float], right: list[float], start: float, expected: float, kind: str
+) -> None:
+    a, b = patterns(kind, [[left]]), patterns(kind, [right])[:, :, None]
     with np.errstate(all="ignore"):
-        [[[found]]] = product(("f32", "tf32", "tf32", "f32"), a, b, np.array([[[start]]], np.float32))
+        [[[found]]] = product(("f32", kind, kind, "f32"), a, b, np.array([[[start]]], np.float32))
     assert found.view(np.uint32) == np.float32(expected).view(np.uint32)
 
 

@@ -1,0 +1,86 @@
+"""Building a program, running it with a time limit, and judging what it printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from typing import NamedTuple
+
+from cudart_py.standins.library import libraries
+from cudart_py.standins.library_names import DRIVER
+
+from .suites import Program
+
+_BUILD_SECONDS = 300
+_WAIVED = 2  # cuda-samples' exit status for a device that lacks something
+# Programs report with these words even if their exit status is 0.
+_FAILED = re.compile(r"FAIL(ED)?\b|\b[Tt]est failed|\bmismatch|\bincorrect\b|\b[Ee]rror:")
+_NOT_FAILED = re.compile(r"\b(0|no) (fail|error|mismatch)\w*|(fail|error|mismatch)\w*\s*[:=]?\s*0\b", re.IGNORECASE)
+_FINDING = re.compile(r"^cudart-py: (?!\S+ is not supported)", re.MULTILINE)
+
+
+class Result(NamedTuple):
+    """The verdict on a program, the seconds that it ran, and its output."""
+
+    verdict: str
+    seconds: float
+    output: str
+
+
+def result_of(program: Program, limit: float) -> Result:
+    """Build a program, run it for at most `limit` seconds, and judge it."""
+    if program.needs:
+        return Result(f"left out: needs {program.needs}", 0.0, "")
+    error = _build(program)
+    if error:
+        return Result(f"does not build: {error[:100]}", 0.0, "")
+    begun = time.monotonic()
+    process = subprocess.Popen(
+        program.run,
+        cwd=program.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # so that a program's own processes end with it
+    )
+    try:
+        output, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        return Result(f"did not finish in {limit:g} s", time.monotonic() - begun, output)
+    return Result(verdict_of(process.returncode, output), time.monotonic() - begun, output)
+
+
+def _build(program: Program) -> str:
+    """Build a program; return "", or the compiler's first error."""
+    libcuda = str(libraries() / DRIVER)
+    for command in program.build:
+        completed = [libcuda if word == "@libcuda" else word for word in command]
+        try:
+            done = subprocess.run(
+                completed, cwd=program.folder, capture_output=True, text=True, timeout=_BUILD_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return f"the compiler took more than {_BUILD_SECONDS} s"
+        if done.returncode:
+            lines = [line for line in (done.stderr + done.stdout).splitlines() if "rror" in line]
+            return lines[0].strip() if lines else f"exit status {done.returncode}"
+    return ""
+
+
+def verdict_of(status: int, output: str) -> str:
+    """Return "right", or what says that a program is not."""
+    if status == _WAIVED and "waiv" in output.lower():
+        return "waived by itself"
+    if status:
+        return f"exit status {status}"
+    wrong = next((line for line in output.splitlines() if _FAILED.search(line) and not _NOT_FAILED.search(line)), None)
+    if wrong:
+        return f"says: {wrong.strip()[:80]}"
+    return "right, with a finding" if _FINDING.search(output) else "right"
