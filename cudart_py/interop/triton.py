@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from types import CodeType
 from typing import Any
 
-from .. import arguments, errors
+import numpy as np
+
+from .. import arguments, errors, graphs
 from ..compilation.names.signatures import Parameter
 from ..context.device import current_device
 from ..launch.kernel import Kernel
-from ..launch.launch import Launch
+from ..launch.launch import BoundLaunch, Launch
+from ..memory.creation import empty
 from ..streams.stream import Stream
 from .loading import load_kernel
 from .parameters import make_signature, pointer, scalar
@@ -50,16 +54,18 @@ class TritonKernel(Kernel):
     function without the constants, in order.
 
     `block` is the number of threads per block, `shared_bytes` the size of the dynamic shared memory per block in bytes,
-    and `cluster` the number of blocks in the cluster that runs one program (`num_ctas`).
+    and `cluster` the number of blocks in the cluster that runs one program (`num_ctas`). `scratch_bytes` is the size of
+    the global memory per block in bytes that each launch allocates, for example for tensor descriptors.
     """
 
-    __slots__ = ("block", "cluster", "shared_bytes")
+    __slots__ = ("block", "cluster", "scratch_bytes", "shared_bytes")
 
-    def __init__(self, kernel: Kernel, block: int, shared_bytes: int, cluster: int) -> None:
+    def __init__(self, kernel: Kernel, block: int, shared_bytes: int, cluster: int, scratch_bytes: int) -> None:
         super().__init__(kernel.module, kernel.name, kernel.handle, kernel.signature, None)
         self.block = block
         self.shared_bytes = shared_bytes
         self.cluster = cluster
+        self.scratch_bytes = scratch_bytes
 
     def __getitem__(self, key: Any) -> Launch:
         grid = key if isinstance(key, tuple) else (key,)
@@ -85,7 +91,38 @@ class TritonKernel(Kernel):
             x, *others = grid if isinstance(grid, tuple) else (grid,)
             grid = (x * self.cluster, *others)
             options["cluster"] = self.cluster
-        return super().configure(grid, self.block, self.shared_bytes, stream, **options)
+        launch = super().configure(grid, self.block, self.shared_bytes, stream, **options)
+        return _ScratchLaunch(launch, self.scratch_bytes) if self.scratch_bytes else launch
+
+
+class _ScratchLaunch(Launch):
+    """A launch of a kernel whose last parameter is the address of its scratch memory."""
+
+    __slots__ = ("_nbytes",)
+
+    def __init__(self, launch: Launch, scratch_bytes: int) -> None:
+        super().__init__(launch._prepared, launch.stream)
+        self._nbytes = math.prod(launch.shape.grid) * scratch_bytes
+
+    def __call__(self, *arguments: Any, **named: Any) -> None:
+        """Launch the kernel with scratch memory that exists only until it has finished, in stream order."""
+        self._check_count(arguments)
+        make = graphs.empty if self.stream.is_capturing else empty
+        with make(self._nbytes, np.uint8, stream=self.stream) as scratch:
+            super().__call__(*arguments, scratch, **named)
+
+    def bind(self, *arguments: Any, **named: Any) -> BoundLaunch:
+        """Bind the arguments, and scratch memory that all launches use, one after another."""
+        self._check_count(arguments)
+        return super().bind(*arguments, empty(self._nbytes, np.uint8, stream=self.stream), **named)
+
+    def _check_count(self, given: tuple[Any, ...]) -> None:
+        count = len(self.kernel.signature.parameters) - 1
+        if len(given) != count:
+            raise TypeError(
+                f"{self.kernel.signature} takes {count} arguments besides its scratch memory, but {len(given)} were "
+                "given"
+            )
 
 
 def kernel(
@@ -111,8 +148,8 @@ def kernel(
     `kernel[grid](x, y, n)`. Reports and profiles show lines of the Python source.
 
     Needs no GPU. Raises ModuleNotFoundError if Triton is not installed. Raises TypeError or ValueError for a signature
-    that does not match the function. Raises NotSupportedError for tensor descriptors and for a kernel that needs
-    scratch memory. Errors in the function raise Triton's own exceptions.
+    that does not match the function. Raises NotSupportedError for parameters that are tensor descriptors; a kernel can
+    make them itself, with `tl.make_tensor_descriptor`. Errors in the function raise Triton's own exceptions.
     """
     triton = _import_triton()
     jitted = function
@@ -146,11 +183,15 @@ def kernel(
         },
     )
     metadata = compiled.metadata
-    _require_no_scratch(metadata)
+    if metadata.profile_scratch_size:
+        raise errors.NotSupportedError(f"{_CALL}: {metadata.name} was compiled for Triton's profiler; switch it off")
+    if metadata.global_scratch_size:
+        parameters.append(pointer("scratch memory", "uint8", divisor=metadata.global_scratch_align))
     ptx = _with_file_of(jitted.fn.__code__, compiled.asm["ptx"])
     declared = make_signature(_CALL, "Triton", ptx, jitted.__name__, parameters)
     loaded = load_kernel(_CALL, ptx, compiled.asm["cubin"], declared, jitted.fn.__code__)
-    return TritonKernel(loaded, metadata.warp_size * metadata.num_warps, metadata.shared, metadata.num_ctas)
+    block = metadata.warp_size * metadata.num_warps
+    return TritonKernel(loaded, block, metadata.shared, metadata.num_ctas, metadata.global_scratch_size)
 
 
 def _import_triton() -> Any:
@@ -227,13 +268,3 @@ def _with_file_of(code: CodeType, ptx: str) -> str:
     path = os.path.abspath(code.co_filename).replace("\\", r"\\").replace('"', r"\"")
     file = re.compile(rf'(?m)^(\s*\.file\s+{first["file"]}\s+)"[^"\n]*"')
     return file.sub(lambda found: f'{found[1]}"{path}"', ptx)
-
-
-def _require_no_scratch(metadata: Any) -> None:
-    """Refuse a kernel that Triton's own launcher would allocate memory for."""
-    nbytes = getattr(metadata, "global_scratch_size", 0) or getattr(metadata, "profile_scratch_size", 0)
-    if nbytes:
-        raise errors.NotSupportedError(
-            f"{_CALL}: {metadata.name} needs {nbytes} bytes of scratch memory per block, as kernels do that make "
-            "tensor descriptors; use pointers instead"
-        )

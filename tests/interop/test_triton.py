@@ -91,6 +91,42 @@ def test_a_program_may_be_a_cluster(kernels, device, rng):
     np.testing.assert_allclose(out.to_host(), powers / powers.sum(axis=1, keepdims=True), rtol=3e-6)
 
 
+@pytest.fixture
+def double(kernels, device):
+    if device.compute_capability < (9, 0):
+        pytest.skip("tensor descriptors need compute capability 9.0")
+    signature = "*{0}:16, *{0}:16, i32, i32:16"
+    return lambda name: interop.triton.kernel(kernels.double, signature.format(name), {"height": 16, "width": 32})
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("fp32", np.float32), ("fp16", np.float16)])
+def test_a_kernel_can_make_tensor_descriptors(double, rng, name, dtype):
+    x = rng.normal(size=(39, 80)).astype(dtype)
+    out, kernel = cuda.full((39, 80), np.nan, dtype), double(name)
+    kernel[3, 3](out, cuda.to_device(x), 39, 80)
+    np.testing.assert_array_equal(out.to_host(), 2 * x)
+    assert kernel.scratch_bytes == 256
+    with pytest.raises(TypeError, match="takes 4 arguments besides its scratch memory, but 3 were given"):
+        kernel[3, 3](out, out, 39)
+
+
+def test_a_bound_launch_and_a_graph_have_scratch_memory_for_descriptors(double, rng):
+    x = rng.integers(0, 100, (39, 80)).astype(np.float32)
+    source, out = cuda.to_device(x), cuda.full((39, 80), np.nan, np.float32)
+    with cuda.Stream() as stream:
+        launch = double("fp32").configure((3, 3), stream=stream)
+        bound = launch.bind(source, source, 39, 80)
+        bound()
+        bound()
+        stream.synchronize()
+        with stream.capture() as graph:
+            launch(out, source, 39, 80)
+        with graph.instantiate() as executable:
+            executable.launch(stream)
+            stream.synchronize()
+    np.testing.assert_array_equal(out.to_host(), 8 * x)
+
+
 def test_a_kernel_gets_numbers_of_each_type(kernels, device, rng):
     kernel = interop.triton.kernel(kernels.store, "i8, u64, fp16, bf16, fp64, i1, *fp64")
     out = cuda.full(6, np.nan)

@@ -46,3 +46,11 @@ def store(i, u, h, b, f, flag, out):
 def fill(out, count, value: tl.constexpr = 5):
     for i in range(count):
         tl.store(out + i, value)
+
+
+@triton.jit
+def double(out, x, rows, columns, height: tl.constexpr, width: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, shape=[rows, columns], strides=[columns, 1], block_shape=[height, width])
+    to = tl.make_tensor_descriptor(out, shape=[rows, columns], strides=[columns, 1], block_shape=[height, width])
+    place = [tl.program_id(0) * height, tl.program_id(1) * width]
+    to.store(place, source.load(place) * 2)

@@ -12,7 +12,7 @@ from cudart_py.simulator import calls, driver
 
 OTHERS = {
     "CAPABILITIES", "begin_profile", "drop_bytes", "end_profile", "in_a_call", "in_finalizer", "lost_by", "note_exit",
-    "reset", "set_sanitizer", "take_report",
+    "reset", "run_queued", "set_sanitizer", "take_report",
 }  # fmt: skip  # grouped
 FUNCTIONS = {name: function for name, function in vars(driver).items() if name.startswith("cu")}
 

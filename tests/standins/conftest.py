@@ -21,7 +21,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture(scope="session")
 def headers() -> str:
     """Return the folder with CUDA's headers."""
-    pathfinder = pytest.importorskip("cuda.pathfinder")
+    pathfinder = pytest.importorskip("cuda.pathfinder", reason="cuda-pathfinder is not installed")
     found = pathfinder.find_nvidia_header_directory("cudart")
     if found is None or not Path(found, "cuda.h").is_file():
         pytest.skip("CUDA's headers are not installed")

@@ -122,6 +122,8 @@ class _Checker:
             self._check_call(instruction)
         elif ends in ("branch", "switch"):
             self._check_branch(instruction)
+        elif forms[0].row.access == "tex" and _tells_residency(instruction):
+            self._leave_out(instruction, "leave out the second result: sparse textures are not simulated")
         else:
             form = fitting(forms, tuple(self._kind(operand) for operand in instruction.operands))
             if form.has_numbers:
@@ -261,6 +263,12 @@ class _Checker:
                 )
             why = "not simulated: of the runtime's functions for kernels, those that launch, copy and allocate are"
             self._leave_out(instruction, why, f"call {name}")
+
+
+def _tells_residency(fetch: Instruction) -> bool:
+    """Return whether a fetch also writes a predicate, which says whether all texels are in memory."""
+    destination = fetch.operands[0] if fetch.operands else None
+    return isinstance(destination, Vector) and any(isinstance(item, Vector) for item in destination.items)
 
 
 def _check_numbers(instruction: Instruction, form: Form) -> None:

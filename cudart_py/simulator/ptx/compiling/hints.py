@@ -19,7 +19,6 @@ _LOGIC = "compare with setp alone, followed by the logical operation, such as an
 _HINTS = {
     "mma": _MATRIX, "wgmma": _MATRIX, "wmma": _MATRIX,
     "tcgen05": f"compile for compute_90; {_MATRIX}", "cp": _BULK,
-    "tensormap": "pass one tensor map per array; changes of tensor maps by kernels are not simulated",
     "suld": _SURFACE, "sust": _SURFACE, "sured": _SURFACE, "suq": _SURFACE,
     "txq": "pass the texture's size as a parameter; queries are not simulated", "istypep": _SURFACE,
     "multimem": "write to each device's memory; multicast is not simulated",

@@ -60,7 +60,6 @@ from .emitters.copies import (
     copy_arrival,
     copy_group,
     mbarrier,
-    tensor_copy,
 )
 from .emitters.lowered import Lowers
 from .emitters.memory import (
@@ -82,6 +81,7 @@ from .emitters.movement import getctarank, mapa, mov_wide
 from .emitters.warps import activemask, elect, match, redux, shuffle, vote
 from .forms import Form, Row
 from .matrix_opcodes import MATRIX_ROWS
+from .tensor_opcodes import TENSOR_ROWS
 from .video_opcodes import VIDEO_ROWS
 
 ROWS = (
@@ -372,18 +372,7 @@ ROWS = (
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? inc/dec u32 | M M u32 H?",
         access="bulk",
     ),
-    Row("cp", nothing, "async bulk prefetch tensor AXES L2 global tile? L2::cache_hint? | D H?"),
-    Row(
-        "cp", tensor_copy,
-        "async bulk tensor AXES shared::cta/shared::cluster global tile? mbarrier::complete_tx::bytes L2::cache_hint? "
-        "| M D M H?",
-        "async bulk tensor AXES shared::cluster global tile? mbarrier::complete_tx::bytes multicast::cluster "
-        "L2::cache_hint? | M D M u16 H?",
-        "async bulk tensor AXES global shared::cta tile? bulk_group L2::cache_hint? | D M H?",
-        "reduce async bulk tensor AXES global shared::cta add/min/max/inc/dec/and/or/xor tile? bulk_group "
-        "L2::cache_hint? | D M H?",
-        access="bulk",
-    ),
+    *TENSOR_ROWS,
     Row(
         "st", async_store,
         "async weak? shared::cluster? mbarrier::complete_tx::bytes VECTOR? b32/b64/u32/u64/s32/s64/f32/f64 | M V M",

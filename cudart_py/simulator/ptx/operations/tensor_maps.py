@@ -29,9 +29,12 @@ BOX_ALIGNMENT = 128
 _SIGNATURE = 0x50414D54
 _LAYOUT = np.dtype(
     {
-        "names": ["signature", "element", "axes", "swizzle", "nan", "address", "sizes", "strides", "box", "steps"],
-        "formats": ["u4", "u1", "u1", "u1", "u1", "u8", ("u4", 5), ("u8", 4), ("u2", 5), ("u1", 5)],
-        "offsets": [0, 4, 5, 6, 7, 8, 16, 40, 72, 82],
+        "names": [
+            *("signature", "element", "axes", "swizzle", "nan"),
+            *("address", "sizes", "strides", "box", "steps", "interleave"),
+        ],
+        "formats": ["u4", "u1", "u1", "u1", "u1", "u8", ("u4", 5), ("u8", 4), ("u2", 5), ("u1", 5), "u1"],
+        "offsets": [0, 4, 5, 6, 7, 8, 16, 40, 72, 82, 87],
         "itemsize": BYTES,
     }
 )
@@ -64,6 +67,56 @@ ELEMENTS = (
 _NAN = 0x7FF7
 _TF32_BITS = 0xFFFFE000
 _to_tf32 = array_function(conversions.to_tf32, "f32")
+
+
+# The values that the numbers of ``tensormap.replace`` mean, for fields that take a number from a list; further numbers
+# are not simulated. PTX numbers the element types in another order than the driver.
+ENUMERATIONS: dict[str, tuple[int, ...]] = {
+    "elemtype": (0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12),
+    "interleave_layout": (0,),
+    "swizzle_mode": (0, 1, 2, 3),
+    "fill_mode": (0, 1),
+}
+# What ``tensormap.replace`` may change: a field of `_LAYOUT`, and what is added to the new value. PTX counts dimensions
+# from 0.
+_REPLACED = {
+    "global_address": ("address", 0), "rank": ("axes", 1), "box_dim": ("box", 0), "global_dim": ("sizes", -1),
+    "global_stride": ("strides", 0), "element_stride": ("steps", 0), "elemtype": ("element", 0),
+    "swizzle_mode": ("swizzle", 0), "fill_mode": ("nan", 0), "interleave_layout": ("interleave", 0),
+}  # fmt: skip  # rows of a table
+FIELDS = frozenset(_REPLACED)
+# The value of a field for which a kernel has chosen something that is not simulated.
+NOT_SIMULATED = 255
+_MOST_BOX, _MOST_STEP = 256, 8
+
+
+class Change(NamedTuple):
+    """A change of a field of tensor maps: its offset in bytes, its dtype, and its new values."""
+
+    offset: int
+    dtype: np.dtype[Any]
+    values: Any
+
+
+def changes(name: str, ordinal: int, values: Any) -> tuple[Change, Change]:
+    """Return what to write to change a field, whose name is that in PTX, and which makes 128 bytes a tensor map."""
+    field, added = _REPLACED[name]
+    assert _LAYOUT.fields is not None
+    dtype, offset = _LAYOUT.fields[field][:2]
+    kind = dtype.base
+    changed = (np.asarray(values).astype(np.int64) + added).astype(kind)
+    return (
+        Change(offset + ordinal * kind.itemsize, kind, changed),
+        Change(0, np.dtype(np.uint32), np.uint32(_SIGNATURE)),
+    )
+
+
+def lacking_feature(data: bytes) -> str:
+    """Return which field of a tensor map, as PTX names it, has a value that is not simulated; "" if none has."""
+    raw = np.frombuffer(data, _LAYOUT)[0]
+    if raw["signature"] != _SIGNATURE:
+        return ""
+    return next((name for name in ENUMERATIONS if raw[_REPLACED[name][0]] == NOT_SIMULATED), "")
 
 
 class Box(NamedTuple):
@@ -138,6 +191,12 @@ class TensorMap:
         if raw["signature"] != _SIGNATURE:
             return None
         axes = int(raw["axes"])
+        # A kernel may have composed the map.
+        if not 1 <= axes <= MOST_AXES or lacking_feature(data):
+            return None
+        box, steps = raw["box"][:axes], raw["steps"][:axes]
+        if min(box) < 1 or max(box) > _MOST_BOX or min(steps) < 1 or max(steps) > _MOST_STEP:
+            return None
 
         def values(name: str, count: int = axes) -> tuple[int, ...]:
             return tuple(raw[name][:count].tolist())

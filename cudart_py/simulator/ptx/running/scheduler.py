@@ -22,6 +22,7 @@ from .matrices import Matrices
 from .memory.bulk_copies import BulkCopies
 from .memory.spaces import Space, shared_space
 from .memory.tensor_copies import TensorCopies
+from .memory.tensor_map_changes import TensorMapChanges
 from .specials import geometry, special_value
 from .system import System
 from .warps import Warps, incomplete, meet
@@ -53,6 +54,7 @@ class Chunk:
         self.group_matrices = GroupMatrices()
         self.bulk_copies = BulkCopies()
         self.tensor_copies = TensorCopies()
+        self.tensor_map_changes = TensorMapChanges()
         self.first = first
         self.blocks = count
         self.threads = state.threads

@@ -115,9 +115,9 @@ def test_all_rows_of_an_opcode_run(name: str) -> None:
             where = "tile" if form.space == "shared" or name in ROWS_IN_SHARED else "memory"
             generic = "cvta.shared.u64 where, where;" if where == "tile" and form.space == "generic" else ""
             fragments = [place for place, operand in enumerate(form.operands) if operand.lstrip("=+") == "F"]
-            # Leave out matrix shapes that do not exist for a type, st.param, which the tests of calls run, and tensor
-            # copies, which tests/launch runs.
-            elsewhere = (name, form.space) == ("st", "param") or "D" in form.operands
+            # Leave out matrix shapes that do not exist for a type, st.param, which the tests of calls run, and copies
+            # of boxes and of tensor maps, which tests/launch runs.
+            elsewhere = (name, form.space) == ("st", "param") or "D" in form.operands or "cp_fenceproxy" in form.words
             if all(fragment_length(form, place) for place in fragments) and not elsewhere:
                 texts = (_instruction(form, opcode, kind) for kind in ("each", "same"))
                 body += "".join(f"{ready} mov.u64 where, {where}; {generic} {text}\n" for text in texts)

@@ -37,6 +37,7 @@ WAITING = "nobody has written it yet"
 NOT_NATIVE = {
     r"cp\.reduce\.async\.bulk\.(?!tensor).*|.*multicast.*|cp\.async\.bulk\.shared::cluster\.shared.*": WAITING,
     r"wgmma\..*": WAITING,
+    r"tensormap\..*": WAITING,
     r"tex\.(base\.)?a?cube\..*|tex\.(level|grad)\..*|tld4\..*": WAITING,
 }
 

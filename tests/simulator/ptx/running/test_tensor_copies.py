@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx import Fault
+from cudart_py.simulator.ptx import Fault, UnsupportedError
 from cudart_py.simulator.ptx.operations.tensor_maps import TensorMap
 from cudart_py.simulator.ptx.running import launch
 
@@ -34,6 +34,19 @@ extern "C" __global__ void add(const Map *maps, const int *rows, int bytes, int 
     if (threadIdx.x < lanes)
         asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%1, {%2, %3}], [%0];"
                      ::"r"(in_shared(boxes[threadIdx.x])), "l"(maps + 1), "r"(0), "r"(rows[threadIdx.x]) : "memory");
+}
+// Change a map, and load a box by it.
+extern "C" __global__ void change(Map *map, int width)
+{
+    __shared__ alignas(128) float box[32];
+    __shared__ unsigned long long bar;
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(in_shared(&bar)) : "memory");
+    if (width >= 0)
+        asm volatile("tensormap.replace.tile.box_dim.global.b1024.b32 [%0], 0, %1;" ::"l"(map), "r"(width) : "memory");
+    else
+        asm volatile("tensormap.replace.tile.interleave_layout.global.b1024.b32 [%0], 1;" ::"l"(map) : "memory");
+    asm volatile("cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %2}], [%3];"
+                 ::"r"(in_shared(box)), "l"(map), "r"(0), "r"(in_shared(&bar)) : "memory");
 }
 """
 ROW = 12
@@ -93,3 +106,17 @@ def test_bytes_that_are_not_a_tensor_map_are_named(on_each):
         on_each.launch("add", 1, 32, nothing, rows, 256, 2, 0)
     with pytest.raises(Fault, match="needs an address aligned to 64 bytes"):
         on_each.launch("add", 1, 32, nothing + 16, rows, 256, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("width", "error", "text"),
+    [
+        (0, Fault, "by 128 bytes that are not a tensor map"),
+        (257, Fault, "by 128 bytes that are not a tensor map"),
+        (-1, UnsupportedError, "a value of interleave_layout that is not simulated"),
+    ],
+)
+def test_a_kernel_cannot_copy_by_a_map_that_it_has_made_unusable(on_each, width, error, text):
+    changed = maps(on_each, on_each.zeros(6 * ROW, np.float32))
+    with pytest.raises(error, match=text):
+        on_each.launch("change", 1, 1, changed, width)

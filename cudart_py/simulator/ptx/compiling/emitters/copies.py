@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...operations import tensor_maps
 from ...syntax.instructions import Access, Immediate, Instruction, Operand, Register
 from ...syntax.types import TYPE_SIZES, dtype_of
 from ..forms import Form
@@ -87,6 +88,38 @@ def tensor_copy(w: Writer, i: Instruction, form: Form) -> None:
     if w.environment.observed:
         arguments.append("observer=g.chunk.state.observer")
     w.emit(f"g.chunk.tensor_copies.copy(g, {', '.join(arguments)})")
+
+
+def tensor_map_change(w: Writer, i: Instruction, form: Form) -> None:
+    """Emit ``tensormap.replace``."""
+    access, *ordinals, value = i.operands
+    assert isinstance(access, Access)
+    field = next(word for word in form.words if word in tensor_maps.FIELDS)
+    ordinal = ordinals[0].value if ordinals and isinstance(ordinals[0], Immediate) else 0
+    if isinstance(value, Immediate) and field in tensor_maps.ENUMERATIONS:
+        known = tensor_maps.ENUMERATIONS[field]
+        expression = str(known[value.value] if value.value < len(known) else tensor_maps.NOT_SIMULATED)
+    else:
+        expression = w.value(value, "u64" if form.type == "b64" else "u32")[0]
+    name, offset, _ = address(w, access, form.space)
+    observer = ", observer=g.chunk.state.observer" if w.environment.observed else ""
+    w.emit(
+        f"g.chunk.tensor_map_changes.replace"
+        f"(g, ({name}, {offset}), {field!r}, {ordinal}, {expression}, {w.site()}{observer})"
+    )
+
+
+def tensor_map_copy(w: Writer, i: Instruction, form: Form) -> None:
+    """Emit ``tensormap.cp_fenceproxy``."""
+    places = []
+    for access in i.operands[:2]:
+        assert isinstance(access, Access)
+        base = access.base
+        kind = "u32" if isinstance(base, Register) and w.code.types[w.code.slot(base.name)] == "b32" else "u64"
+        expression = w.value(base, kind)[0] if isinstance(base, Register) else w.typed(base, "u8")[0]
+        places.append(f"{expression} + {access.offset}" if access.offset else expression)
+    observer = ", observer=g.chunk.state.observer" if w.environment.observed else ""
+    w.emit(f"g.chunk.tensor_map_changes.copy(g, ('global', 'shared'), ({', '.join(places)}), {w.site()}{observer})")
 
 
 def copy_group(w: Writer, i: Instruction, form: Form) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults import Fault
+from ...faults import Fault, UnsupportedError
 from ...operations import atomics, tensor_maps
 from ...operations.matrix_descriptors import UNIT
 from ...operations.tensor_maps import Box, TensorMap
@@ -118,6 +118,10 @@ def _maps(
 
     maps = []
     for lane, row in enumerate(words):
+        lacking = tensor_maps.lacking_feature(row.tobytes())
+        if lacking:
+            what = f"a tensor copy by a tensor map with a value of {lacking} that is not simulated"
+            raise UnsupportedError(group.chunk.state.located(what, site, group, lane))
         found = TensorMap.unpack(row.tobytes())
         mistake = _mistake(found, axes, operation)
         if found is None or mistake:
