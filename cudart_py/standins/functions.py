@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -18,8 +19,9 @@ PER_THREAD_SUFFIXES = ("_ptsz", "_ptds")
 MAJOR = 13
 # nvJitLink.h of 13.x calls the functions by names that end in _13_x.
 _MINOR_VERSIONS = 10
-# It returns a structure, so channel_format.c has it.
-_IN_C = ("cudaCreateChannelDesc",)
+_VERSION = re.compile(r"_v\d+$")
+# channel_format.c has the former, which returns a structure, and start.c the latter, which must know its caller.
+_IN_C = ("cudaCreateChannelDesc", "cuGetExportTable")
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,18 @@ def driver_functions() -> dict[str, Function]:
     """Return the functions of libcuda by name."""
     from cuda.bindings import driver  # imported late: it takes long, and the command does not always need it
 
-    return _by_name(declarations("driver").values(), driver)
+    declared = [item for item in declarations("driver").values() if item.symbol not in _IN_C]
+    return _by_name([*declared, *_without_version(declared)], driver)
+
+
+def _without_version(declared: Sequence[Declaration]) -> list[Declaration]:
+    """Return the functions that have a version in their names, under the names of their first version.
+
+    Programs may look these up at run time. Their types have changed since CUDA 3, for which nothing here is meant.
+    """
+    first = {_VERSION.sub("", item.symbol): item for item in reversed(declared)}
+    known = {item.symbol for item in declared}
+    return [dataclasses.replace(item, symbol=name) for name, item in first.items() if name not in known]
 
 
 @functools.cache

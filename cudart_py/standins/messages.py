@@ -24,14 +24,6 @@ def is_embedded() -> bool:
     return _is_embedded
 
 
-def called_by_program() -> bool:
-    """Return whether a program of another language makes the current call itself, not Python code in its process."""
-    frame = sys._getframe()
-    while frame.f_back is not None:
-        frame = frame.f_back
-    return _is_embedded and frame.f_globals.get("__package__") == __package__
-
-
 def say(text: str) -> None:
     """Print a line of the stand-ins on standard error."""
     print(f"cudart-py: {text}", file=sys.stderr, flush=True)  # noqa: T201  # the program has no other place for it

@@ -3,9 +3,12 @@
  * Every function of a stand-in takes its implementation from a table, which Python fills once. This file is part of
  * libcuda.so.1; the other stand-ins call cudart_py_function of that library.
  */
+#define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <wchar.h>
 
 struct library {
@@ -100,6 +103,19 @@ void *cudart_py_function(struct library *library, size_t index, int returns_stat
         return returns_status ? (void *)deinitialized : (void *)nothing;
     attach();
     return library->functions[index];
+}
+
+/* Refuse a private table. A program that contains the static runtime cannot do without; NVRTC and others can. */
+int cuGetExportTable(const void **table, const void *identity) {
+    Dl_info info;
+    struct link_map *caller;
+    if (dladdr1(__builtin_return_address(0), &info, (void **)&caller, RTLD_DL_LINKMAP) && !caller->l_name[0]) {
+        fprintf(stderr, "cudart-py: this program contains the static CUDA runtime, which asks the driver for private "
+                        "tables: build it with --cudart shared\n");
+        exit(2);
+    }
+    *table = NULL;
+    return 801; /* CUDA_ERROR_NOT_SUPPORTED */
 }
 
 /* Report, after the program's own destructors. Python is not finalized: the libraries that it has loaded may be gone. */

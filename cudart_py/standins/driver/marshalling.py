@@ -20,14 +20,19 @@ from ..foreign_memory import read_array, read_string, string_address, write, wri
 from ..functions import Function
 
 Implementation = Callable[..., int]
-# The sizes of the structures of which functions take arrays.
+# The structures that are nothing but bytes: the bindings do not let every version write them.
+_OPAQUE = ("CUipcEventHandle", "CUipcMemHandle", "CUuuid")
+# The sizes of these, and of the structures of which functions take arrays.
 STRUCTURE_BYTES = {
     "CUDA_MEMCPY3D_BATCH_OP": 112,
     "CUgraphEdgeData": 8,
+    "CUipcEventHandle": 64,
+    "CUipcMemHandle": 64,
     "CUlaunchAttribute": 72,
     "CUmemAccessDesc": 12,
     "CUmemLocation": 8,
     "CUmemcpyAttributes": 24,
+    "CUuuid": 16,
 }
 
 Reader = Callable[[tuple[Any, ...]], Any]
@@ -134,9 +139,10 @@ def _writer(parameter: Parameter) -> Writer:
 
 def copy_structure(target: Any, source: Any) -> None:
     """Copy all members of a structure of the bindings to another."""
-    if type(source) is bindings.CUuuid:
-        ctypes.memmove(target.getPtr(), source.getPtr(), 16)  # its only member cannot be written in every version
-        return
+    for name in _OPAQUE:
+        if isinstance(source, getattr(bindings, name)):
+            ctypes.memmove(target.getPtr(), source.getPtr(), STRUCTURE_BYTES[name])
+            return
     for name in dir(type(source)):
         if not name.startswith("_") and name != "getPtr":
             setattr(target, name, getattr(source, name))

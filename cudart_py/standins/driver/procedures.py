@@ -1,27 +1,18 @@
-"""Looking up functions by name: cuGetProcAddress and cuGetExportTable."""
+"""Looking up functions by name: cuGetProcAddress."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import re
 
-from .. import messages
 from ..declarations import declarations
 from ..foreign_memory import read_string, write
 from ..library_names import DRIVER
-from ..messages import called_by_program
 
-_EXIT_STATUS = 2
 _NOT_FOUND = 500
-_NOT_SUPPORTED = 801
 _FOUND, _SYMBOL_NOT_FOUND = 0, 1  # CUdriverProcAddressQueryResult
 _VERSION = re.compile(r"_v(\d+)$")
-_PRIVATE_TABLES = (
-    "this program asks the driver for private tables, as the static CUDA runtime does: build it with "
-    "`--cudart shared`, so that it uses the runtime's shared library"
-)
 # Functions with several versions in use, and the CUDA version that brought each. Others have the newest one only.
 _SINCE = {
     "cuCtxCreate_v3": 11040,
@@ -72,16 +63,3 @@ def get_proc_address(symbol: int, place: int, cuda_version: int, flags: int) -> 
 def _address(name: str) -> int:
     library = ctypes.CDLL(DRIVER)
     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-
-
-def get_export_table(place: int, _identity: int) -> int:
-    """Refuse a private table (cuGetExportTable).
-
-    A program with a static runtime cannot go on without its tables, so it ends here, with the remedy. The runtime's
-    bindings for Python ask too, and do without.
-    """
-    if called_by_program():
-        messages.say(_PRIVATE_TABLES)
-        os._exit(_EXIT_STATUS)
-    write(place, 0)
-    return _NOT_SUPPORTED

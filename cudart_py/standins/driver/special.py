@@ -12,7 +12,7 @@ from cuda.bindings.driver import CUresult
 from ...driver import backend
 from ..foreign_memory import read, read_array, write, write_array
 from .marshalling import STRUCTURE_BYTES, Implementation, copy_structure, structures
-from .procedures import get_export_table, get_proc_address, get_proc_address_v2
+from .procedures import get_proc_address, get_proc_address_v2
 
 _INVALID_VALUE = int(CUresult.CUDA_ERROR_INVALID_VALUE)
 _INVALID_CONTEXT = int(CUresult.CUDA_ERROR_INVALID_CONTEXT)
@@ -296,7 +296,6 @@ SPECIAL: dict[str, Callable[..., int]] = {
     "cuCtxCreate_v2": _create_context,
     "cuCtxGetDevice_v2": _of_context("cuCtxGetDevice", 1),
     "cuCtxSynchronize_v2": _of_context("cuCtxSynchronize", 0),
-    "cuGetExportTable": get_export_table,
     "cuGetProcAddress": get_proc_address,
     "cuGetProcAddress_v2": get_proc_address_v2,
     "cuGraphGetEdges_v2": listing("cuGraphGetEdges", 3),

@@ -21,7 +21,6 @@ SAME_ARGUMENTS = {
     "cudaDeviceSetMemPool": "cuDeviceSetMemPool",
     "cudaDeviceSynchronize": "cuCtxSynchronize",
     "cudaDriverGetVersion": "cuDriverGetVersion",
-    "cudaGetExportTable": "cuGetExportTable",
     "cudaProfilerStart": "cuProfilerStart",
     "cudaProfilerStop": "cuProfilerStop",
     # Streams and events

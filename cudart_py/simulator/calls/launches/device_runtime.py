@@ -34,7 +34,7 @@ _OUT_OF_RESOURCES: int = CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES.value
 
 
 class DeviceRuntime:
-    """What the threads of one grid have launched: `children` in the order of the calls, and then the `tail`.
+    """The launches of one grid's threads: `children` in the order of the calls, and then the `tail`.
 
     `operation` makes the operation that launches a kernel. `depth` is the number of grids around the grid's children.
     """

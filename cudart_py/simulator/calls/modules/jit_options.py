@@ -14,6 +14,24 @@ from ...state.errors import StatusError
 from ...state.fault_reports import put_report, take_report
 
 
+class Log:
+    """A buffer of the caller for a log, which is empty until something is written."""
+
+    def __init__(self, buffer: Any, size: Any) -> None:
+        self._buffer = buffer
+        self._room = number(size)
+        if isinstance(buffer, bytes | bytearray) and self._room > len(buffer):  # the bindings also write into bytes
+            self._room = 0
+        self.write("")
+
+    def write(self, text: str) -> None:
+        """Write a text as far as it fits, if there is a buffer with room for it."""
+        address = host_address(self._buffer)
+        if address and self._room > 0:
+            content = text.encode()[: self._room - 1] + b"\0"
+            ctypes.memmove(address, content, len(content))
+
+
 class JitOptions:
     """Options as the bindings take them; raises CUDA_ERROR_INVALID_VALUE if there aren't as many as the call says."""
 
@@ -21,8 +39,11 @@ class JitOptions:
         given = dict(zip(options or (), values or (), strict=False))
         if number(count) != len(given):
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-        self._buffer = given.get(CUjit_option.CU_JIT_ERROR_LOG_BUFFER)
-        self._bytes = number(given.get(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES))
+        names = CUjit_option
+        Log(given.get(names.CU_JIT_INFO_LOG_BUFFER), given.get(names.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES))
+        self._errors = Log(
+            given.get(names.CU_JIT_ERROR_LOG_BUFFER), given.get(names.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+        )
 
     @contextmanager
     def logging(self) -> Iterator[None]:
@@ -37,11 +58,6 @@ class JitOptions:
             raise
 
     def log(self, report: str) -> None:
-        """Write a report into the log, if there is one with room for it, as far as it fits."""
-        room = self._bytes
-        if isinstance(self._buffer, bytes | bytearray):  # the bindings also write into bytes objects
-            room = room if room <= len(self._buffer) else 0
-        address = host_address(self._buffer)
-        if report and address and room > 0:
-            text = report.encode()[: room - 1] + b"\0"
-            ctypes.memmove(address, text, len(text))
+        """Write a report into the log for errors, if there is one."""
+        if report:
+            self._errors.write(report)

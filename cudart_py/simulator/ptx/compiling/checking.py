@@ -73,7 +73,9 @@ def undefined_names(module: Module) -> list[str]:
     used = initial.union(*(body.names for body in module.bodies))
     functions = [name for name in module.function_parameters if module.function(name) is None and _is_foreign(name)]
     variables = [name for name, variable in module.variables.items() if variable.external]
-    return [name for name in (*functions, *variables) if name in used]
+    known = {*module.function_parameters, *module.variables, *module.shared}
+    kernels = sorted(module.announced - known)
+    return [name for name in (*functions, *variables, *kernels) if name in used]
 
 
 def _is_foreign(function: str) -> bool:
@@ -172,7 +174,7 @@ class _Checker:
             function.shared, function.local, self._kernel, self._parameters,
             module.variables, module.shared, module.code_addresses,
         )  # fmt: skip  # grouped by meaning
-        if any(name in names for names in declared):
+        if any(name in names for names in declared) or (self._relocatable and name in module.announced):
             return ADDRESS
         raise PtxError(f"{name} isn't declared")
 

@@ -169,7 +169,7 @@ class Module:
         self._functions: dict[str, Function] = {}
         # The position of each name's declaration, and the names that are so far only declared, not defined.
         self._declared_at: dict[str, int] = {}
-        self._announced: set[str] = set()
+        self.announced: set[str] = set()
         self._source = Source(text)
         self._read()
         self._check_variables()
@@ -316,13 +316,13 @@ class Module:
 
     def _declare(self, name: str, position: int, announced: bool) -> None:
         """Record a name of the module; it may be declared twice only if one of the declarations doesn't define it."""
-        if name in self._declared_at and name not in self._announced and not announced:
+        if name in self._declared_at and name not in self.announced and not announced:
             line = self._source.line(self._declared_at[name])
             raise self._source.error(position, f"{name} is declared twice, first in PTX line {line}")
         if not announced:
-            self._announced.discard(name)
+            self.announced.discard(name)
         elif name not in self._declared_at:
-            self._announced.add(name)
+            self.announced.add(name)
         self._declared_at.setdefault(name, position)
 
     def _variable(self, text: str, position: int, external: bool) -> None:
