@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from .benchmark.gates import gate_command
 from .benchmark.history import report_command
 from .profiling import profile_command
-from .standins import run_command
+from .standins.command import run_command
 from .version import __version__
 
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..driver.backend import ENVIRONMENT_VARIABLE
-from . import profile_report
-from .library import StandInError, libraries, preloaded
+from ...driver.backend import ENVIRONMENT_VARIABLE
+from .. import profile_report
+from ..library import StandInError, libraries, preloaded
 from .nvcc import CompilationError, compile_program
 
 REFUSED = 2
@@ -21,6 +21,7 @@ _CANNOT_EXECUTE = 126
 _SANITIZER_VARIABLE = "CUDART_PY_SANITIZER"
 _LIBRARY_PATH = "LD_LIBRARY_PATH"
 _PRELOAD = "LD_PRELOAD"
+_COMPILED = (".cu", ".cpp", ".cc", ".c")  # by nvcc
 
 
 def add_command(commands: Any) -> None:
@@ -66,36 +67,36 @@ def with_explicit_file(arguments: Sequence[str]) -> list[str]:
 
 def _run(options: argparse.Namespace) -> int:
     try:
-        command = _command(options)
+        program, arguments = _command(options)
         environment = _environment(options)
     except (StandInError, CompilationError, FileNotFoundError) as error:
         return _refuse(str(error))
     sys.stdout.flush()
     try:
         # The program takes the place of this process, so signals reach it and its exit status is the command's.
-        os.execve(command[0], command, environment)
+        os.execve(program, arguments, environment)
     except OSError as error:
-        return _refuse(f"{command[0]!r} cannot be executed: {error.strerror}", _CANNOT_EXECUTE)
+        return _refuse(f"{arguments[0]!r} cannot be executed: {error.strerror}", _CANNOT_EXECUTE)
 
 
-def _command(options: argparse.Namespace) -> list[str]:
-    """Return the path of an executable, and its arguments after it."""
+def _command(options: argparse.Namespace) -> tuple[str | int, list[str]]:
+    """Return an executable, by its path or as an open file, and the program's name and arguments."""
     if options.as_module:
-        return [sys.executable, "-m", options.program, *options.arguments]
-    program = Path(options.program)
-    if program.suffix == ".py":
-        if not program.is_file():
-            raise FileNotFoundError(f"there is no file {options.program!r}")
-        return [sys.executable, options.program, *options.arguments]
-    if program.suffix in (".cu", ".cpp", ".cc", ".c"):
-        if not program.is_file():
-            raise FileNotFoundError(f"there is no file {options.program!r}")
-        folder = tempfile.mkdtemp(prefix="cudart-py-")
-        return [str(compile_program(program, Path(folder))), *options.arguments]
-    found = str(program) if program.is_file() else shutil.which(options.program)
-    if found is None:
-        raise FileNotFoundError(f"there is no program {options.program!r}")
-    return [os.path.abspath(found), *options.arguments]
+        return sys.executable, [sys.executable, "-m", options.program, *options.arguments]
+    source = Path(options.program)
+    if source.suffix not in (".py", *_COMPILED):
+        found = str(source) if source.is_file() else shutil.which(options.program)
+        if found is None:
+            raise FileNotFoundError(f"there is no program {options.program!r}")
+        return os.path.abspath(found), [options.program, *options.arguments]
+    if not source.is_file():
+        raise FileNotFoundError(f"there is no file {options.program!r}")
+    if source.suffix == ".py":
+        return sys.executable, [sys.executable, options.program, *options.arguments]
+    with tempfile.TemporaryDirectory(prefix="cudart-py-") as folder:
+        # The open file outlives its name, so that nothing is left to be removed after the program.
+        program = os.open(compile_program(source, Path(folder)), os.O_RDONLY)
+    return program, [source.stem, *options.arguments]
 
 
 def _environment(options: argparse.Namespace) -> dict[str, str]:

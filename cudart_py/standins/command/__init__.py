@@ -1,0 +1,1 @@
+"""The command `cudart-py run`, and the compiler that it starts."""
