@@ -6,6 +6,9 @@ import re
 
 from ...compilation.names.demangling import declared_name, demangle
 
+# Numba keeps the options of a compilation in such tags of a kernel's name.
+_ABI_TAG = re.compile(r"\[abi:\w+\]")
+
 _reports: list[str] = []
 
 
@@ -27,7 +30,7 @@ def summary(text: str) -> str:
 
 def _plain(match: re.Match[str]) -> str:
     declaration = demangle(match[0])
-    return match[0] if declaration is None else declared_name(declaration)
+    return match[0] if declaration is None else _ABI_TAG.sub("", declared_name(declaration))
 
 
 def take_report() -> str | None:

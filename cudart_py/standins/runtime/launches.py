@@ -17,30 +17,28 @@ _LARGEST_BLOCK = (1024, 1024, 64)
 _MOST_THREADS = 1024
 
 
-class _LaunchConfig(ctypes.Structure):
-    """cudaLaunchConfig_t."""
-
-    _fields_ = [
+def _members(shared_bytes: Any) -> list[tuple[str, Any]]:
+    """Return the members of a launch's configuration, in which the type of the shared memory's size differs."""
+    return [
         ("grid", Dim3),
         ("block", Dim3),
-        ("shared_bytes", ctypes.c_size_t),
+        ("shared_bytes", shared_bytes),
         ("stream", ctypes.c_size_t),
         ("attributes", ctypes.c_size_t),
         ("count", ctypes.c_uint),
     ]
+
+
+class _LaunchConfig(ctypes.Structure):
+    """cudaLaunchConfig_t."""
+
+    _fields_ = _members(ctypes.c_size_t)
 
 
 class _DriverConfig(ctypes.Structure):
     """CUlaunchConfig."""
 
-    _fields_ = [
-        ("grid", Dim3),
-        ("block", Dim3),
-        ("shared_bytes", ctypes.c_uint),
-        ("stream", ctypes.c_size_t),
-        ("attributes", ctypes.c_size_t),
-        ("count", ctypes.c_uint),
-    ]
+    _fields_ = _members(ctypes.c_uint)
 
 
 def push_configuration(grid: Dim3, block: Dim3, shared_bytes: int, stream: int) -> int:
