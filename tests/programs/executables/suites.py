@@ -51,7 +51,8 @@ def _sample(checkout: Path, source: Path, folder: Path, recipe: str) -> Program:
     if library and not needs:
         needs = library[1] or library[2]
     shutil.copytree(source, folder, dirs_exist_ok=True)
-    include = ["-I", str(checkout / "Common")]
+    # CUDA's headers in the wheels serve where the toolkit has none.
+    include = ["-I", str(checkout / "Common"), "-I", "inc", "-Xcompiler", f"-idirafter,{_WHEEL / 'include'}"]
     build = []
     kernels = re.findall(r"\"\$\{CMAKE_CURRENT_BINARY_DIR\}/(\S+?\.(fatbin|ptx))\"[\s\S]*?/(\w+\.cu)\"", recipe)
     apart = {kernel for _, _, kernel in kernels}
@@ -59,8 +60,9 @@ def _sample(checkout: Path, source: Path, folder: Path, recipe: str) -> Program:
         build.append(["nvcc", *include, f"-arch={ARCHITECTURE}", f"-{kind}", "-o", image, kernel])
     if "_nvrtc" in source.name:
         apart |= {path.name for path in folder.glob("*.cu")}
-    sources = [path.name for path in sorted(folder.glob("*.c*")) if path.suffix in (".cu", ".cpp", ".c")]
-    sources = [name for name in sources if name not in apart and re.search(rf"\b{re.escape(name)}\b", recipe)]
+    found = (path for path in sorted((*folder.glob("*.c*"), *folder.glob("src/*.c*"))) if path.suffix in _SOURCES)
+    named = [path for path in found if re.search(rf"\b{re.escape(path.name)}\b", recipe)]
+    sources = [str(path.relative_to(folder)) for path in named if path.name not in apart]
     sources += [str(checkout / "Common" / name) for name in re.findall(r"Common/(\w+\.cpp)", recipe)]
     options = ["-std=c++17", "--extended-lambda", "-lineinfo", "--cudart", "shared"]
     if "cdp" in source.name or "cudadevrt" in recipe:
@@ -68,8 +70,7 @@ def _sample(checkout: Path, source: Path, folder: Path, recipe: str) -> Program:
     if "OpenMP" in recipe:
         options += ["-Xcompiler", "-fopenmp"]
     if "CUDA::nvrtc" in recipe:
-        # Its header comes with the library, in the wheel or in the toolkit.
-        options += ["-Xcompiler", f"-idirafter,{_WHEEL / 'include'}", "-Xlinker", str(_WHEEL / "lib" / COMPILER)]
+        options += ["-Xlinker", str(_WHEEL / "lib" / COMPILER)]
     build.append(
         ["nvcc", *include, f"-arch={ARCHITECTURE}", *options, "-o", source.name, *sources, "-Xlinker", "@libcuda"]
     )
@@ -101,4 +102,5 @@ def _mentioned(source: Path) -> set[Path]:
     return {source.parent / name for name in names if (source.parent / name).is_dir()}
 
 
-_TEXTS = {".cu", ".cuh", ".h", ".hpp", ".cpp", ".c"}
+_SOURCES = {".cu", ".cpp", ".c"}
+_TEXTS = {*_SOURCES, ".cuh", ".h", ".hpp"}
