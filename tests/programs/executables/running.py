@@ -15,7 +15,7 @@ from cudart_py.standins.library_names import DRIVER
 from .suites import Program
 
 _BUILD_SECONDS = 300
-# The exit status of cuda-samples for a device that lacks something, and of `cudart-py run` if it cannot start a program.
+# cuda-samples' exit status for a device that lacks something, and that of `cudart-py run` if it cannot start a program.
 _WAIVED = 2
 # Programs report with these words even if their exit status is 0.
 _FAILED = re.compile(r"FAIL(ED)?\b|\b[Tt]est failed|\bmismatch|\bincorrect\b|^\s*[Ee]rror:")

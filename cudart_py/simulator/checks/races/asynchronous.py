@@ -86,7 +86,7 @@ class AsynchronousCopies:
             known = waited & ((waiters == lanes[:, None]) | (groups[:, None] <= self._waited[waiters] - _KEPT))
             others = np.flatnonzero(~known.any(axis=1))
             when = self._times[groups[others, None] % _KEPT, waiters[others]]
-            reader = np.broadcast_to(lanes[others, None], when.shape)
+            reader = np.broadcast_to(lanes[others, None] + self._first, when.shape)
             told = ordered((waiters[others] + self._first).ravel(), when.ravel(), reader.ravel()).reshape(when.shape)
             late = others[~(told & waited[others]).any(axis=1)]
             what = "and nothing orders that thread's wait before this access"
