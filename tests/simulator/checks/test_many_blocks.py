@@ -39,6 +39,8 @@ def test_a_barrier_orders_the_wait_of_another_thread_in_every_block(device, engi
 @pytest.mark.needs("profile")
 def test_a_missing_wait_in_the_last_block_is_found(device, engine):
     array = cuda.zeros((BLOCKS, 256), np.float32)
-    with pytest.raises(cuda.errors.SimulatorWarning, match=rf"block \({BLOCKS - 1}, 0, 0\)"), cuda.sanitizer("error"):
-        cuda.compile(SOURCE)["reversed"][BLOCKS, 256](array, cuda.empty(array.shape, np.float32), 0)
-        device.synchronize()
+    kernel = cuda.compile(SOURCE)["reversed"]
+    with cuda.sanitizer("error"):
+        kernel[BLOCKS, 256](array, cuda.empty(array.shape, np.float32), 0)
+        with pytest.raises(cuda.errors.SimulatorWarning, match=rf"block \({BLOCKS - 1}, 0, 0\)"):
+            device.synchronize()
