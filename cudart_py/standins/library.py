@@ -25,7 +25,7 @@ from .functions import Function, compiler_functions, driver_functions, linker_fu
 from .library_names import COMPILER, DRIVER, LINKER, REAL, RUNTIME
 
 _HERE = Path(__file__).parent
-COMPILER_VARIABLE = "CC"
+COMPILER_VARIABLE = "CUDART_PY_CC"
 _SECONDS = 120
 # NVRTC's functions for machine code return PTX, which the simulator runs.
 _OTHER_FUNCTIONS = {"nvrtcGetCUBIN": "nvrtcGetPTX", "nvrtcGetCUBINSize": "nvrtcGetPTXSize"}

@@ -158,8 +158,8 @@ def test_a_process_that_cannot_be_started_gets_a_sentence(run, driver_program, t
         ("there is no program 'nonsense'", run("nonsense")),
         ("there is no file", run(tmp_path / "missing.py")),
         ("cannot be executed", run(text)),
-        ("CC='nonsense' was not found: install one", run(driver_program, CC="nonsense", **empty)),
-        ("could not build libcuda", run(driver_program, CC="false", **empty)),
+        ("CUDART_PY_CC='nonsense' was not found: install one", run(driver_program, CUDART_PY_CC="nonsense", **empty)),
+        ("could not build libcuda", run(driver_program, CUDART_PY_CC="false", **empty)),
     ]
     for said, ended in cases:
         assert said in ended.stderr
