@@ -94,7 +94,7 @@ def compare(accepted: Mapping[str, Any], now: Figures, compiler: str, names: Seq
     found = []
     for kernel in sorted(before.keys() | now.keys()):
         if kernel not in before or kernel not in now:
-            found.append(Change(kernel, failed=True))
+            found.append(Change(kernel, only="new" if kernel in now else "gone", failed=True))
             continue
         for limit in LIMITS:
             if limit.figure in OF_THE_COMPILER and not same_compiler:

@@ -181,7 +181,7 @@ def _without_folder(benchmark: str) -> str:
 
 def _row(change: Change) -> tuple[str, ...]:
     if not change.figure:
-        return change.benchmark, "", "", "", change.only, "GONE" if change.failed else ""
+        return change.benchmark, "", "", "", change.only, change.only.upper() if change.failed else ""
     before, now = change.before, change.now
     percent = f"{100 * (now - before) / before:+.1f} %" if before else f"{now:+,.6g}"
     return change.benchmark, change.figure, f"{before:,.6g}", f"{now:,.6g}", percent, "WORSE" if change.failed else ""
