@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_FUNCTION = re.compile(r"^cdef (?:const )?([\w]+\*?) _(\w+)\((.*?)\) except", re.MULTILINE)
+# Some versions also declare functions that are not the library's, such as make_cudaExtent.
+_FUNCTION = re.compile(r"^cdef (?:const )?(\w+\*?) _((?:cu|nv)\w+)\((.*?)\) except", re.MULTILINE)
 _PARAMETER = re.compile(r"(.*?[\s*])(\w+)$")
 
 

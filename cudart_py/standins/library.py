@@ -61,6 +61,10 @@ def libraries() -> Path:
         (built / REAL).mkdir(parents=True)
         for name, path in real.items():
             (built / REAL / name).symlink_to(path)
+            # NVRTC 13.0 looks for this library beside the one whose functions the process calls, which is the stand-in.
+            for builtins in Path(path).parent.glob("libnvrtc-builtins.so*"):
+                (built / builtins.name).unlink(missing_ok=True)
+                (built / builtins.name).symlink_to(builtins)
         for name, source in sources.items():
             _compile(compiler, name, source, built)
         try:

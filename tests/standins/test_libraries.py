@@ -53,7 +53,10 @@ def test_parameters_have_the_sizes_that_cudas_headers_declare(headers, tmp_path)
 
 def test_a_runtime_function_takes_the_arguments_of_the_driver_function_that_it_stands_for():
     runtime, driver = runtime_functions(), driver_functions()
-    assert not [name for name, same in SAME_ARGUMENTS.items() if runtime[name].types != driver[same].types]
+    # Older bindings lack some of them.
+    known = {name: same for name, same in SAME_ARGUMENTS.items() if name in runtime and same in driver}
+    assert not [name for name, same in known.items() if runtime[name].types != driver[same].types]
+    assert len(known) > 120
 
 
 @pytest.mark.needs("in_process")
