@@ -65,6 +65,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "register_host.array": REGISTERED,
     "RegisteredMemory.array": REGISTERED,
     "after": ("()", "[]"),
+    "arrays": ("()", "[]"),
     "array": ("device array", "empty device array", "array of the last device"),
     "thing": ("empty device array",),
     "indices": DEVICE_ARRAYS,
@@ -92,6 +93,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "include": ("()", "[]", "''"),  # the current folder
     "names": ("()", "[]"),
     "options": ("()", "[]"),
+    "pairs": ("()", "[]"),
     "define": ("{}",),
     "strides": ("(1, 2)",),
     "dst_start": ("(1, 2)",),
