@@ -1,6 +1,6 @@
 """The runtime's functions for kernels, such as launching a kernel, for the lanes of a chunk (dynamic parallelism).
 
-What is launched, copied or filled runs after the grid that calls these functions, in the order of the calls: CUDA
+Launches, copies and fills run after the grid that calls these functions, in the order of the calls: CUDA
 guarantees no earlier time, because kernels cannot wait for it. So streams other than the tail launch's differ in
 nothing, and events have no effect.
 """
