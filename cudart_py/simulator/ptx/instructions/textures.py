@@ -137,9 +137,9 @@ def located(how: Sampling, *operands: Value) -> tuple[Value, ...]:
         place, extents = [*place, extents[0].real(0)], [extents[0], extents[0].real(1), *extents[2:]]
     modes = how.modes.split("-")
     if how.is_sum:
-        before, behind = zip(*map(_weighted, place), strict=True)
-        behind = tuple(map(_kept, modes, place, extents, behind))
-        steps = _weights(behind, share)
+        before, farther = zip(*map(_weighted, place), strict=True)
+        farther = tuple(map(_kept, modes, place, extents, farther))
+        steps = _weights(farther, share)
     else:
         before, steps = tuple(map(_floor, place)), {(0,) * len(place): None}
     sides = [
@@ -283,29 +283,29 @@ def _kept(mode: str, coordinate: Value, extent: Value, weight: Value) -> Value:
     return where((coordinate < half) | (coordinate >= extent - half), coordinate.real(0), weight)
 
 
-def _weights(behind: Sequence[Value], share: Value | None) -> dict[tuple[int, ...], Value | None]:
+def _weights(farther: Sequence[Value], share: Value | None) -> dict[tuple[int, ...], Value | None]:
     """Return the weight of each corner, whose coordinates are 0 or 1; the weights add up to 256, or to `share`.
 
-    `behind` contains the weights of the farther texels along each axis. The sum is divided along z, then each part
+    `farther` contains the weights of the farther texels along each axis. The sum is divided along z, then each part
     along x and then along y. Each time, one part is rounded and the other is the remainder.
     """
-    across = behind[0]
-    down = behind[1] if len(behind) > 1 else across.real(0)
+    across = farther[0]
+    down = farther[1] if len(farther) > 1 else across.real(0)
     whole = across.real(_WEIGHT)
     total = whole if share is None else share
     planes = [total]
-    if len(behind) > 2:
-        farther = behind[2] if share is None else _share(share, behind[2])
-        planes = [total - farther, farther]
+    if len(farther) > 2:
+        deep = farther[2] if share is None else _share(share, farther[2])
+        planes = [total - deep, deep]
     weights: dict[tuple[int, ...], Value | None] = {}
     for z, plane in enumerate(planes):
         right = _share(plane, across)
         left = plane - right
         above, below = _share(left, whole - down), _share(right, down)
-        if len(behind) == 1:
+        if len(farther) == 1:
             return {(0,): left, (1,): right}
         parts = {(0, 0, z): above, (0, 1, z): left - above, (1, 0, z): right - below, (1, 1, z): below}
-        weights |= {corner[: len(behind)]: part for corner, part in parts.items()}
+        weights |= {corner[: len(farther)]: part for corner, part in parts.items()}
     return weights
 
 
