@@ -83,6 +83,7 @@ def test_a_grid_may_have_three_dimensions(kernels, device):
 
 
 def test_a_program_may_be_a_cluster(kernels, device, rng):
+    pytest.importorskip("triton", "3.9", reason="older versions of Triton cannot compile this kernel")
     x = rng.normal(size=(5, 512)).astype(np.float32)
     out = cuda.full((5, 512), np.nan, np.float32)
     kernel = interop.triton.kernel(kernels.softmax, "*fp32, *fp32, i32", {"width": 512}, num_ctas=2)

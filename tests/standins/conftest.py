@@ -23,7 +23,8 @@ def headers() -> str:
     """Return the folder with CUDA's headers."""
     pathfinder = pytest.importorskip("cuda.pathfinder", reason="cuda-pathfinder is not installed")
     found = pathfinder.find_nvidia_header_directory("cudart")
-    if found is None or not Path(found, "cuda.h").is_file():
+    # The wheels of the runtime and of the compiler have some headers each.
+    if found is None or not all(Path(found, name).is_file() for name in ("cuda.h", "crt/host_defines.h")):
         pytest.skip("CUDA's headers are not installed")
     return str(found)
 

@@ -166,3 +166,15 @@ def test_a_queued_copy_to_an_array_that_is_gone_is_a_fault_of_the_graph(play: Pl
     ok(driver.cuGraphLaunch(executable, play["s"]))
     play("sync s -> ILLEGAL_ADDRESS")
     assert "array allocation" in driver.take_report()
+
+
+def test_a_texture_of_a_mipmap_needs_normalized_coordinates(context: Any) -> None:
+    """As the documentation of CUDA_TEXTURE_DESC says; an H200 creates the texture without them too."""
+    layout = struct("CUDA_ARRAY3D_DESCRIPTOR", Width=8, Height=4, NumChannels=1, Format=FLOAT)
+    mipmap = ok(driver.cuMipmappedArrayCreate(layout, 2))
+    kind = KIND.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY
+    resource = struct("CUDA_RESOURCE_DESC", resType=kind, res__mipmap__hMipmappedArray=mipmap)
+    description = struct("CUDA_TEXTURE_DESC", addressMode=CLAMP)
+    assert driver.cuTexObjectCreate(resource, description, None)[0] == INVALID
+    description.flags = bindings.CU_TRSF_NORMALIZED_COORDINATES
+    assert ok(driver.cuTexObjectCreate(resource, description, None))
