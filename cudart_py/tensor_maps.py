@@ -100,11 +100,17 @@ class TensorMap:
         if array.device.compute_capability < (9, 0):
             rule = "be on a device of compute capability 9.0 or later"
             raise arguments.unusable(call, "array", rule, array.device)
+        # The driver requires a list of strides even for one axis, and then ignores its element.
+        pitches = strides[:-1] or (0,)
         self._native = api.cuTensorMapEncodeTiled(
             getattr(enums.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"),
             array.ndim,
             array.pointer,
-            *([enums.cuuint64_t(value) for value in reversed(values)] for values in (array.shape, strides[:-1])),
+            # The driver wants a stride even of one axis, and ignores it.
+            *(
+                [enums.cuuint64_t(value) for value in reversed(values)]
+                for values in (array.shape, strides[:-1] or (0,))
+            ),
             *([enums.cuuint32_t(value) for value in reversed(values)] for values in (self._box, steps)),
             enums.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
             _mode(enums.CUtensorMapSwizzle, "SWIZZLE", self._swizzle),

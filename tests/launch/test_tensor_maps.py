@@ -200,6 +200,7 @@ def test_the_driver_has_the_same_rules(device):
     for good in (
         {}, {"strides": (0,)}, {"strides": (32,)}, {"address": 0}, {"sizes": (1 << 32, 4)}, {"swizzle": 3},
         {"box": (256, 256)}, {"steps": (2, 8)}, {"type": 12, "box": (16, 8), "fill": 1},
+        {"rank": 1, "sizes": (64,), "strides": (0,), "box": (64,), "steps": (1,)},
     ):  # fmt: skip  # rows
         assert encoded(array, **good) == "CUDA_SUCCESS", good
     for bad in (
@@ -207,6 +208,7 @@ def test_the_driver_has_the_same_rules(device):
         {"strides": (1 << 40,)}, {"address": array.pointer + 8}, {"steps": (1, 9)}, {"steps": (1, 0)},
         {"steps": (9, 1)}, {"sizes": (0, 4)}, {"sizes": ((1 << 32) + 1, 4)}, {"fill": 1}, {"swizzle": 1},
         {"swizzle": 4}, {"type": 13}, {"interleave": 1},
+        {"rank": 1, "sizes": (64,), "strides": (), "box": (64,), "steps": (1,)},
     ):  # fmt: skip  # rows
         assert encoded(array, **bad) == "CUDA_ERROR_INVALID_VALUE", bad
 

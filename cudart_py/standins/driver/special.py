@@ -197,7 +197,8 @@ def _encode_tiled(place: int, kind: int, axes: int, address: int, *more: int) ->
         axes,
         address,
         read_array(sizes, count, ctypes.c_uint64),
-        read_array(strides, max(count - 1, 0), ctypes.c_uint64),
+        # The driver ignores the stride of a single axis, but not a null pointer.
+        read_array(strides, count - 1, ctypes.c_uint64) if count > 1 else [0] * bool(strides),
         read_array(box, count, ctypes.c_uint32),
         read_array(steps, count, ctypes.c_uint32),
         *modes,

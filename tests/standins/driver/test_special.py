@@ -21,13 +21,13 @@ def simulator(monkeypatch):
     assert not driver.cuInit(0)[0]
 
 
-def encode(place, axes):
-    """Encode a tensor map whose arrays have only as many elements as they need."""
-    arrays = [
-        np.array(values, kind) for values, kind in (([40, 9], "u8"), ([160], "u8"), ([8, 3], "u4"), ([1, 2], "u4"))
-    ]
+def encode(place, axes, **null):
+    """Encode a tensor map whose arrays have only as many elements as they need, or are null pointers."""
+    lists = {"sizes": ([40, 9], "u8"), "strides": ([160], "u8"), "box": ([8, 3], "u4"), "steps": ([1, 2], "u4")}
+    arrays = {name: np.array(values, kind) for name, (values, kind) in lists.items()}
     call = implementation(driver_functions()["cuTensorMapEncodeTiled"])
-    return call(place, FLOAT, axes, ADDRESS, *(array.ctypes.data for array in arrays), *MODES)
+    addresses = {name: array.ctypes.data for name, array in arrays.items()} | null
+    return call(place, FLOAT, axes, ADDRESS, *addresses.values(), *MODES)
 
 
 def test_a_tensor_map_is_encoded_from_c_arrays():
@@ -38,6 +38,12 @@ def test_a_tensor_map_is_encoded_from_c_arrays():
     assert status == 0
     assert ctypes.string_at(place, 128) == ctypes.string_at(expected.getPtr(), 128)
     assert ctypes.string_at(place + 128, 8) == b"\xa5" * 8
+
+
+def test_even_one_axis_needs_strides():
+    room = ctypes.create_string_buffer(256)
+    place = -(-ctypes.addressof(room) // 64) * 64
+    assert (encode(place, 1, strides=0), encode(place, 1)) == (1, 0)
 
 
 @pytest.mark.parametrize("axes", [0, 6])

@@ -45,11 +45,8 @@ _TYPES_IN_BODIES = {
     CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL,
 }
 _AUTO_FREE = _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.value
-_ALLOWED = (
-    _AUTO_FREE
-    | _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD.value
-    | _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.value
-)
+_NODE_PRIORITY = _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.value
+_ALLOWED = _AUTO_FREE | _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD.value | _NODE_PRIORITY
 _DEVICE_LAUNCH = _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH.value
 
 
@@ -161,7 +158,8 @@ def cuGraphExecDestroy(hGraphExec: Any) -> None:
 @entry(values=1)
 def cuGraphExecGetFlags(hGraphExec: Any) -> int:
     """Return the flags with which an executable graph was instantiated (cuGraphExecGetFlags)."""
-    return executables.find(hGraphExec).flags
+    # The driver leaves out USE_NODE_PRIORITY (measured with CUDA 13.0).
+    return executables.find(hGraphExec).flags & ~_NODE_PRIORITY
 
 
 @entry()

@@ -71,6 +71,8 @@ def cuTensorMapEncodeTiled(
     nan = oobFill != CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
     _require(not nan or element.is_float)
     address = _address(globalAddress)
+    # One axis has no stride, but a null pointer is refused nevertheless, as on an H200.
+    _require(bool(globalStrides))
     sizes, strides = _numbers(globalDim, axes), _numbers(globalStrides, axes - 1)
     box, steps = _numbers(boxDim, axes), _numbers(elementStrides, axes)
     _require(all(1 <= size <= _MOST_SIZE for size in sizes))

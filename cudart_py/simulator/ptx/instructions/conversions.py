@@ -166,7 +166,7 @@ def _bytes(kind: str, low: Value, high: Value, relu: bool) -> Value:
     """Round single precision to 8-bit floats; numbers that are too large become the largest finite number."""
     zero = real(low.builder, "f32", 0)
     if relu:
-        low, high = (where(x < zero, zero, x) for x in (low, high))
+        low, high = (where(x <= zero, zero, x) for x in (low, high))  # -0 too, as on an H200
     first, second = (formats.nearest(kind, x, finite=True).to("u16") for x in (low, high))
     return second << 8 | first
 

@@ -110,8 +110,8 @@ def test_eight_bit_floats(kind: str, fraction: int, bias: int, specials: list[fl
     top = np.array([1e9, -math.inf, math.nan], np.float32)
     assert widen(narrow(top[:2]), kind).tolist() == [ladder[-1], -ladder[-1]]
     assert narrow(top)[2] == 0x7F
-    a, b = np.array([[-ladder[1], ladder[1], ladder[2]], [ladder[1], ladder[2], -ladder[3]]])
-    for relu, packed in ((False, [0x8101, 0x0102, 0x0283]), (True, [0x0001, 0x0102, 0x0200])):
+    a, b = np.array([[-ladder[1], *ladder[1:3], -0.0], [*ladder[1:3], -ladder[3], -0.0]], np.float32)
+    for relu, packed in ((False, [0x8101, 0x0102, 0x0283, 0x8080]), (True, [0x0001, 0x0102, 0x0200, 0])):
         convert = f"cvt.rn.satfinite{'.relu' if relu else ''}.{kind}x2"
         assert operation(f"{convert}.f32")(a, b).tolist() == packed
         halves = operation("cvt.rn.f16x2.f32")(a, b)
