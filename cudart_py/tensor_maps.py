@@ -106,11 +106,7 @@ class TensorMap:
             getattr(enums.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"),
             array.ndim,
             array.pointer,
-            # The driver wants a stride even of one axis, and ignores it.
-            *(
-                [enums.cuuint64_t(value) for value in reversed(values)]
-                for values in (array.shape, strides[:-1] or (0,))
-            ),
+            *([enums.cuuint64_t(value) for value in reversed(values)] for values in (array.shape, pitches)),
             *([enums.cuuint32_t(value) for value in reversed(values)] for values in (self._box, steps)),
             enums.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
             _mode(enums.CUtensorMapSwizzle, "SWIZZLE", self._swizzle),

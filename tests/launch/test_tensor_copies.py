@@ -159,7 +159,7 @@ def stored(kernels, name, array, box, start, values, *, swizzle=0, steps=None, *
 def test_a_stored_box_is_clipped(device, kernels, rng, rank):
     shape, box = SHAPES[rank]
     before = rng.integers(1, 1 << 30, shape, np.int32)
-    start = [int(rng.integers(-extent, size + 1)) for size, extent in zip(shape, box, strict=True)]
+    start = [int(rng.integers(size + 1)) for size in shape]
     start[-1] -= start[-1] % 4
     array, values = cuda.to_device(before), rng.integers(1, 1 << 30, box, np.int32)
     tensor_map = stored(kernels, f"store{rank}", array, box, start, values)
@@ -239,7 +239,10 @@ kernels = cuda.compile(HERE / "tensor_copies.cu", arch="sm_90", options=["--diag
 array, out = cuda.zeros((8, 64), np.uint8), cuda.zeros(MOST, np.uint8)
 tensor_map = cuda.tensor_maps.TensorMap(array, (4, 32))
 {change}
-kernels["load2"][1, 1](tensor_map, place((0, {column})), 128, out)
+if {stored}:
+    kernels["store2"][1, 1](tensor_map, place(({row}, {column})), out)
+else:
+    kernels["load2"][1, 1](tensor_map, place(({row}, {column})), 128, out)
 try:
     cuda.Device(0).synchronize()
 except cuda.CudaError as error:
@@ -249,20 +252,22 @@ except cuda.CudaError as error:
 
 @pytest.mark.unsanitized("its fault ends the context")
 @pytest.mark.parametrize(
-    ("change", "column"),
+    ("change", "row", "column", "stored"),
     [
-        ("", 4),
-        ("tensor_map = np.zeros(16, np.uint64)", 0),
+        ("", 0, 4, False),
+        ("tensor_map = np.zeros(16, np.uint64)", 0, 0, False),
         pytest.param(
             "tensor_map = cuda.tensor_maps.TensorMap(array.reshape(2, 4, 64), (1, 4, 32))",
-            0,
+            *(0, 0, False),
             marks=pytest.mark.needs("profile"),  # not measured on a GPU
         ),
+        ("", -1, 0, True),
+        ("", 0, -16, True),
     ],
 )
-def test_a_wrong_copy_is_an_illegal_instruction(device, kernels, python, change, column):
-    """It begins within 16 bytes, it has no tensor map, or its map has another number of dimensions."""
-    found = python(FAULTS.format(change=change, column=column)).stdout
+def test_a_wrong_copy_is_an_illegal_instruction(device, kernels, python, change, row, column, stored):
+    """It begins within 16 bytes, it has no map or one of other dimensions, or a store begins before the array."""
+    found = python(FAULTS.format(change=change, row=row, column=column, stored=stored)).stdout
     assert found.strip() == "CUDA_ERROR_ILLEGAL_INSTRUCTION"
 
 

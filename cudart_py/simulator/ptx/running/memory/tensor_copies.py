@@ -70,7 +70,7 @@ class TensorCopies:
         """
         memory, lanes, ends = group.chunk.memory, np.arange(group.n), places_of(group, *shared)
         maps = _maps(group, *tensor, len(coordinates), operation, site)
-        boxes = _boxes(group, maps, coordinates, ends.places - ends.base, site)
+        boxes = _boxes(group, maps, coordinates, ends.places - ends.base, barrier is not None, site)
         counters = None
         if barrier is not None:
             memory.check(*barrier, 8, site)
@@ -143,9 +143,12 @@ def _mistake(found: TensorMap | None, axes: int, operation: str | None) -> str:
 
 
 def _boxes(
-    group: Group, maps: list[TensorMap], coordinates: tuple[Array, ...], shared: Array, site: Instruction
+    group: Group, maps: list[TensorMap], coordinates: tuple[Array, ...], shared: Array, loads: bool, site: Instruction
 ) -> list[Box]:
-    """Return each lane's box, given its address in shared memory as the kernel sees it."""
+    """Return each lane's box, given its address in shared memory as the kernel sees it.
+
+    The boxes of loads may begin before the array. An H200 does not execute other copies of such boxes.
+    """
     wrong = np.flatnonzero(shared % tensor_maps.BOX_ALIGNMENT)
     if len(wrong):
         where = int(shared[wrong[0]]) & 0xFFFFFFFF
@@ -161,6 +164,11 @@ def _boxes(
         )
         raise Fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", group.chunk.state.located(what, site, group, lane))
     starts = np.stack([np.broadcast_to(one, group.n) for one in coordinates], axis=1)
+    wrong = np.flatnonzero((starts < 0).any(axis=1))
+    if len(wrong) and not loads:
+        lane = int(wrong[0])
+        what = f"a tensor copy from shared memory to the negative coordinates {tuple(starts[lane].tolist())}"
+        raise Fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", group.chunk.state.located(what, site, group, lane))
     return [one.locate(start, int(place)) for one, start, place in zip(maps, starts, shared, strict=True)]
 
 
