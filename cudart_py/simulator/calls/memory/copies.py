@@ -8,6 +8,7 @@ allocations during the call, and again when the copy runs.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUgraphNodeType, CUresult
@@ -28,6 +29,8 @@ from ..entry import entry
 if TYPE_CHECKING:
     from ...state.contexts import Context
     from ...state.memory import Allocation
+
+    _End = tuple[Callable[[Any], int], Callable[[int, int], Allocation | None]]
 
 
 class Copy(Operation):
@@ -133,22 +136,19 @@ def is_hosts(allocation: Allocation | None) -> bool:
     return allocation is None or allocation.kind in (memory.PINNED, memory.REGISTERED)
 
 
-@entry()
-def cuMemcpyHtoD(dstDevice: Any, srcHost: Any, ByteCount: Any) -> None:
-    """Copy from the host to a device (cuMemcpyHtoD)."""
-    _host_to_device(dstDevice, srcHost, ByteCount, current().legacy, waits=True)
+# How a parameter becomes an address, and how the allocation there is found.
+_HOST_END = (host_address, on_host)
+_DEVICE_END = (number, on_device)
+_ANY_END = (number, memory.find)
 
 
-@entry()
-def cuMemcpyHtoDAsync(dstDevice: Any, srcHost: Any, ByteCount: Any, hStream: Any) -> None:
-    """Copy from the host to a device in a stream (cuMemcpyHtoDAsync)."""
-    _host_to_device(dstDevice, srcHost, ByteCount, find_stream(hStream), waits=False)
-
-
-def _host_to_device(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> None:
-    destination, source, size = number(dst), host_address(src), number(count)
+def _copy_bytes(
+    destination_end: _End, dst: Any, source_end: _End, src: Any, count: Any, stream: Stream, *, waits: bool
+) -> None:
+    (destination_of, find_destination), (source_of, find_source) = destination_end, source_end
+    destination, source, size = destination_of(dst), source_of(src), number(count)
     if size:
-        ends = on_host(source, _positive(size)), on_device(destination, size)
+        ends = find_source(source, _positive(size)), find_destination(destination, size)
         copy(destination, source, size, ends, stream, waits=waits)
 
 
@@ -159,60 +159,51 @@ def _positive(size: int) -> int:
 
 
 @entry()
+def cuMemcpyHtoD(dstDevice: Any, srcHost: Any, ByteCount: Any) -> None:
+    """Copy from the host to a device (cuMemcpyHtoD)."""
+    _copy_bytes(_DEVICE_END, dstDevice, _HOST_END, srcHost, ByteCount, current().legacy, waits=True)
+
+
+@entry()
+def cuMemcpyHtoDAsync(dstDevice: Any, srcHost: Any, ByteCount: Any, hStream: Any) -> None:
+    """Copy from the host to a device in a stream (cuMemcpyHtoDAsync)."""
+    _copy_bytes(_DEVICE_END, dstDevice, _HOST_END, srcHost, ByteCount, find_stream(hStream), waits=False)
+
+
+@entry()
 def cuMemcpyDtoH(dstHost: Any, srcDevice: Any, ByteCount: Any) -> None:
     """Copy from a device to the host (cuMemcpyDtoH)."""
-    _device_to_host(dstHost, srcDevice, ByteCount, current().legacy, waits=True)
+    _copy_bytes(_HOST_END, dstHost, _DEVICE_END, srcDevice, ByteCount, current().legacy, waits=True)
 
 
 @entry()
 def cuMemcpyDtoHAsync(dstHost: Any, srcDevice: Any, ByteCount: Any, hStream: Any) -> None:
     """Copy from a device to the host in a stream (cuMemcpyDtoHAsync)."""
-    _device_to_host(dstHost, srcDevice, ByteCount, find_stream(hStream), waits=False)
-
-
-def _device_to_host(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> None:
-    destination, source, size = host_address(dst), number(src), number(count)
-    if size:
-        ends = on_device(source, _positive(size)), on_host(destination, size)
-        copy(destination, source, size, ends, stream, waits=waits)
+    _copy_bytes(_HOST_END, dstHost, _DEVICE_END, srcDevice, ByteCount, find_stream(hStream), waits=False)
 
 
 @entry()
 def cuMemcpyDtoD(dstDevice: Any, srcDevice: Any, ByteCount: Any) -> None:
     """Copy between device addresses; the host doesn't wait (cuMemcpyDtoD)."""
-    _device_to_device(dstDevice, srcDevice, ByteCount, current().legacy, waits=True)
+    _copy_bytes(_DEVICE_END, dstDevice, _DEVICE_END, srcDevice, ByteCount, current().legacy, waits=True)
 
 
 @entry()
 def cuMemcpyDtoDAsync(dstDevice: Any, srcDevice: Any, ByteCount: Any, hStream: Any) -> None:
     """Copy between device addresses in a stream (cuMemcpyDtoDAsync)."""
-    _device_to_device(dstDevice, srcDevice, ByteCount, find_stream(hStream), waits=False)
-
-
-def _device_to_device(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> None:
-    destination, source, size = number(dst), number(src), number(count)
-    if size:
-        ends = on_device(source, _positive(size)), on_device(destination, size)
-        copy(destination, source, size, ends, stream, waits=waits)
+    _copy_bytes(_DEVICE_END, dstDevice, _DEVICE_END, srcDevice, ByteCount, find_stream(hStream), waits=False)
 
 
 @entry()
 def cuMemcpy(dst: Any, src: Any, ByteCount: Any) -> None:
     """Copy between any two addresses (cuMemcpy)."""
-    _unified(dst, src, ByteCount, current().legacy, waits=True)
+    _copy_bytes(_ANY_END, dst, _ANY_END, src, ByteCount, current().legacy, waits=True)
 
 
 @entry()
 def cuMemcpyAsync(dst: Any, src: Any, ByteCount: Any, hStream: Any) -> None:
     """Copy between any two addresses in a stream (cuMemcpyAsync)."""
-    _unified(dst, src, ByteCount, find_stream(hStream), waits=False)
-
-
-def _unified(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> None:
-    destination, source, size = number(dst), number(src), number(count)
-    if size:
-        ends = memory.find(source, _positive(size)), memory.find(destination, size)
-        copy(destination, source, size, ends, stream, waits=waits)
+    _copy_bytes(_ANY_END, dst, _ANY_END, src, ByteCount, find_stream(hStream), waits=False)
 
 
 @entry()
