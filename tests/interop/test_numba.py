@@ -17,10 +17,7 @@ from cudart_py import interop
 @pytest.fixture(scope="module")
 def nb():
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed (the group bridges)")
-    try:
-        return importlib.import_module("numba.cuda")
-    except Exception as error:  # Numba with a NumPy that is newer than it, for example
-        pytest.skip(f"Numba cannot be imported: {error}")
+    return importlib.import_module("numba.cuda")
 
 
 def line_of(function: Any, text: str) -> str:
