@@ -26,6 +26,7 @@ On the simulator, which checks and counts but does not time:
                                loads  wavefronts  instructions  check
     ─────────────────────────────────────────────────────────────────
     tensor cores, tensor maps      0           0         5,638  right
+    cuBLAS, half precision                                      right
     Each element of a 16 x 16 tile is used by 16 threads, so the number of loads
     from global memory falls by a factor of the tile's width. Then shared memory
     becomes the limit, since each multiply-add reads two elements from it. On an
@@ -42,7 +43,9 @@ On the simulator, which checks and counts but does not time:
     In the last table, the elements are halves. One thread starts the copies of
     whole tiles through tensor maps, which take no loads of threads, and tensor
     cores read the tiles from shared memory. The threads execute few other
-    instructions.
+    instructions. On an H200, the kernel is as fast as cuBLAS for 8,192 rows and
+    columns. The times in this table are for twice as many rows and columns as those
+    in the first one.
     The film follows a product that is computed with 2 x 2 tiles. Each stage shows
     which tiles of a (lower left) and b (upper right) the first block has in shared
     memory, and how far its sums in c have progressed.
@@ -156,7 +159,8 @@ def run(device: cuda.Device, size: int) -> Result:
         "in y, so 16 x 16 blocks cover at most 16 * 65,535 = 1,048,560 rows.",
         "In the last table, the elements are halves. One thread starts the copies of whole tiles through tensor maps, "
         "which take no loads of threads, and tensor cores read the tiles from shared memory. The threads execute few "
-        "other instructions.",
+        "other instructions. On an H200, the kernel is as fast as cuBLAS for 8,192 rows and columns. The times in this "
+        "table are for twice as many rows and columns as those in the first one.",
         "The film follows a product that is computed with 2 x 2 tiles. Each stage shows which tiles of a (lower left) "
         "and b (upper right) the first block has in shared memory, and how far its sums in c have progressed.",
     ]
@@ -236,27 +240,32 @@ def by_hopper(a: cuda.DeviceArray, b: cuda.DeviceArray, c: cuda.DeviceArray) -> 
     return kernel.bind(*maps, c, rows, columns, inner)
 
 
+# The kernel for half precision, and cuBLAS with the same types.
+HALF_WAYS: dict[str, Multiply] = {"tensor cores, tensor maps": by_hopper, "cuBLAS, half precision": by_cublas}
+
+
 def half_variants(size: int) -> list[Variant]:
-    """Return the variant that multiplies matrices of half precision, checked like the others."""
+    """Return the variants for half precision, checked like the others, and timed on twice as many rows and columns."""
     rows = min(size, CHECKED)
     columns = HALF_UNIT * blocks_for(2 * rows, HALF_UNIT)
     host_a, host_b = (x.astype(np.float16) for x in random_pair(rows, columns, HALF_INNER))
     wide_a, wide_b = host_a.astype(np.float32), host_b.astype(np.float32)
     c = cuda.empty((rows, columns), np.float32)
-    launch = by_hopper(cuda.to_device(host_a), cuda.to_device(host_b), c)
-    square = HALF_UNIT * blocks_for(size, HALF_UNIT)
-    timed = by_hopper(*square_halves(square)) if timing.available() else launch
+    operands = cuda.to_device(host_a), cuda.to_device(host_b), c
+    square = HALF_UNIT * blocks_for(2 * size, HALF_UNIT)
+    timed = square_halves(square) if timing.available() else operands
     return [
         Variant(
-            name="tensor cores, tensor maps",
-            launch=launch,
+            name=name,
+            launch=way(*operands),
             output=c,
             expected=reference(wide_a, wide_b),
             # Products of halves are exact, and tensor cores truncate sums.
             tolerance=2 * error_bound(wide_a, wide_b),
-            timed=timed,
+            timed=way(*timed),
             amount=2 * square**3,
         )
+        for name, way in HALF_WAYS.items()
     ]
 
 

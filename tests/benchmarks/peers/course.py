@@ -18,7 +18,7 @@ import numpy as np
 
 import cudart_py as cuda
 from library_tour import timing
-from library_tour.course import cooling, graphs, reduction
+from library_tour.course import cooling, graphs, matmul, reduction
 from library_tour.runner import Outcome, run_stop
 
 from .c_loops import compile_c, compile_library
@@ -99,7 +99,8 @@ BARS = [
     RowBar("pinned_and_mapped", "GB/s", 0.92, LIMIT, lambda row: row.startswith("mapped")),
     RowBar("peer", "GB/s", 0.98, 396.0, lambda row: row.startswith("copy, "), devices=2),
     RowBar("peer", "GB/s", 0.98, 372.0, lambda row: row.startswith("kernel reads"), devices=2),
-    *(RowBar("matmul", column, 0.90, CUBLAS, lambda row: row != CUBLAS) for column in ("TFLOP/s", "8192 TFLOP/s")),
+    *(RowBar("matmul", column, 0.90, CUBLAS, matmul.WAYS.__contains__) for column in ("TFLOP/s", "8192 TFLOP/s")),
+    RowBar("matmul", "TFLOP/s", 0.80, "cuBLAS, half precision", lambda row: row == "tensor cores, tensor maps"),
 ]
 
 
@@ -278,7 +279,7 @@ def judge(bar: RowBar, outcome: Outcome, others: list[Rival]) -> Comparison:
     if bar.column == "films/s":
         best, rate, whole = films(outcome)
     else:
-        rows = {row.name: row.values for row in outcome.result.rows}
+        rows = {row.name: row.values for row in outcome.result.all_rows}
         rates = {name: float(values[bar.column]) for name, values in rows.items() if bar.column in values}
         best = max(filter(bar.counts, rates), key=lambda name: rates[name])
         rate = rates[best]
