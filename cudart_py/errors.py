@@ -64,13 +64,16 @@ class CudaError(Exception):
     """A CUDA call that failed.
 
     `status` is the enum that the call returned (CUresult, cudaError_t, nvrtcResult, ...), and `call` is the name of the
-    function, or an empty string if the name is not known.
+    function, or an empty string if the name is not known. `explanation` is what the driver has logged about the
+    failure (cuLogsDumpToMemory), one message per line. It is an empty string if the driver has logged nothing, and
+    with drivers older than CUDA 12.9. The message contains it.
     """
 
-    def __init__(self, message: str, *, status: Any = None, call: str = "") -> None:
+    def __init__(self, message: str, *, status: Any = None, call: str = "", explanation: str = "") -> None:
         super().__init__(message)
         self.status = status
         self.call = call
+        self.explanation = explanation
 
 
 class NoDeviceError(CudaError):
@@ -101,11 +104,12 @@ class OutOfMemoryError(CudaError, MemoryError):
         *,
         status: Any = None,
         call: str = "",
+        explanation: str = "",
         requested: int | None = None,
         free: int | None = None,
         total: int | None = None,
     ) -> None:
-        super().__init__(message, status=status, call=call)
+        super().__init__(message, status=status, call=call, explanation=explanation)
         self.requested = requested
         self.free = free
         self.total = total

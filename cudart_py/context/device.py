@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 import threading
+import uuid as uuids
 import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import arguments, errors
 from ..driver import enums
-from ..driver.calls import api
+from ..driver.calls import api, raw
 from ..driver.launch_log import note_synchronized
+from ..driver.unwrap import failure
 from ..hints import hinted
 from ..pages.tables import facts
 from . import lifetimes
 from .current import activated, this_thread
 from .limits import Limits
+from .nvml import DeviceStatus, read_status
 from .properties import DeviceProperties, MemoryInfo, read_attribute, read_attributes, read_properties
 
 if TYPE_CHECKING:
     from ..memory.pools import MemoryPool
 
 
+# A domain, a bus, a device and a function, in hexadecimal digits. The driver decides which of them may be missing.
+_PCI_BUS_ID = re.compile(r"([0-9a-f]{1,8}:)?[0-9a-f]{1,2}:[0-9a-f]{1,2}(\.[0-7])?", re.IGNORECASE | re.ASCII)
+
+
 @hinted
+@functools.total_ordering
 class Device:
-    """One CUDA device; `Device(0) is Device(0)`.
+    """One CUDA device; `Device(0) is Device(0)`. Devices can be keys of dicts, and are ordered by their ordinals.
 
     `with device:` makes the device's primary context current inside the block and restores the previous context
     afterwards. Work outside any such block goes to the thread's current device, device 0 by default, as in the CUDA
@@ -59,6 +69,43 @@ class Device:
                 device._pool = None
                 cls._all[ordinal] = device
         return device
+
+    @classmethod
+    def from_pci_bus_id(cls, pci_bus_id: str) -> Device:
+        """Return the device at a PCI address, such as "0000:01:00.0" or "01:00.0" (cuDeviceGetByPCIBusId).
+
+        nvidia-smi prints the address as `pci.bus_id`. Raises ValueError, with the addresses of this machine's devices,
+        if it is none of theirs.
+        """
+        text = arguments.text("Device.from_pci_bus_id", "pci_bus_id", pci_bus_id)
+        status = enums.CUresult.CUDA_ERROR_INVALID_VALUE
+        if _PCI_BUS_ID.fullmatch(text):
+            status, found = raw.cuDeviceGetByPCIBusId(text.encode())
+            if not status:
+                return cls(int(found))
+        if status not in (enums.CUresult.CUDA_ERROR_INVALID_VALUE, enums.CUresult.CUDA_ERROR_INVALID_DEVICE):
+            raise failure(status, "cuDeviceGetByPCIBusId")
+        known = ", ".join(device.properties.pci_bus_id for device in devices())
+        wanted = "the PCI address of a device"
+        raise arguments.wrong_value("Device.from_pci_bus_id", "pci_bus_id", wanted, pci_bus_id, f"there is {known}")
+
+    @classmethod
+    def from_uuid(cls, uuid: str | uuids.UUID) -> Device:
+        """Return the device with a UUID, such as "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6" (cuDeviceGetUuid).
+
+        The text may have the prefix that nvidia-smi prints, `GPU-` or `MIG-`. Raises ValueError, with the UUIDs of this
+        machine's devices, if it is none of theirs.
+        """
+        arguments.instance("Device.from_uuid", "uuid", uuid, (str, uuids.UUID), "a UUID or its text")
+        text = str(uuid).removeprefix("GPU-").removeprefix("MIG-").lower()
+        for device in devices():
+            if text == str(device.properties.uuid):
+                return device
+        known = ", ".join(str(device.properties.uuid) for device in devices())
+        raise arguments.wrong_value("Device.from_uuid", "uuid", "the UUID of a device", uuid, f"there is {known}")
+
+    def __lt__(self, other: object) -> bool:
+        return self.ordinal < other.ordinal if isinstance(other, Device) else NotImplemented
 
     def __repr__(self) -> str:
         return f"<Device {self.ordinal}: {self.name}>"
@@ -163,6 +210,15 @@ class Device:
         """Free and total device memory in bytes (cuMemGetInfo)."""
         with activated(self):
             return MemoryInfo(*api.cuMemGetInfo())
+
+    @property
+    def status(self) -> DeviceStatus:
+        """The device's temperature, power, clock rates, utilization, memory and processes, read at this moment.
+
+        Reading takes about 0.1 ms, and creates no context on the device (NVML). The simulator reports only its memory
+        and this process. Raises NotSupportedError if NVML is missing or does not report on the device.
+        """
+        return read_status(self)
 
     @property
     def limits(self) -> Limits:

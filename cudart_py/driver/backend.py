@@ -58,8 +58,15 @@ class Backend(Protocol):
     def in_a_call(self) -> bool:
         """Return whether the thread is inside a driver call, for example because Python ran a finalizer during it."""
 
-    def take_report(self) -> str | None:
-        """Return the driver's own report of the last fault, only once; None if there is none."""
+    @property
+    def names_kernels(self) -> bool:
+        """Whether the explanation of a fault names the kernel that has failed."""
+
+    def explanation(self, status: int) -> str:
+        """Return, only once, the driver's explanation of the failure that this thread's last call has returned.
+
+        `status` is the number of the status. Returns an empty string if the driver has no explanation.
+        """
 
     def lost_by(self) -> str | None:
         """Return the report of the fault that ended the context; None if it is not known."""
@@ -89,6 +96,7 @@ class CudaBackend:
     # Not PTX, because a driver rejects PTX from a newer NVRTC.
     image_kind: Literal["cubin", "ptx"] = "cubin"
     can_reset = False
+    names_kernels = False
 
     def __init__(self, functions: ModuleType) -> None:
         self.functions = functions
@@ -116,12 +124,14 @@ class CudaBackend:
         """Return False: no Python runs inside the driver."""
         return False
 
-    def take_report(self) -> str | None:
-        """Return None: the hardware reports only a status."""
-        return None
+    def explanation(self, status: int) -> str:
+        """Return what the driver has logged about the failure; nothing with drivers older than CUDA 12.9."""
+        from . import error_log  # imported late: only failures need it
+
+        return error_log.explanation(status)
 
     def lost_by(self) -> str | None:
-        """Return None, for the reason given in `take_report`."""
+        """Return None: the hardware reports only a status."""
         return None
 
     def note_exit(self) -> None:
@@ -155,6 +165,7 @@ class SimulatorBackend:
 
     image_kind: Literal["cubin", "ptx"] = "ptx"
     can_reset = True
+    names_kernels = True
 
     def __init__(self) -> None:
         from ..simulator import driver  # imported late: a process that uses a GPU does not need it
@@ -163,7 +174,6 @@ class SimulatorBackend:
         self._driver = driver
         self.in_finalizer = driver.in_finalizer
         self.in_a_call = driver.in_a_call
-        self.take_report = driver.take_report
         self.lost_by = driver.lost_by
         self.note_exit = driver.note_exit
         self.begin_profile = driver.begin_profile
@@ -183,6 +193,10 @@ class SimulatorBackend:
         from ..simulator import libraries  # imported late, as above
 
         return libraries.find(name)
+
+    def explanation(self, status: int) -> str:
+        """Return the report of the last fault or refusal, which the simulator's log contains too."""
+        return self._driver.take_report() or ""
 
     def set_sanitizer(self, mode: str | None) -> None:
         """Set the mode for all devices."""

@@ -1,7 +1,8 @@
 """Unwrapping: the result of a CUDA call becomes its value, or the exception for its status.
 
 All code that calls a driver raises its errors through this module. An error message has the driver's own text, followed
-by the driver's report of the fault or, without a report, by the launches that may have failed.
+by the driver's explanation and, for a kernel that failed and that the explanation does not name, by the launches that
+may have failed.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ def check(result: tuple[Any, ...]) -> Any:
 
 
 def failure(status: Any, call: str = "", detail: str = "") -> errors.CudaError:
-    """Return the exception for a status, with the driver's text, a remedy, and a report or the suspected launches.
+    """Return the exception for a status, with the driver's text and explanation, a remedy, and the suspected launches.
 
     `call` is the name of the function that returned the status, and `detail` is a sentence that the caller adds.
     """
@@ -167,12 +168,12 @@ def failure(status: Any, call: str = "", detail: str = "") -> errors.CudaError:
         if sentence:
             message += f". {sentence}"
     backend = in_use()
-    report = None if backend is None else backend.take_report()
-    if report:
-        message += f"\n{report}"
-    elif issubclass(kind, errors.KernelFaultError):
+    explanation = "" if backend is None else backend.explanation(int(status))
+    if explanation:
+        message += f"\n{explanation}"
+    if issubclass(kind, errors.KernelFaultError) and not (explanation and backend and backend.names_kernels):
         message += blame()
-    return kind(message, status=status, call=call)
+    return kind(message, status=status, call=call, explanation=explanation)
 
 
 def _name_and_text(status: Any) -> tuple[str, str]:

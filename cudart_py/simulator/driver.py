@@ -185,6 +185,13 @@ from .calls.launches.occupancy import (
     cuOccupancyMaxPotentialClusterSize,
 )
 from .calls.launches.profiles import begin_profile, end_profile
+from .calls.logs import (
+    cuLogsCurrent,
+    cuLogsDumpToFile,
+    cuLogsDumpToMemory,
+    cuLogsRegisterCallback,
+    cuLogsUnregisterCallback,
+)
 from .calls.memory.box_copies import (
     cuMemcpy2D,
     cuMemcpy2DAsync,

@@ -110,7 +110,7 @@ def _link_ptx(link: Link) -> int:
         if not status:
             link.ptx = ctypes.string_at(int(address), size).rstrip(b"\0")
     if status:
-        link.log = (backend.chosen().take_report() or str(status)).encode()
+        link.log = (backend.chosen().explanation(int(status)) or str(status)).encode()
         return _INVALID_INPUT
     simulator.cuLinkDestroy(state)
     return _SUCCESS

@@ -127,7 +127,7 @@ def _guarded(function: Function, implementation: Implementation) -> Implementati
             traceback.print_exc()
             result = _UNKNOWN
         if result and function.result is ctypes.c_int:
-            report = backend.chosen().take_report()
+            report = backend.chosen().explanation(int(result))
             if report:
                 say(report)
         return result

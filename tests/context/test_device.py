@@ -1,6 +1,7 @@
 """Devices, contexts and limits."""
 
 import pickle
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -119,3 +120,50 @@ def test_every_attribute_is_there_by_its_name(device):
 def test_an_unknown_attribute_names_the_nearest_ones(device):
     with pytest.raises(ValueError, match=r"Device.attribute: argument 'name' .*; did you mean 'warp_size'\?"):
         device.attribute("warp_sise")
+
+
+def test_a_device_is_found_by_its_pci_address_and_its_uuid(device):
+    known = device.properties
+    for address in (known.pci_bus_id, known.pci_bus_id.lower(), f"0000{known.pci_bus_id}"):
+        assert cuda.Device.from_pci_bus_id(address) is device
+    for identity in (known.uuid, str(known.uuid), f"GPU-{known.uuid}", str(known.uuid).upper()):
+        assert cuda.Device.from_uuid(identity) is device
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "1",
+        "fe:1f.7",
+        "0000:fe:1f.7",
+        "fe:1f",
+        "0000:01:00.0x",
+        "01:00.0\n",
+    ],
+)
+def test_an_address_of_no_device_lists_those_of_the_devices(device, address):
+    with pytest.raises(ValueError, match=rf"'pci_bus_id' must be .* there is {device.properties.pci_bus_id}"):
+        cuda.Device.from_pci_bus_id(address)
+
+
+@pytest.mark.parametrize("identity", ["", "GPU-", "8932f937", uuid.UUID(int=5)])
+def test_a_uuid_of_no_device_lists_those_of_the_devices(device, identity):
+    with pytest.raises(ValueError, match=rf"'uuid' must be .* there is {device.properties.uuid}"):
+        cuda.Device.from_uuid(identity)
+
+
+def test_an_identity_of_the_wrong_type_is_refused():
+    with pytest.raises(TypeError, match="'pci_bus_id' must be a str, not the int 1"):
+        cuda.Device.from_pci_bus_id(1)
+    with pytest.raises(TypeError, match="'uuid' must be a UUID or its text, not the bytes"):
+        cuda.Device.from_uuid(bytes(16))
+
+
+def test_devices_are_ordered_by_their_ordinals_and_can_be_keys(device):
+    assert sorted({*cuda.devices()}) == [*cuda.devices()]
+    assert device <= device
+    assert not device < device
+    assert {device: "first"}[cuda.Device(0)] == "first"
+    with pytest.raises(TypeError):
+        device < 1  # noqa: B015  # the comparison itself raises

@@ -17,8 +17,9 @@ from ...host.locks import take
 from ..checks.findings import deliver, pending
 from ..state.contexts import Context, of_thread
 from ..state.devices import state
+from ..state.driver_log import log
 from ..state.errors import StatusError
-from ..state.fault_reports import readable
+from ..state.fault_reports import readable, take_unlogged
 from ..state.progress import progress
 from ..state.queue import captures
 from ..state.queue.runner import runner
@@ -28,6 +29,7 @@ Value = TypeVar("Value")
 
 _SUCCESS = CUresult.CUDA_SUCCESS
 _NOT_INITIALIZED = CUresult.CUDA_ERROR_NOT_INITIALIZED
+_NOT_READY = CUresult.CUDA_ERROR_NOT_READY
 
 
 def entry(
@@ -54,6 +56,8 @@ def entry(
         function = _refused_in_captures(body) if unsafe else body
 
         def fail(status: CUresult) -> tuple[Any, ...]:
+            if status != _NOT_READY:  # not an error
+                _log(status, body.__name__)
             return (status, *[None] * values)
 
         def succeed(result: Any) -> tuple[Any, ...]:
@@ -93,6 +97,15 @@ def entry(
         return call
 
     return decorate
+
+
+def _log(status: CUresult, name: str) -> None:
+    """Add a failed call to the driver's log, after the reason why it was refused or the report of its fault."""
+    # A finalizer's errors are lost, so the report is left to a later call.
+    explanation = progress.refusal or (None if of_thread.finalizing else take_unlogged())
+    if explanation:
+        log.write(explanation)
+    log.write(f"Returning {status.value} ({status.name}) from {name}")
 
 
 def _refused_in_captures(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:

@@ -10,11 +10,13 @@ from ...compilation.names.demangling import declared_name, demangle
 _ABI_TAG = re.compile(r"\[abi:\w+\]")
 
 _reports: list[str] = []
+# The same report until a call that fails because of it has added it to the driver's log.
+_unlogged: list[str] = []
 
 
 def put_report(text: str) -> None:
     """Keep the text of the last fault's report."""
-    _reports[:] = [readable(text)]
+    _reports[:] = _unlogged[:] = [readable(text)]
 
 
 def readable(text: str) -> str:
@@ -35,4 +37,10 @@ def _plain(match: re.Match[str]) -> str:
 
 def take_report() -> str | None:
     """Return the report of the last fault (kernel, source line, thread, address), and clear it."""
+    _unlogged.clear()
     return _reports.pop() if _reports else None
+
+
+def take_unlogged() -> str | None:
+    """Return the report of the last fault if the driver's log does not have it yet; `take_report` still returns it."""
+    return _unlogged.pop() if _unlogged else None

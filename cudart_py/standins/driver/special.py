@@ -10,7 +10,7 @@ from cuda.bindings import driver as bindings
 from cuda.bindings.driver import CUresult
 
 from ...driver import backend
-from ..foreign_memory import read, read_array, write, write_array
+from ..foreign_memory import read, read_array, read_string, write, write_array
 from .marshalling import STRUCTURE_BYTES, Implementation, copy_structure, structures
 from .procedures import get_proc_address, get_proc_address_v2
 
@@ -284,6 +284,35 @@ def _add_callback(stream: int, callback: int, data: int, _flags: int) -> int:
     return int(_simulator().cuLaunchHostFunc(stream, address, data)[0])
 
 
+# An iterator of the error log has 32 bits, and calls move it.
+
+
+def _logs_current(place: int, flags: int) -> int:
+    status, iterator = _simulator().cuLogsCurrent(flags)
+    if status:
+        return int(status)
+    if not place:
+        return _INVALID_VALUE
+    write(place, iterator, ctypes.c_uint)
+    return 0
+
+
+def _dump_log(iterator: int, buffer: int, size: int, flags: int) -> int:
+    if not size:
+        return _INVALID_VALUE
+    status, _, written = _simulator().cuLogsDumpToMemory(_log_iterator(iterator), buffer, read(size), flags)
+    write(size, written or 0)
+    return int(status)
+
+
+def _dump_log_to_file(iterator: int, path: int, flags: int) -> int:
+    return int(_simulator().cuLogsDumpToFile(_log_iterator(iterator), read_string(path), flags)[0])
+
+
+def _log_iterator(address: int) -> Any:
+    return bindings.CUlogIterator(_ptr=address) if address else None
+
+
 def _exchange_capture_mode(mode: int) -> int:
     if not mode:
         return _INVALID_VALUE
@@ -308,6 +337,9 @@ SPECIAL: dict[str, Callable[..., int]] = {
     "cuLaunchHostFunc": _launch_host_function,
     "cuLaunchHostFunc_v2": _launch_host_function,
     "cuLaunchKernelEx": _launch_ex,
+    "cuLogsCurrent": _logs_current,
+    "cuLogsDumpToFile": _dump_log_to_file,
+    "cuLogsDumpToMemory": _dump_log,
     "cuMemExportToShareableHandle": _export,
     "cuMemPoolGetAttribute": _pool_attribute,
     "cuMemPoolSetAttribute": _set_pool_attribute,

@@ -352,6 +352,7 @@ UNTIMED = {
     ),
     "cuDevicePrimaryCtxRetain": "once in a process",
     "cuDevicePrimaryCtxReset": "the simulator alone has it",
+    "cuDeviceGetByPCIBusId": "once, when a program chooses its device",
     "cuDeviceGetPCIBusId": "one of many properties that are read together, once",
     **dict.fromkeys(
         ("cuDeviceCanAccessPeer", "cuCtxEnablePeerAccess", "cuCtxDisablePeerAccess", "cuMemcpyPeer"),

@@ -136,6 +136,8 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "work": World.bound,
     "sanitizer.mode": lambda w: "warn",
     "Device.attribute.name": lambda w: "warp_size",
+    "Device.from_pci_bus_id.pci_bus_id": lambda w: w.device.properties.pci_bus_id,
+    "Device.from_uuid.uuid": lambda w: str(w.device.properties.uuid),
     "device_pointer.array": lambda w: cuda.pinned_empty(3, mapped=True),
     "DeviceArray.reshape.shape": lambda w: (3, 2),
     **{f"Generator.{name}.out": World.array for name in ("uniform", "normal", "log_normal")},

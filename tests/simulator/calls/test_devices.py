@@ -27,6 +27,25 @@ def test_devices_differ_in_their_uuids_and_places_and_cut_their_names(context: A
     assert [int(ok(driver.cuDeviceGetByPCIBusId(place))) for place in places] == [0, 1]
 
 
+# As on an H200.
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        (b"00000000:01:00.0", "SUCCESS"),
+        (b"0000:01:00", "SUCCESS"),
+        (b"01:00.0", "SUCCESS"),
+        (b"0000:01:00.0x", "SUCCESS"),
+        (b"99:00.0", "INVALID_DEVICE"),
+        (b"01:00", "INVALID_VALUE"),
+        (b"rubbish", "INVALID_VALUE"),
+        (b"", "INVALID_VALUE"),
+    ],
+)
+def test_an_address_may_lack_its_domain_or_its_function(context: Any, address: bytes, status: str) -> None:
+    prefix = "CUDA_" if status == "SUCCESS" else "CUDA_ERROR_"
+    assert driver.cuDeviceGetByPCIBusId(address)[0] == getattr(Status, prefix + status)
+
+
 def test_the_old_call_for_the_compute_capability_agrees_with_the_attributes(context: Any) -> None:
     names = [f"CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{part}" for part in ("MAJOR", "MINOR")]
     expected = [ok(driver.cuDeviceGetAttribute(getattr(bindings.CUdevice_attribute, name), 0)) for name in names]
@@ -40,9 +59,13 @@ def test_every_status_has_a_name_and_a_text() -> None:
         assert ok(driver.cuGetErrorString(status))
 
 
-# NVIDIA's reference does not list CUDA_ERROR_NOT_INITIALIZED for these functions.
-WITHOUT_CUINIT = ["cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString"]
-WITH_CUINIT = [name for name in vars(driver) if name.startswith("cu") and name not in ["cuInit", *WITHOUT_CUINIT]]
+# NVIDIA's reference does not list CUDA_ERROR_NOT_INITIALIZED for these functions, nor for the others of the log.
+WITHOUT_CUINIT = ["cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuLogsCurrent"]
+WITH_CUINIT = [
+    name
+    for name in vars(driver)
+    if name.startswith("cu") and not name.startswith("cuLogs") and name not in ["cuInit", *WITHOUT_CUINIT]
+]
 PROGRAM = f"""
 import inspect, os, sys
 from cudart_py.simulator import driver as d

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from typing import Any
 
 from cuda.bindings.driver import CUdevice, CUdevice_attribute, CUdevice_P2PAttribute, CUresult, CUuuid
@@ -26,6 +27,10 @@ NAME = b"cudart-py simulator (sm_90)"
 DEVICES_VARIABLE = "CUDART_PY_SIMULATOR_DEVICES"
 MEMORY_VARIABLE = "CUDART_PY_SIMULATOR_MEMORY"
 _MOST_DEVICES = 64
+# Either the domain or the function may be missing. As on an H200, further characters are ignored.
+_PCI_BUS_ID = re.compile(
+    rb"(?:(?P<domain>[\da-f]+):)?(?P<bus>[\da-f]+):(?P<device>[\da-f]+)(?:\.(?P<function>\d))?", re.I
+)
 
 
 def _after_fork() -> None:
@@ -144,11 +149,12 @@ def cuDeviceGetPCIBusId(length: Any, dev: Any) -> bytes:
 @entry(values=1)
 def cuDeviceGetByPCIBusId(pciBusId: Any) -> Any:
     """Return the device with a PCI address (cuDeviceGetByPCIBusId)."""
-    text = pciBusId.split(b"\0")[0].decode("ascii", "replace").upper()
-    parts = text.split(":")
-    wanted = text if len(parts) == 3 else f"0000:{text}"
+    parts = _PCI_BUS_ID.match(pciBusId)
+    if parts is None or parts["domain"] is parts["function"] is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    wanted = [int(parts[name] or b"0", 16) for name in ("domain", "bus", "device", "function")]
     for device in state.devices:
-        if wanted in (device.bus_id, device.bus_id.removesuffix(".0")):
+        if wanted == [0, device.bus, 0, 0]:
             return CUdevice(device.ordinal)
     raise StatusError(CUresult.CUDA_ERROR_INVALID_DEVICE)
 
