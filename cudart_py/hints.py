@@ -234,7 +234,6 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "alloc_size": ("", "x.nbytes"),
         "flatten": ("cty", "x.reshape(-1)"),
         "ravel": ("cy", "x.reshape(-1)"),
-        "transpose": ("cty", "x.T"),
         "get_ipc_handle": ("", "cuda.ipc.handle(x)"),
         "free": ("", "x.close()"),
         **dict.fromkeys(
@@ -334,7 +333,6 @@ _UNARY_AND_ORDER = ("__neg__", "__pos__", "__abs__", "__invert__", "__lt__", "__
 # The operators that each class refuses, keyed by the method that Python calls, with what to write instead.
 OPERATORS: dict[str, dict[str, str]] = {
     "DeviceArray": {
-        "__setitem__": "x[0].fill(1), or x[2:4].copy_from(values)",
         **dict.fromkeys((f"__{way}{name}__" for name in _ARITHMETIC for way in ("", "r")), _ONE_VALUE),
         **dict.fromkeys(_UNARY_AND_ORDER, _ONE_VALUE),
         **dict.fromkeys(("__matmul__", "__rmatmul__"), "libraries.gemm(a, b)"),

@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike
 from . import arguments
 from .context.current import activated
 from .context.device import Device, current_device, devices
+from .context.lifetimes import WaitingHandle
 from .driver import enums
 from .driver.calls import api, raw
 from .driver.capabilities import require_ipc
@@ -26,7 +27,6 @@ from .driver.unwrap import failure
 from .memory import creation
 from .memory.allocation import MOST_BYTES, Allocation, allocation_error, too_many_bytes
 from .memory.array import DeviceArray
-from .memory.waiting import WaitingHandle
 from .shapes import Shape
 from .streams.event import Event
 from .streams.stream import legacy_default

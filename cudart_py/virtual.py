@@ -15,12 +15,12 @@ from numpy.typing import DTypeLike
 from . import arguments
 from .context.current import activated
 from .context.device import Device, current_device
+from .context.lifetimes import WaitingHandle
 from .driver import enums
 from .driver.calls import api, raw
 from .driver.unwrap import failure
 from .memory.allocation import MOST_BYTES, Allocation, allocation_error, too_many_bytes, with_room
 from .memory.array import DeviceArray
-from .memory.waiting import WaitingHandle
 from .shapes import Shape
 from .streams.stream import Stream, legacy_default, stream_of
 

@@ -11,12 +11,17 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import arguments, errors
 from ..driver.backend import forked, in_use
-from .capture import captures, relaxed
+from ..driver.calls import api
+from .capture import LEGACY, captures, defer, relaxed
+from .current import activated
 from .epoch import epoch
+
+if TYPE_CHECKING:
+    from .device import Device
 
 # The threads that are running a host function, which must not call the driver, and the functions that will release the
 # handles that were dropped there.
@@ -250,3 +255,33 @@ class ComparedHandle(Handle):
         if not hasattr(self, "_hash"):
             self._hash = hash(self._value) if self._value is not None else id(self)
         return self._hash
+
+
+class WaitingHandle(Handle):
+    """A handle that is destroyed only after all work on its device has finished, because that work may use it.
+
+    The driver would destroy it at once, even while a kernel uses it, and nothing records which streams have such
+    kernels. A subclass implements `_destroy`, which destroys the handle.
+    """
+
+    __slots__ = ()
+
+    @property
+    def device(self) -> Device:
+        """The device on which the handle can be used."""
+        raise NotImplementedError
+
+    def _destroy(self, value: Any) -> None:
+        raise NotImplementedError
+
+    def _release(self, value: Any) -> None:
+        # No synchronisation is allowed during a capture, so this is deferred until it ends.
+        if not (captures and defer(LEGACY, lambda: self._wait_and_destroy(value))):
+            self._wait_and_destroy(value)
+
+    def _wait_and_destroy(self, value: Any) -> None:
+        with activated(self.device):
+            try:
+                api.cuCtxSynchronize()
+            finally:
+                self._destroy(value)

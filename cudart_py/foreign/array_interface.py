@@ -50,6 +50,6 @@ def read_interface(call: str, name: str, interface: Any) -> ForeignArray:
         arguments.flag(call, entry("data"), data[1]),
         sizes,
         arguments.dtype(call, entry("typestr"), told),
-        None if strides is None else arguments.integers(call, entry("strides"), strides, len(sizes), least=0),
+        None if strides is None else arguments.integers(call, entry("strides"), strides, len(sizes)),
         None if stream is None else arguments.integer(call, entry("stream"), stream, 1, 2**64 - 1),
     )

@@ -25,8 +25,8 @@ def as_device_array(x: Any, *, stream: Stream | None = None, read_only: bool = F
 
     Later work in `stream`, by default the legacy default stream, waits for the stream that the interface names. A
     DeviceArray is returned unchanged. Raises TypeError for objects without the interface. Raises ValueError for masked
-    arrays, negative strides or memory that the driver does not know. Also raises ValueError for read-only arrays,
-    unless `read_only` promises that nothing will write to the result.
+    arrays or memory that the driver does not know. Also raises ValueError for read-only arrays, unless `read_only`
+    promises that nothing will write to the result.
     """
     call = "as_device_array"
     consumer = stream_of(call, stream)

@@ -119,6 +119,7 @@ class NodeFill(NodeWork):
             )
         if not dst.nbytes:
             raise arguments.unusable(call, "dst", "have at least one element", f"the shape {dst.shape}")
+        dst = self._dst = dst._forward  # the elements are set in any order
         columns, shape, strides = row_of(dst, width)
         if len(shape) > 1:
             several = f"several, with shape {dst.shape} and strides {dst.strides}"

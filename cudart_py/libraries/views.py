@@ -103,6 +103,8 @@ def require_dtype(call: str, name: str, array: Any, dtype: np.dtype[Any], reason
 
 
 def _elements(call: str, name: str, stride: int, itemsize: int) -> int:
+    if stride < 0:
+        raise arguments.unusable(call, name, "have strides that are not negative", f"{stride} bytes", "pass a copy")
     if stride % itemsize:
         raise arguments.unusable(
             call, name, f"have strides that are multiples of its {itemsize}-byte elements", f"{stride} bytes"

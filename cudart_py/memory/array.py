@@ -23,17 +23,18 @@ from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allo
 from .fills import as_element, fill, fills_at_once
 from .host_memory import is_pinned
 from .pools import MemoryPool, pool_of_kind
-from .protocols import ArrayProtocols
 from .transfers import StridedRegion, host_region, raw_bytes, structure_bytes, transfer
+from .views import ArrayViews
 
 
 @hinted
-class DeviceArray(ArrayProtocols):
+class DeviceArray(ArrayViews):
     """An n-dimensional array in device memory.
 
     `shape` is in elements, `strides` in bytes. `empty`, `zeros`, `full`, `to_device` and `empty_pitched` create arrays.
-    Indexing an array with ints and with slices whose steps are positive returns a view of the same memory. The pointer
-    of an array without elements is 0.
+    Indexing an array with ints, slices and None, or with the name of a field of a structured dtype, returns a view of
+    the same memory. Assigning to an index copies into the view: `x[2:5] = values`. The pointer of an array without
+    elements is 0.
     """
 
     # `_value` is the address in the form in which the driver returned it; None once the array is closed.
@@ -90,15 +91,15 @@ class DeviceArray(ArrayProtocols):
     ) -> DeviceArray:
         """Make an array over device memory that is owned elsewhere; this package never frees the memory.
 
-        `strides` are in bytes and must not be negative. In two or more dimensions, the pitch must be at least the size
-        of a row. `owner` is kept alive with the array.
+        `pointer` is the address of the first element, and `strides` are in bytes. Along an axis with a negative stride,
+        the elements come before the first one. In two or more dimensions, the pitch must be at least the size of a row.
+        `owner` is kept alive with the array.
         """
         call = "DeviceArray.borrow"
         pointer = arguments.integer(call, "pointer", pointer, 0, 2**64 - 1)
         sizes, kind, nbytes = arguments.layout(call, shape, dtype)
         if strides is not None:
-            # Negative strides would step backward, but device arrays only step forward.
-            strides = arguments.integers(call, "strides", strides, len(sizes), least=0)
+            strides = arguments.integers(call, "strides", strides, len(sizes))
             _check_pitch(call, sizes, strides, kind.itemsize)
         if device is None:
             device = current_device()
@@ -169,49 +170,6 @@ class DeviceArray(ArrayProtocols):
 
     # -- views ---------------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> DeviceArray:
-        offset, shape, strides = shapes.index(self.shape, self.strides, key)
-        return self._view(shape, self.dtype, strides, offset)
-
-    def reshape(self, *shape: shapes.Shape) -> DeviceArray:
-        """Return a view with another shape and the same number of elements; the array must be contiguous.
-
-        One of the sizes may be -1; it is calculated from the others.
-        """
-        given = shape[0] if len(shape) == 1 else shape
-        sizes = arguments.shape("DeviceArray.reshape", "shape", shapes.without_unknown(given, self.size))
-        if math.prod(sizes) != self.size:
-            raise arguments.wrong_value(
-                "DeviceArray.reshape", "shape", f"a shape of {self.size} elements, like {self.shape}", sizes
-            )
-        if not self.is_contiguous:
-            raise ValueError("DeviceArray.reshape: only a contiguous array can be reshaped without a copy")
-        return self._view(sizes, self.dtype, None, 0)
-
-    @property
-    def T(self) -> DeviceArray:  # noqa: N802  # NumPy's name
-        """A view with the axes in reverse order; the elements are not moved in memory."""
-        return self._view(self.shape[::-1], self.dtype, self.strides[::-1], 0)
-
-    def view(self, dtype: DTypeLike) -> DeviceArray:
-        """Return a view of the same bytes with another dtype.
-
-        If the element size changes, the last axis must be contiguous, and its size in bytes must be a multiple of the
-        new size.
-        """
-        kind = arguments.dtype("DeviceArray.view", "dtype", dtype)
-        if kind.itemsize == self.itemsize:
-            return self._view(self.shape, kind, self.strides, 0)
-        if not self.shape or (self.shape[-1] != 1 and self.strides[-1] != self.itemsize):
-            rule = f"have {self.itemsize} bytes, like {self.dtype}, since the last axis is not contiguous"
-            raise arguments.unusable("DeviceArray.view", "dtype", rule, kind.itemsize)
-        width = self.shape[-1] * self.itemsize
-        if width % kind.itemsize:
-            rule = f"have elements whose size divides the {width} bytes of a row"
-            raise arguments.unusable("DeviceArray.view", "dtype", rule, f"elements of {kind.itemsize} bytes")
-        shape = (*self.shape[:-1], width // kind.itemsize)
-        return self._view(shape, kind, (*self.strides[:-1], kind.itemsize), 0)
-
     def _view(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None, offset: int
     ) -> DeviceArray:
@@ -230,6 +188,9 @@ class DeviceArray(ArrayProtocols):
         """
         call = "DeviceArray.to_host"
         if out is None:
+            if any(step < 0 for step in self.strides):
+                # Few copies can fill the array in the order of the memory; NumPy then reverses the axes.
+                return np.ascontiguousarray(self._forward.to_host(stream=stream)[self._reversals]).reshape(self.shape)
             out = np.empty(self.shape, self.dtype)
         else:
             arguments.instance(call, "out", out, np.ndarray, "a NumPy array")
@@ -267,6 +228,7 @@ class DeviceArray(ArrayProtocols):
         """
         call = "DeviceArray.copy_from"
         queue = self.stream if stream is None else stream_of(call, stream)
+        to = self._region
         if isinstance(source, DeviceArray):
             region, pinned = arguments.opened(call, "source", source, DeviceArray)._region, False
             self._check_like(call, "source", source)
@@ -277,11 +239,14 @@ class DeviceArray(ArrayProtocols):
             if not host.shape and self.shape:
                 remedy = "fill(value) sets every element to one value"
                 raise arguments.wrong_value(call, "source", f"of the array's shape {self.shape}", source, remedy)
-            if host.shape == self.shape and any(step <= 0 for step in host.strides):
-                host = np.ascontiguousarray(host)
+            if host.shape == self.shape:
+                if any(step < 0 for step in self.strides):
+                    to, host = self._forward._region, host[self._reversals]
+                if any(step <= 0 for step in host.strides):
+                    host = np.ascontiguousarray(host).reshape(self.shape)
             region, pinned = self._host_region(call, "source", host), is_pinned(host)
         with activated(self.device if stream is None else stream.device):
-            transfer(self._region, region, queue)
+            transfer(to, region, queue)
             if stream is None and pinned:
                 queue.synchronize()
         return self
@@ -458,8 +423,8 @@ def _check_pitch(call: str, shape: tuple[int, ...], strides: tuple[int, ...], it
     """Raise ValueError if the rows of two or more dimensions overlap."""
     if len(shape) < 2 or 0 in shape or shape[-2] == 1:
         return
-    width = (shape[-1] - 1) * strides[-1] + itemsize
-    if strides[-2] < width:
+    width = (shape[-1] - 1) * abs(strides[-1]) + itemsize
+    if abs(strides[-2]) < width:
         raise ValueError(
             f"{call}: argument 'strides' has a pitch of {strides[-2]} bytes, smaller than the row's {width} bytes"
         )

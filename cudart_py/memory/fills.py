@@ -1,4 +1,4 @@
-"""Fills: setting every element of a device array to one value."""
+"""Fills and assignments: setting every element of a device array to one value, or to those of a smaller array."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import arguments
+from .. import arguments, shapes
 from ..context.capture import captures, hold, hold_node
 from ..context.current import activated, this_thread
 from ..driver.calls import api, raw
 from ..driver.unwrap import failure
 from ..streams.stream import Stream
-from .transfers import transfer
+from .protocols import ArrayProtocols
+from .transfers import raw_bytes, transfer
 
 if TYPE_CHECKING:
     from .array import DeviceArray
@@ -79,24 +80,121 @@ def as_element(call: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, A
         raise arguments.wrong_type(call, "value", "a single value", value) from None
     if given.ndim:
         raise arguments.wrong_type(call, "value", "a single value", value)
+    return _converted(call, value, given, dtype)
+
+
+def _converted(call: str, value: Any, given: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Convert the host array of a call's argument `value` to a dtype; TypeError or ValueError if it does not fit."""
     # NumPy stores integers of more than 64 bits as objects, hence the test for int. It would convert a number for
     # dtypes that are not numeric: to every field of a structure, to the digits of a string, to a count of days. These
     # dtypes accept only values of their own dtype.
     is_number = given.dtype.kind in "biufc" or isinstance(value, int)
     takes_numbers = dtype.type is not np.void and dtype.kind not in "SUmM"
     if given.dtype != dtype and not (is_number and takes_numbers):
-        raise arguments.wrong_type(call, "value", f"a value of dtype {dtype}", value)
-    unfit = arguments.wrong_value(call, "value", f"a value that fits {dtype}", value)
+        values = "a value" if not given.ndim else "values"
+        raise arguments.wrong_type(call, "value", f"{values} of dtype {dtype}", value)
+    one = not given.ndim
+    unfit = arguments.wrong_value(call, "value", f"{'a value that fits' if one else 'values that fit'} {dtype}", value)
     if given.dtype.kind == "c" and dtype.kind in "biuf":
         raise unfit
     try:
         with np.errstate(over="raise", invalid="ignore"):
-            element = given.astype(dtype)
+            elements = given.astype(dtype, copy=False)
     except (OverflowError, FloatingPointError):
         raise unfit from None
-    if dtype.kind in "iub" and element != given:
+    if dtype.kind in "iub" and np.any(elements != given):
         raise unfit
-    return element
+    return elements
+
+
+def assign(view: DeviceArray, value: Any) -> None:
+    """Set the elements of a view to `value`, which is repeated along axes as NumPy's rules for broadcasting say."""
+    call = "DeviceArray.__setitem__"
+    if isinstance(value, ArrayProtocols):
+        _assign_array(view, arguments.opened(call, "value", value, type(view)))
+        return
+    if view.dtype.names and isinstance(value, tuple | list):
+        value = _structures(value, view.dtype)
+    host = arguments.host_array(call, "value", raw_bytes(call, "value", value, view.shape, view.dtype))
+    source, first, repeated = _without_repetition(call, view, host)
+    elements = _converted(call, value, source, view.dtype)
+    if not host.ndim:
+        view.fill(elements[(0,) * elements.ndim])
+    elif view.nbytes:
+        first.copy_from(elements)
+        _spread(view, repeated)
+
+
+def _assign_array(view: DeviceArray, value: DeviceArray) -> None:
+    call = "DeviceArray.__setitem__"
+    if value.dtype != view.dtype:
+        remedy = "copies do not convert elements: use .view(dtype) to copy the bytes"
+        raise arguments.wrong_type(call, "value", f"of the array's dtype {view.dtype}", value, remedy)
+    source, first, repeated = _without_repetition(call, view, value)
+    if not view.nbytes:
+        return
+    same = first._region[:3] == source._region[:3]
+    if not same and _overlap(view, source):
+        source = source.copy(stream=view.stream)
+    first.copy_from(source)
+    _spread(view, repeated)
+
+
+def _structures(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return a tuple, or a list of tuples, as structures."""
+    try:
+        return np.array(value, dtype)
+    except (TypeError, ValueError):
+        rule = f"a tuple of {len(dtype.names or ())} values, or a list of such tuples, for {dtype}"
+        raise arguments.wrong_value("DeviceArray.__setitem__", "value", rule, value) from None
+
+
+def _without_repetition(call: str, view: DeviceArray, source: Any) -> tuple[Any, DeviceArray, list[int]]:
+    """Return `source` with the dimensions of `view`, the part of `view` that it fills, and the axes of repetition.
+
+    The part has one element along each axis along which the source is repeated.
+    """
+    sizes = source.shape
+    while len(sizes) > view.ndim and sizes[0] == 1:  # NumPy ignores these axes in an assignment
+        sizes = sizes[1:]
+    missing = view.ndim - len(sizes)
+    padded = (1,) * missing + sizes
+    if missing < 0 or any(size not in (1, whole) for size, whole in zip(padded, view.shape, strict=True)):
+        rule = f"have a shape that NumPy can broadcast to {view.shape}"
+        raise arguments.unusable(call, "value", rule, f"the shape {source.shape}")
+    repeated = [axis for axis, (size, whole) in enumerate(zip(padded, view.shape, strict=True)) if size != whole]
+    first = view[tuple(slice(0, 1) if axis in repeated else slice(None) for axis in range(view.ndim))]
+    leading = (0,) * (len(source.shape) - len(sizes)) + (None,) * missing + (...,)
+    return source[leading], first, repeated
+
+
+def _spread(view: DeviceArray, axes: list[int]) -> None:
+    """Repeat the first elements of a view along axes, in copies on the device that double the part that is set."""
+    for number, axis in enumerate(axes):
+        later = axes[number + 1 :]
+
+        def part(start: int, stop: int, axis: int = axis, later: list[int] = later) -> Any:
+            index = [slice(None)] * view.ndim
+            index[axis] = slice(start, stop)
+            for other in later:
+                index[other] = slice(0, 1)
+            return view[tuple(index)]._region
+
+        done = 1
+        while done < view.shape[axis]:
+            more = min(done, view.shape[axis] - done)
+            transfer(part(done, done + more), part(0, more), view.stream)
+            done += more
+
+
+def _overlap(a: DeviceArray, b: DeviceArray) -> bool:
+    """Return whether the extents of two arrays overlap; their elements may nevertheless be distinct."""
+    ends = []
+    for array in (a._forward, b._forward):
+        region = array._region
+        ends.append((region.address, region.address + shapes.span(region.shape, region.strides, array.itemsize)))
+    (a_start, a_end), (b_start, b_end) = ends
+    return a_start < b_end and b_start < a_end
 
 
 def pattern_of(element: np.ndarray[Any, Any]) -> tuple[int | None, int]:
@@ -134,6 +232,8 @@ def _set(dst: DeviceArray, word: int, width: int, stream: Stream) -> None:
         return
     if not nbytes:
         return
+    dst = dst._forward  # a fill sets the same elements in any order, and the driver's fills only go forward
+    pointer = dst._address
     columns, shape, strides = row_of(dst, width)
     fills = 1
     with activated(device):

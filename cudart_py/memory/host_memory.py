@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from .. import arguments
 from ..context.current import activated
 from ..context.device import Device, current_device
-from ..context.lifetimes import Handle, finalize
+from ..context.lifetimes import Handle, WaitingHandle, finalize
 from ..driver import calls, enums
 from ..driver.backend import chosen
 from ..driver.calls import api
@@ -24,7 +24,6 @@ from ..shapes import Shape
 from ..streams.stream import Stream, legacy_default
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
 from .pools import MemoryPool, PoolMemory, allocate_for_host, pool_of_kind
-from .waiting import WaitingHandle
 
 # Integers, floats, complex numbers, booleans, durations and dates: kinds of dtypes that their type strings describe
 # completely. This is not so for other kinds, or for dtypes of other packages, such as eight-bit floats.

@@ -227,6 +227,10 @@ def _check_capsule(array: StridedRegion, device: Device, stream: Any, dl_device:
         raise BufferError(f"stream must be the handle of a stream or -1, not {stream!r}")
     if array.dtype.kind not in "biufc":
         raise BufferError(f"DLPack has no type for {array.dtype}")
+    if any(step < 0 for step in array.strides):
+        raise BufferError(
+            f"DLPack's consumers do not accept negative strides, such as those of {array.strides} bytes: export a copy"
+        )
     if any(step % array.dtype.itemsize for step in array.strides):
         raise BufferError(
             f"DLPack counts strides in elements, but {array.strides} bytes are not multiples of the size of "

@@ -59,6 +59,11 @@ class _Axis(NamedTuple):
     dst_step: int
     src_step: int
 
+    @property
+    def is_pitch(self) -> bool:
+        """Whether a copy of rows can repeat along the axis: it only goes forward, and not too far."""
+        return max(self.dst_step, self.src_step) <= _MAX_PITCH and self.src_step >= 0
+
 
 def host_region(call: str, name: str, array: Any, *, writes: bool) -> StridedRegion:
     """Return the region of a call's argument, a NumPy array; TypeError or ValueError if it cannot be copied."""
@@ -124,10 +129,12 @@ def transfer(dst: StridedRegion, src: StridedRegion, stream: Stream) -> None:
     pageable host memory raises CaptureError.
     """
     owners = page_locked_owners(stream.handle, dst.array, src.array) if captures else ()
+    dst, src = _along_destination(dst, src)
     width, axes = _bytes_and_axes(dst, src)
     if not width:
         return
-    rows = axes.pop() if axes and max(axes[-1].dst_step, axes[-1].src_step) <= _MAX_PITCH else None
+    axes.sort(key=lambda axis: axis.src_step >= 0)  # the driver's copies repeat along the last axes, forward only
+    rows = axes.pop() if axes and axes[-1].is_pitch else None
     planes = axes.pop() if rows is not None and axes and _are_planes(width, rows, axes[-1]) else None
     with activated(stream.device):
         for position in itertools.product(*(range(axis.size) for axis in axes)):
@@ -161,6 +168,20 @@ def page_locked_owners(handle: int, dst: Any, src: Any) -> tuple[Any, ...]:
                 )
             owners.append(owner)
     return tuple(owners)
+
+
+def _along_destination(dst: StridedRegion, src: StridedRegion) -> tuple[StridedRegion, StridedRegion]:
+    """Reverse, in both regions, the axes along which the destination goes backward."""
+    backward = [step < 0 for step in dst.strides]
+    if True not in backward or 0 in dst.shape:
+        return dst, src
+    return _reversed(dst, backward), _reversed(src, backward)
+
+
+def _reversed(region: StridedRegion, backward: list[bool]) -> StridedRegion:
+    axes = list(zip(backward, region.shape, region.strides, strict=True))
+    offset = sum((size - 1) * step for turned, size, step in axes if turned)
+    return region.at(offset)._replace(strides=tuple(-step if turned else step for turned, _, step in axes))
 
 
 def _bytes_and_axes(dst: StridedRegion, src: StridedRegion) -> tuple[int, list[_Axis]]:

@@ -112,6 +112,8 @@ def _prepared(call: str, name: str, one: ArrayEnd | StridedRegion, end: ArrayEnd
         size > 1 and step != want for size, step, want in zip(end.shape[above:], strides[above:], inner, strict=True)
     ):
         raise arguments.unusable(call, name, "have contiguous rows", f"strides of {strides} bytes")
+    if min(strides, default=0) < 0:
+        raise arguments.unusable(call, name, "have strides that are not negative", f"strides of {strides} bytes")
     row = end.box[2]
     if height > 1:
         pitch = strides[above - 1]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..context.device import Device
+from ..context.lifetimes import WaitingHandle
 from ..memory.array import DeviceArray
-from ..memory.waiting import WaitingHandle
 from .cuda_array import CudaArray
 
 

@@ -11,13 +11,13 @@ from numpy.typing import DTypeLike, NDArray
 from .. import arguments
 from ..context.current import activated
 from ..context.device import Device, current_device
+from ..context.lifetimes import WaitingHandle
 from ..driver import enums
 from ..driver.calls import api
 from ..memory.array import DeviceArray, region_of
 from ..memory.host_memory import is_pinned
 from ..memory.protocols import UnreadByNumPy
 from ..memory.transfers import StridedRegion, raw_bytes
-from ..memory.waiting import WaitingHandle
 from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
 from .array_copies import ArrayEnd, copy_array

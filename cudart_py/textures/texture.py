@@ -234,7 +234,7 @@ def _pitched_resource(array: DeviceArray) -> Any:
     # An array of one row has no pitch, but the driver still requires a valid one.
     row = width * channels * array.itemsize
     pitch = array.strides[0] if height > 1 else -(-row // alignment) * alignment
-    if pitch % alignment or pitch > limit("PITCH"):
+    if pitch % alignment or not 0 < pitch <= limit("PITCH"):
         rule = f"have a pitch that is a multiple of {alignment} bytes and at most {limit('PITCH')}"
         raise arguments.unusable(call, name, rule, pitch, "make the array with empty_pitched")
     _check_start(array, "a whole array from empty_pitched")

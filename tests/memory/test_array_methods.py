@@ -51,15 +51,11 @@ def test_an_array_is_not_compared_and_not_calculated_with_on_the_host(device, as
         ask(cuda.zeros(6))
 
 
-def test_elements_are_not_assigned_and_the_error_says_what_to_write(device):
-    x, values = cuda.zeros(4), np.ones(2)
-    with pytest.raises(TypeError, match=r"write x\[0\].fill\(1\), or x\[2:4\].copy_from\(values\)$"):
-        x[0] = 5.0
+def test_elements_are_not_calculated_in_place_and_the_error_says_what_to_write(device):
+    x = cuda.zeros(4)
     with pytest.raises(TypeError, match="write the kernel"):
         x[0] += 5.0
-    x[0].fill(5.0)
-    x[1:3].copy_from(values)
-    assert x.to_host().tolist() == [5, 1, 1, 0]
+    assert not x.to_host().any()
 
 
 @pytest.mark.parametrize("ask", [np.shape, np.ndim, np.size, np.result_type, np.iscomplexobj, np.isrealobj])
@@ -70,7 +66,7 @@ def test_numpy_may_ask_for_the_shape_and_the_dtype(device, ask):
 
 
 def test_the_operators_that_an_array_refuses_are_not_among_its_attributes(device):
-    assert not {"__add__", "__radd__", "__setitem__", "__lt__"} & {*dir(cuda.zeros(1))}
+    assert not {"__add__", "__radd__", "__lt__"} & {*dir(cuda.zeros(1))}
 
 
 def test_an_array_is_itself_and_can_be_a_key(device):

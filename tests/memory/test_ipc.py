@@ -13,9 +13,9 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import ipc
+from cudart_py.context import lifetimes
 from cudart_py.driver import capabilities, enums
 from cudart_py.driver.calls import api, raw
-from cudart_py.memory import waiting
 from cudart_py.streams import event as events
 
 PIECE = 2 << 20
@@ -63,7 +63,7 @@ def calls(monkeypatch, device):
     }
     monkeypatch.setattr(capabilities, "capabilities", lambda: frozenset({"ipc"}))
     monkeypatch.setattr(ipc, "raw", StandIn(raw, noted, others))
-    for module in (ipc, waiting, events):
+    for module in (ipc, lifetimes, events):
         monkeypatch.setattr(module, "api", StandIn(api, noted, others))
     return noted
 

@@ -221,3 +221,14 @@ def test_events_of_two_devices_have_no_time_between_them(python):
         "the start event is on device 0 and the end event is on device 1: devices do not share a clock",
         "Event.record: argument 'stream' must be on device 1, like the event, not on device 0",
     ]
+
+
+@pytest.mark.parametrize("attribute", ["ptr", "cuda_stream"])
+def test_streams_of_older_cupy_and_pytorch_are_recognised_by_their_attributes(device, attribute):
+    with cuda.Stream() as stream:
+        of_cupy_or_pytorch = type("ExternalStream", (), {attribute: stream.handle})()
+        borrowed = cuda.Stream.borrow(of_cupy_or_pytorch)
+        assert (borrowed.handle, borrowed.device) == (stream.handle, device)
+        for other in (type("Array", (), {attribute: stream.handle})(), type("Stream", (), {attribute: "x"})()):
+            with pytest.raises(TypeError, match="is not a stream"):
+                cuda.Stream.borrow(other)

@@ -67,6 +67,9 @@ def describe(
     The batch axes must all come before the transformed axes or all after them, and the transforms must be evenly
     spaced. Raises ValueError naming the operand for arrays that cuFFT cannot describe.
     """
+    if any(step < 0 for step in strides):
+        rule = "have strides that are not negative"
+        raise arguments.unusable(call, name, rule, f"strides of {tuple(strides)} bytes", "pass a copy")
     if any(step % itemsize for step in strides):
         rule = f"have strides that are multiples of its {itemsize}-byte elements"
         raise arguments.unusable(call, name, rule, f"strides of {tuple(strides)} bytes")

@@ -140,6 +140,7 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "Device.from_uuid.uuid": lambda w: str(w.device.properties.uuid),
     "device_pointer.array": lambda w: cuda.pinned_empty(3, mapped=True),
     "DeviceArray.reshape.shape": lambda w: (3, 2),
+    "DeviceArray.transpose.axes": lambda w: (1, 0),
     **{f"Generator.{name}.out": World.array for name in ("uniform", "normal", "log_normal")},
     **{f"Generator.{name}.out": lambda w: w.array(dtype=np.uint32) for name in ("bits", "poisson")},
     **{f"Graph.{name}.after": lambda w: w.graph().nodes[0] for name in ("add_edge", "remove_edge")},

@@ -42,6 +42,8 @@ BY_ANNOTATION: Mapping[str, tuple[str, ...]] = {
 # Further accepted values, by call and parameter or by parameter.
 ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "reshape.shape": ("-1", "(-1, 2)"),
+    "transpose.axes": ("()",),
+    "__setitem__.value": (*NUMBERS, "range(0, 3)", "0-d array", "0-d int array", "empty device array"),
     "memcpy2d.shape": ("(1, 2)",),
     "LazyModule.std": ("0", "1"),  # NVRTC refuses them later, when the module is compiled
     "compute_capability": ("(1, 2)",),  # of GPUs from 2008
@@ -71,7 +73,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "indices": DEVICE_ARRAYS,
     "owner": tuple(BAD),
     "Module.__contains__.name": tuple(BAD),
-    "key": ("0", "1", "-1", "int8", "0-d int array", "()", "Ellipsis", "(-1, 2)", "(1, 2)"),
+    "key": ("0", "1", "-1", "int8", "0-d int array", "()", "Ellipsis", "(-1, 2)", "(1, 2)", "slice(None, None, -1)"),
     "Stream.borrow.stream": ("0", "1", "stream", "stream of the last device"),
     "Kernel.__getitem__.stream": ("None", "stream", "stream of the last device"),
     "Kernel.launch.stream": ("None", "stream", "stream of the last device"),
@@ -128,7 +130,7 @@ LAUNCH = r"touch_nothing|argument \d+ of touch_nothing|void touch_nothing"
 # Patterns for arguments that errors name in another form than 'NAME' or NAME=VALUE.
 WORDS: Mapping[str, str] = {
     "dtype": r"\bdtype\b",
-    "key": r"'index\[\d+\]'",
+    "key": r"'index(\[\d+\])?'",
     "self": r"closed|is known only",
     "shared_bytes": r"'shared_bytes'",
 }

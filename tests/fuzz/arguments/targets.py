@@ -36,7 +36,7 @@ RETURNED = {
     "WarpStep",
 }  # fmt: skip  # a list of words
 WITHOUT_OBJECTS = RETURNED - {"DeviceArray", *OBJECTS}
-DUNDERS = ("__getitem__", "__contains__", "__sub__", "__call__")
+DUNDERS = ("__getitem__", "__setitem__", "__contains__", "__sub__", "__call__")
 # The first two refuse every argument. The library wrappers call the others to get a sparse matrix's descriptor.
 INTERNAL = {
     "DeviceArray.__contains__", "Kernel.__call__", "SparseMatrix.describe", "SparseMatrix.describe_once",
