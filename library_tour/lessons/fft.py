@@ -90,7 +90,7 @@ LESSON = Lesson(
             shows=["poisson", "poisson_row[u:got]"],
             text="In Fourier space, taking the second derivative means multiplying by minus the squared wave number. "
             "So the equation is solved by a division, which our own kernel performs between the two transforms. The "
-            "kernel also divides by the number of points. With `norm=\"forward\"`, the inverse transform therefore "
+            'kernel also divides by the number of points. With `norm="forward"`, the inverse transform therefore '
             "does not, which saves a pass over the result. `counted` launches the kernel and returns its counters.",
         ),
     ],
@@ -114,7 +114,7 @@ LESSON = Lesson(
         "the device, without copying an array to the host. Fix a third one that no result shows: for even n, the last "
         "element that `irfft` receives must be real.",
         hints=[
-            "With `norm=\"forward\"`, nothing is divided, so by what factor do a transform and its inverse multiply the "
+            'With `norm="forward"`, nothing is divided, so by what factor do a transform and its inverse multiply the '
             "elements? And how can `irfft` know from n / 2 "
             "+ 1 complex elements whether n was even?",
             "The kernel multiplies every element of the spectrum anyway, so it can divide by n too. `irfft` has a "
@@ -122,7 +122,7 @@ LESSON = Lesson(
             "For even n, the last element belongs to the wave k = n / 2, which has the values 1, -1, 1, … at the "
             "points. What is its derivative there?",
         ],
-        answer="The transforms leave a factor of n. Without `norm=\"forward\"`, `irfft` would remove it in one more "
+        answer='The transforms leave a factor of n. Without `norm="forward"`, `irfft` would remove it in one more '
         "pass over the result. The kernel removes it at no cost, since it processes each element anyway. "
         "`length=n` tells `irfft` how many real elements to return. The spectrum alone does not show it: for even n, "
         "the lengths n and n + 1 have spectra of the same size. For even n, the derivative of the last wave is zero "

@@ -41,6 +41,22 @@ def test_every_transform_is_scipys_along_any_axis_with_any_norm(device, numbers,
         assert same(found, expected, 16 * 2**-53 * 3)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_real_elements_may_begin_anywhere(device, numbers, first, axis):
+    """Each call of cuFFT rejects real elements that do not begin where a complex element could."""
+    x, shape = numbers(4 * 5 * 7 + 1, np.float32), (4, 5, 7)
+    host = x[first : first + 140].reshape(shape)
+    spectrum = np.fft.rfft(host.astype(float), axis=axis)
+    real = cuda.to_device(x)[first : first + 140].reshape(shape)
+    assert same(rfft(real, axis=axis).to_host(), spectrum)
+    whole = cuda.full(141, 3, np.float32)
+    out = whole[first : first + 140].reshape(shape)
+    irfft(cuda.to_device(spectrum.astype(np.complex64)), out, axis=axis, length=shape[axis])
+    assert same(out.to_host(), host)
+    assert whole.to_host()[0 if first else -1] == 3
+
+
 def test_a_result_is_scaled_within_a_window_and_nowhere_else(device, numbers):
     x = numbers((4, 6), np.complex64)
     whole = cuda.full((5, 7, 2), 1, np.complex64)

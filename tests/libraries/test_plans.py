@@ -187,6 +187,9 @@ def test_other_operands_must_be_laid_out_as_the_plans_are(device):
     ):
         with pytest.raises(ValueError, match=rf"fft\.plan\(\): argument {words}"):
             plan(*operands)
+    real = cuda.zeros(9)
+    with pytest.raises(ValueError, match=r"rfft\.plan\(\): argument 'x' must begin at a multiple of 16 bytes, like"):
+        libraries.rfft.plan(real[:8])(real[1:])
     with pytest.raises(ValueError, match="argument 'out' must begin where 'x' does, like the plan's"):
         in_place(x, y)
     plan.close()

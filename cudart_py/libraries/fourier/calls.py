@@ -75,6 +75,10 @@ class TransformPlan(Plan[DeviceArray]):
             if operand.strides != original.strides:
                 rule = f"have strides {original.strides}, like the plan's"
                 raise arguments.unusable(call, name, rule, operand.strides, "make a plan for it")
+        if not _check_alignment(call, self._name, x, out, addresses) and not self._plan.staged:
+            name, place = ("x", 0) if self._name == "rfft" else ("out", 1)
+            rule = f"begin at a multiple of {2 * (x, out)[place].itemsize} bytes, like the plan's"
+            raise arguments.unusable(call, name, rule, f"at {addresses[place]:#x}", "make a plan for it")
         if _check_overlap(call, self._plan, *addresses) == in_place:
             raise arguments.unusable(call, "out", f"{'' if in_place else 'not '}begin where 'x' does, like the plan's")
         with activated(self._device):
@@ -124,14 +128,15 @@ def _checked(
     else:
         addresses = views.check_place(call, device, x=x, out=out)
         given = out.shape, out.strides, out.dtype
-    key = (name, device.ordinal, numbers, norm, length, x.shape, x.strides, x.dtype, given)
+    aligned = _check_alignment(call, name, x, out, addresses)
+    key = (name, device.ordinal, numbers, norm, length, aligned, x.shape, x.strides, x.dtype, given)
     plan: CufftPlan | None = plans.get(key)
     if plan is None:
         along = layout.as_axes(call, numbers, x.shape, argument)
         if length is not None:
             _check_length(call, length, x, out, along)
         target = _new_output(call, name, x, along, length) if out is None else out
-        plan = make_plan(call, name, device, x, target, (argument, numbers), norm)
+        plan = make_plan(call, name, device, x, target, (argument, numbers), norm, aligned=aligned)
         if len(plans) >= MOST_PLANS:
             del plans[next(iter(plans))]
         plans[key] = plan
@@ -146,6 +151,22 @@ def _checked(
         with activated(device):
             out = empty(*plan.output, stream=where)
     return _Checked(name, where, device, plan, out, copies)
+
+
+def _check_alignment(call: str, name: str, x: DeviceArray, out: DeviceArray | None, addresses: list[int]) -> bool:
+    """Return whether the real array of `rfft` or `irfft` begins where a complex element could.
+
+    Raises ValueError for a complex array that does not begin at a multiple of the size of its elements.
+    """
+    aligned = True
+    for place, operand in enumerate((x,) if out is None else (x, out)):
+        real, address = operand.dtype.kind == "f", addresses[place]
+        if address % ((2 if real else 1) * operand.itemsize):
+            if not real:
+                rule = f"begin at a multiple of {operand.itemsize} bytes, the size of its elements"
+                raise arguments.unusable(call, ("x", "out")[place], rule, f"at {address:#x}", "pass a copy")
+            aligned = name not in ("rfft", "irfft")
+    return aligned
 
 
 def _check_overlap(call: str, plan: CufftPlan, x: int, out: int) -> bool:

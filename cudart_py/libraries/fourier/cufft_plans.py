@@ -25,6 +25,8 @@ from ..handles import keep
 from . import elements, layout
 
 INT_MAX = 2**31 - 1
+# Temporary arrays in a work area begin at multiples of this number of bytes.
+ALIGNMENT = 256
 
 
 class Transform(NamedTuple):
@@ -66,9 +68,10 @@ class CufftPlan(Handle):
     """A cuFFT plan for one layout, and the passes over the elements before and after it, if there are any."""
 
     __slots__ = (
+        "after",
         "area",
+        "before",
         "bound",
-        "conversion",
         "device",
         "directed",
         "function",
@@ -78,15 +81,16 @@ class CufftPlan(Handle):
         "offsets",
         "output",
         "rank",
-        "scaling",
         "spans",
+        "staged",
+        "staging",
         "work_bytes",
     )
 
     def __init__(
         self, device: Device, transform: Transform, lengths: tuple[int, ...], arrangement: layout.Arrangement
     ) -> None:
-        source, target, self.offsets = arrangement
+        source, target, self.offsets, _ = arrangement
         self._value, self._owned = None, True
         self.device, self.functions = device, library("cufft")
         self.bound = self.area = 0
@@ -97,8 +101,10 @@ class CufftPlan(Handle):
         self.directed = transform.function in ("exec_c2c", "exec_z2z", "xt_exec")
         self.spans = 0, 0
         self.output: tuple[tuple[int, ...], np.dtype[Any]] = (), transform.target
-        self.conversion: elements.Pass | None = None
-        self.scaling: elements.Pass | None = None
+        self.before: elements.Pass | None = None
+        self.after: elements.Pass | None = None
+        # The operand, "x" or "out", for which there is a temporary array in the work area, and where it begins there.
+        self.staged, self.staging = "", 0
         if transform.source == transform.target:
             self.in_place = source == target
         else:
@@ -136,16 +142,19 @@ class CufftPlan(Handle):
                 self.area = work.pointer
             if captures:
                 keep(stream, "cuFFT", work)
-        if self.conversion is not None:
-            self.conversion.queue(stream, source, target)
-            source = target
+        staging = self.area + self.staging
+        result = staging if self.staged == "out" else target
+        if self.before is not None:
+            first = staging if self.staged == "x" else target
+            self.before.queue(stream, source, first)
+            source = first
         for ahead, ahead_out in self.offsets:
             if self.directed:
-                self.function(self.native, source + ahead, target + ahead_out, direction)
+                self.function(self.native, source + ahead, result + ahead_out, direction)
             else:
-                self.function(self.native, source + ahead, target + ahead_out)
-        if self.scaling is not None:
-            self.scaling.queue(stream, target)
+                self.function(self.native, source + ahead, result + ahead_out)
+        if self.after is not None:
+            self.after.queue(stream, result, target)
         if captures:
             keep(stream, "cuFFT", self)
 
@@ -213,10 +222,13 @@ def make_plan(
     out: DeviceArray | NewArray,
     axes: tuple[str, int | tuple[int, ...] | None],
     norm: str,
+    *,
+    aligned: bool,
 ) -> CufftPlan:
     """Return a new plan for two arrays; raise TypeError or ValueError naming the operand if they do not match.
 
-    `axes` are given with the name of the argument that they came from.
+    `axes` are given with the name of the argument that they came from. `aligned` says whether the real elements, if
+    there are any, begin where complex ones could.
     """
     transform = find_transform(call, name, x.dtype)
     views.require_dtype(call, "out", out, transform.target, f"for 'x' of {name_of(x.dtype)}")
@@ -245,18 +257,47 @@ def make_plan(
     converts = x.dtype != transform.source
     source = target if converts else layout.Operand("x", x.shape, x.strides, x.itemsize)
     arrangement = layout.arrange(call, source, target, along)
+    staged = _staged_operand(name, arrangement, x, out, aligned=aligned)
+    operands = {"x": source, "out": target}
+    if staged:
+        strides = layout.padded_strides(operands[staged].shape, operands[staged].itemsize, arrangement.order)
+        operands[staged] = operands[staged]._replace(strides=strides)
+        arrangement = layout.arrange(call, operands["x"], operands["out"], along)
+    before = after = None
+    factor = factor_of(name, norm, lengths)
     with activated(device):
-        conversion = scaling = None
         if converts:
-            conversion = elements.conversion(call, device, x.shape, (x.strides, out.strides), (x.dtype, out.dtype))
-        if (factor := factor_of(name, norm, lengths)) != 1:
-            scaling = elements.scaling(call, device, out.shape, out.strides, out.dtype, factor)
+            before = elements.conversion(call, device, x.shape, (x.strides, out.strides), x.dtype)
+        elif staged == "x":
+            before = elements.movement(call, device, x.shape, (x.strides, operands["x"].strides), x.dtype)
+        if factor != 1 or staged == "out":
+            steps = operands["out"].strides, out.strides
+            after = elements.movement(call, device, out.shape, steps, out.dtype, factor)
     try:
         plan = CufftPlan(device, transform, lengths, arrangement)
     except Exception as error:
         raise failure(f"cufftMakePlanMany for {name}", error) from error
-    plan.conversion, plan.scaling = conversion, scaling
-    plan.in_place = plan.in_place and not converts
+    plan.before, plan.after = before, after
+    if staged:
+        _, shape, strides, itemsize = operands[staged]
+        plan.staged, plan.staging = staged, -(-plan.work_bytes // ALIGNMENT) * ALIGNMENT
+        plan.work_bytes = plan.staging + max(size * step for size, step in zip(shape, strides, strict=True)) + itemsize
+    plan.in_place = plan.in_place and not converts and not staged
     plan.spans = _span(x), _span(out)
     plan.output = out.shape, out.dtype
     return plan
+
+
+def _staged_operand(
+    name: str, arrangement: layout.Arrangement, x: DeviceArray, out: DeviceArray | NewArray, *, aligned: bool
+) -> str:
+    """Return the name of the operand that needs a temporary array, or "".
+
+    In each call of cuFFT, the first real element must be where a complex one could be.
+    """
+    if name not in ("rfft", "irfft"):
+        return ""
+    real, place = (x, 0) if name == "rfft" else (out, 1)
+    if aligned and not any(start % (2 * real.dtype.itemsize) for start in arrangement.starts[place]):
+        return ""
+    return ("x", "out")[place]

@@ -1,4 +1,4 @@
-"""Passes over the elements of an array that cuFFT does not do: scaling, and conversion from real to complex."""
+"""Passes over elements that cuFFT does not do: scaling, copies between layouts, and from real to complex elements."""
 
 from __future__ import annotations
 
@@ -38,32 +38,37 @@ _LAYOUT = np.dtype(
 
 
 class Pass(NamedTuple):
-    """A kernel that handles `size` elements, and its other arguments."""
+    """A kernel that reads `size` elements of one array and writes those of another, or of the same one."""
 
     kernel: Kernel
     size: int
-    layouts: tuple[Any, ...]
-    factor: float = 1.0
+    layouts: tuple[Any, Any]
+    factor: tuple[float] | tuple[()] = ()
 
-    def queue(self, stream: Stream, *addresses: int) -> None:
-        """Queue the kernel for one array that is scaled, or for the real and the complex array of a conversion."""
-        grid = -(-self.size // BLOCK)
-        if len(addresses) == 1:
-            self.kernel[grid, BLOCK, 0, stream](Pointer(addresses[0]), self.layouts[0], self.size, self.factor)
-        else:
-            real, target = map(Pointer, addresses)
-            self.kernel[grid, BLOCK, 0, stream](real, self.layouts[0], target, self.layouts[1], self.size)
+    def queue(self, stream: Stream, source: int, target: int) -> None:
+        """Queue the kernel for arrays at two addresses."""
+        launch = self.kernel[-(-self.size // BLOCK), BLOCK, 0, stream]
+        launch(Pointer(source), self.layouts[0], Pointer(target), self.layouts[1], self.size, *self.factor)
 
 
-def scaling(
-    call: str, device: Device, shape: Sequence[int], strides: Sequence[int], dtype: np.dtype[Any], factor: float
+def movement(
+    call: str,
+    device: Device,
+    shape: Sequence[int],
+    strides: tuple[Sequence[int], Sequence[int]],
+    dtype: np.dtype[Any],
+    factor: float = 1.0,
 ) -> Pass:
-    """Return a pass that multiplies each element of `out` by a real factor. The device must be current."""
+    """Return a pass that copies elements, multiplied by a real factor, from one layout to another.
+
+    The strides of both arrays are in bytes. The device must be current.
+    """
     component = dtype.itemsize // 2 if dtype.kind in "cV" else dtype.itemsize
     if component != dtype.itemsize:  # each complex element is two real ones
-        shape, strides = (*shape, 2), (*strides, component)
-    layout = _layout(call, "out", shape, [step // component for step in strides])
-    return Pass(_kernel(device, f"scale<{_REAL[dtype]}>"), math.prod(shape), (layout,), factor)
+        shape, strides = (*shape, 2), ((*strides[0], component), (*strides[1], component))
+    layouts = [_layout(call, shape, [step // component for step in steps]) for steps in strides]
+    kernel = _kernel(device, f"move<{_REAL[dtype]}>")
+    return Pass(kernel, math.prod(shape), (layouts[0], layouts[1]), (factor,))
 
 
 def conversion(
@@ -71,17 +76,18 @@ def conversion(
     device: Device,
     shape: Sequence[int],
     strides: tuple[Sequence[int], Sequence[int]],
-    dtypes: tuple[np.dtype[Any], np.dtype[Any]],
+    dtype: np.dtype[Any],
 ) -> Pass:
-    """Return a pass that copies real elements to the complex array `out`. The device must be current."""
-    layouts = tuple(
-        _layout(call, name, shape, [step // dtype.itemsize for step in steps])
-        for name, steps, dtype in zip(("x", "out"), strides, dtypes, strict=True)
+    """Return a pass that copies real elements of a dtype to a complex array of the same precision."""
+    real, pairs = (
+        [step // size for step in steps]
+        for steps, size in zip(strides, (dtype.itemsize, 2 * dtype.itemsize), strict=True)
     )
-    return Pass(_kernel(device, f"make_complex<{_REAL[dtypes[0]]}>"), math.prod(shape), layouts)
+    kernel = _kernel(device, f"make_complex<{_REAL[dtype]}>")
+    return Pass(kernel, math.prod(shape), (_layout(call, shape, real), _layout(call, shape, pairs)))
 
 
-def _layout(call: str, name: str, shape: Sequence[int], steps: Sequence[int]) -> Any:
+def _layout(call: str, shape: Sequence[int], steps: Sequence[int]) -> Any:
     """Return the structure `Layout` for an array, after merging dimensions that are contiguous."""
     sizes, distances = [1], [1]
     for size, step in zip(reversed(shape), reversed(steps), strict=True):
@@ -96,7 +102,7 @@ def _layout(call: str, name: str, shape: Sequence[int], steps: Sequence[int]) ->
             distances.append(step)
     if len(sizes) > MOST_DIMENSIONS:
         rule = f"have at most {MOST_DIMENSIONS} dimensions with gaps between them"
-        raise arguments.unusable(call, name, rule, len(sizes), "pass a contiguous array")
+        raise arguments.unusable(call, "x", rule, len(sizes), "pass contiguous arrays")
     layout = np.zeros((), _LAYOUT)
     layout["dimensions"] = len(sizes)
     layout["sizes"][: len(sizes)] = sizes[::-1]

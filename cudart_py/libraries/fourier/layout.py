@@ -82,12 +82,20 @@ class Arrangement(NamedTuple):
     """A transform of several axes in terms of cuFFT: the layouts of both arrays, and one call per pair of `offsets`.
 
     The offsets, in bytes, lead from the first element of each array to the first elements of a call. There are several
-    where the transforms of the whole array are not evenly spaced.
+    where the transforms of the whole array are not evenly spaced. `order` has the axes over which calls are repeated,
+    those of the batch of a call, and the transformed ones.
     """
 
     source: Layout
     target: Layout
     offsets: tuple[tuple[int, int], ...]
+    order: tuple[int, ...]
+
+    @property
+    def starts(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The offsets of the first array, and those of the second."""
+        first, second = zip(*self.offsets, strict=True)
+        return first, second
 
 
 def arrange(call: str, source: Operand, target: Operand, axes: tuple[int, ...]) -> Arrangement:
@@ -112,7 +120,18 @@ def arrange(call: str, source: Operand, target: Operand, axes: tuple[int, ...]) 
     layouts = [
         _describe(call, operand, along, within, axes) for operand, along in zip((source, target), steps, strict=True)
     ]
-    return Arrangement(layouts[0], layouts[1], cast("tuple[tuple[int, int], ...]", offsets))
+    single = [axis for axis in range(len(source.shape)) if axis not in (*repeated, *within, *axes)]
+    order = (*single, *repeated, *within, *axes)
+    return Arrangement(layouts[0], layouts[1], cast("tuple[tuple[int, int], ...]", offsets), order)
+
+
+def padded_strides(shape: tuple[int, ...], itemsize: int, order: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides in bytes of real elements in this order of axes, whose rows begin at even elements."""
+    strides, step = [0] * len(shape), itemsize
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= shape[axis] + (shape[axis] % 2 if axis == order[-1] else 0)
+    return tuple(strides)
 
 
 def _steps(call: str, operand: Operand) -> list[int]:

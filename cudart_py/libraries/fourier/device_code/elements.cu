@@ -1,5 +1,5 @@
-// Passes over the elements of an array that cuFFT does not do: multiplying by a factor, and conversion from real to
-// complex elements. Each thread handles one element. Real is float, double or Half.
+// Passes over the elements of an array that cuFFT does not do: copies between layouts, which may multiply by a factor, and
+// conversion from real to complex elements. Each thread handles one element. Real is float, double or Half.
 
 // The sizes of an array's dimensions and the distances between neighbours, in elements; the last dimension varies
 // fastest. Dimensions that are contiguous have been merged, so most arrays have one.
@@ -38,23 +38,26 @@ __device__ void store(Half* target, float value) { asm("cvt.rn.f16.f32 %0, %1;" 
 template <class Real> struct Wide { using type = Real; };
 template <> struct Wide<Half> { using type = float; };
 
-template <class Real> __global__ void scale(void* data, const Layout layout, long long count, double factor)
+// Both arrays may be the same.
+template <class Real>
+__global__ void move(const void* source, const Layout from, void* target, const Layout to, long long count,
+                     double factor)
 {
     using Number = typename Wide<Real>::type;
     long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
     if (i < count) {
-        Real* element = static_cast<Real*>(data) + place_of(i, layout);
-        store(element, Number(*element) * Number(factor));
+        Number value = static_cast<const Real*>(source)[place_of(i, from)];
+        store(static_cast<Real*>(target) + place_of(i, to), value * Number(factor));
     }
 }
 
 template <class Real>
-__global__ void make_complex(const void* real, const Layout from, void* complex, const Layout to, long long count)
+__global__ void make_complex(const void* source, const Layout from, void* target, const Layout to, long long count)
 {
     long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
     if (i < count) {
-        Real* pair = static_cast<Real*>(complex) + 2 * place_of(i, to);
-        pair[0] = static_cast<const Real*>(real)[place_of(i, from)];
+        Real* pair = static_cast<Real*>(target) + 2 * place_of(i, to);
+        pair[0] = static_cast<const Real*>(source)[place_of(i, from)];
         pair[1] = Real{};
     }
 }
