@@ -1,7 +1,7 @@
 // Poisson's equation between a transform and its inverse: a division in Fourier space.
 //
-//   poisson   divides each element of a spectrum by -(kx^2 + ky^2), and by the number of points, because neither
-//             transform does. The mean, which the equation leaves undetermined, becomes zero
+//   poisson   divides each element of a spectrum by -(kx^2 + ky^2), and by the number of points, so that the
+//             transforms need not. The mean, which the equation leaves undetermined, becomes zero
 //
 // The spectrum belongs to real elements on a square with sides of length 2 pi. It has the first n / 2 + 1 of n columns.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from .blas import axpy, dot, gemm, gemm_epilogue, gemv, scal
 from .dtypes import bfloat16, complex32, from_bfloat16, to_bfloat16
 from .failures import NotPositiveDefiniteError, SingularMatrixError
-from .fourier import fft, ifft, irfft, rfft
+from .fourier import TransformPlan, fft, ifft, irfft, rfft
 from .handles import release
 from .plans import Plan
 from .random import Generator, log_normal, normal, poisson, uniform
@@ -39,6 +39,7 @@ __all__ = [
     "SingularMatrixError",
     "SparseMatrix",
     "SparseVector",
+    "TransformPlan",
     "axpy",
     "bfloat16",
     "cholesky",

@@ -16,6 +16,8 @@ from ..streams.stream import Stream
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
+Planned = TypeVar("Planned", bound="Plan[Any]")
+Planned_co = TypeVar("Planned_co", bound="Plan[Any]", covariant=True)
 
 # A plan has one graph per access policy under which it is called. Most programs use one or two.
 MOST_GRAPHS = 4
@@ -120,24 +122,24 @@ class Plan(Generic[Result]):
         raise NotImplementedError
 
 
-class Plannable(Protocol[Arguments, Result_co]):
+class Plannable(Protocol[Arguments, Result_co, Planned_co]):
     """A library function that can also be planned."""
 
     def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result_co:
         """Queue the work at once."""
 
-    def plan(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Plan[Any]:
+    def plan(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Planned_co:
         """Return a plan for the work without queueing anything."""
 
 
 def plannable(
-    plan: Callable[Arguments, Plan[Result]],
-) -> Callable[[Callable[Arguments, Result]], Plannable[Arguments, Result]]:
+    plan: Callable[Arguments, Planned],
+) -> Callable[[Callable[Arguments, Result]], Plannable[Arguments, Result, Planned]]:
     """Return a decorator that sets the attribute `plan`, a function with the same arguments that returns a `Plan`."""
 
-    def decorate(function: Callable[Arguments, Result]) -> Plannable[Arguments, Result]:
+    def decorate(function: Callable[Arguments, Result]) -> Plannable[Arguments, Result, Planned]:
         planned = cast(Any, function)  # because types cannot express that a function gets an attribute
         planned.plan = plan
-        return cast(Plannable[Arguments, Result], planned)
+        return cast(Plannable[Arguments, Result, Planned], planned)
 
     return decorate

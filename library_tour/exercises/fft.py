@@ -27,4 +27,4 @@ def derivative(u: cuda.DeviceArray) -> cuda.DeviceArray:
     spectrum = libraries.rfft(u)
     columns = spectrum.size
     cuda.compile(SOURCE)["differentiate"][-(-columns // 64), 64](spectrum, columns)
-    return libraries.irfft(spectrum)
+    return libraries.irfft(spectrum, norm="forward")

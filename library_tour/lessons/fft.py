@@ -44,8 +44,8 @@ LESSON = Lesson(
     "columns need further passes over memory. Transforms also simplify some differential equations: instead of a "
     "sparse solver, you need only a division between two transforms.",
     learn=[
-        "predict the scale of a cuFFT result: neither a transform nor its inverse divides by the length, so together "
-        "they multiply the elements by it.",
+        "predict the scale of a result: `ifft` divides by the length as in NumPy, whereas cuFFT itself never divides. "
+        "The division is one more pass over memory, which `norm` can save.",
         "lay out the transform of n real elements, which has n / 2 + 1 complex elements.",
         "transform batches, columns and windows without copying them.",
         "solve a differential equation with constant coefficients using a division between two transforms.",
@@ -56,15 +56,15 @@ LESSON = Lesson(
     "cuFFT names its transforms after the types of their elements: C2C is complex to complex, R2C is real to complex, "
     "and C2R is complex to real. A real signal has a symmetric spectrum, so R2C stores only the first n / 2 + 1 "
     "elements.\n\n"
-    "The rule of thumb: transform many rows in one batch, choose lengths with small factors, and remember to divide by "
-    "n once.",
+    "The rule of thumb: transform many rows in one batch, choose lengths with small factors, and divide by n once, "
+    "wherever it costs nothing.",
     steps=[
         Step(
             name="C2C single",
             shows=["kind_rows[x:spectrum]", "kind_rows[back]"],
-            text="`fft` transforms a batch of rows, and `ifft` transforms it back. Neither divides, so the result is "
-            "compared with `n` times the original. `rfft` and `irfft` do the same for real elements, with half the "
-            "memory. In all steps, `numbers` creates random elements, and `poisoned` allocates a result filled with "
+            text="`fft` transforms a batch of rows, and `ifft` transforms it back. `ifft` also divides by `n`, so the "
+            "result is the original. `rfft` and `irfft` do the same for real elements, with half the memory. In all "
+            "steps, `numbers` creates random elements, and `poisoned` allocates a result filled with "
             "values that are wrong until they are overwritten.",
         ),
         Step(
@@ -90,8 +90,8 @@ LESSON = Lesson(
             shows=["poisson", "poisson_row[u:got]"],
             text="In Fourier space, taking the second derivative means multiplying by minus the squared wave number. "
             "So the equation is solved by a division, which our own kernel performs between the two transforms. The "
-            "kernel also divides by the number of points, because the transforms do not. `counted` launches it and "
-            "returns its counters.",
+            'kernel also divides by the number of points. With `norm="forward"`, the inverse transform therefore '
+            "does not, which saves a pass over the result. `counted` launches the kernel and returns its counters.",
         ),
     ],
     look_at=[
@@ -114,14 +114,16 @@ LESSON = Lesson(
         "the device, without copying an array to the host. Fix a third one that no result shows: for even n, the last "
         "element that `irfft` receives must be real.",
         hints=[
-            "By what factor do a transform and its inverse multiply the elements? And how can `irfft` know from n / 2 "
+            'With `norm="forward"`, nothing is divided, so by what factor do a transform and its inverse multiply the '
+            "elements? And how can `irfft` know from n / 2 "
             "+ 1 complex elements whether n was even?",
             "The kernel multiplies every element of the spectrum anyway, so it can divide by n too. `irfft` has a "
             "`length` argument.",
             "For even n, the last element belongs to the wave k = n / 2, which has the values 1, -1, 1, … at the "
             "points. What is its derivative there?",
         ],
-        answer="The transforms leave a factor of n. The kernel removes it, since it processes each element anyway. "
+        answer='The transforms leave a factor of n. Without `norm="forward"`, `irfft` would remove it in one more '
+        "pass over the result. The kernel removes it at no cost, since it processes each element anyway. "
         "`length=n` tells `irfft` how many real elements to return. The spectrum alone does not show it: for even n, "
         "the lengths n and n + 1 have spectra of the same size. For even n, the derivative of the last wave is zero "
         "at all points, so its factor is zero. With the factor i n / 2, the element would be imaginary, and no real "

@@ -25,4 +25,4 @@ def derivative(u: cuda.DeviceArray) -> cuda.DeviceArray:
     n, spectrum = u.size, libraries.rfft(u)
     columns = spectrum.size
     cuda.compile(SOURCE)["differentiate"][-(-columns // 64), 64](spectrum, columns, n)
-    return libraries.irfft(spectrum, length=n)
+    return libraries.irfft(spectrum, norm="forward", length=n)

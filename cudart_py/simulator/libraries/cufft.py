@@ -163,6 +163,9 @@ def _queue(name: str, plan: int, source: int, target: int, direction: int) -> No
     if not (found.allocates or found.area):
         raise LibraryError(Result.NO_WORKSPACE, "the plan has no work area")
     lengths, dtype, dtype_out = found.lengths, found.source.dtype, found.target.dtype
+    complex_bytes = max(dtype.itemsize, dtype_out.itemsize)
+    if int(source) % complex_bytes or int(target) % complex_bytes:
+        raise LibraryError(Result.INVALID_VALUE, f"arrays must begin at multiples of {complex_bytes} bytes")
     x = found.source.at(source, _shape(lengths, dtype, dtype_out), found.batch)
     out = found.target.at(target, _shape(lengths, dtype_out, dtype), found.batch)
     axes = tuple(range(1, len(lengths) + 1))

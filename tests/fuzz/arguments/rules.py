@@ -50,7 +50,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "dimensions": ("0-d int array",),
     "scal.x": ("empty device array",),
     **{f"Generator.{name}.out": ("empty device array",) for name in ("uniform", "normal", "log_normal")},
-    "rfft.x": ("strided device array",),  # cuFFT takes strides
+    **{f"{name}.x": ("strided device array",) for name in ("fft", "ifft", "rfft")},  # cuFFT takes strides
     "value": (*NUMBERS, "0-d array"),
     "full.value": LIKE_ARRAYS,
     "memset.dst": DEVICE_ARRAYS,

@@ -32,8 +32,8 @@ RETURNED = {
     "ArrayHandle", "CacheInfo", "Ceilings", "CompiledImage", "Condition", "DeviceArray", "DeviceProperties", "Diagram",
     "EventHandle", "GraphNode", "Kernel", "KernelAttributes", "Launch", "LaunchProfile", "LineProfile",
     "ManagedAttributes", "Measurement", "MemoryInfo", "Occupancy", "Parameter", "Plan",
-    "PointerAttributes", "Signature", "TextureOptions", "Variable", "WarpAccess", "WarpRecord", "WarpShuffle",
-    "WarpStep",
+    "PointerAttributes", "Signature", "TextureOptions", "TransformPlan", "Variable", "WarpAccess", "WarpRecord",
+    "WarpShuffle", "WarpStep",
 }  # fmt: skip  # a list of words
 WITHOUT_OBJECTS = RETURNED - {"DeviceArray", *OBJECTS}
 DUNDERS = ("__getitem__", "__setitem__", "__contains__", "__sub__", "__call__")

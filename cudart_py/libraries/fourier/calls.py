@@ -1,0 +1,258 @@
+"""Calls of transforms: arguments that have been checked, queued at once or recorded in a plan."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import arguments
+from ...context.capture import captures
+from ...context.current import activated
+from ...context.device import Device
+from ...copies import memcpy
+from ...memory.array import DeviceArray
+from ...memory.creation import empty, empty_like
+from ...streams.stream import Stream
+from .. import views
+from ..failures import failure
+from ..handles import keep, scratch, thread_cache
+from ..plans import Plan
+from . import layout
+from .cufft_plans import NORMS, CufftPlan, NewArray, check_lengths, find_transform, halved, make_plan
+from .layout import Axes
+
+FORWARD, INVERSE = -1, 1
+MOST_PLANS = 64
+
+
+class _Checked(NamedTuple):
+    """A transform with checked arguments, and its output."""
+
+    name: str
+    stream: Stream
+    device: Device
+    plan: CufftPlan
+    out: DeviceArray
+    copies: bool  # the input must be copied first, because cuFFT overwrites it
+
+
+class TransformPlan(Plan[DeviceArray]):
+    """A prepared transform: `plan()` queues it for its own operands, and `plan(x, out)` for others of the same layout.
+
+    Everything that `Plan` says applies. A transform of other operands is queued directly, not as a graph, and by one
+    thread at a time.
+    """
+
+    def __init__(self, checked: _Checked, x: DeviceArray) -> None:
+        name, stream, device, plan, out, copies = checked
+        super().__init__(name, stream, device, out)
+        self._plan, self._x = plan, x
+        with activated(device):
+            # If cuFFT would overwrite an input that must be kept, each call copies it first.
+            self._copy = empty_like(x, stream=stream) if copies else None
+            self._work = empty(max(plan.work_bytes, 1), np.uint8, stream=stream)
+            self._record()
+
+    def __call__(self, x: DeviceArray | None = None, out: DeviceArray | None = None) -> DeviceArray:
+        """Queue the transform in the plan's stream and return its output.
+
+        `x` and `out` must have the shape, strides and dtype of the arrays that the plan was made for, and if those were
+        one array, so must these be. An output that is not given is `result` or, in place, `x`. Raises TypeError or
+        ValueError, naming the operand, before anything is queued.
+        """
+        if x is None and out is None:
+            return super().__call__()
+        call = f"{self._name}.plan()"
+        self._require_open()
+        in_place = self._x.pointer == self._result.pointer
+        x = self._x if x is None else x
+        out = (x if self._x is self._result else self._result) if out is None else out
+        addresses = views.check_place(call, self._device, x=x, out=out)
+        for name, operand, original in (("x", x, self._x), ("out", out, self._result)):
+            views.require_dtype(call, name, operand, original.dtype, "like the plan's")
+            arguments.same_shape(call, name, operand, original.shape, "like the plan's")
+            if operand.strides != original.strides:
+                rule = f"have strides {original.strides}, like the plan's"
+                raise arguments.unusable(call, name, rule, operand.strides, "make a plan for it")
+        if not _check_alignment(call, self._name, x, out, addresses) and not self._plan.staged:
+            name, place = ("x", 0) if self._name == "rfft" else ("out", 1)
+            rule = f"begin at a multiple of {2 * (x, out)[place].itemsize} bytes, like the plan's"
+            raise arguments.unusable(call, name, rule, f"at {addresses[place]:#x}", "make a plan for it")
+        if _check_overlap(call, self._plan, *addresses) == in_place:
+            raise arguments.unusable(call, "out", f"{'' if in_place else 'not '}begin where 'x' does, like the plan's")
+        with activated(self._device):
+            self._queue_for(self._stream, x, out)
+        return out
+
+    def _prepare(self) -> None:
+        # The stream of an earlier recording no longer exists, and a new stream may have the same handle.
+        self._plan.bound = 0
+
+    def _queue(self, stream: Stream) -> None:
+        self._queue_for(stream, self._x, self._result)
+
+    def _queue_for(self, stream: Stream, x: DeviceArray, out: DeviceArray) -> None:
+        source = x
+        if self._copy is not None:
+            memcpy(self._copy, x, stream=stream)
+            source = self._copy
+        try:
+            self._plan.queue(stream, source.pointer, out.pointer, _direction(self._name), self._work)
+        except Exception as error:
+            raise failure(f"cufftExec for {self._name}", error) from error
+        keep(stream, self._name, x, out, source)
+
+
+def _checked(
+    call: str,
+    x: DeviceArray,
+    out: DeviceArray | None,
+    axis: int | None,
+    axes: Axes,
+    norm: str,
+    stream: Stream | None,
+    length: int | None,
+    plans: dict[Any, Any],
+    *,
+    overwrite: bool,
+) -> _Checked:
+    """Check the arguments of a transform. Operands with a layout that was seen before reuse its plan in `plans`."""
+    name = call.removesuffix(".plan")
+    where, device = views.device_of(call, stream)
+    argument, numbers = layout.chosen_axes(call, axis, axes)
+    if norm.__class__ is not str or norm not in NORMS:
+        arguments.choice(call, "norm", norm, NORMS)
+    if out is None:
+        addresses, given = views.check_place(call, device, x=x), None
+    else:
+        addresses = views.check_place(call, device, x=x, out=out)
+        given = out.shape, out.strides, out.dtype
+    aligned = _check_alignment(call, name, x, out, addresses)
+    key = (name, device.ordinal, numbers, norm, length, aligned, x.shape, x.strides, x.dtype, given)
+    plan: CufftPlan | None = plans.get(key)
+    if plan is None:
+        along = layout.as_axes(call, numbers, x.shape, argument)
+        if length is not None:
+            _check_length(call, length, x, out, along)
+        target = _new_output(call, name, x, along, length) if out is None else out
+        plan = make_plan(call, name, device, x, target, (argument, numbers), norm, aligned=aligned)
+        if len(plans) >= MOST_PLANS:
+            del plans[next(iter(plans))]
+        plans[key] = plan
+    copies = not overwrite and name == "irfft" and plan.rank > 1
+    if out is not None:
+        copies = _check_overlap(call, plan, *addresses) and copies
+    if copies:
+        arguments.contiguous(
+            call, "x", x, "it is copied first, as the transform overwrites it: pass overwrite=True to allow that"
+        )
+    if out is None:
+        with activated(device):
+            out = empty(*plan.output, stream=where)
+    return _Checked(name, where, device, plan, out, copies)
+
+
+def _check_alignment(call: str, name: str, x: DeviceArray, out: DeviceArray | None, addresses: list[int]) -> bool:
+    """Return whether the real array of `rfft` or `irfft` begins where a complex element could.
+
+    Raises ValueError for a complex array that does not begin at a multiple of the size of its elements.
+    """
+    aligned = True
+    for place, operand in enumerate((x,) if out is None else (x, out)):
+        real, address = operand.dtype.kind == "f", addresses[place]
+        if address % ((2 if real else 1) * operand.itemsize):
+            if not real:
+                rule = f"begin at a multiple of {operand.itemsize} bytes, the size of its elements"
+                raise arguments.unusable(call, ("x", "out")[place], rule, f"at {address:#x}", "pass a copy")
+            aligned = name not in ("rfft", "irfft")
+    return aligned
+
+
+def _check_overlap(call: str, plan: CufftPlan, x: int, out: int) -> bool:
+    """Return whether the operands start at different addresses; raise ValueError if they overlap in part."""
+    span, span_out = plan.spans
+    if x < out + span_out and out < x + span and not (x == out and plan.in_place):
+        rule = "not overlap 'x', unless both begin at the same address and have rows of the same length"
+        raise arguments.unusable(call, "out", rule)
+    return x != out
+
+
+def _direction(name: str) -> int:
+    return FORWARD if name in ("fft", "rfft") else INVERSE
+
+
+def transform(
+    call: str,
+    x: DeviceArray,
+    out: DeviceArray | None,
+    axis: int | None,
+    axes: Axes,
+    norm: str,
+    stream: Stream | None,
+    length: int | None = None,
+    *,
+    overwrite: bool = True,
+) -> DeviceArray:
+    """Queue a transform."""
+    plans = thread_cache("cufft")
+    checked = _checked(call, x, out, axis, axes, norm, stream, length, plans, overwrite=overwrite)
+    name, where, device, plan, out, copies = checked
+    with activated(device):
+        if copies:
+            copy = empty_like(x, stream=where)
+            memcpy(copy, x, stream=where)
+            x = copy
+        try:
+            plan.queue(where, x._address, out._address, _direction(name), _scratch(plan, where))
+        except Exception as error:
+            raise failure(f"cufftExec for {name}", error) from error
+    if captures:
+        keep(where, name, x, out)
+    return out
+
+
+def _scratch(plan: CufftPlan, stream: Stream) -> DeviceArray | None:
+    return scratch(plan.device).get(plan.work_bytes, stream) if plan.work_bytes else None
+
+
+def planned(
+    call: str,
+    x: DeviceArray,
+    out: DeviceArray | None,
+    axis: int | None,
+    axes: Axes,
+    norm: str,
+    stream: Stream | None,
+    length: int | None = None,
+    *,
+    overwrite: bool = True,
+) -> TransformPlan:
+    """Return a plan for a transform. Its cuFFT plan is its own, so that it stays bound to the plan's stream."""
+    # The plans of direct calls would not do: those calls would bind a shared plan to other streams.
+    checked = _checked(call, x, out, axis, axes, norm, stream, length, {}, overwrite=overwrite)
+    return TransformPlan(checked, x)
+
+
+def _new_output(call: str, name: str, x: DeviceArray, axes: tuple[int, ...], length: int | None) -> NewArray:
+    transform = find_transform(call, name, x.dtype)
+    last = axes[-1]
+    shape = list(x.shape)
+    if name == "rfft":
+        shape[last] = halved(shape[last])
+    elif name == "irfft":
+        shape[last] = 2 * (shape[last] - 1) if length is None else length
+    remedy = "pass length=1" if name == "irfft" and x.shape[last] == 1 else ""
+    check_lengths(call, x, (shape[last], *x.shape), remedy)
+    return NewArray(tuple(shape), transform.target)
+
+
+def _check_length(call: str, length: int, x: DeviceArray, out: DeviceArray | None, axes: tuple[int, ...]) -> None:
+    """Raise ValueError for a length that does not match `x` or `out`."""
+    last = axes[-1]
+    if x.shape[last] != halved(length):
+        either = f"{2 * x.shape[last] - 2} or {2 * x.shape[last] - 1}"
+        rule = f"be {either} for 'x' of shape {x.shape}, whose last transformed axis is {last}"
+        raise arguments.unusable(call, "length", rule, length)
+    if out is not None and out.ndim == x.ndim and out.shape[last] != length:
+        raise arguments.unusable(call, "length", f"be {out.shape[last]} for 'out' of shape {out.shape}", length)

@@ -1,0 +1,119 @@
+"""Passes over elements that cuFFT does not do: scaling, copies between layouts, and from real to complex elements."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import arguments
+from ...context.device import Device
+from ...context.resetting import at_reset
+from ...launch.kernel import Kernel
+from ...launch.loading import compile
+from ...pointer import Pointer
+from ...streams.stream import Stream
+from ..dtypes import complex32
+
+SOURCE = Path(__file__).parent / "device_code" / "elements.cu"
+BLOCK = 256
+MOST_DIMENSIONS = 8
+# The C++ types of the real components, keyed by the dtype of the elements.
+_REAL = {
+    np.dtype(np.float16): "Half",
+    complex32: "Half",
+    np.dtype(np.float32): "float",
+    np.dtype(np.complex64): "float",
+    np.dtype(np.float64): "double",
+    np.dtype(np.complex128): "double",
+}
+# `Layout` in elements.cu.
+_LAYOUT = np.dtype(
+    [("sizes", np.int64, MOST_DIMENSIONS), ("steps", np.int64, MOST_DIMENSIONS), ("dimensions", np.int32)], align=True
+)
+
+
+class Pass(NamedTuple):
+    """A kernel that reads `size` elements of one array and writes those of another, or of the same one."""
+
+    kernel: Kernel
+    size: int
+    layouts: tuple[Any, Any]
+    factor: tuple[float] | tuple[()] = ()
+
+    def queue(self, stream: Stream, source: int, target: int) -> None:
+        """Queue the kernel for arrays at two addresses."""
+        launch = self.kernel[-(-self.size // BLOCK), BLOCK, 0, stream]
+        launch(Pointer(source), self.layouts[0], Pointer(target), self.layouts[1], self.size, *self.factor)
+
+
+def movement(
+    call: str,
+    device: Device,
+    shape: Sequence[int],
+    strides: tuple[Sequence[int], Sequence[int]],
+    dtype: np.dtype[Any],
+    factor: float = 1.0,
+) -> Pass:
+    """Return a pass that copies elements, multiplied by a real factor, from one layout to another.
+
+    The strides of both arrays are in bytes. The device must be current.
+    """
+    component = dtype.itemsize // 2 if dtype.kind in "cV" else dtype.itemsize
+    if component != dtype.itemsize:  # each complex element is two real ones
+        shape, strides = (*shape, 2), ((*strides[0], component), (*strides[1], component))
+    layouts = [_layout(call, shape, [step // component for step in steps]) for steps in strides]
+    kernel = _kernel(device, f"move<{_REAL[dtype]}>")
+    return Pass(kernel, math.prod(shape), (layouts[0], layouts[1]), (factor,))
+
+
+def conversion(
+    call: str,
+    device: Device,
+    shape: Sequence[int],
+    strides: tuple[Sequence[int], Sequence[int]],
+    dtype: np.dtype[Any],
+) -> Pass:
+    """Return a pass that copies real elements of a dtype to a complex array of the same precision."""
+    real, pairs = (
+        [step // size for step in steps]
+        for steps, size in zip(strides, (dtype.itemsize, 2 * dtype.itemsize), strict=True)
+    )
+    kernel = _kernel(device, f"make_complex<{_REAL[dtype]}>")
+    return Pass(kernel, math.prod(shape), (_layout(call, shape, real), _layout(call, shape, pairs)))
+
+
+def _layout(call: str, shape: Sequence[int], steps: Sequence[int]) -> Any:
+    """Return the structure `Layout` for an array, after merging dimensions that are contiguous."""
+    sizes, distances = [1], [1]
+    for size, step in zip(reversed(shape), reversed(steps), strict=True):
+        if size == 1:
+            continue
+        if sizes[-1] == 1:
+            sizes[-1], distances[-1] = size, step
+        elif step == sizes[-1] * distances[-1]:
+            sizes[-1] *= size
+        else:
+            sizes.append(size)
+            distances.append(step)
+    if len(sizes) > MOST_DIMENSIONS:
+        rule = f"have at most {MOST_DIMENSIONS} dimensions with gaps between them"
+        raise arguments.unusable(call, "x", rule, len(sizes), "pass contiguous arrays")
+    layout = np.zeros((), _LAYOUT)
+    layout["dimensions"] = len(sizes)
+    layout["sizes"][: len(sizes)] = sizes[::-1]
+    layout["steps"][: len(sizes)] = distances[::-1]
+    return layout[()]
+
+
+@functools.cache
+def _kernel(device: Device, name: str) -> Kernel:
+    # Cached here, since even a hit in the compile cache reads the source and loads the image. The device is current.
+    return compile(SOURCE, names=[name])[name]
+
+
+at_reset(_kernel.cache_clear)
