@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from .blas import axpy, dot, gemm, gemm_epilogue, gemv, scal
+from .blas import axpy, dot, gemm, gemm_epilogue, gemv, matmul, scal
 from .dtypes import bfloat16, complex32, from_bfloat16, to_bfloat16
 from .failures import NotPositiveDefiniteError, SingularMatrixError
 from .fourier import TransformPlan, fft, ifft, irfft, rfft
@@ -56,6 +56,7 @@ __all__ = [
     "irfft",
     "log_normal",
     "lstsq",
+    "matmul",
     "normal",
     "poisson",
     "qr",

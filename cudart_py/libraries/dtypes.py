@@ -57,6 +57,8 @@ KINDS: dict[np.dtype[Any], Kind] = {
     np.dtype(np.float64): _kind("float64", 1, "d", "float64"),
     np.dtype(np.complex64): _kind("complex64", 4, "c", "complex64"),
     np.dtype(np.complex128): _kind("complex128", 5, "z", "complex128"),
+    np.dtype(np.int8): _kind("int8", 3, "", "int32"),
+    np.dtype(np.int32): _kind("int32", 10, "", "int32"),
 }
 
 

@@ -112,20 +112,44 @@ def _elements(call: str, name: str, stride: int, itemsize: int) -> int:
     return stride // itemsize
 
 
-def matrix(call: str, name: str, array: DeviceArray, *, batched: bool = False, remedy: str = "pass a copy") -> Matrix:
+def matrix(call: str, name: str, array: DeviceArray, *, batched: bool = False) -> Matrix:
     """Return the layout of a matrix whose rows are contiguous and may be padded; `batched` allows three dimensions.
 
-    Raises ValueError for another number of dimensions and for strides that BLAS cannot express. `remedy` says what to
-    do about rows whose elements are not adjacent.
+    Raises ValueError for another number of dimensions and for strides that BLAS cannot express.
     """
     arguments.dimensions(call, name, array, *((2, 3) if batched else (2,)))
-    shape, strides, itemsize = array.shape, array.strides, array.dtype.itemsize
+    return _matrix(call, name, array, array.shape, array.strides, "rows")
+
+
+def oriented(
+    call: str, name: str, array: DeviceArray, *, batched: bool = False, by_columns: bool = False
+) -> tuple[Matrix, bool]:
+    """Return the layout of a matrix with contiguous rows or columns, and whether the columns are the contiguous ones.
+
+    For contiguous columns, as in `a.T`, the layout is that of the transpose, which has contiguous rows. A matrix of one
+    row or column has both; `by_columns` says that its columns count as the contiguous ones. Raises ValueError as
+    `matrix` does.
+    """
+    arguments.dimensions(call, name, array, *((2, 3) if batched else (2,)))
+    shape, strides = array.shape, array.strides
+    (rows, columns), size = shape[-2:], array.itemsize
+    has_rows, has_columns = columns <= 1 or strides[-1] == size, rows <= 1 or strides[-2] == size
+    turned = has_columns and (by_columns or not has_rows)
+    if turned:
+        shape, strides = (*shape[:-2], columns, rows), (*strides[:-2], strides[-1], strides[-2])
+    return _matrix(call, name, array, shape, strides, "rows or columns"), turned
+
+
+def _matrix(
+    call: str, name: str, array: DeviceArray, shape: tuple[int, ...], strides: tuple[int, ...], lines: str
+) -> Matrix:
+    itemsize = array.dtype.itemsize
     rows, columns = shape[-2:]
     step, leading = _elements(call, name, strides[-1], itemsize), _elements(call, name, strides[-2], itemsize)
     if columns > 1 and step != 1:
         raise arguments.unusable(
-            call, name, "have rows of adjacent elements", f"elements that begin {strides[-1]} bytes apart, each of "
-            f"{itemsize} bytes", remedy,
+            call, name, f"have {lines} of adjacent elements", f"elements that begin {strides[-1]} bytes apart, each of "
+            f"{itemsize} bytes", "pass a copy",
         )  # fmt: skip  # grouped by meaning
     if rows <= 1:  # the stride of a single row has no meaning
         leading = max(columns, 1)

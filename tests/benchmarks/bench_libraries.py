@@ -64,7 +64,7 @@ def bare_gemm(a: cuda.DeviceArray, b: cuda.DeviceArray, out: cuda.DeviceArray) -
     kind, n = views.kind("gemm", "a", a, products.TYPES), out.shape[0]
     none, factors = scalars.operation("gemm", "op_a", "N"), np.array([1, 0], np.float32)
     one, zero = factors.ctypes.data, factors.ctypes.data + factors.itemsize
-    call, compute = handle.functions.gemm_ex, scalars.compute_type("gemm", kind, None)
+    call, (compute, _) = handle.functions.gemm_ex, scalars.compute_type("gemm", kind, None)
     operands = (one, b.pointer, kind.code, n, a.pointer, kind.code, n, zero, out.pointer, kind.code, n)
 
     def product() -> None:

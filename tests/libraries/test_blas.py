@@ -100,7 +100,7 @@ def test_what_equals_an_argument_of_a_known_product_is_looked_at_all_the_same(de
 
 def test_a_failure_of_the_library_is_an_error_of_cudart_py(device, monkeypatch):
     a = cuda.zeros((4, 4))
-    monkeypatch.setattr("cudart_py.libraries.blas.products.compute_type", lambda call, kind, compute: 1 << 20)
+    monkeypatch.setattr("cudart_py.libraries.blas.products.compute_type", lambda call, kind, compute: (1 << 20, kind))
     with pytest.raises(cuda.CudaError, match=r"cublasGemmEx: .*(NOT_SUPPORTED|INVALID_VALUE)") as error:
         gemm(a, a, alpha=1.25)  # not a cached product
     assert error.value.status

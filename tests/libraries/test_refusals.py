@@ -22,6 +22,7 @@ NAMES = {
     "sparse": sparse,
     "empty": np.empty,
     "i32": np.int32,
+    "i8": np.int8,
     "f16": np.float16,
     "f32": lambda *shape: cuda.zeros(shape, np.float32),
     "f64": lambda *shape: cuda.zeros(shape),
@@ -35,19 +36,33 @@ NAMES = {
 REFUSED = {
     "gemm(f32(4, 5), f32(6, 3))": "ValueError: gemm: b: 5 rows ... op_b='N' ... 'a' ... not 6",
     "gemm(f32(4, 5), f64(5, 3))": "TypeError: gemm: b: float32 ... 'a' ... not float64",
-    "gemm(of(i32, 4, 5), of(i32, 5, 3))": "TypeError: gemm: a: float16 ... bfloat16 ... float32 ... not int32",
+    "gemm(of(i32, 4, 5), of(i32, 5, 3))": "TypeError: gemm: a: float16 ... bfloat16 ... int8 ... not int32",
+    "gemm(of(i8, 4, 8), of(i8, 3, 8).T, alpha=0.5)":
+        "ValueError: gemm: alpha: whole number ... int8 ... not the float 0.5",
+    "gemm(of(i8, 4, 8), of(i8, 3, 8).T, of(i8, 4, 3))": "TypeError: gemm: out: int32 ... int8 ... not int8",
+    "gemm(of(i8, 8, 4).T, of(i8, 3, 8).T)":
+        "ValueError: gemm: a: contiguous rows ... 8-bit ... not contiguous columns ... pass a copy",
+    "gemm(of(i8, 4, 8), of(i8, 8, 3))":
+        "ValueError: gemm: b: contiguous columns ... 8-bit ... not contiguous rows ... w.T",
+    "gemm(of(i8, 4, 8), of(i8, 3, 9)[:, :8].T)": "ValueError: gemm: b: columns ... multiple of 4 ... not 9 ... pad",
+    "gemm(of(i8, 4, 12)[:, 1:9], of(i8, 3, 8).T)": "ValueError: gemm: a: begin ... multiple of 4 bytes",
+    "matmul(f32(4, 5), f32(4))": "ValueError: matmul: b: 5 elements ... 'a' ... (4, 5) ... not (4,)",
+    "matmul(f32(2, 4, 5), f32(3, 5, 3))": "ValueError: matmul: b: batch axes (2,) ... 'a' ... not the shape (3, 5, 3)",
+    "matmul(f32(), f32(3))": "ValueError: matmul: a: at least one dimension ... not the shape ()",
+    "matmul(f32(4, 5), f32(5, 3), f32(4, 3, 1))": "ValueError: matmul: out: (4, 3) ... 'a' ... 'b' ... not (4, 3, 1)",
+    "matmul(f32(3, 4, 6, 5)[:, :3], f32(5, 3))": "ValueError: matmul: a: evenly spaced ... pass a copy",
     "gemm(f32(4, 5), f32(5))": "ValueError: gemm: b: 2 or 3 dimensions ... not the shape (5,)",
     "gemm(f32(4, 10)[:, ::2], f32(5, 3))": "ValueError: gemm: a: adjacent ... 8 bytes apart ... pass a copy",
-    "gemm(f32(5, 4).T, f32(5, 3))": "ValueError: gemm: a: adjacent ... 16 bytes apart ... op_a=\"T\"",
-    "gemm(f32(4, 5), f32(3, 5).T)": "ValueError: gemm: b: adjacent ... 20 bytes apart ... op_b=\"T\"",
-    "gemv(f32(5, 4).T, f32(5))": "ValueError: gemv: a: adjacent ... 16 bytes apart ... op=\"T\"",
+    "gemm(c64(5, 4).T, c64(4, 3), op_a='C')":
+        "ValueError: gemm: op_a: 'N' or 'T' ... transposed complex matrix ... not the str 'C' ... pass a copy",
     "gemm(f32(4, 5), f32(5, 3), f32(3, 4))": "ValueError: gemm: out: (4, 3) ... 'a' ... 'b' ... not (3, 4)",
     "gemm(f32(4, 5), f32(5, 3), f64(4, 3))": "TypeError: gemm: out: float32 ... 'a' ... not float64",
     "gemm(f32(4, 5), f32(5, 3), op_b='H')": "ValueError: gemm: op_b: 'N', 'T', 'C' ... not the str 'H'",
     "gemm(f32(4, 5), f32(5, 3), alpha=1j)": "TypeError: gemm: alpha: real number ... float32 ... not the complex 1j",
     "gemm(f32(4, 5), f32(5, 3), alpha=10**400)": "ValueError: gemm: alpha: float32 ... not the int 10000",
     "gemm(f32(4, 5), f32(5, 3), alpha=1e300)": "ValueError: gemm: alpha: float32 ... not the float 1e+300",
-    "gemm(f64(4, 5), f64(5, 3), compute='tf32')": "ValueError: gemm: compute: float64 ... not the str 'tf32'",
+    "gemm(f64(4, 5), f64(5, 3), compute='tf32')":
+        "ValueError: gemm: compute: 'emulated' ... float64 ... not the str 'tf32'",
     "gemm(f32(4, 5), f32(5, 3), compute='fp8')": "ValueError: gemm: compute: None, 'tf32' ... not the str 'fp8'",
     "gemm(f32(4, 5), f32(5, 3), beta=1.0)":
         "ValueError: gemm: beta: 0 without 'out' ... not the float 1.0 ... pass out",

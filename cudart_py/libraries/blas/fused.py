@@ -145,7 +145,7 @@ def gemm_epilogue(
     arguments.same_shape(call, "bias", bias, (right.columns,), "for 'b' of as many columns")
     arguments.contiguous(call, "bias", bias)
     arguments.choice(call, "activation", activation, EPILOGUES)
-    numbers = compute_type(call, kind, compute)
+    numbers, _ = compute_type(call, kind, compute)
     if out is None:
         with activated(device):
             out = empty((left.rows, right.columns), a.dtype, stream=where)

@@ -15,15 +15,27 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
-from ..dtypes import Kind
+from ..dtypes import KINDS, Kind
 from ..failures import failure
 from ..handles import LibraryHandle, keep, library_handle
 from ..plans import Plan, plannable
-from .scalars import Factor, Scalar, check_number, check_unread, compute_type, operation, scalar
+from .scalars import (
+    OPERATIONS,
+    Factor,
+    Scalar,
+    check_number,
+    check_unread,
+    compute_type,
+    operation,
+    scalar,
+    toggled,
+)
 
-TYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+TYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "int8")
 # The default of cublasGemmAlgo_t, and the largest size that the 32-bit functions accept.
 DEFAULT_ALGORITHM, INT_MAX = -1, 2**31 - 1
+# The alignment of 8-bit integers, in bytes, that cuBLAS's kernels need.
+INTEGER_ALIGNMENT = 4
 # A program has some dozens of shapes. The limit keeps a program with ever new shapes from filling memory.
 MOST_PRODUCTS = 1024
 
@@ -46,6 +58,8 @@ class _Product(NamedTuple):
     compute: int
     spans: tuple[int, int, int]
     wide: bool
+    swapped: bool  # the library gets b as its second factor, for an `out` with contiguous columns
+    alignment: int  # of the addresses of the factors, in bytes
     held: tuple[Factor, Factor]  # what `scalars` point to
 
 
@@ -72,7 +86,7 @@ class _GemmPlan(Plan[DeviceArray]):
         a, b, out = self._operands
         with handle.lent_to(stream):
             if self._product.size:
-                _call(self._product, handle, a.pointer, b.pointer, out.pointer)
+                queue_product(self._product, handle, a.pointer, b.pointer, out.pointer)
         keep(stream, "gemm", a, b, out, handle.workspace)
 
 
@@ -91,10 +105,10 @@ def _plan(
     """Check and record a product without queueing it. Calling the plan has a third of the host overhead of `gemm`."""
     call = "gemm.plan"
     where, device = views.device_of(call, stream)
-    product, _ = _checked(call, device, a, b, out, alpha, beta, op_a, op_b, compute)
+    product, _ = checked_product(call, device, a, b, out, alpha, beta, op_a, op_b, compute)
     if out is None:
         with activated(device):
-            out = empty(product.shape, a.dtype, stream=where)
+            out = empty(product.shape, result_dtype(a.dtype), stream=where)
     return _GemmPlan(product, where, device, a, b, out)
 
 
@@ -113,12 +127,22 @@ def gemm(
 ) -> DeviceArray:
     """Queue out = alpha op(a) op(b) + beta out and return `out`, by default a new array (cublasGemmEx).
 
-    Each row of a matrix must be contiguous, but rows may be padded, as in a window of a larger matrix. In an array with
-    three dimensions, the first is the batch. If the other operand has two dimensions, it is used for the whole batch
-    (cublasGemmStridedBatchedEx). `op_a` and `op_b` are "N", "T" (transposed) or "C" (conjugate transposed). All
-    matrices have the same dtype: float16, bfloat16 (`libraries.bfloat16`), float32, float64, complex64 or complex128.
-    Products of float16 or bfloat16 matrices are accumulated in single precision, and `out` may then be float32.
-    `compute="tf32"` rounds single-precision inputs to TF32, for tensor cores.
+    The rows or the columns of each matrix must be contiguous, but may be padded. So `a.T`, windows of larger matrices
+    and `a[::2]` need no copy, but `a[:, ::2]` does. In an array with three dimensions, the first is the batch. If the
+    other operand has two dimensions, it is used for the whole batch (cublasGemmStridedBatchedEx). `op_a` and `op_b` are
+    "N", "T" (transposed) or "C" (conjugate transposed). All matrices have the same dtype: float16, bfloat16
+    (`libraries.bfloat16`), float32, float64, complex64, complex128 or int8. Products of float16 or bfloat16 matrices
+    are accumulated in single precision, and `out` may then be float32. Products of int8 matrices are int32; the rows of
+    `a` and the columns of `b` must then be contiguous and begin a multiple of 4 elements apart.
+
+    `compute` selects the arithmetic (cublasComputeType_t):
+
+    - None: the precision of the matrices.
+    - "tf32", "bf16", "fp16": for single precision, the tensor cores' products of inputs rounded to these types. For
+      float16 matrices, "fp16" also accumulates in half precision.
+    - "emulated": for single and double precision, the same precision, emulated by products of smaller types. The
+      library decides whether emulation is faster.
+    - "pedantic": no rounding of inputs and no reordering that is not in the textbook's algorithm.
 
     `gemm.plan(...)` takes the same arguments and returns a `Plan` for a product that is repeated. A captured product
     uses a workspace of its stream, so its graph must be launched in the same stream: see `docs/libraries.md`.
@@ -127,21 +151,21 @@ def gemm(
     """
     call = "gemm"
     where, device = views.device_of(call, stream)
-    product, addresses = _checked(call, device, a, b, out, alpha, beta, op_a, op_b, compute)
+    product, addresses = checked_product(call, device, a, b, out, alpha, beta, op_a, op_b, compute)
     if out is None:
         with activated(device):
-            out = empty(product.shape, a.dtype, stream=where)
+            out = empty(product.shape, result_dtype(a.dtype), stream=where)
         addresses.append(out._address)
     if product.size:
         with activated(device):
             handle = library_handle("cublas", where, device)
-            _call(product, handle, *addresses)
+            queue_product(product, handle, *addresses)
         if captures:
             keep(where, "gemm", a, b, out, handle.workspace)
     return out
 
 
-def _checked(
+def checked_product(
     call: str,
     device: Device,
     a: DeviceArray,
@@ -176,6 +200,8 @@ def _checked(
         if len(_products) >= MOST_PRODUCTS:
             _products.clear()
         _products[key] = product
+    if product.alignment > 1:
+        check_aligned(call, product.alignment, a=addresses[0], b=addresses[1])
     if out is not None:
         span_a, span_b, span = product.spans
         address_a, address_b, address = addresses
@@ -191,9 +217,12 @@ def _check_options(call: str, op_a: Any, op_b: Any, compute: Any) -> None:
         arguments.instance(call, "compute", compute, str, "a str or None")
 
 
-def _call(product: _Product, handle: LibraryHandle, a: int, b: int, out: int) -> None:
+def queue_product(product: _Product, handle: LibraryHandle, a: int, b: int, out: int) -> None:
+    """Call cuBLAS for a checked product of the matrices at three addresses."""
     # cuBLAS is column-major, so it sees the transpose of every matrix here. It computes out^T = op(b)^T op(a)^T.
     functions = handle.functions
+    if product.swapped:
+        a, b = b, a
     op_a, op_b = product.operations
     alpha, beta = product.scalars
     type_a, leading_a = product.a
@@ -218,8 +247,15 @@ def _call(product: _Product, handle: LibraryHandle, a: int, b: int, out: int) ->
         raise failure("cublasGemmEx" if product.batch == 1 else "cublasGemmStridedBatchedEx", error) from error
 
 
-def _turned(matrix: views.Matrix, op: str) -> tuple[int, int]:
-    return (matrix.rows, matrix.columns) if op == "N" else (matrix.columns, matrix.rows)
+def result_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of a new array for a product of matrices of a dtype."""
+    return np.dtype(np.int32) if dtype == np.int8 else dtype
+
+
+def _sizes(array: DeviceArray, op: str) -> tuple[int, int]:
+    """Return the rows and columns of op(array)."""
+    rows, columns = array.shape[-2:]
+    return (rows, columns) if op == "N" else (columns, rows)
 
 
 def _describe(
@@ -235,11 +271,11 @@ def _describe(
 ) -> _Product:
     kind = views.kind(call, "a", a, TYPES)
     views.require_dtype(call, "b", b, a.dtype, "like 'a'")
-    operations = operation(call, "op_a", op_a), operation(call, "op_b", op_b)
-    remedy = 'for {0}.T write {0} and op_{0}="T", otherwise pass a copy'
-    view_a = views.matrix(call, "a", a, batched=True, remedy=remedy.format("a"))
-    view_b = views.matrix(call, "b", b, batched=True, remedy=remedy.format("b"))
-    (m, k), (k_b, n) = _turned(view_a, op_a), _turned(view_b, op_b)
+    arguments.choice(call, "op_a", op_a, OPERATIONS)
+    arguments.choice(call, "op_b", op_b, OPERATIONS)
+    view_a, turned_a = views.oriented(call, "a", a, batched=True, by_columns=op_a != "N" and kind.name == "int8")
+    view_b, turned_b = views.oriented(call, "b", b, batched=True, by_columns=op_b == "N" and kind.name == "int8")
+    (m, k), (k_b, n) = _sizes(a, op_a), _sizes(b, op_b)
     if k != k_b:
         raise arguments.unusable(
             call, "b", f"have {k} rows with op_b={op_b!r}, since 'a' has {k} columns with op_a={op_a!r}", k_b
@@ -250,12 +286,29 @@ def _describe(
         if a.ndim == b.ndim == 3 and b.shape[0] != batch:
             raise arguments.unusable(call, "b", f"have {batch} matrices, like 'a'", b.shape[0])
         shape = (batch, m, n)
+    swapped = False
     if out is None:
-        kind_out, view = kind, views.contiguous_matrix(shape, a.itemsize)
+        result = result_dtype(a.dtype)
+        kind_out, view = KINDS.get(result, kind), views.contiguous_matrix(shape, result.itemsize)
     else:
-        kind_out, view = _describe_out(call, out, kind, a.dtype, shape)
-    held = scalar(call, "alpha", alpha, kind), scalar(call, "beta", beta, kind)
-    strides = view_a.stride, view_b.stride, view.stride
+        kind_out, view, swapped = _describe_out(call, out, kind, a.dtype, shape)
+    spans = view_a.span, view_b.span, view.span
+    numbers, scale = compute_type(call, kind, compute)
+    held = scalar(call, "alpha", alpha, scale), scalar(call, "beta", beta, scale)
+    alignment = 1
+    if kind.name == "int8":
+        alignment = INTEGER_ALIGNMENT
+        check_along_k(
+            call, a=(view_a, turned_a != (op_a == "N")), b=(view_b, turned_b == (op_b == "N")), step=alignment
+        )
+    # If the columns of `out` are contiguous, its transpose is computed: out^T = op(b)^T op(a)^T.
+    if turned_a != swapped:
+        op_a = toggled(call, "op_a", op_a, kind)
+    if turned_b != swapped:
+        op_b = toggled(call, "op_b", op_b, kind)
+    operations = operation(call, "op_a", op_a), operation(call, "op_b", op_b)
+    if swapped:
+        view_a, view_b, operations, m, n = view_b, view_a, operations[::-1], n, m
     return _Product(
         shape=shape,
         size=math.prod(shape),
@@ -267,25 +320,64 @@ def _describe(
         a=(kind.code, view_a.leading),
         b=(kind.code, view_b.leading),
         out=(kind_out.code, view.leading),
-        strides=strides,
+        strides=(view_a.stride, view_b.stride, view.stride),
         batch=view.batch,
-        compute=compute_type(call, kind, compute),
-        spans=(view_a.span, view_b.span, view.span),
+        compute=numbers,
+        spans=spans,
         wide=max(m, n, k, view_a.leading, view_b.leading, view.leading) > INT_MAX,
+        swapped=swapped,
+        alignment=alignment,
         held=held,
     )
 
 
+def check_along_k(call: str, *, a: tuple[views.Matrix, bool], b: tuple[views.Matrix, bool], step: int) -> None:
+    """Check the layouts of 8-bit factors, which the tensor cores read along the summed index k.
+
+    Each factor is given by its layout, and whether its elements along k are adjacent. Neighbouring rows along k must
+    begin a multiple of `step` elements apart. Raises ValueError, naming the operand.
+    """
+    if not a[1]:
+        raise arguments.unusable(
+            call,
+            "a",
+            "have contiguous rows, since it is a matrix of 8-bit elements",
+            "contiguous columns",
+            "pass a copy",
+        )
+    if not b[1]:
+        raise arguments.unusable(
+            call, "b", "have contiguous columns, since it is a matrix of 8-bit elements", "contiguous rows",
+            "pass w.T, where w has the shape (n, k)",
+        )  # fmt: skip  # grouped by meaning
+    for name, (view, _) in (("a", a), ("b", b)):
+        if view.leading % step:
+            lines = "rows" if name == "a" else "columns"
+            raise arguments.unusable(
+                call, name, f"have {lines} that begin a multiple of {step} elements apart", view.leading,
+                "pad them, and slice the padded array",
+            )  # fmt: skip  # grouped by meaning
+
+
+def check_aligned(call: str, alignment: int, /, **addresses: int) -> None:
+    """Raise ValueError for an address that is not a multiple of `alignment`, naming the operand."""
+    for name, address in addresses.items():
+        if address % alignment:
+            raise arguments.unusable(call, name, f"begin at a multiple of {alignment} bytes", f"at {address:#x}")
+
+
 def _describe_out(
     call: str, out: DeviceArray, kind: Kind, dtype: np.dtype[Any], shape: tuple[int, ...]
-) -> tuple[Kind, views.Matrix]:
-    """Check the output of a product of matrices of a dtype; return its `Kind` and its layout."""
-    if not (kind.name in ("float16", "bfloat16") and out.dtype == np.float32):
+) -> tuple[Kind, views.Matrix, bool]:
+    """Check the output of a product of matrices of a dtype; return its `Kind`, and its layout as `views.oriented`."""
+    if kind.name == "int8":
+        views.require_dtype(call, "out", out, np.dtype(np.int32), "for a product of int8 matrices")
+    elif not (kind.name in ("float16", "bfloat16") and out.dtype == np.float32):
         views.require_dtype(call, "out", out, dtype, "like 'a'")
-    view = views.matrix(call, "out", out, batched=True)
+    view, swapped = views.oriented(call, "out", out, batched=True)
     arguments.same_shape(call, "out", out, shape, "for the product of 'a' and 'b'")
     if view.batch > 1 and view.stride < (view.rows - 1) * view.leading + view.columns:
         raise arguments.unusable(
             call, "out", "have matrices that do not overlap", f"matrices {view.stride} elements apart"
         )
-    return views.kind(call, "out", out, TYPES), view
+    return views.kind(call, "out", out, (*TYPES, "int32")), view, swapped

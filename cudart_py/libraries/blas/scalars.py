@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from ... import arguments
 from ...driver.calls import library
+from .. import views
 from ..dtypes import Kind
 
 Scalar = float | complex
@@ -25,6 +27,17 @@ class Factor(NamedTuple):
 
 
 OPERATIONS = ("N", "T", "C")
+
+
+def toggled(call: str, name: str, op: str, kind: Kind) -> str:
+    """Return the operation on the stored matrix that has the effect of `op` on its transpose, such as "N" for "T".
+
+    Raises ValueError for the conjugate transpose of a transposed complex matrix: BLAS cannot conjugate a matrix without
+    transposing it.
+    """
+    if op == "C" and kind.is_complex:
+        raise arguments.wrong_value(call, name, "'N' or 'T' for a transposed complex matrix", op, "pass a copy")
+    return "T" if op == "N" else "N"
 
 
 def operation(call: str, name: str, op: str) -> int:
@@ -55,6 +68,8 @@ def scalar(call: str, name: str, value: Any, kind: Kind) -> Factor:
     check_number(call, name, value)
     if isinstance(value, complex | np.complexfloating) and not kind.is_complex:
         raise arguments.wrong_type(call, name, f"a real number, since the arrays have dtype {kind.name}", value)
+    if kind.scalar.kind == "i" and value != int(value.real):
+        raise arguments.wrong_value(call, name, f"a whole number, since the arrays have dtype {kind.name}", value)
     try:
         return factor(value, kind)
     except OverflowError:
@@ -82,14 +97,42 @@ def check_unread(call: str, beta: Any) -> None:
         raise arguments.wrong_value(call, "beta", "0 without 'out'", beta, "pass out")
 
 
-def compute_type(call: str, kind: Kind, compute: str | None) -> int:
-    """Return the cublasComputeType_t for matrices of a kind; raise TypeError or ValueError for an invalid `compute`."""
-    types = library("cublas").ComputeType
-    if compute is None:
-        return int(types.COMPUTE_64F if kind.real == np.float64 else types.COMPUTE_32F)
-    if kind.name not in ("float32", "complex64"):
-        wanted = f"None for arrays of dtype {kind.name}"
+# The cublasComputeType_t for each value of `compute`, by the dtypes of the matrices. Emulation computes with the tensor
+# cores' smaller types: three bfloat16 numbers per float32, or integer slices of a double.
+_SINGLE: dict[str | None, str] = {
+    None: "COMPUTE_32F",
+    "tf32": "COMPUTE_32F_FAST_TF32",
+    "bf16": "COMPUTE_32F_FAST_16BF",
+    "fp16": "COMPUTE_32F_FAST_16F",
+    "emulated": "COMPUTE_32F_EMULATED_16BFX9",
+    "pedantic": "COMPUTE_32F_PEDANTIC",
+}
+_DOUBLE: dict[str | None, str] = {
+    None: "COMPUTE_64F",
+    "emulated": "COMPUTE_64F_EMULATED_FIXEDPOINT",
+    "pedantic": "COMPUTE_64F_PEDANTIC",
+}
+_COMPUTES: dict[str, dict[str | None, str]] = {
+    "float16": {None: "COMPUTE_32F", "fp16": "COMPUTE_16F", "pedantic": "COMPUTE_32F_PEDANTIC"},
+    "bfloat16": {None: "COMPUTE_32F", "pedantic": "COMPUTE_32F_PEDANTIC"},
+    "float32": _SINGLE,
+    "complex64": _SINGLE,
+    "float64": _DOUBLE,
+    "complex128": _DOUBLE,
+    "int8": {None: "COMPUTE_32I", "pedantic": "COMPUTE_32I_PEDANTIC"},
+}
+
+
+def compute_type(call: str, kind: Kind, compute: str | None) -> tuple[int, Kind]:
+    """Return the cublasComputeType_t for matrices of a kind, and the kind with the dtype of alpha and beta.
+
+    Raises TypeError or ValueError for a `compute` that these matrices do not have.
+    """
+    known = _COMPUTES[kind.name]
+    if not (compute is None or isinstance(compute, str)) or compute not in known:
+        words = views.one_of(map(repr, known))
         wrong = arguments.wrong_value if isinstance(compute, str) else arguments.wrong_type
-        raise wrong(call, "compute", wanted, compute)
-    arguments.choice(call, "compute", compute, (None, "tf32"))
-    return int(types.COMPUTE_32F_FAST_TF32)
+        raise wrong(call, "compute", f"{words} for arrays of dtype {kind.name}", compute)
+    if known[compute] == "COMPUTE_16F":
+        kind = replace(kind, scalar=np.dtype(np.float16))
+    return int(library("cublas").ComputeType[known[compute]]), kind

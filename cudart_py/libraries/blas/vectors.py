@@ -14,7 +14,7 @@ from .. import views
 from ..failures import failure
 from ..handles import keep, library_handle
 from .products import gemm
-from .scalars import Scalar, check_unread, operation, scalar
+from .scalars import OPERATIONS, Scalar, check_unread, operation, scalar, toggled
 
 BLAS_TYPES = ("float32", "float64", "complex64", "complex128")
 ALL_TYPES = ("float16", "bfloat16", *BLAS_TYPES)
@@ -32,19 +32,19 @@ def gemv(
 ) -> DeviceArray:
     """Queue out = alpha op(a) x + beta out and return `out`, by default a new vector (cublasSgemv and others).
 
-    Each row of `a` must be contiguous; `x` and `out` may have a constant stride. `op` is "N", "T" or "C". For complex
-    numbers, "C" is computed by `gemm`, which needs contiguous vectors. Raises TypeError or ValueError, naming the
-    operand, before anything is queued.
+    The rows or the columns of `a` must be contiguous; `x` and `out` may have a constant stride. `op` is "N", "T" or
+    "C". For complex numbers in contiguous rows, "C" is computed by `gemm`, which needs contiguous vectors. Raises
+    TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "gemv"
     where, device = views.device_of(call, stream)
     views.check_place(call, device, a=a, x=x)
     kind = views.kind(call, "a", a, BLAS_TYPES)
     views.require_dtype(call, "x", x, a.dtype, "like 'a'")
-    matrix = views.matrix(call, "a", a, remedy='for a.T write a and op="T", otherwise pass a copy')
+    arguments.choice(call, "op", op, OPERATIONS)
+    matrix, columns_are_contiguous = views.oriented(call, "a", a)
     vector = views.vector(call, "x", x)
-    operation(call, "op", op)
-    rows, columns = (matrix.rows, matrix.columns) if op == "N" else (matrix.columns, matrix.rows)
+    rows, columns = a.shape if op == "N" else a.shape[::-1]
     arguments.same_shape(call, "x", x, (columns,), f"for 'a' of shape {a.shape} with op={op!r}")
     factors = scalar(call, "alpha", alpha, kind), scalar(call, "beta", beta, kind)
     if out is None:
@@ -56,16 +56,15 @@ def gemv(
     arguments.same_shape(call, "out", out, (rows,), f"for 'a' of shape {a.shape} with op={op!r}")
     result = views.vector(call, "out", out)
     views.check_apart(call, "out", out.pointer, result.span, a=(a.pointer, matrix.span), x=(x.pointer, vector.span))
-    if op == "C" and kind.is_complex:
+    if op == "C" and kind.is_complex and not columns_are_contiguous:
         arguments.contiguous(call, "x", x)
         arguments.contiguous(call, "out", out)
         gemm(a, x.reshape(x.size, 1), out.reshape(rows, 1), alpha=alpha, beta=beta, op_a="C", stream=stream)
         return out
     if not rows:
         return out
-    operations = library("cublas").Operation
-    # cuBLAS is column-major, so it sees the transpose of the matrix.
-    turn = int(operations.T if op == "N" else operations.N)
+    # cuBLAS is column-major, so it sees the transpose of a matrix with contiguous rows.
+    turn = operation(call, "op", op if columns_are_contiguous else toggled(call, "op", op, kind))
     with activated(device):
         handle = library_handle("cublas", where, device)
         try:

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 from nvmath.bindings import cublas as bindings
-from nvmath.bindings.cublas import ComputeType, DiagType, FillMode, Operation, PointerMode, SideMode, Status
+from nvmath.bindings.cublas import DiagType, FillMode, Operation, PointerMode, SideMode, Status
 from scipy import linalg
 
 from .common.calls import queue
 from .common.functions import LibraryError, Objects, entry, missing
-from .common.numbers import BFLOAT16, DTYPES, LETTERS, Numbers, from_host, narrowed, rounded_to_tf32, widened
+from .common.numbers import DTYPES, LETTERS, Numbers, from_host, narrowed, widened
 from .common.operands import Operand, array, columns, vector
+from .common.products import multiplied, scale_dtype, supported
 
 _call = entry(Status.EXECUTION_FAILED)
-_HALVES = (np.dtype(np.float16), BFLOAT16)
 
 
 @dataclass
@@ -86,28 +86,18 @@ def turned(matrix: Numbers, operation: int) -> Numbers:
     """Return op(matrix) for a cublasOperation_t."""
     if operation == Operation.N:
         return matrix
-    return matrix.T if operation == Operation.T else matrix.conj().T
+    return matrix.conj().T if operation == Operation.C and matrix.dtype.kind == "c" else matrix.T
 
 
 # -- products of matrices ------------------------------------------------------------------------
 
 
-def _scalar_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of alpha and beta, and of the arithmetic."""
-    return np.dtype(np.float32) if dtype in _HALVES else dtype
-
-
 def _dtypes(name: str, codes: tuple[int, int, int], compute: int) -> list[np.dtype[Any]]:
     """Return the dtypes of a, b and c; raise NOT_SUPPORTED for combinations that cuBLAS does not support either."""
-    dtypes = [DTYPES.get(int(code)) for code in codes]
-    found = [dtype for dtype in dtypes if dtype is not None]
-    double = found and found[0] in (np.float64, np.complex128)
-    computes = (ComputeType.COMPUTE_64F,) if double else (ComputeType.COMPUTE_32F, ComputeType.COMPUTE_32F_FAST_TF32)
-    same = len(found) == 3 and found[0] == found[1]
-    fits = same and (found[2] == found[0] or (found[0] in _HALVES and found[2] == np.float32))
-    if not fits or compute not in computes:
+    a, b, c = (DTYPES.get(int(code)) for code in codes)
+    if a is None or b is None or c is None or not supported(a, b, c, compute):
         raise LibraryError(Status.NOT_SUPPORTED, f"{name} has no product of these types in this precision")
-    return found
+    return [a, b, c]
 
 
 def _queue_product(
@@ -122,17 +112,15 @@ def _queue_product(
     """Queue c = alpha op(a) op(b) + beta c for batches of matrices."""
     found = _handles.find(handle)
     a, b, c = operands
-    alpha, beta = _factors(found, _scalar_dtype(a.dtype), *factors)
-    with_tf32 = compute == ComputeType.COMPUTE_32F_FAST_TF32
+    alpha, beta = _factors(found, scale_dtype(a.dtype, compute), *factors)
 
     def product() -> None:
         result = c.elements
         for index in range(c.shape[0]):
-            left, right = widened(a.elements[index % a.shape[0]]), widened(b.elements[index % b.shape[0]])
-            if with_tf32:
-                left, right = rounded_to_tf32(left), rounded_to_tf32(right)
+            left = turned(a.elements[index % a.shape[0]], operations[0])
+            right = turned(b.elements[index % b.shape[0]], operations[1])
             with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-                value = alpha * (turned(left, operations[0]) @ turned(right, operations[1]))
+                value = alpha * multiplied(left, right, compute)
                 if beta:
                     value = value + beta * widened(result[index])
             result[index] = narrowed(value, c.dtype)

@@ -191,6 +191,7 @@ def product(o: Operands) -> float:
 CALLS: dict[str, Function] = {
     # cuBLAS
     "gemm": Function(of(lib.gemm, "a", "b", "out"), torch("matmul", "a", "b", out="out"), flops=product),
+    "matmul": Function(of(lib.matmul, "a", "b", "out"), torch("matmul", "a", "b", out="out"), flops=product),
     "gemm_epilogue": Function(
         of(lib.gemm_epilogue, "a", "b", "column", "out", activation="relu"),
         {"torch": lambda m, o: lambda: m.addmm(tensor(m, o.column), tensor(m, o.a), tensor(m, o.b)).relu_()},

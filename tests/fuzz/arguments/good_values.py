@@ -32,7 +32,7 @@ def _recorded_launch() -> cuda.profiling.LaunchProfile:
 # Parameters that share a good value, named as in `GOOD`.
 _SAME: Mapping[Callable[[World], Any], str] = {
     World.array: "array dst other src x y spmm.out",
-    World.square: "a b gemm.out gemm_epilogue.out middle",
+    World.square: "a b gemm.out gemm_epilogue.out matmul.out middle",
     World.off_diagonal: "solve_tridiagonal.lower upper",
     World.host: "host copy_from.source register_host.array RegisteredMemory.array to_bfloat16.x to_host.out",
     lambda w: cuda.managed_empty(8, np.float32): "advise.array managed_attributes.array prefetch.array",

@@ -21,6 +21,8 @@ DTYPES: dict[int, np.dtype[Any]] = {
     int(cudaDataType.CUDA_R_16BF): BFLOAT16,
     int(cudaDataType.CUDA_R_32F): np.dtype(np.float32),
     int(cudaDataType.CUDA_R_64F): np.dtype(np.float64),
+    int(cudaDataType.CUDA_R_8I): np.dtype(np.int8),
+    int(cudaDataType.CUDA_R_32I): np.dtype(np.int32),
     int(cudaDataType.CUDA_C_16F): COMPLEX_HALF,
     int(cudaDataType.CUDA_C_32F): np.dtype(np.complex64),
     int(cudaDataType.CUDA_C_64F): np.dtype(np.complex128),
@@ -69,6 +71,12 @@ def rounded_to_tf32(numbers: Numbers) -> Numbers:
     finite = np.isfinite(parts.view(np.float32))
     kept = np.where(finite, (bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000), bits)
     return kept.view(numbers.dtype).reshape(numbers.shape)
+
+
+def rounded(numbers: Numbers, dtype: np.dtype[Any]) -> Numbers:
+    """Return single-precision numbers, real or complex, rounded to the values of float16 or BFLOAT16."""
+    parts = np.ascontiguousarray(numbers)
+    return widened(narrowed(parts.view(np.float32), dtype)).view(numbers.dtype).reshape(numbers.shape)
 
 
 def from_host(address: int, dtype: Any) -> Any:
