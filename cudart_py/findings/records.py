@@ -53,10 +53,11 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """The first line of the report, without the kernel, the place and the instruction."""
+        """The first line of the report, without the kernel, the place, the instruction and the kind."""
         first = self.text.partition("\n")[0]
         place = _PLACE.match(first)
-        return _INSTRUCTION.sub("", first[place.end() :] if place else first)
+        what = _INSTRUCTION.sub("", first[place.end() :] if place else first)
+        return what.removeprefix(f"{self.kind}: ")
 
     def in_a_file(self) -> tuple[str, int]:
         """Return the absolute path of an existing file and the line in it where a reader finds the mistake.

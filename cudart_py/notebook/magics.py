@@ -207,8 +207,7 @@ class Magics:
             if found is not None:
                 stack.enter_context(sanitizer("warn"))
                 stack.enter_context(warnings.catch_warnings())
-                # The report shows them.
-                warnings.simplefilter("ignore", errors.SimulatorWarning)
+                warnings.simplefilter("ignore", errors.SimulatorWarning)  # the report shows them
             try:
                 with counted or contextlib.nullcontext():
                     yield

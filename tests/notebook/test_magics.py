@@ -122,9 +122,11 @@ def test_a_cell_shows_its_line_profile_findings_and_diagrams_below(shell, x):
     (report,) = output.outputs
     html, text = report.data["text/html"], report.data["text/plain"]
     # Line 7 of the cell reads what other threads wrote.
-    row = re.search(r'<div class="row found" id="[^"]*-7">.*?</div><div class="row finding">(.*?)</div></div>', html)
-    assert "<strong>race</strong>" in row[1]
-    assert html.count("<svg") == text.count("bytes per lane (cell.cu") == 4
+    rows = re.findall(r"<tr>(.*?)</tr>", html)
+    at = next(index for index, row in enumerate(rows) if row.startswith("<td><strong>7</strong></td>"))
+    assert "x[threadIdx.x] = s[63 - threadIdx.x];" in rows[at]
+    assert "<strong>race</strong>: it reads 4 bytes" in rows[at + 1]
+    assert html.count("<img ") == text.count("bytes per lane (cell.cu") == 4
     assert re.search(r"4\.0 +100\.0 +0 +32\.0 +5 +s\[threadIdx\.x\] = x\[threadIdx\.x\];", text)
     assert "race: it reads 4 bytes" in text
 
