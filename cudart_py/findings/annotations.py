@@ -18,7 +18,7 @@ def in_github_actions() -> bool:
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
-def annotations(findings: Iterable[Finding]) -> list[str]:
+def annotation_lines(findings: Iterable[Finding]) -> list[str]:
     """Return one workflow command per place with a kind of finding."""
     return [_annotation(place) for place in by_place(findings)]
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from .annotations import annotations, in_github_actions
+from .annotations import annotation_lines, in_github_actions
 from .records import Finding, listen
 from .sarif import sarif
 
@@ -23,7 +23,7 @@ FILE_VARIABLE, FORMAT_VARIABLE = "CUDART_PY_SANITIZER_REPORT", "CUDART_PY_SANITI
 def report_text(findings: Iterable[Finding], format: str) -> str:
     """Return a report in a format of `FORMATS`."""
     if format == "github":
-        return "".join(f"{line}\n" for line in annotations(findings))
+        return "".join(f"{line}\n" for line in annotation_lines(findings))
     return json.dumps(sarif(findings), indent=1) + "\n"
 
 

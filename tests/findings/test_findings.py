@@ -11,7 +11,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.errors import SimulatorWarning
-from cudart_py.findings.annotations import annotations
+from cudart_py.findings.annotations import annotation_lines
 from cudart_py.findings.records import KINDS, Finding, collected
 from cudart_py.findings.sarif import sarif
 from tests.forks import own_environment
@@ -144,7 +144,7 @@ def test_a_log_has_one_result_per_place_and_kind(program):
     log = sarif(found)
     assert places(log) == [("race", program, line), ("argument", None, None)]
     assert log["runs"][0]["results"][0]["occurrenceCount"] == 3
-    assert annotations(found) == [
+    assert annotation_lines(found) == [
         f"::error file=test_reverse.py,line={line},title=race in k<int%2C 2>::it reads 100 %25 of\tit; block (0, 0, 0)",
         "::error title=argument::cusparseXgtsv2StridedBatch: the first element must be zero",
     ]
