@@ -14,7 +14,7 @@ submodules `libraries` and `benchmark` must be imported explicitly.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import version as version  # first, since it rejects a Python that cannot parse the others
 
@@ -129,6 +129,14 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Register the magics `%%cuda`, `%cuda_run` and `%cuda_time` in IPython, which calls this for `%load_ext`."""
+    from .notebook.magics import register  # imported late: only notebooks need it
+
+    register(shell)
+
 
 if not TYPE_CHECKING:  # a type checker would accept any name as one of the package's
     from .hints import absent as __getattr__  # noqa: F401  # Python calls it

@@ -38,6 +38,8 @@ def does_more_than_re_export(path: Path) -> bool:
     # The package's `__getattr__` is imported in a block that type checkers do not see.
     hidden = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "not TYPE_CHECKING"]
     body = [node for node in body if node not in hidden] + [node for each in hidden for node in each.body]
+    # IPython calls this function of the package, which imports a layer that programs don't need.
+    body = [node for node in body if getattr(node, "name", "") != "load_ipython_extension"]
     names = [target.id for node in body if isinstance(node, ast.Assign) for target in node.targets]
     expected = ["__all__"] if any(isinstance(node, ast.ImportFrom) and node.level for node in body) else []
     return names != expected or not all(isinstance(node, ast.Expr | ast.ImportFrom | ast.Assign) for node in body)

@@ -18,6 +18,7 @@ Without pytest-benchmark, or with benchmarks disabled, the code runs once, as a 
 `fresh_driver` is for tests that provoke faults, and does not measure anything: it calls `cuda.reset()` when needed.
 
 If the simulator's checks raise an error about a kernel, the traceback in the report ends at the test's line.
+`--sanitize-report=FILE` writes all that they find as SARIF or as GitHub annotations.
 
 PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn if this module is imported already.
 """
@@ -36,6 +37,7 @@ import pytest
 from ..context.resetting import is_lost, reset, wait_for_devices
 from ..driver.capabilities import capabilities
 from ..errors import CudaError, SimulatorWarning
+from ..findings.options import add_report_options
 from ..host.callers import end_at_caller
 from .device.timing import Work
 from .gates import counter_gate
@@ -46,6 +48,7 @@ from .measuring import DeviceArguments, HostArguments, Works, measure, measure_h
 from .peers import measure_beside
 from .record import Measurement
 from .sampling import MeasureOptions
+from .sanitize_report import SanitizeReport
 from .table import lines
 
 __all__ = ["GpuBenchmark", "HostBenchmark"]
@@ -78,7 +81,8 @@ _REFUSAL = "cudart_py_refusal"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options that fail a run because of its counters, and that select benchmarks by name."""
+    """Add the options that report findings, fail a run because of its counters, and select benchmarks by name."""
+    add_report_options(parser.getgroup("cudart_py"))
     group = parser.getgroup("benchmark")
     group.addoption(
         "--benchmark-select",
@@ -95,6 +99,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="fail if a counter is worse than in the run of --benchmark-compare, by more than a percentage "
         "('sectors:5%%') or a number ('conflicts:0'); may be repeated. Figures: "
         f"{', '.join(counter_gate.FIGURES)}, or a metric's full name",
+    )
+    group.addoption(
+        "--counters-markdown", type=Path, metavar="FILE", help="write the comparison of counters as Markdown"
     )
 
 
@@ -149,6 +156,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_results] = []
     config.stash[_comparisons] = []
     config.stash[_refusals] = []
+    if place := config.getoption("sanitize_report"):
+        config.pluginmanager.register(SanitizeReport(place, config.getoption("sanitize_format")), "cudart_py findings")
     # This option of pytest-benchmark shows that it is loaded, whatever name it was loaded under.
     present = config.getoption("benchmark_disable", None) is not None
     config.pluginmanager.register(_Fixtures() if present else _PlainFixtures(), "cudart_py fixtures")
@@ -480,5 +489,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.write_line(line)
     every = [change for one in compared for change in one.changes]
     # The verdict says why the run fails. Otherwise nothing would, since pytest's last line says that all tests passed.
-    for line in counter_gate.verdict(every, config.getoption("counters_compare_fail")):
+    verdict = counter_gate.verdict(every, config.getoption("counters_compare_fail"))
+    for line in verdict:
         terminalreporter.write_line(line, red=True)
+    if place := config.getoption("counters_markdown"):
+        place.write_text(counter_gate.markdown_report(every, verdict), encoding="utf-8")

@@ -49,6 +49,20 @@ def aligned(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
+def markdown_table(rows: Sequence[Sequence[str]], left: int) -> str:
+    """Return a table in Markdown; the first row has the headings, and the first `left` columns are flush left."""
+    head, *body = (f"| {' | '.join(map(markdown, row))} |" for row in rows)
+    border = "|---" * left + "|---:" * (len(rows[0]) - left)
+    return "\n".join((head, f"{border}|", *body))
+
+
+def markdown(text: str) -> str:
+    """Return text in which Markdown finds no markup, such as the name of a test."""
+    for character in "\\|<>*_[]`":
+        text = text.replace(character, f"\\{character}")
+    return text
+
+
 def _cells(name: str, found: Measurement) -> tuple[str, ...]:
     fraction = found.fraction
     return (

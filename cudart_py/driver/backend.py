@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, Literal, Protocol
 
 from .. import errors
+from ..findings.reports import start_process_report
 from . import enums
 
 ENVIRONMENT_VARIABLE = "CUDART_PY_DRIVER"
@@ -170,6 +171,7 @@ class SimulatorBackend:
     def __init__(self) -> None:
         from ..simulator import driver  # imported late: a process that uses a GPU does not need it
 
+        start_process_report()
         self.functions: ModuleType = driver
         self._driver = driver
         self.in_finalizer = driver.in_finalizer

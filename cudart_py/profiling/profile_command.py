@@ -17,6 +17,9 @@ from typing import Any, TextIO
 
 from ..driver import backend
 from ..driver.capabilities import capabilities
+from ..findings.options import add_report_options
+from ..findings.records import Finding, collected
+from ..findings.reports import printed_text, write_file
 from ..host.callers import begin_at_program
 from .advice import Advice, advise_on
 from .columns import DEFAULT, GROUPS, Column, choose, read_choice
@@ -25,6 +28,7 @@ from .report.annotated_source import annotated_sources
 from .report.data import profile_data
 from .report.drawn_lines import kernel_diagrams, line_diagrams
 from .report.explanations import FIGURES, LIMITS
+from .report.finding_list import finding_texts
 from .report.launch_table import BRIEF, launch_table
 from .report.page import profile_page
 from .source_lines import hot_lines, sources_of
@@ -41,8 +45,10 @@ def add_command(commands: Any) -> None:
         "profile",
         help="count what a program's launches do, launch by launch and line by line",
         description="Run a Python program on the simulator, then print what its launches did: a table, each source "
-        "with figures beside its lines, and advice. No cache is modelled: sectors that the L1 cache would serve are "
-        "counted too. The exit status is the program's, or 2 if nothing can be profiled or written.",
+        "with figures beside its lines, and advice. The reports also show the mistakes in kernels that the simulator "
+        "finds. No cache is modelled: sectors that the L1 cache would serve are "
+        "counted too. The exit status is the program's, 1 with --fail-on-findings if there are findings, or 2 if "
+        "nothing can be profiled or written.",
     )
     parser.add_argument("-m", action="store_true", dest="as_module", help="the program is a module, as for python -m")
     parser.add_argument("--json", metavar="FILE", help="write everything as JSON instead; - is standard output")
@@ -59,6 +65,12 @@ def add_command(commands: Any) -> None:
         metavar="NAMES",
         help=f"what to show, separated by commas: {', '.join(GROUPS)}, or metrics by their full names, in which * "
         f"stands for any characters (default: {','.join(DEFAULT)}; JSON has all)",
+    )
+    add_report_options(parser)
+    parser.add_argument(
+        "--fail-on-findings",
+        action="store_true",
+        help="exit with status 1 if the simulator finds a mistake in a kernel",
     )
     parser.add_argument("program", help="the Python program: a file, or with -m a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for the program")
@@ -93,8 +105,9 @@ def _profile(options: argparse.Namespace) -> int:
         failure: Exception | None = None
         # If the JSON goes to standard output, nothing else may be printed there.
         aside = contextlib.redirect_stdout(sys.stderr) if options.json == "-" else contextlib.nullcontext()
+        found: list[Finding] = []
         try:
-            with aside, counted:
+            with aside, collected() as found, counted:
                 try:
                     _run(options)
                 except SystemExit as end:
@@ -103,10 +116,10 @@ def _profile(options: argparse.Namespace) -> int:
             failure = error
         finally:
             # The report follows the program's own output, even if the program failed.
-            refusal = _report(counted, options)
+            refusal = _report(counted, found, options)
         if failure is not None:
             status = _failed(failure)
-    return status or refusal
+    return status or refusal or int(options.fail_on_findings and bool(found))
 
 
 @contextlib.contextmanager
@@ -158,16 +171,21 @@ def _failed(failure: Exception) -> int:
     return 1
 
 
-def _report(counted: Profile, options: argparse.Namespace) -> int:
+def _report(counted: Profile, findings: Sequence[Finding], options: argparse.Namespace) -> int:
     """Write the requested reports; return 0, or the exit status if that fails."""
     try:
         columns = _columns(counted, options.metrics)
-        for path, text in _texts(counted, options, columns):
+        for path, text in _texts(counted, findings, options, columns):
             if path == "-":
                 _print(text, sys.stdout)
             else:
                 _write(Path(path), text)
                 _print(f"written: {path}", sys.stderr if options.json == "-" else sys.stdout)
+        if options.sanitize_report:
+            write_file(findings, options.sanitize_report, options.sanitize_format)
+            # As above, only the JSON may go to standard output.
+            text = printed_text(findings, options.sanitize_report, options.sanitize_format)
+            _print(text.removesuffix("\n"), sys.stderr if options.json == "-" else sys.stdout) if text else None
     except ValueError as error:
         return _refuse(str(error))
     except BrokenPipeError:
@@ -186,20 +204,27 @@ def _columns(counted: Profile, chosen: Sequence[str] | None) -> list[Column]:
     return choose(chosen or DEFAULT, known) if known else []
 
 
-def _texts(counted: Profile, options: argparse.Namespace, columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
+def _texts(
+    counted: Profile, findings: Sequence[Finding], options: argparse.Namespace, columns: Sequence[Column]
+) -> Iterator[tuple[str, str]]:
     """Yield each requested report with its file, or the text for the terminal if no file was requested."""
     if options.json:
         wanted = {name for column in columns for name in column.metrics} if options.metrics else None
-        yield options.json, json.dumps(profile_data(counted.launches, wanted), indent=1)
+        yield options.json, json.dumps(profile_data(counted.launches, wanted, findings), indent=1)
     if options.html:
-        yield options.html, profile_page(counted.launches, f"Profile of {Path(options.program).name}", columns)
+        title = f"Profile of {Path(options.program).name}"
+        yield options.html, profile_page(counted.launches, title, columns, findings)
     if not options.json and not options.html:
         brief = columns if options.metrics else BRIEF
-        yield "-", _fitted("\n" + "\n\n".join(_sections(counted, columns, brief)))
+        yield "-", _fitted("\n" + "\n\n".join(_sections(counted, findings, columns, brief)))
 
 
-def _sections(counted: Profile, columns: Sequence[Column], brief: Sequence[Column]) -> Iterator[str]:
+def _sections(
+    counted: Profile, findings: Sequence[Finding], columns: Sequence[Column], brief: Sequence[Column]
+) -> Iterator[str]:
     yield launch_table(counted.launches, brief)
+    if findings:
+        yield "\n".join(("Findings of the simulator's checks:", *finding_texts(findings)))
     if not counted.launches:
         return
     described = [f"{name}: {text}" for name, text in FIGURES.items() if name != "share"]

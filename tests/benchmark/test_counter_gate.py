@@ -2,7 +2,7 @@
 
 import pytest
 
-from cudart_py.benchmark.gates.counter_gate import Change, changes, figures, read_limit, table, verdict
+from cudart_py.benchmark.gates.counter_gate import Change, changes, figures, markdown_report, read_limit, table, verdict
 
 LOAD = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
@@ -78,6 +78,14 @@ def test_what_differs_is_listed_and_only_the_limits_that_are_exceeded_fail_and_a
     assert [line.split()[-2:] for line in table(found)[2:5:2]] == [["%", "WORSE"], ["+3,465", "WORSE"]]
     assert verdict(found, limits)[0].endswith(": sectors:5%, conflicts:0")
     assert verdict([change for change in found if not change.failed], limits) == []
+
+
+def test_a_comment_has_the_changes_as_a_table_in_which_names_are_no_markup():
+    found = changes({"b.py::test[a|b_c]": [launch()]}, {"b.py::test[a|b_c]": [launch(50)]}, [read_limit("sectors:5%")])
+    text = markdown_report(found, verdict(found, [read_limit("sectors:5%")]))
+    assert text.startswith("### Counters of kernels: 1 of 1 changes fail the run\n\n| benchmark | figure |")
+    assert "| b.py::test\\[a\\|b\\_c\\] | sectors | 44 | 54 | +22.7 % | WORSE |\n" in text
+    assert markdown_report([], []) == "### Counters of kernels: nothing has changed\n"
 
 
 def test_a_benchmark_that_another_folder_renamed_says_where_to_run():

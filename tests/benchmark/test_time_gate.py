@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import re
 import statistics
 from pathlib import Path
 from types import SimpleNamespace
@@ -188,6 +189,32 @@ def test_the_command_fails_for_what_is_slower_in_most_further_runs(gate, slower,
     assert ("SLOWER" in rows[0], "not again" in text) == (status == 1, status == 0)
     assert "4 benchmarks compared" in text
     assert f"{status} slower" in text
+
+
+def test_the_outcome_is_written_for_machines_and_for_comments(gate, tmp_path):
+    runs = [stored(10 + n, slower=["b.py::gemm"]) for n in range(3)]
+    for run in runs:
+        run["machine_info"]["python_version"] = "3.13.0"
+    options = ["--json", str(tmp_path / "gate.json"), "--markdown", "-"]
+    status, text = gate(*runs, options=options)
+    data = json.loads((tmp_path / "gate.json").read_text())
+    assert (status, data["outcome"], data["compared"], data["slower"]) == (1, "failed", 4, 1)
+    by_name = {one["benchmark"]: one for one in data["benchmarks"]}
+    assert {name: one["verdict"] for name, one in by_name.items() if one["verdict"]} == {"b.py::gemm": "slower"}
+    assert by_name["b.py::gemm"]["change"] == pytest.approx(0.1, abs=0.03)
+    comment = text[text.index("### Benchmarks: 1 of 4 benchmarks became slower") :]
+    assert re.search(
+        r"^\| b\.py::gemm \| time over bare \|.*\| \+[\d.]+ % \| [\d.]+ % \| slower \|$", comment, re.MULTILINE
+    )
+    assert "- Python 3.12.3 then, 3.13.0 now" in comment
+
+
+def test_a_gate_that_compares_nothing_says_so_in_its_json_too(gate, tmp_path):
+    place = tmp_path / "gate.json"
+    status, _ = gate(stored(1, gpu=GPU | {"devices": ["NVIDIA H100"]}), options=["--json", str(place)])
+    data = json.loads(place.read_text())
+    assert (status, data["outcome"], data["compared"]) == (2, "refused", 0)
+    assert OTHER_GPU in data["reason"]
 
 
 def crowded(peers, *, slower=False):

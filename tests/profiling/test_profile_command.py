@@ -18,7 +18,7 @@ from cudart_py.__main__ import main
 from cudart_py.profiling import profile_command
 from cudart_py.profiling.report.launch_table import shortened
 from tests.documentation.blocks import blocks_of
-from tests.profiling.conftest import Program
+from tests.profiling.conftest import KERNELS, Program
 
 pytestmark = pytest.mark.needs("profile")
 
@@ -262,3 +262,23 @@ def test_the_guides_page_shows_what_is_printed(program):
     printed = program.profile("double.py").stdout.splitlines()
     shown = next(block.text for block in blocks if block.text.startswith("double.cu"))
     assert [line for line in shown.splitlines() if line not in printed] == []
+
+
+@pytest.mark.filterwarnings("ignore::cudart_py.errors.SimulatorWarning")  # the findings are the result
+def test_findings_are_in_every_report_at_their_lines_and_fail_the_command_if_asked(program):
+    racing = KERNELS.replace("    __syncthreads();\n", "    // no barrier\n")
+    (program.folder / "slow.cu").write_text(racing)
+    done = program.profile("slow.py", "tiled")
+    assert done.returncode == 0
+    assert "Findings of the simulator's checks:\nkernel tiled at" in done.stdout
+    done = program.profile("--fail-on-findings", "--json", "found.json", "--html", "found.html", "slow.py", "tiled")
+    assert done.returncode == 1
+    data = json.loads((program.folder / "found.json").read_text())
+    (found,) = data["findings"]
+    assert (found["kind"], found["kernel"], found["file"], found["line"]) == ("race", "tiled", "slow.cu", 13)
+    html = (program.folder / "found.html").read_text()
+    row = html[html.index('<div class="row found" id="source-1-13">') :]
+    assert (
+        row.index("tile[threadIdx.x][threadIdx.y]") < row.index('<div class="row finding">') < row.index("source-1-14")
+    )
+    assert program.profile("--fail-on-findings", "slow.py", "transpose").returncode == 0

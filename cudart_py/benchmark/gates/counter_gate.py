@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..table import aligned
+from ..table import aligned, markdown, markdown_table
 
 Launches = Sequence[Mapping[str, Any]]
 
@@ -137,8 +137,20 @@ def changes(
 
 def table(found: Sequence[Change]) -> list[str]:
     """Return the lines of a table of changes, in which failures are marked."""
-    rows = [("benchmark", "figure", "before", "now", "change", ""), *map(_row, found)]
-    return list(aligned(rows, left=2))
+    return list(aligned(_rows(found), left=2))
+
+
+def markdown_report(found: Sequence[Change], lines: Sequence[str]) -> str:
+    """Return Markdown for a comment on a pull request: a heading, the table of changes, and lines such as a verdict."""
+    failed = sum(change.failed for change in found)
+    outcome = f"{failed} of {len(found)} changes fail the run" if failed else f"{len(found)} changes, none too large"
+    body = [markdown_table(_rows(found), left=2)] if found else []
+    heading = f"### Counters of kernels: {outcome if found else 'nothing has changed'}"
+    return "\n\n".join((heading, *body, *map(markdown, lines))) + "\n"
+
+
+def _rows(found: Sequence[Change]) -> list[tuple[str, ...]]:
+    return [("benchmark", "figure", "before", "now", "change", ""), *map(_row, found)]
 
 
 def other_compiler(before: str, now: str) -> str:

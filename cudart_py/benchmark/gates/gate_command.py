@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from .gate_report import GateReport
 from .machine import gpu_info
 from .time_gate import Json, Verdict, baseline_text, compare, differences, merge, refusal, slowdown_of_peers, table
 
@@ -65,6 +66,8 @@ def add_command(commands: Any) -> None:
         metavar="RUN",
         help="use this run, which pytest-benchmark stored, instead of running benchmarks; may be repeated",
     )
+    for name, form in (("json", "JSON"), ("markdown", "Markdown, for a comment on a pull request")):
+        parser.add_argument(f"--{name}", metavar="FILE", help=f"also write the outcome as {form}; - is standard output")
     parser.add_argument("baseline", type=Path, help="the file of the baseline")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for pytest: files, options")
     parser.set_defaults(run=gate)
@@ -90,14 +93,23 @@ def _percentage(text: str) -> float:
 
 def gate(options: argparse.Namespace) -> int:
     """Record a baseline or compare with one, print the result, and return the exit status."""
+    report = GateReport(str(options.baseline), options.limit / 100)
     try:
         with tempfile.TemporaryDirectory() as folder:
             shown = None if options.record else options.baseline
             take = _stored(options.stored) if options.stored else _measured(options.arguments, Path(folder), shown)
-            return _record(options, take) if options.record else _compare(options, take)
+            if options.record:
+                return _record(options, take)
+            report.status = _compare(options, take, report)
     except _GateError as error:
+        report.status, report.reason = error.status, str(error)
         _print(f"cudart-py gate: {error}")
-        return error.status
+    try:
+        report.write(options.json, options.markdown)
+    except OSError as error:
+        _print(f"cudart-py gate: {error.filename} cannot be written: {error.strerror}")
+        return report.status or REFUSED
+    return report.status
 
 
 class _GateError(Exception):
@@ -205,8 +217,8 @@ def _refuse(baseline: Json, run: Json) -> None:
         raise _GateError(problem)
 
 
-def _compare(options: argparse.Namespace, take: Take) -> int:
-    baseline, limit = _read(options.baseline), options.limit / 100
+def _compare(options: argparse.Namespace, take: Take, report: GateReport) -> int:
+    baseline, limit = _read(options.baseline), report.limit
     gpu = gpu_info()
     if not options.stored and len(set(gpu.get("devices", ()))) <= 1:
         # Fail before measuring benchmarks that cannot be compared.
@@ -217,22 +229,24 @@ def _compare(options: argparse.Namespace, take: Take) -> int:
     first = compare(baseline, run, limit)
     if not first:
         raise _GateError(f"the run has no benchmark that {options.baseline} has")
-    for difference in differences(baseline, run):
+    report.differences = differences(baseline, run)
+    for difference in report.differences:
         _print(f"differs: {difference}")
     votes = _vote(baseline, first, take, limit)
-    judged = [_judge(one, votes.get(one.benchmark)) for one in first]
-    shown = [(one, word) for one, word in judged if word]
+    report.verdicts = [_judge(one, votes.get(one.benchmark)) for one in first]
+    report.new, report.missing = (len(each["benchmarks"]) - len(first) for each in (run, baseline))
+    shown = [(one, word) for one, word in report.verdicts if word]
     if shown:
         _print("\n".join(table(shown)))
-    counts = {word: sum(word == found for _, found in judged) for word in ("SLOWER", "faster")}
+    slower = report.count("SLOWER")
     _print(
-        f"{len(first)} benchmarks compared with {options.baseline}: {counts['SLOWER']} slower, {counts['faster']} "
-        f"faster; {len(run['benchmarks']) - len(first)} are new, {len(baseline['benchmarks']) - len(first)} did not run"
+        f"{len(first)} benchmarks compared with {options.baseline}: {slower} slower, {report.count('faster')} faster; "
+        f"{report.new} are new, {report.missing} did not run"
     )
     wide = [one.limit for one in first if one.limit > limit]
     if wide:
         _print(f"{len(wide)} of them differ so much from run to run that their limits are up to {max(wide):.0%}")
-    if not counts["SLOWER"]:
+    if not slower:
         return 0
     slowdown = slowdown_of_peers(baseline, run)
     if slowdown is not None and slowdown > BUSY:

@@ -182,18 +182,22 @@ def differences(baseline: Json, run: Json) -> list[str]:
     ]
 
 
+HEADINGS = ("benchmark", "compared", "before", "now", "change", "limit")
+
+
+def cells(one: Verdict) -> tuple[str, ...]:
+    """Return the cells of a verdict's row, one per heading of `HEADINGS`."""
+    seconds = one.figure == SECONDS
+    before, now = (f"{1e6 * value:,.4g} us" if seconds else f"{value:.4g}" for value in (one.before, one.now))
+    compared = "time" if seconds else f"time over {one.figure}"
+    return one.benchmark, compared, before, now, f"{100 * one.change:+.1f} %", f"{100 * one.limit:.1f} %"
+
+
 def table(verdicts: Iterable[tuple[Verdict, str]]) -> list[str]:
     """Return the lines of a table of verdicts, each followed by a word such as "SLOWER"."""
-    rows = [("benchmark", "compared", "before", "now", "change", "limit")]
-    words = [""]
-    for one, word in verdicts:
-        seconds = one.figure == SECONDS
-        before, now = (f"{1e6 * value:,.4g} us" if seconds else f"{value:.4g}" for value in (one.before, one.now))
-        compared = "time" if seconds else f"time over {one.figure}"
-        change, limit = f"{100 * one.change:+.1f} %", f"{100 * one.limit:.1f} %"
-        rows.append((one.benchmark, compared, before, now, change, limit))
-        words.append(word)
-    return [f"{line}  {word}".rstrip() for line, word in zip(aligned(rows, left=2), words, strict=True)]
+    listed = [((*HEADINGS,), ""), *((cells(one), word) for one, word in verdicts)]
+    lines = aligned([row for row, _ in listed], left=2)
+    return [f"{line}  {word}".rstrip() for line, (_, word) in zip(lines, listed, strict=True)]
 
 
 def merge(runs: Sequence[Json]) -> dict[str, Any]:

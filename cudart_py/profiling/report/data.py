@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...findings.places import distinct
+from ...findings.records import Finding
 from ..advice import advise_on
-from ..source_lines import hot_lines, sources_of
+from ..source_lines import hot_lines, name_of, sources_of
 from .explanations import LIMITS
 
 if TYPE_CHECKING:
     from ..profiles import LaunchProfile
 
 
-def profile_data(launches: Sequence[LaunchProfile], metrics: Collection[str] | None = None) -> dict[str, Any]:
+def profile_data(
+    launches: Sequence[LaunchProfile], metrics: Collection[str] | None = None, findings: Sequence[Finding] = ()
+) -> dict[str, Any]:
     """Return a profile as dictionaries and lists; `metrics` has the names of the metrics to include, by default all.
 
     The key "launches" has each launch with its lines. "lines" has the sums over all launches, the heaviest line first,
-    each with a "share" from 0 to 1. "advice" has sentences with their rules. The number "format" changes whenever the
+    each with a "share" from 0 to 1. "advice" has sentences with their rules. "findings" has the distinct mistakes that
+    the simulator has found, each with its number of "times". The number "format" changes whenever the
     meaning of a key changes.
     """
     ranked = hot_lines(sources_of(launches))
@@ -50,6 +55,17 @@ def profile_data(launches: Sequence[LaunchProfile], metrics: Collection[str] | N
         "advice": [
             {"file": found.line.source.name, "line": found.line.number, "sentence": found.sentence, "rule": found.rule}
             for found in advise_on(ranked)
+        ],
+        "findings": [
+            {
+                "kind": finding.kind,
+                "kernel": finding.kernel,
+                "file": name_of(finding.file) if finding.file else "",
+                "line": finding.line,
+                "message": finding.message,
+                "times": times,
+            }
+            for finding, times in distinct(findings)
         ],
     }
 

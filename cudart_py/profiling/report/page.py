@@ -7,15 +7,17 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...findings.records import Finding
 from ...pages.diagram import Diagram
 from ...pages.document import document
 from ...pages.tables import Cell, table
 from ..advice import Advice, advise_on
 from ..columns import DEFAULT, Column, choose
-from ..source_lines import HotLine, Source, hot_lines, sources_of
+from ..source_lines import HotLine, Source, findings_in, hot_lines, sources_of
 from .annotated_source import shown_lines
 from .drawn_lines import figures, kernel_diagrams, line_diagrams
 from .explanations import FIGURES, LIMITS
+from .finding_list import finding_list
 from .launch_table import rows_of
 from .source_table import STYLE, heading, source_table
 
@@ -28,13 +30,19 @@ _MOST_LINES = 15
 _HOT_SHARE = 0.01
 
 
-def profile_page(launches: Sequence[LaunchProfile], title: str, columns: Sequence[Column] | None = None) -> str:
+def profile_page(
+    launches: Sequence[LaunchProfile],
+    title: str,
+    columns: Sequence[Column] | None = None,
+    findings: Sequence[Finding] = (),
+) -> str:
     """Return the self-contained HTML page of a profile; the columns default to `DEFAULT`."""
     wanted = choose(DEFAULT, ()) if columns is None else columns
     sources = sources_of(launches)
     ranked = hot_lines(sources)
     advice = advise_on(ranked)
     diagrams = line_diagrams(launches)
+    listed = finding_list(findings)
     body = "".join(
         (
             f"<header><h1>{escape(title)}</h1><p>The work of a program's launches, as counted by a simulated GPU.</p>"
@@ -42,10 +50,11 @@ def profile_page(launches: Sequence[LaunchProfile], title: str, columns: Sequenc
             _explained(),
             f"<main><section><h2>Launches</h2>{_launches(launches, wanted)}"
             f"{figures(kernel_diagrams(launches))}</section>",
+            f"<section><h2>Findings</h2>{listed}</section>" if listed else "",
             f"<section><h2>Hot lines</h2>{_hot(ranked, wanted, _links(sources))}</section>",
             f"<section><h2>Advice</h2>{_advice(advice, _links(sources))}</section>",
             *(
-                _annotated(source, f"source-{at}", ranked, advice, wanted, diagrams)
+                _annotated(source, f"source-{at}", ranked, advice, wanted, diagrams, findings)
                 for at, source in enumerate(sources, 1)
             ),
             "</main>",
@@ -147,11 +156,13 @@ def _annotated(
     advice: Sequence[Advice],
     columns: Sequence[Column],
     diagrams: Mapping[tuple[str, int], Sequence[Diagram]],
+    findings: Sequence[Finding],
 ) -> str:
     shares = {line.number: line.share for line in ranked if line.source is source}
     advised = {found.line.number for found in advice if found.line.source is source}
     drawn = {number: of for (file, number), of in diagrams.items() if file == source.name}
+    found = findings_in(source, findings)
     missing = "" if source.texts else "<p>The text of this source is not available.</p>"
-    shown = shown_lines(source.lines, len(source.texts))
-    listed = source_table(source, name, shown, columns, shares, advised=advised, diagrams=drawn)
+    shown = shown_lines([*source.lines, *found], len(source.texts))
+    listed = source_table(source, name, shown, columns, shares, advised=advised, findings=found, diagrams=drawn)
     return f'<section id="{name}"><h2>{escape(source.name)}</h2>{missing}{listed}</section>'

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from ...findings.records import Finding
 from ...pages.diagram import Diagram
 from ..columns import Column
 from ..source_lines import Source
@@ -30,14 +31,15 @@ def source_table(
     shares: Mapping[int, float],
     *,
     advised: Collection[int] = (),
+    findings: Mapping[int, Sequence[Finding]] | None = None,
     diagrams: Mapping[int, Sequence[Diagram]] | None = None,
     colored: Sequence[str] = (),
 ) -> str:
     """Return some lines of a source, each with its share, its text and its cells; gaps between the lines are marked.
 
     Each line has the id `name-number`. Columns that are empty for the whole source are left out. `advised` has the
-    numbers of the lines with advice, and `diagrams` are shown below their lines. `colored` has all lines of the source
-    as highlighted HTML, or is empty for plain text.
+    numbers of the lines with advice. `findings` and `diagrams` are shown below their lines. `colored` has all lines of
+    the source as highlighted HTML, or is empty for plain text.
     """
     kept = filled(source, columns)
     heads = "".join(f'<span class="head cell">{escape(heading(column))}</span>' for column in kept)
@@ -49,17 +51,24 @@ def source_table(
     for number in lines:
         if last and source.texts and number != last + 1:
             rows.append('<div class="row gap"><span class="number">⋮</span></div>')
-        kind = "row advised" if number in advised else "row"
+        found = findings.get(number, ()) if findings else ()
+        kind = "row found" if found else "row advised" if number in advised else "row"
         code = colored[number - 1] if colored else escape(source.text(number))
         cells = _cells(source.lines.get(number, {}), shares.get(number, 0.0), code, kept)
         rows.append(f'<div class="{kind}" id="{name}-{number}"><span class="number">{number}</span>{cells}</div>')
+        rows += [_below("finding", f"<strong>{escape(one.kind)}</strong> {escape(one.message)}") for one in found]
         if diagrams and number in diagrams:
-            rows.append(
-                '<div class="row drawn"><span class="number"></span><span class="share"></span>'
-                f'<div class="code">{figures(diagrams[number])}</div></div>'
-            )
+            rows.append(_below("drawn", figures(diagrams[number])))
         last = number
     return f'<div class="annotated"><div class="source">{"".join(rows)}</div></div>'
+
+
+def _below(kind: str, content: str) -> str:
+    """Return a row below the row of its line."""
+    return (
+        f'<div class="row {kind}"><span class="number"></span><span class="share"></span>'
+        f'<div class="code">{content}</div></div>'
+    )
 
 
 def _cells(metrics: Mapping[str, float], share: float, code: str, columns: Sequence[Column]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from ...errors import SimulatorWarning
+from ...findings.records import is_heard, note, read_report
 from ...host.callers import call_site, warn_caller
 from ..state.fault_reports import readable
 
@@ -20,11 +21,14 @@ _SPELLINGS = {"": "warn", "0": "off", "1": "warn"}
 class Finding:
     """A mistake that has not been delivered yet, with the report of its first occurrence.
 
+    `kind` is a key of `cudart_py.findings.records.KINDS`.
+
     `again` counts the other instructions of the same line that make the same mistake, and `relaunched` the other
     launches that make it. Launches make the same mistake if their findings have equal keys; None equals no other key.
     """
 
-    def __init__(self, text: str, key: object = None) -> None:
+    def __init__(self, kind: str, text: str, key: object = None) -> None:
+        self.kind = kind
         self.key = key
         self._text = text
         self._others = 0
@@ -91,9 +95,9 @@ def site_to_report() -> str:
     return "" if mode() == "off" else call_site()
 
 
-def put_finding(text: str, key: object = None) -> Finding:
+def put_finding(kind: str, text: str, key: object = None) -> Finding:
     """Return a new finding, and keep it until it is delivered; one whose key is known only counts as another launch."""
-    finding = Finding(readable(text), key)
+    finding = Finding(kind, readable(text), key)
     known = None if key is None else next((other for other in pending if other.key == key), None)
     if known is None:
         pending.append(finding)
@@ -107,6 +111,10 @@ def deliver() -> None:
 
     They are raised if the mode is "error". A warning filter of the program may also turn a warning into an exception.
     """
+    if is_heard():
+        site = call_site()
+        for finding in pending:
+            note(read_report(finding.kind, str(finding), site))
     texts = [str(finding) for finding in pending]
     pending.clear()
     if mode() == "error":

@@ -55,7 +55,7 @@ class LaunchFindings:
             # The other places are those of the other access and of the allocation.
             others = tuple(_PLACE.findall(what))
             key = entry.name, entry.module.places.origin, like, others
-            self._reported[like] = put_finding(self._launch.located(what, site, group, position), key)
+            self._reported[like] = put_finding(kind, self._launch.located(what, site, group, position), key)
 
     def where(self, site: Instruction) -> str:
         """Return an instruction's file and line."""

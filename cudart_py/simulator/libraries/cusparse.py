@@ -438,8 +438,9 @@ def _check_corners(lower: Numbers, _: Numbers, upper: Numbers) -> None:
         systems = np.flatnonzero(corners)
         if systems.size:
             put_finding(
+                "argument",
                 f"cusparseXgtsv2StridedBatch: the {place} element of each system in {name} must be zero, but that of "
-                f"system {systems[0]} is {corners[systems[0]]}"
+                f"system {systems[0]} is {corners[systems[0]]}",
             )
 
 

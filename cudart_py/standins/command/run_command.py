@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...driver.backend import ENVIRONMENT_VARIABLE
+from ...findings import reports
+from ...findings.options import add_report_options
 from .. import profile_report
 from ..library import StandInError, libraries, preloaded
 from .nvcc import CompilationError, compile_program
@@ -33,7 +35,8 @@ def add_command(commands: Any) -> None:
         "or the shared CUDA runtime (nvcc's option --cudart shared) and contains PTX, a Python script, or a .cu file, "
         "which is compiled with nvcc first. Mistakes that the simulator finds in kernels are reported on standard "
         "error. The exit status is the program's, or 2 if it cannot be started.",
-        usage="cudart-py run [-h] [--sanitizer MODE] [--profile[=FILE.html]] [-m] PROGRAM [ARGUMENTS ...]",
+        usage="cudart-py run [-h] [--sanitizer MODE] [--sanitize-report FILE] [--sanitize-format FORMAT] "
+        "[--profile[=FILE.html]] [-m] PROGRAM [ARGUMENTS ...]",
     )
     parser.add_argument(
         "-m", action="store_true", dest="as_module", help="PROGRAM is a Python module, as for python -m"
@@ -51,6 +54,7 @@ def add_command(commands: Any) -> None:
         metavar="FILE.html",
         help="at the end, print what the launches did, or write it as a page (--profile=FILE.html)",
     )
+    add_report_options(parser)
     parser.add_argument("program", metavar="PROGRAM", help="the program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="arguments for the program")
     parser.set_defaults(run=_run)
@@ -69,7 +73,10 @@ def _run(options: argparse.Namespace) -> int:
     try:
         program, arguments = _command(options)
         environment = _environment(options)
-    except (StandInError, CompilationError, FileNotFoundError) as error:
+        if options.sanitize_report:
+            # A program that never uses CUDA has a report too, and one of an earlier run is not added to.
+            reports.write_file([], options.sanitize_report, options.sanitize_format)
+    except (StandInError, CompilationError, OSError) as error:
         return _refuse(str(error))
     sys.stdout.flush()
     try:
@@ -109,6 +116,10 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
     environment[ENVIRONMENT_VARIABLE] = "simulator"
     if options.sanitizer:
         environment[_SANITIZER_VARIABLE] = options.sanitizer
+    if options.sanitize_report:
+        place = options.sanitize_report
+        environment[reports.FILE_VARIABLE] = place if place == reports.STANDARD_OUTPUT else os.path.abspath(place)
+        environment[reports.FORMAT_VARIABLE] = options.sanitize_format
     if options.profile:
         place = options.profile
         environment[profile_report.VARIABLE] = place if place == profile_report.TERMINAL else os.path.abspath(place)

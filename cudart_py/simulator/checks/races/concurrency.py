@@ -151,7 +151,7 @@ def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool, site: str
                 reported = True
                 verb = "writes" if writes else "reads"
                 here = f"; this {what.removeprefix('a ')} was queued at {site}" if site else ""
-                put_finding(f"race: {what} {verb} {race}{here}")
+                put_finding("race", f"race: {what} {verb} {race}{here}")
     except MemoryError:
         limit.say(f"no memory is left for the records of {what}", "its races with other streams may go unnoticed")
     queued = f" (queued at {site})" if site else ""

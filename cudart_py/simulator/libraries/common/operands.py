@@ -83,8 +83,9 @@ class Operand:
             if missing is not None:
                 place = shadow.first + missing
                 put_finding(
+                    "uninitialised",
                     f"{what} reads an uninitialised value at {place:#x} ({memory.describe(place)}), where nothing has "
-                    "been written"
+                    "been written",
                 )
                 return
 

@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..fault_reports import put_report, summary
+from ....findings.records import is_heard, note, read_report
+from ....host.callers import call_site
+from ..fault_reports import put_report, readable, summary
 from ..progress import progress
 from .operations import AccountingOperation, FaultError, Operation
 from .runner import Piece, runner
@@ -95,6 +97,8 @@ class Work:
                 elif context.failure is None:
                     context.failure = fault.status
                 put_report(fault.report)
+                if is_heard():
+                    note(read_report("fault", readable(fault.report), call_site()))
             except BaseException as error:
                 self.broken = context.untold = f"{operation} was interrupted by {type(error).__name__}"
                 _drop_after(context)

@@ -1,0 +1,40 @@
+"""Findings as GitHub annotations: lines that a workflow prints, which GitHub then shows beside the code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from .places import Place, by_place
+from .records import Finding
+
+# The characters that a workflow command must encode, in its message and in its properties.
+_IN_MESSAGES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_IN_PROPERTIES = {**_IN_MESSAGES, ":": "%3A", ",": "%2C"}
+
+
+def in_github_actions() -> bool:
+    """Return whether this process runs in a workflow of GitHub Actions."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def annotation_lines(findings: Iterable[Finding]) -> list[str]:
+    """Return one workflow command per place with a kind of finding."""
+    return [_annotation(place) for place in by_place(findings)]
+
+
+def _annotation(place: Place) -> str:
+    finding = place.finding
+    kernel = f" in {finding.kernel}" if finding.kernel else ""
+    properties = {"title": f"{finding.kind}{kernel}"}
+    if place.path:
+        properties = {"file": place.path, "line": str(place.line), **properties}
+    written = ",".join(f"{name}={_encoded(value, _IN_PROPERTIES)}" for name, value in properties.items())
+    return f"::error {written}::{_encoded(finding.message, _IN_MESSAGES)}"
+
+
+def _encoded(text: str, characters: dict[str, str]) -> str:
+    # "%" comes first, so that the encodings of the others are not encoded again.
+    for character, encoding in characters.items():
+        text = text.replace(character, encoding)
+    return text

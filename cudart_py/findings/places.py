@@ -1,0 +1,50 @@
+"""Findings grouped by place, as reports for other programs need them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from .records import Finding
+
+
+class Place(NamedTuple):
+    """A place in a file with one kind of finding; `path` is relative to the root of the checkout if it is inside."""
+
+    path: str
+    line: int
+    finding: Finding
+    times: int
+
+
+def root() -> str:
+    """Return the folder that paths in reports are relative to: the workspace of GitHub Actions, or the working one."""
+    return os.path.abspath(os.environ.get("GITHUB_WORKSPACE") or os.getcwd())
+
+
+def distinct(findings: Iterable[Finding]) -> list[tuple[Finding, int]]:
+    """Return the findings in their order, with their number; those of the same kind, kernel and place are one."""
+    found: dict[object, tuple[Finding, int]] = {}
+    for finding in findings:
+        # Kernels of sources with the same name may differ. Work that is not a kernel has no place but the program's.
+        place = (finding.file, finding.line, finding.code) if finding.line else finding.site
+        key = finding.kind, finding.kernel, place
+        first, times = found.get(key, (finding, 0))
+        found[key] = first, times + 1
+    return list(found.values())
+
+
+def by_place(findings: Iterable[Finding]) -> list[Place]:
+    """Return the distinct findings with their places in files; those without a file have the path "" and line 0."""
+    return [_place(finding, times) for finding, times in distinct(findings)]
+
+
+def _place(finding: Finding, times: int) -> Place:
+    path, line = finding.in_a_file()
+    return Place(_relative(path), line, finding, times)
+
+
+def _relative(path: str) -> str:
+    inside = path.startswith(os.path.join(root(), ""))
+    return os.path.relpath(path, root()) if inside else path

@@ -1,0 +1,145 @@
+"""Records of findings: the mistakes and faults of kernels that the simulator reports, each with its place in a source.
+
+The simulator passes each record to the functions that `listen` has added. They receive it even if the program hides
+warnings, and whether the checks warn or raise an exception.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# The kinds of findings, with the rule that each one breaks.
+KINDS = {
+    "race": "Two accesses to the same memory are ordered if at least one of them writes.",
+    "uninitialised": "A value is written before it is used.",
+    "bounds": "An access stays inside the variables of its memory.",
+    "divergence": "All threads of a block reach the same barrier.",
+    "mask": "A member mask names the threads that execute the instruction, and only these.",
+    "argument": "The values of a library call are those that its documentation allows.",
+    "fault": "A kernel runs to its end.",
+}
+_PLACE = re.compile(
+    r"kernel (?P<kernel>.+?)(?: \(in [^\n]+?\))? at (?:(?P<file>[^\n]+?):(?P<line>\d+)|PTX line \d+)(?: \([^\n]*?\))?: "
+)
+_INSTRUCTION = re.compile(r", instruction '[^\n]*'$")
+_CODE = re.compile(r"^    \d+ \| (.*)$", re.MULTILINE)
+_ORIGIN = re.compile(r"^    .+ was compiled at (.+):(\d+)$", re.MULTILINE)
+_QUEUED = re.compile(r"was queued at (.+):(\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A mistake that the simulator has found, or a fault.
+
+    `kind` is a key of `KINDS`, and `text` is the whole report. `kernel` is the kernel's C++ name. `file` and `line` are
+    the place in the source that the compiler was given, and `code` is the text of this line. `origin` is the file and
+    the line of the program that compiled a source given as text, and `site` those of the call that the program waited
+    in. Names are "" and lines are 0 if they are not known.
+    """
+
+    kind: str
+    text: str
+    kernel: str = ""
+    file: str = ""
+    line: int = 0
+    code: str = ""
+    origin: tuple[str, int] = ("", 0)
+    site: tuple[str, int] = ("", 0)
+
+    @property
+    def message(self) -> str:
+        """The first line of the report, without the kernel, the place, the instruction and the kind."""
+        first = self.text.partition("\n")[0]
+        place = _PLACE.match(first)
+        what = _INSTRUCTION.sub("", first[place.end() :] if place else first)
+        return what.removeprefix(f"{self.kind}: ")
+
+    def in_a_file(self) -> tuple[str, int]:
+        """Return the absolute path of an existing file and the line in it where a reader finds the mistake.
+
+        It is the place in the source. For a source that the program has as text, it is the same line of code inside the
+        program's file, or the line that compiled it. For other findings, it is the line of the program that waited.
+        Returns ("", 0) if there is no such file.
+        """
+        if self.file and os.path.isfile(self.file):
+            return os.path.abspath(self.file), self.line
+        for path, line in (self.origin, self.site):
+            if path and os.path.isfile(path):
+                quoted = _line_of(self.code, path, line) if (path, line) == self.origin else None
+                return os.path.abspath(path), quoted or line
+        return "", 0
+
+
+def _line_of(code: str, path: str, near: int) -> int | None:
+    """Return the line of a file that consists of some code; if there are several, the one that is nearest to a line."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return None
+    found = [number for number, line in enumerate(lines, 1) if code and line.strip() == code]
+    return min(found, key=lambda number: abs(number - near)) if found else None
+
+
+def read_report(kind: str, text: str, site: str = "") -> Finding:
+    """Return the record of a report as the simulator writes it; `site` is the waiting call as ``file:line``."""
+    place, code = _PLACE.match(text), _CODE.search(text)
+    if place is None:
+        # Work other than kernels, such as a copy, has the line that queued it.
+        queued = _QUEUED.search(text.partition("\n")[0])
+        return Finding(kind, text, site=_pair(queued) if queued else _split(site))
+    return Finding(
+        kind,
+        text,
+        place["kernel"],
+        place["file"] or "",
+        int(place["line"] or 0),
+        code[1] if code else "",
+        _pair(_ORIGIN.search(text)),
+        _split(site),
+    )
+
+
+def _pair(match: re.Match[str] | None) -> tuple[str, int]:
+    return ("", 0) if match is None else (match[1], int(match[2]))
+
+
+def _split(site: str) -> tuple[str, int]:
+    path, _, line = site.rpartition(":")
+    return (path, int(line)) if path and line.isdecimal() else ("", 0)
+
+
+_listeners: list[Callable[[Finding], None]] = []
+
+
+def note(finding: Finding) -> None:
+    """Pass a finding to the functions that listen."""
+    for listener in _listeners:
+        listener(finding)
+
+
+def is_heard() -> bool:
+    """Return whether any function listens."""
+    return bool(_listeners)
+
+
+def listen(listener: Callable[[Finding], None]) -> None:
+    """Add a function that receives each finding from now on."""
+    _listeners.append(listener)
+
+
+@contextlib.contextmanager
+def collected() -> Iterator[list[Finding]]:
+    """Collect the findings of a `with` block in a list."""
+    found: list[Finding] = []
+    # A bound method differs at each access, and the same one must be removed.
+    listener = found.append
+    _listeners.append(listener)
+    try:
+        yield found
+    finally:
+        _listeners.remove(listener)

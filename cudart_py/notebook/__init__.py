@@ -1,0 +1,1 @@
+"""IPython magics: kernels in cells, with their profiles, findings and diagrams below."""

@@ -1,0 +1,217 @@
+"""Findings for other programs: their places in files, SARIF, annotations, and what writes these."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.errors import SimulatorWarning
+from cudart_py.findings.annotations import annotation_lines
+from cudart_py.findings.records import KINDS, Finding, collected
+from cudart_py.findings.sarif import sarif
+from tests.forks import own_environment
+
+# The simulator alone checks kernels.
+pytestmark = pytest.mark.needs("profile")
+pytest_plugins = ["pytester"]
+
+RACING = """
+extern "C" __global__ void reverse(float* x)
+{
+    __shared__ float s[64];
+    s[threadIdx.x] = x[threadIdx.x];
+    x[threadIdx.x] = s[63 - threadIdx.x]; // racing
+}
+"""
+WRONG = """
+extern "C" __global__ void beyond(int* x, int n)
+{
+    x[threadIdx.x + n] = 1; // beyond the end
+}
+"""
+PROGRAM = f'''
+import numpy as np
+import cudart_py as cuda
+
+SOURCE = """{RACING}"""
+
+
+def test_reverse():
+    cuda.compile(SOURCE)["reverse"][1, 64](cuda.zeros(64, np.float32))
+    cuda.current_device().synchronize()
+
+
+def test_reverse_again():
+    test_reverse()
+'''
+RACING_LINE = PROGRAM[: PROGRAM.index("// racing")].count("\n") + 1
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Write the program with a race to `test_reverse.py`, and return its path; its folder is the working one."""
+    path = tmp_path / "test_reverse.py"
+    path.write_text(PROGRAM)
+    monkeypatch.chdir(tmp_path)
+    for name in ("GITHUB_ACTIONS", "GITHUB_WORKSPACE"):
+        monkeypatch.delenv(name, raising=False)
+    return path
+
+
+def findings_of(source, *arguments, mode="warn"):
+    """Launch the only kernel of a source with 64 threads; return the findings."""
+    module = cuda.compile(source)
+    with collected() as found, cuda.sanitizer(mode):
+        module[module.kernels[0]][1, 64](*arguments)
+        cuda.current_device().synchronize()
+    return found
+
+
+def places(log):
+    """Check what SARIF 2.1.0 requires of a log, and return the rule, the path and the line of each result."""
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"]
+    rules = [rule["id"] for rule in driver["rules"]]
+    base = Path(unquote(urlparse(run["originalUriBaseIds"]["SRCROOT"]["uri"]).path))
+    found = []
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+        assert result["level"] in ("none", "note", "warning", "error")
+        assert result["message"]["text"]
+        for location in result.get("locations", [{}]):
+            physical = location.get("physicalLocation")
+            path = physical and base / unquote(urlparse(physical["artifactLocation"]["uri"]).path)
+            line = physical and physical["region"]["startLine"]
+            assert line is None or line >= 1
+            found.append((result["ruleId"], path, line))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::cudart_py.errors.SimulatorWarning")  # the findings are the result
+def test_a_finding_has_the_line_of_a_source_file(tmp_path):
+    path = tmp_path / "reverse.cu"
+    path.write_text(RACING)
+    (found,) = findings_of(path, cuda.zeros(64, np.float32))
+    assert (found.kind, found.kernel, found.in_a_file()) == ("race", "reverse", (str(path), 6))
+    assert found.code == "x[threadIdx.x] = s[63 - threadIdx.x]; // racing"
+    assert found.message.startswith("it reads 4 bytes of shared memory")
+
+
+def test_a_finding_in_a_source_that_is_text_has_the_line_of_the_program():
+    with pytest.raises(SimulatorWarning), collected() as found:
+        findings_of(RACING, cuda.zeros(64, np.float32), mode="error")
+    (finding,) = found
+    here = Path(__file__).read_text().splitlines()
+    assert finding.in_a_file() == (__file__, here.index("    " + finding.code) + 1)
+    assert (finding.file, finding.line) == ("kernel.cu", 6)
+
+
+def test_a_fault_is_a_finding(fresh_driver):
+    with collected() as found, pytest.raises(cuda.errors.IllegalAddressError):
+        findings_of(WRONG, cuda.zeros(64, np.int32), 1 << 24)
+    assert [(one.kind, one.kernel, one.line) for one in found] == [("fault", "beyond", 4)]
+
+
+@pytest.mark.filterwarnings("ignore::cudart_py.errors.SimulatorWarning")  # the findings are the result
+def test_a_race_between_streams_has_the_line_that_queued_the_work():
+    x = cuda.zeros(64, np.float32)
+    cuda.current_device().synchronize()
+    with cuda.Stream(non_blocking=True) as one, cuda.Stream(non_blocking=True) as two, collected() as found:
+        x.fill(1, stream=one)  # queued here
+        x.fill(2, stream=two)  # and here
+        cuda.current_device().synchronize()
+    (finding,) = found
+    path, line = finding.in_a_file()
+    assert (finding.kind, path) == ("race", __file__)
+    assert "queued here" in Path(path).read_text().splitlines()[line - 1]
+
+
+def test_a_log_has_one_result_per_place_and_kind(program):
+    """An annotation of GitHub encodes the characters that would end it or its properties."""
+    origin = (str(program), 9)
+    text = "kernel k<int, 2> at kernel.cu:6: race: it reads 100 % of\tit; block (0, 0, 0), instruction 'ld'\n"
+    here = [Finding("race", text, "k<int, 2>", "kernel.cu", 6, "s[threadIdx.x] = x[threadIdx.x];", origin)] * 3
+    nowhere = Finding("argument", "cusparseXgtsv2StridedBatch: the first element must be zero")
+    found = [*here, nowhere]
+    line = PROGRAM.splitlines().index("    s[threadIdx.x] = x[threadIdx.x];") + 1
+    log = sarif(found)
+    assert places(log) == [("race", program, line), ("argument", None, None)]
+    assert log["runs"][0]["results"][0]["occurrenceCount"] == 3
+    assert annotation_lines(found) == [
+        f"::error file=test_reverse.py,line={line},title=race in k<int%2C 2>::it reads 100 %25 of\tit; block (0, 0, 0)",
+        "::error title=argument::cusparseXgtsv2StridedBatch: the first element must be zero",
+    ]
+
+
+def test_every_kind_that_the_checks_report_has_a_rule():
+    simulator = Path(cuda.__file__).parent / "simulator"
+    text = "".join(path.read_text() for path in simulator.rglob("*.py"))
+    for kind in KINDS:
+        assert f'"{kind}"' in text, kind
+
+
+def check_report(folder, output):
+    """Check the report of a pytest run in a workflow: both tests run the racing kernel."""
+    log = json.loads((folder / "out.sarif").read_text())
+    assert places(log) == [("race", folder / "test_reverse.py", RACING_LINE)]
+    assert log["runs"][0]["results"][0]["occurrenceCount"] == 2
+    # GitHub recognises an annotation only at the beginning of a line.
+    (line,) = (line for line in output if "::error" in line)
+    assert line.startswith(f"::error file=test_reverse.py,line={RACING_LINE},title=race in reverse::")
+
+
+def test_pytest_writes_the_findings_even_of_warnings_that_are_hidden(pytester, monkeypatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(pytester.path))
+    (pytester.path / "test_reverse.py").write_text(PROGRAM)
+    options = ["-q", "-n0", "-p", "no:cacheprovider", "-W", "ignore::cudart_py.errors.SimulatorWarning"]
+    done = pytester.runpytest_inprocess(*options, "--sanitize-report=out.sarif")
+    assert done.ret == 0
+    check_report(pytester.path, done.outlines)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.unsanitized("pytest runs in processes of its own")
+def test_pytest_writes_the_findings_of_all_workers(program, monkeypatch):
+    monkeypatch.setenv("CUDART_PY_SANITIZER", "error")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n2", "--sanitize-report=out.sarif", f"--rootdir={program.parent}"],
+        env=own_environment(),
+        cwd=program.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    check_report(program.parent, done.stdout.splitlines())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.unsanitized("the commands run programs in processes of their own")
+def test_run_reports_the_findings_of_every_process(program, tmp_path):
+    (tmp_path / "both.py").write_text(
+        "import subprocess, sys\nimport test_reverse\n"
+        "if len(sys.argv) == 1:\n    subprocess.run([sys.executable, __file__, 'child'], check=True)\n"
+        "test_reverse.test_reverse()\n"
+    )
+    report = tmp_path / "run.sarif"
+    report.write_text("from an earlier run")
+    command = [sys.executable, "-m", "cudart_py", "run", f"--sanitize-report={report}", "both.py"]
+    done = subprocess.run(command, env=own_environment(), cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert places(json.loads(report.read_text())) == [("race", program, RACING_LINE)] * 2
+
+
+@pytest.mark.exhaustive
+def test_a_report_that_cannot_be_written_is_a_usage_error(program):
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "--sanitize-report=no/such.sarif", "-k", "nothing"]
+    done = subprocess.run(command, env=own_environment(), cwd=program.parent, capture_output=True, text=True)
+    assert done.returncode == 4, done.stdout
+    assert "no/such.sarif cannot be written" in done.stderr

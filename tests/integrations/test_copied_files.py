@@ -1,0 +1,126 @@
+"""The files in integrations/, which users copy: the action's steps, the workflow, and the hooks of pre-commit."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.findings.test_findings import PROGRAM, RACING_LINE, places
+from tests.forks import own_environment
+
+pytestmark = pytest.mark.needs("profile")
+
+FOLDER = Path(__file__).parents[2] / "integrations"
+ACTION = FOLDER / "github" / "cudart-py"
+BENCHMARK = """
+import numpy as np
+import cudart_py as cuda
+
+SOURCE = '''
+extern "C" __global__ void copy(const float* x, float* y)
+{
+    y[threadIdx.x] = x[STRIDE * threadIdx.x];
+}
+'''
+
+
+def test_copy(gpu_benchmark):
+    kernel = cuda.compile(SOURCE, define={"STRIDE": 1})["copy"]
+    x, y = cuda.zeros(256, np.float32), cuda.zeros(32, np.float32)
+    gpu_benchmark(lambda: kernel[1, 32](x, y))
+"""
+
+
+def run_step(script, folder, **inputs):
+    """Run a step of the action as a runner does: in bash, with its inputs and the runner's variables."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    runner = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(folder), "GITHUB_STEP_SUMMARY": str(folder / "summary")}
+    given = {f"INPUT_{name.upper()}": value for name, value in inputs.items()}
+    return subprocess.run(
+        ["bash", str(ACTION / script)],
+        env={**own_environment(), "PATH": path, "PYTEST_ADDOPTS": "-p no:cacheprovider", **runner, **given},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_each_step_of_the_action_passes_every_input_that_its_script_reads():
+    text = (ACTION / "action.yml").read_text()
+    steps = [
+        (re.search(r'run: bash "\$GITHUB_ACTION_PATH/(\w+\.sh)"\n', step)[1], step)
+        for step in text.split("    - name: ")[1:]
+    ]
+    assert {script for script, _ in steps} == {path.name for path in ACTION.glob("*.sh")}
+    inputs = set(re.findall(r"^  (\w+):\n    description", text, re.MULTILINE))
+    for script, environment in steps:
+        passed = dict(re.findall(r"(INPUT_\w+): \$\{\{ inputs\.(\w+) \}\}", environment))
+        assert set(re.findall(r"INPUT_\w+", (ACTION / script).read_text())) == set(passed)
+        assert all(name == f"INPUT_{source.upper()}" and source in inputs for name, source in passed.items())
+
+
+def test_the_files_are_yaml_and_the_workflow_passes_inputs_that_the_action_has():
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed (the dependency group docs)")
+    action, workflow, hooks = (
+        yaml.safe_load((FOLDER / name).read_text())
+        for name in ("github/cudart-py/action.yml", "github/kernels.yml", "pre-commit/pre-commit-config.yaml")
+    )
+    assert action["runs"]["using"] == "composite"
+    assert all({"run", "shell"} <= set(step) for step in action["runs"]["steps"])
+    steps = workflow["jobs"]["simulator"]["steps"]
+    (use,) = (step for step in steps if step.get("uses") == "./.github/actions/cudart-py")
+    assert set(use["with"]) <= set(action["inputs"])
+    for hook in hooks["repos"][0]["hooks"]:
+        assert {"id", "name", "language", "entry", "files"} <= set(hook)
+        re.compile(hook["files"])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.unsanitized("the steps run pytest in processes of its own")
+def test_the_action_fails_for_a_race_and_annotates_its_line(tmp_path):
+    (tmp_path / "test_reverse.py").write_text(PROGRAM)
+    done = run_step("test_kernels.sh", tmp_path, tests="-q -n 0 test_reverse.py", report="out.sarif")
+    assert done.returncode == 1, done.stderr
+    assert f"\n::error file=test_reverse.py,line={RACING_LINE},title=race in reverse::" in done.stdout
+    log = json.loads((tmp_path / "out.sarif").read_text())
+    assert places(log) == [("race", tmp_path / "test_reverse.py", RACING_LINE)]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.unsanitized("as above")
+def test_the_action_fails_for_worse_counters_and_writes_a_comment(tmp_path):
+    (tmp_path / "bench_copy.py").write_text(BENCHMARK)
+    shared = {"benchmarks": "-q -n 0 bench_copy.py", "accepted": "accepted.json", "comment": "comment.md"}
+    stored = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "0", "bench_copy.py", "--benchmark-json=accepted.json"],
+        env={**own_environment(), "PYTEST_ADDOPTS": "-p no:cacheprovider"},
+        cwd=tmp_path,
+    )
+    assert stored.returncode == 0
+    limits = "sectors:5% conflicts:0"
+    assert run_step("compare_counters.sh", tmp_path, **shared, limits=limits).returncode == 0
+    assert "nothing has changed" in (tmp_path / "comment.md").read_text()
+    (tmp_path / "bench_copy.py").write_text(BENCHMARK.replace('"STRIDE": 1', '"STRIDE": 8'))
+    done = run_step("compare_counters.sh", tmp_path, **shared, limits=limits)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "| sectors | 8 | 36 |" in (tmp_path / "comment.md").read_text()
+    assert "sectors" in (tmp_path / "summary").read_text()
+
+
+@pytest.mark.exhaustive
+def test_the_hook_compiles_files_and_shows_the_line_of_an_error(tmp_path):
+    shutil.copy(FOLDER / "pre-commit" / "compile_kernels.py", tmp_path)
+    (tmp_path / "good.cu").write_text("template <class T> __global__ void k(T* x) {}\n")
+    (tmp_path / "bad.cu").write_text("__global__ void k(int* x)\n{\n    x[0] = y;\n}\n")
+    for files, status in ((["good.cu"], 0), (["good.cu", "bad.cu"], 1)):
+        command = [sys.executable, "compile_kernels.py", *files]
+        environment = {**own_environment(), "GITHUB_ACTIONS": "true"}
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == status, done.stderr
+    assert done.stdout == '::error file=bad.cu,line=3::identifier "y" is undefined\n'
+    assert "  3 |     x[0] = y;" in done.stderr
