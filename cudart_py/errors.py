@@ -180,7 +180,7 @@ class NvrtcError(CudaError):
 
 
 class CompileError(NvrtcError):
-    """CUDA C++ that cannot be compiled; `log` is the compiler's log."""
+    """CUDA C++ or NVVM IR that cannot be compiled; `log` is the compiler's log."""
 
     def __init__(self, message: str, *, status: Any = None, call: str = "", log: str = "") -> None:
         super().__init__(message, status=status, call=call)

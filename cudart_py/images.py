@@ -3,7 +3,7 @@
 from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
 from .compilation.images import CompiledImage, Variable
 from .compilation.names.signatures import Parameter, Signature
-from .launch.loading import compile_image
+from .launch.loading import compile_image, compile_nvvm
 
 __all__ = [
     "CacheInfo",
@@ -15,5 +15,6 @@ __all__ = [
     "cache_info",
     "clear_cache",
     "compile_image",
+    "compile_nvvm",
 ]
 __dir__ = __all__.copy  # without private names and imports

@@ -47,6 +47,7 @@ def compile_image(
     std: str | int | None = None,
     fast_math: bool = False,
     include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    headers: Mapping[str, str] | None = None,
     define: Mapping[str, object] | None = None,
     options: Sequence[str] = (),
     cache: bool = True,
@@ -60,6 +61,7 @@ def compile_image(
     - `arch`: the architecture ("sm_90", 90, (9, 0), "compute_90"), by default the oldest that CUDA 13 supports.
     - `std`: the language standard ("c++17").
     - `include`: folders to search.
+    - `headers`: texts of headers, keyed by the names with which the source includes them.
     - `define`: macros with their values, None for a macro without a value.
     - `options`: further NVRTC options, passed unchanged.
     - `name`: the name of the source in messages and line information, by default its path, or "kernel.cu" for text.
@@ -74,6 +76,7 @@ def compile_image(
         std=std,
         fast_math=fast_math,
         include=include,
+        headers=headers,
         define=define,
         options=options,
         name=name,
@@ -94,29 +97,41 @@ def compile_image(
         # Not stored: either this process now generates slower code than another would, or a header was edited during
         # the compile, and it is not known which version the compiler read.
         return image
-    witnesses = [witness for witness in map(disk.witness, files) if witness and not headers.is_from_wheel(witness[0])]
-    disk.store(key, describe(image), [image.ptx, image.cubin, image.ltoir], witnesses)
+    disk.store(key, describe(image), [image.ptx, image.cubin, image.ltoir], _witnesses(files))
     return image
+
+
+def _witnesses(files: Iterable[str]) -> list[disk.Witness]:
+    """Return the witnesses of files that the names of installed wheels do not cover."""
+    return [witness for witness in map(disk.witness, files) if witness and not headers.is_from_wheel(witness[0])]
 
 
 def _scan(request: Request) -> includes.Inclusions:
     return includes.scan(
-        request.source, request.folder, request.folders, request.options, request.first, call=request.call
+        request.source,
+        request.folder,
+        request.folders,
+        request.options,
+        request.first,
+        call=request.call,
+        headers=request.headers,
     )
 
 
 def _key_parts(request: Request, inclusions: includes.Inclusions) -> Iterable[str | bytes]:
     yield request.source
     # Names and options are lists. Their lengths keep an item of one list from being taken for an item of the next.
-    for group in (
+    groups: tuple[Sequence[str | bytes], ...] = (
         (request.name, request.arch),
         request.names,
         request.options,
+        [text for header in request.headers.items() for text in header],
         [text for file in inclusions.files for text in file],
         inclusions.external,
         headers.installed_wheels(),
         [f"{name}={os.environ.get(name, '')}" for name in _ENVIRONMENT],
-    ):
+    )
+    for group in groups:
         yield str(len(group))
         yield from group
 
@@ -229,7 +244,8 @@ def _is_as_declared(output: _Output, declared: Declarations) -> bool:
 def _run(request: Request, options: Sequence[str], source: bytes, queries: Sequence[str] = ()) -> _Output:
     """Run the compiler once; raise CompileError with its log if it fails."""
     names = list(dict.fromkeys([*request.names, *map(type_queries.expression, queries)]))
-    output = run_nvrtc(source, name=request.name, names=names, options=[*options, *request.output_options])
+    all_options = [*options, *request.output_options]
+    output = run_nvrtc(source, name=request.name, names=names, options=all_options, headers=request.headers)
     return _Output(
         output.ptx.decode(),
         output.cubin,
@@ -306,10 +322,11 @@ def _text_of(request: Request, inclusions: includes.Inclusions) -> str | None:
     if not inclusions.certain:
         return None
     try:
-        headers = [read_file(path).decode(errors="replace") for path, _ in inclusions.files]
+        files = [read_file(path) for path, _ in inclusions.files]
     except (OSError, ValueError):  # a header was removed in the meantime
         return None
-    return "\n".join([_text(request), *headers, *request.options])
+    included = [content.decode(errors="replace") for content in (*request.headers.values(), *files)]
+    return "\n".join([_text(request), *included, *request.options])
 
 
 def _ask(request: Request, options: Sequence[str], queries: Sequence[str]) -> dict[str, str]:
@@ -325,6 +342,7 @@ def _ask(request: Request, options: Sequence[str], queries: Sequence[str]) -> di
                 name=request.name,
                 names=[type_queries.expression(query) for query in queries],
                 options=[*without_file_options(options), "--fdevice-syntax-only"],
+                headers=request.headers,
             )
         except errors.CompileError as error:
             # One bad expression fails the whole run. The log quotes the bad expressions; the others are queried again.

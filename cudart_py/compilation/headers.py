@@ -161,7 +161,10 @@ def _defined(path: str, macro: str) -> int | None:
 def remedy(header: str, headers: Headers) -> str:
     """Return advice for an error about a header that the compiler could not open."""
     if not _LIBRARY_HEADER.match(header):
-        return f'"{header}" is not in any of the folders searched: name its folder with include=[...]'
+        return (
+            f'"{header}" is not in any of the folders searched: name its folder with include=[...], or pass its text '
+            "with headers={...}"
+        )
     advice = f"<{header}> belongs to CUDA's headers: pip install 'cudart-py[headers]', or install a matching toolkit"
     return "; ".join([advice, *headers.rejected])
 

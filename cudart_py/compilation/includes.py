@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..host.files import read_file
@@ -131,11 +132,13 @@ def scan(
     first: Sequence[str],
     *,
     call: str,
+    headers: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Inclusions:
     """Follow every `#include` of a source in `folder` through local files.
 
-    `include` has the folders to search, `options` the compiler's options, which may define macros, and `first` the
-    names of files that are included before the source (`--pre-include`).
+    `include` has the folders to search, `options` the compiler's options, which may define macros, `first` the names of
+    files that are included before the source (`--pre-include`), and `headers` the texts that the compiler uses instead
+    of files.
 
     Raises ValueError that names `call` for an included pipe, device or endless file, because the compiler would hang.
     Also raises ValueError if a name in a `#line` directive, the path of an included file or the working folder is so
@@ -177,6 +180,10 @@ def scan(
             if (place, name) in seen:
                 continue
             seen.add((place, name))
+            if name in headers:
+                # The compiler prefers it to files, but looks for the files that it includes where they would be.
+                take(headers[name], os.path.realpath(os.path.join(source_folder, os.path.dirname(name))))
+                continue
             found = False
             for candidate in dict.fromkeys((place, *searched)):
                 path = os.path.join(candidate, name)

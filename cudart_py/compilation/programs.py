@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .. import errors
@@ -105,15 +106,23 @@ class NvrtcOutput(NamedTuple):
     lowered: dict[str, str]
 
 
-def run_nvrtc(source: bytes, *, name: str, names: Sequence[str] = (), options: Sequence[str]) -> NvrtcOutput:
-    """Compile a source called `name`, with name expressions and options that have been checked.
+def run_nvrtc(
+    source: bytes,
+    *,
+    name: str,
+    names: Sequence[str] = (),
+    options: Sequence[str],
+    headers: Mapping[str, bytes] = MappingProxyType({}),
+) -> NvrtcOutput:
+    """Compile a source called `name`, with name expressions, options and texts of headers that have been checked.
 
     Calls nvrtcCreateProgram, nvrtcAddNameExpression and nvrtcCompileProgram. Raises CompileError with the log and the
     source lines that the log names.
     """
     global _for_debugger
     alias = _alias(name)
-    handle = _call("nvrtcCreateProgram", source, alias.encode(), 0, [], [])
+    included = [header.encode("utf-8", "surrogateescape") for header in headers]
+    handle = _call("nvrtcCreateProgram", source, alias.encode(), len(headers), [*headers.values()], included)
     try:
         for expression in names:
             _call("nvrtcAddNameExpression", handle, expression.encode())
@@ -121,7 +130,7 @@ def run_nvrtc(source: bytes, *, name: str, names: Sequence[str] = (), options: S
         try:
             _call("nvrtcCompileProgram", handle, len(options), [option.encode() for option in options])
         except errors.NvrtcError as error:
-            raise _explained(error, source, name, handle) from None
+            raise _explained(error, {**headers, name: source}, name, handle) from None
         return NvrtcOutput(
             _ptx(handle, name),
             _bytes(handle, "CUBIN"),
@@ -133,14 +142,17 @@ def run_nvrtc(source: bytes, *, name: str, names: Sequence[str] = (), options: S
         _call("nvrtcDestroyProgram", handle)
 
 
-def _explained(error: errors.NvrtcError, source: bytes, name: str, handle: Any) -> errors.NvrtcError:
-    """Return the error of a failed compile with the compiler's log and the source lines that the log names."""
+def _explained(error: errors.NvrtcError, texts: Mapping[str, bytes], name: str, handle: Any) -> errors.NvrtcError:
+    """Return the error of a failed compile with the compiler's log and the source lines that the log names.
+
+    `texts` has the source, which is called `name`, and the headers that are not files.
+    """
     log = _log(handle, name)
     if not log:
         return error
     # After an assembler error, the PTX passed here is the text that was rejected. After a compiler error, it is empty.
     placed = at_source_lines(log, _ptx(handle, name).decode(errors="replace"), name)
-    text = diagnostics.explain(placed, functools.partial(_line, source, name))
+    text = diagnostics.explain(placed, functools.partial(_line, texts, name))
     if "--gpu-architecture" in log:
         supported = _call("nvrtcGetSupportedArchs")
         known = ", ".join(f"sm_{number}" for number in supported)
@@ -149,10 +161,12 @@ def _explained(error: errors.NvrtcError, source: bytes, name: str, handle: Any) 
     return errors.CompileError(f"{name} does not compile\n\n{text}", status=error.status, call=error.call, log=log)
 
 
-def _line(source: bytes, name: str, file: str, number: int) -> str | None:
-    """Return one line of the source or of a file that it includes."""
-    if file == name or os.path.basename(file) == name:
-        text = source.decode(errors="replace")
+def _line(texts: Mapping[str, bytes], name: str, file: str, number: int) -> str | None:
+    """Return one line of the source, of a header that is a text, or of a file."""
+    if os.path.basename(file) == name:
+        file = name
+    if file in texts:
+        text = texts[file].decode(errors="replace")
     else:
         try:
             with open(file, encoding="utf-8", errors="replace") as stream:

@@ -54,7 +54,8 @@ _FILE_OPTION = rf"{_OWN_FILE_OPTION}|.*(-optf|--options-file)\b.*"
 class Request(NamedTuple):
     """The checked arguments of a compile: the requesting call, the source and its name, and options for NVRTC.
 
-    The source's includes are searched in `folder`, then in `folders`. The files `first` are included before the source.
+    The source's includes are searched among the names of `headers`, which maps them to texts, in `folder`, and then in
+    `folders`. The files `first` are included before the source.
     `output_options` affect the images but not the types. `cacheable` is false if options read or write files; the
     compiler must then run every time.
     """
@@ -65,6 +66,7 @@ class Request(NamedTuple):
     folder: str
     names: tuple[str, ...]
     arch: str
+    headers: Mapping[str, bytes]
     folders: tuple[str, ...]
     first: tuple[str, ...]
     options: tuple[str, ...]
@@ -81,6 +83,7 @@ def make_request(
     std: str | int | None,
     fast_math: bool,
     include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    headers: Mapping[str, str] | None,
     define: Mapping[str, object] | None,
     options: Sequence[str],
     name: str | None,
@@ -117,6 +120,7 @@ def make_request(
         folder,
         _names(call, names),
         architecture,
+        _headers(call, headers),
         (*folders, *searched_folders(given)),
         included_first(given),
         (*own, *given),
@@ -163,18 +167,18 @@ def working_folder() -> str:
         return _NOWHERE
 
 
-def source_name(call: str, value: object) -> str:
+def source_name(call: str, value: object, argument: str = "name") -> str:
     """Check and return a source's name for messages and line information: one line of at most `LONGEST_NAME` bytes.
 
     With an empty name, or one with control characters, the line information would be useless.
     """
-    name = arguments.text(call, "name", value)
+    name = arguments.text(call, argument, value)
     if not name:
-        raise arguments.wrong_value(call, "name", "at least one character long", name)
+        raise arguments.wrong_value(call, argument, "at least one character long", name)
     if _CONTROL.search(name):
-        raise arguments.wrong_value(call, "name", "without control characters", name)
+        raise arguments.wrong_value(call, argument, "without control characters", name)
     if len(name.encode()) > LONGEST_NAME:
-        raise arguments.wrong_value(call, "name", f"at most {LONGEST_NAME} bytes long", name)
+        raise arguments.wrong_value(call, argument, f"at most {LONGEST_NAME} bytes long", name)
     return name
 
 
@@ -248,6 +252,24 @@ def _folders(call: str, include: str | os.PathLike[str] | Sequence[str | os.Path
             raise ValueError(f"{call}: argument 'include' has {os.fsdecode(value)!r}, which is not a folder")
         folders.append(path)
     return tuple(folders)
+
+
+def _headers(call: str, headers: Mapping[str, str] | None) -> dict[str, bytes]:
+    """Return the texts of headers, keyed by the names with which the source includes them."""
+    if headers is None:
+        return {}
+    if not isinstance(headers, Mapping):
+        raise arguments.wrong_type(call, "headers", "a mapping of names to texts", headers)
+    found = {}
+    for name, content in headers.items():
+        included = source_name(call, name, "headers")
+        argument = f"headers[{included!r}]"
+        if not isinstance(content, str):
+            raise arguments.wrong_type(call, argument, "the text of a header (str)", content)
+        found[included] = arguments.text(call, argument, content).encode()
+        if len(found[included]) > LONGEST:
+            raise ValueError(f"{call}: argument {argument!r} must be at most {LONGEST} bytes long")
+    return found
 
 
 def _macros(call: str, define: Mapping[str, object] | None) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import errors
 from ..compilation.images import CompiledImage
-from ..compilation.linking.definitions import runs_on
+from ..compilation.linking.definitions import LINK_TIME_CODE, runs_on
 from ..context.device import current_device
 from ..driver import backend, enums
 from ..driver.unwrap import failure
@@ -25,6 +25,7 @@ def compile_image(
     std: str | None = None,
     fast_math: bool = False,
     include: Sequence[str | Path] = (),
+    headers: Mapping[str, str] | None = None,
     define: Mapping[str, Any] | None = None,
     options: Sequence[str] = (),
     cache: bool = True,
@@ -46,11 +47,41 @@ def compile_image(
         std=std,
         fast_math=fast_math,
         include=include,
+        headers=headers,
         define=define,
         options=options,
         cache=cache,
         name=name,
     )
+
+
+def compile_nvvm(
+    source: str | bytes | Path,
+    *,
+    arch: Any = None,
+    libraries: Sequence[str | bytes | Path] = (),
+    options: Sequence[str] = (),
+    name: str | None = None,
+) -> CompiledImage:
+    """Compile NVVM IR, which compilers of other languages generate, with libNVVM (nvvmCompileProgram).
+
+    - `source`: the IR as text (`str`), as text or bitcode (`bytes`), or the `Path` of a file with either.
+    - `arch`: the architecture, as for `compile`. Below compute capability 10.0, libNVVM reads the IR of LLVM 7, with
+      typed pointers; from there on, that of a current LLVM.
+    - `libraries`: further modules, such as libdevice. Of bitcode, only the functions that `source` uses are compiled.
+    - `options`: further options of libNVVM. With "-gen-lto", the result is link-time code for `link`, which drops
+      kernels that are not listed in `@llvm.used`.
+    - `name`: the name of the source in messages, by default its path, or "module.ll".
+
+    Pass the image to `load` or `link`. Its kernels have no C++ types, so launches take typed scalars, as for images
+    that were not compiled here. The result is not cached. Raises CompileError, with the log, if the IR cannot be
+    compiled, NotSupportedError if libNVVM is not installed (`pip install 'cuda-toolkit[nvvm]==13.*'`), and TypeError or
+    ValueError for invalid arguments.
+    """
+    from ..compilation import nvvm  # as in compile_image
+
+    capability = current_device().compute_capability if arch is None else arch
+    return nvvm.compile_nvvm(source, arch=capability, libraries=libraries, options=options, name=name)
 
 
 def compile(
@@ -61,6 +92,7 @@ def compile(
     std: str | None = None,
     fast_math: bool = False,
     include: Sequence[str | Path] = (),
+    headers: Mapping[str, str] | None = None,
     define: Mapping[str, Any] | None = None,
     options: Sequence[str] = (),
     cache: bool = True,
@@ -75,6 +107,8 @@ def compile(
     - `std`: the C++ standard, such as "c++20".
     - `fast_math`: compile with `--use_fast_math`.
     - `include`: the folders in which to look for headers.
+    - `headers`: a mapping from the names of headers, as the source includes them, to their texts. The compiler prefers
+      them to files.
     - `define`: a mapping from macros to values, None for a macro without a value.
     - `options`: further options, which are passed to NVRTC unchanged.
     - `cache`: the result is cached on disk, and the cache key covers the source, the options and the included headers.
@@ -94,6 +128,7 @@ def compile(
         std=std,
         fast_math=fast_math,
         include=include,
+        headers=headers,
         define=define,
         options=options,
         cache=cache,
@@ -153,9 +188,16 @@ def load(image: bytes | bytearray | memoryview | Path | CompiledImage) -> Module
     if isinstance(image, CompiledImage):
         return load_compiled("load", image)
     if not isinstance(image, Path):
-        return Module(image_bytes("load", image, "bytes, a Path or a CompiledImage"))
+        return Module(_loadable(image_bytes("load", image, "bytes, a Path or a CompiledImage")))
     try:
         data = read_file(image)
     except ValueError as error:
         raise ValueError(f"load: argument 'image' cannot be read: {error}") from None
-    return Module(image_bytes("load", data))
+    return Module(_loadable(image_bytes("load", data)))
+
+
+def _loadable(code: bytes) -> bytes:
+    """Return an image; raise ValueError for link-time code, which no driver can load."""
+    if code.startswith(LINK_TIME_CODE):
+        raise ValueError("load: argument 'image' is link-time code, which must be linked: cuda.link([image]) loads it")
+    return code

@@ -20,9 +20,9 @@ def place(tmp_path, monkeypatch):
 
 
 @functools.cache
-def _output_or_error(source, options, names, name):
+def _output_or_error(source, options, names, name, headers):
     try:
-        return run_nvrtc(source, name=name, names=names, options=options)
+        return run_nvrtc(source, name=name, names=names, options=options, headers=dict(headers))
     except CompileError as error:
         return error
 
@@ -35,9 +35,9 @@ def runs(monkeypatch):
     """
     noted = []
 
-    def run(source, *, options, names=(), name):
+    def run(source, *, options, names=(), name, headers):
         noted.append(options)
-        output = _output_or_error(source, tuple(options), tuple(names), name)
+        output = _output_or_error(source, tuple(options), tuple(names), name, tuple(headers.items()))
         if isinstance(output, CompileError):
             raise output
         return output

@@ -42,7 +42,8 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 MARKS = re.compile(
-    r"prints|raises \w[\w.]*|needs: (module )?\w+(, (module )?\w+)*|not run: \w.*|file: [\w.-]+|environment|commands"
+    r"prints|raises \w[\w.]*|needs: (module )?[\w.]+(, (module )?[\w.]+)*|not run: \w.*|file: [\w.-]+|environment"
+    r"|commands"
 )
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -10,7 +10,7 @@ import cudart_py as cuda
 from cudart_py import libraries
 from cudart_py.benchmark import Measurement, MeasureOptions
 
-from .world import SOURCE, World
+from .world import NVVM_IR, SOURCE, World
 
 QUICK = MeasureOptions(min_samples=1, max_samples=1, min_seconds=0, max_seconds=0, warm_up_seconds=0)
 
@@ -89,7 +89,9 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "hit_ratio": lambda w: 0.5,
     "image": lambda w: w.image,
     "images": lambda w: [w.compiled],
+    "headers": lambda w: {"value.h": "#define VALUE 4"},
     "include": lambda w: [],
+    "libraries": lambda w: [],
     "indices": lambda w: w.array(2, np.int32),
     "key": lambda w: (slice(0, 1), ...),
     "launch": lambda w: w.launch,
@@ -135,6 +137,8 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "warm_up_seconds": lambda w: 0.0,
     "work": World.bound,
     "sanitizer.mode": lambda w: "warn",
+    "compile_nvvm.options": lambda w: ["-opt=3"],
+    "compile_nvvm.source": lambda w: NVVM_IR,
     "Device.attribute.name": lambda w: "warp_size",
     "Device.from_pci_bus_id.pci_bus_id": lambda w: w.device.properties.pci_bus_id,
     "Device.from_uuid.uuid": lambda w: str(w.device.properties.uuid),

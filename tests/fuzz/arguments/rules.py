@@ -93,6 +93,8 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "color": ("'x'", "''"),
     "source": ("'x'", "''", "b'ab'"),
     "include": ("()", "[]", "''"),  # the current folder
+    "headers": ("{}",),
+    "libraries": ("()", "[]"),
     "names": ("()", "[]"),
     "options": ("()", "[]"),
     "pairs": ("()", "[]"),

@@ -9,6 +9,16 @@ from cudart_py import libraries
 from cudart_py.compilation.compiler import compile_image
 from cudart_py.driver import backend
 
+NVVM_IR = """
+target datalayout = "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64\
+-v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"
+target triple = "nvptx64-nvidia-cuda"
+define void @nothing() { ret void }
+!nvvm.annotations = !{!0}
+!0 = !{void ()* @nothing, !"kernel", i32 1}
+!nvvmir.version = !{!1}
+!1 = !{i32 2, i32 0}
+"""
 SOURCE = r"""
 extern "C" __global__ void touch_nothing(float a, const float *x, float *y, unsigned int n) {}
 extern "C" __global__ void saxpy(float a, const float *x, float *y, unsigned int n) {
