@@ -8,8 +8,8 @@
     result = y.to_host()
 
 Importing this package does not initialise CUDA; the driver is chosen on first use. Less common names are in the
-submodules `batches`, `errors`, `graphs`, `images`, `ipc`, `profiling`, `tensor_maps`, `textures` and `virtual`. The
-submodules `libraries` and `benchmark` must be imported explicitly.
+submodules `batches`, `errors`, `graphs`, `green_contexts`, `images`, `ipc`, `profiling`, `tensor_maps`, `textures` and
+`virtual`. The submodules `libraries` and `benchmark` must be imported explicitly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from . import version as version  # first, since it rejects a Python that cannot parse the others
 
 # isort: split
-from . import batches, errors, graphs, images, ipc, profiling, tensor_maps, textures, virtual
+from . import batches, errors, graphs, green_contexts, images, ipc, profiling, tensor_maps, textures, virtual
 from .compilation.images import KernelAttributes
 from .context.debugging import debug
 from .context.device import Device, current_device, devices, driver_version
@@ -96,6 +96,7 @@ __all__ = [
     "from_dlpack",
     "full",
     "graphs",
+    "green_contexts",
     "images",
     "ipc",
     "legacy_default",

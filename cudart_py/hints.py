@@ -19,6 +19,7 @@ _SUBMODULES = (
     "batches",
     "errors",
     "graphs",
+    "green_contexts",
     "images",
     "ipc",
     "profiling",

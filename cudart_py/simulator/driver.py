@@ -62,6 +62,19 @@ from .calls.contexts.devices import (
     cuDriverGetVersion,
     cuInit,
 )
+from .calls.contexts.green_contexts import (
+    cuCtxGetDevResource,
+    cuDeviceGetDevResource,
+    cuDevResourceGenerateDesc,
+    cuDevSmResourceSplitByCount,
+    cuGreenCtxCreate,
+    cuGreenCtxDestroy,
+    cuGreenCtxGetDevResource,
+    cuGreenCtxRecordEvent,
+    cuGreenCtxStreamCreate,
+    cuGreenCtxWaitEvent,
+    cuStreamGetGreenCtx,
+)
 from .calls.contexts.ipc import (
     cuIpcCloseMemHandle,
     cuIpcGetEventHandle,

@@ -47,7 +47,7 @@ class Stream(StreamBase):
 
     _closed_how = ", by close() or at the end of its `with` block, which makes no stream current"
 
-    _owner: Any  # the object that a borrowed stream wraps
+    _owner: Any  # the object that a borrowed stream wraps, or the green context of a stream
 
     def __init__(self, *, priority: int = 0, non_blocking: bool = False) -> None:
         self._value = None
@@ -332,6 +332,18 @@ class Stream(StreamBase):
 
     def __repr__(self) -> str:
         return f"<Stream {'closed' if self._value is None else hex(self._value)}>"
+
+
+def stream_of_owner(handle: int, device: Device, owner: Any) -> Stream:
+    """Return a Stream that destroys the driver's stream `handle` when it is closed, and keeps `owner` alive."""
+    result = Stream.__new__(Stream)
+    result._value = handle
+    result._owned = True
+    result._queue = None
+    result._used = False
+    result._device = device
+    result._owner = owner
+    return result
 
 
 def _body_stream() -> Stream:

@@ -106,8 +106,9 @@ NAMED = Counter(name for text in REFERENCE.values() for name in re.findall(r"^::
 PACKAGES = {
     package.__name__: package
     for package in (
-        *(cuda, cuda.batches, cuda.errors, cuda.graphs, cuda.images, cuda.ipc, cuda.profiling, cuda.tensor_maps),
-        *(cuda.textures, cuda.virtual, benchmark, pytest_plugin, libraries, interop.numba, interop.triton),
+        *(cuda, cuda.batches, cuda.errors, cuda.graphs, cuda.green_contexts, cuda.images, cuda.ipc),
+        *(cuda.profiling, cuda.tensor_maps, cuda.textures, cuda.virtual),
+        *(benchmark, pytest_plugin, libraries, interop.numba, interop.triton),
     )
 }
 

@@ -33,6 +33,8 @@ def find_stream(handle: Any) -> Stream:
         stream = streams.find(value)
         if stream.context.sticky is not None:
             raise StatusError(stream.context.sticky)
+        if stream.green is not None and stream.green.destroyed:
+            raise StatusError(CUresult.CUDA_ERROR_STREAM_DETACHED)
         current()
         return stream
     if value < 0:

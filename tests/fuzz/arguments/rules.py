@@ -43,6 +43,7 @@ BY_ANNOTATION: Mapping[str, tuple[str, ...]] = {
 ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "reshape.shape": ("-1", "(-1, 2)"),
     "transpose.axes": ("()",),
+    "split.counts": ("(1, 2)",),
     "__setitem__.value": (*NUMBERS, "range(0, 3)", "0-d array", "0-d int array", "empty device array"),
     "memcpy2d.shape": ("(1, 2)",),
     "LazyModule.std": ("0", "1"),  # NVRTC refuses them later, when the module is compiled

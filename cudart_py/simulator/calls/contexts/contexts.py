@@ -61,11 +61,16 @@ def end(context: Context, in_use: Collection[int] = ()) -> None:
 def cuDevicePrimaryCtxRetain(dev: Any) -> Any:
     """Return the device's primary context with one more reference (cuDevicePrimaryCtxRetain)."""
     context = primary(find_device(dev))
+    retain(context)
+    return CUcontext(context.handle)
+
+
+def retain(context: Context) -> None:
+    """Add a reference to a primary context; the first one begins it."""
     if not context.references:
         context.sticky = None
         leaks.watch()
     context.references += 1
-    return CUcontext(context.handle)
 
 
 @entry(frees=True)
@@ -74,6 +79,11 @@ def cuDevicePrimaryCtxRelease(dev: Any) -> None:
     context = primary(find_device(dev))
     if not context.references:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
+    release(context)
+
+
+def release(context: Context) -> None:
+    """Release a reference to a primary context; the last one ends it."""
     context.references -= 1
     if not context.references:
         end(context)

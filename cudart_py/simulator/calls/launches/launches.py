@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUgraphNodeType, CUlimit, CUresult
@@ -21,6 +23,7 @@ from ..modules.functions import LoadedFunction, find_launchable
 from . import observers
 from .attributes import NO_ATTRIBUTES, LaunchAttributes
 from .device_runtime import DeviceRuntime
+from .occupancy import blocks_per_multiprocessor
 from .parameters import packed_parameters
 from .shapes import checked_launch
 
@@ -238,7 +241,19 @@ def cuLaunchKernelEx(config: Any, f: Any, kernelParams: Any, extra: Any) -> None
 def _submit(stream: Stream, kernel: KernelLaunch) -> None:
     if stream.capture is not None:
         kernel.attributes = kernel.attributes.captured_in(stream)
+    if stream.green is not None:
+        kernel.launch = _confined(kernel, stream.green.partition.multiprocessors)
     submit(stream, kernel)
+
+
+def _confined(kernel: KernelLaunch, multiprocessors: tuple[int, ...]) -> ptx.Launch:
+    """Return the launch on a green context's multiprocessors; all blocks of a cooperative launch must fit on these."""
+    launch = kernel.launch
+    if launch.cooperative:
+        resident = blocks_per_multiprocessor(kernel.function, prod(launch.block), launch.shared_bytes)
+        if prod(launch.grid) > resident * len(multiprocessors):
+            raise StatusError(CUresult.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
+    return replace(launch, multiprocessors=multiprocessors)
 
 
 def extents_of(structure: Any) -> tuple[int, ...]:

@@ -152,10 +152,11 @@ def _record(event: Event, stream: Stream) -> None:
             return
         captures.refuse_implicit(stream)
     event.captured = None
-    _set(event, enqueue(stream, None))
+    set_mark(event, enqueue(stream, None))
 
 
-def _set(event: Event, mark: Work) -> None:
+def set_mark(event: Event, mark: Work) -> None:
+    """Set the piece of work that an event marks."""
     event.mark = mark
     if event.flags & _INTERPROCESS:
         # Another process may wait for it while this one does nothing.
@@ -170,7 +171,7 @@ def cuCtxRecordEvent(hCtx: Any, hEvent: Any) -> None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
     captures.refuse_all(context)
     event.captured = None
-    _set(event, mark_all(context))
+    set_mark(event, mark_all(context))
 
 
 @entry()

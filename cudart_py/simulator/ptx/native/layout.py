@@ -70,6 +70,7 @@ class Context(IntEnum):
     # The number of instructions that may still be executed before machine code returns to Python.
     BUDGET = 32
     SMS = 33
+    SM_NUMBERS = 38
     # The function that answers machine code's calls to Python, and the `HostCall` that it must answer.
     PYTHON = 19
     HOST_CALL = 34

@@ -91,7 +91,8 @@ class MemoryLike(Protocol):
 class Launch:
     """One launch: the kernel, the shapes of its grid, blocks and clusters, and the packed parameters.
 
-    Blocks are numbered cluster by cluster, so the blocks of a cluster have consecutive numbers.
+    Blocks are numbered cluster by cluster, so the blocks of a cluster have consecutive numbers. `multiprocessors` are
+    the numbers of the multiprocessors on which blocks may run, empty for all of the device.
     """
 
     entry: Entry
@@ -101,6 +102,7 @@ class Launch:
     parameters: bytes = b""
     cooperative: bool = False
     cluster: tuple[int, int, int] = (1, 1, 1)
+    multiprocessors: tuple[int, ...] = ()
 
     def thread(self, number: int) -> str:
         """Return the coordinates of a thread and its block as text; `number` is the thread's index in the launch."""
@@ -207,6 +209,11 @@ class LaunchState:
             self.local_size += max(properties.get("stack_limit", 1024), bodies)
         self.runtime: DeviceRuntime = NoRuntime()
         self.printed = Buffer(properties.get("printf_fifo", _PRINTF_BYTES))
+
+    @cached_property
+    def multiprocessors(self) -> NDArray[np.uint32]:
+        """The numbers of the multiprocessors that run the blocks, one block after another."""
+        return np.array(self.launch.multiprocessors or range(self.properties.get("sm_count", 1)), np.uint32)
 
     @cached_property
     def environment(self) -> Environment:

@@ -80,8 +80,8 @@ def special_value(chunk: Chunk, name: str) -> Any:
     if base == "nwarpid":
         return np.uint32(state.properties.get("warps", 64))
     if base == "smid":
-        sms = state.properties.get("sm_count", 1)
-        return ((chunk.block_of_lane + chunk.first) % sms).astype(np.uint32)
+        numbers = state.multiprocessors
+        return numbers[(chunk.block_of_lane + chunk.first) % len(numbers)]
     if base == "nsmid":
         return np.uint32(state.properties.get("sm_count", 1))
     if base.startswith("lanemask_"):

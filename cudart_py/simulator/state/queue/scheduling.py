@@ -63,13 +63,19 @@ def _before(stream: Stream, others: tuple[Work, ...]) -> list[Work]:
     if context.gates:
         context.gates[:] = [gate for gate in context.gates if not gate.done]
         after.extend(context.gates)
+    if stream.green is not None and stream.green.gates:
+        stream.green.gates[:] = [gate for gate in stream.green.gates if not gate.done]
+        after.extend(stream.green.gates)
     after.extend(other for other in others if not other.done)
     return after
 
 
-def mark_all(context: Context) -> Work:
-    """Return a piece of work that comes after all work that a context has queued so far, in any of its streams."""
-    tails = [stream.tail for stream in list(context.busy) if stream.tail is not None]
+def mark_all(context: Context, streams: Iterable[Stream] | None = None) -> Work:
+    """Return a piece of work that comes after all work that a context has queued so far, in any of its streams.
+
+    With `streams`, it comes only after the work in these.
+    """
+    tails = [stream.tail for stream in list(context.busy if streams is None else streams) if stream.tail is not None]
     return enqueue(Stream(context, flags=CUstream_flags.CU_STREAM_NON_BLOCKING.value), None, *tails)
 
 

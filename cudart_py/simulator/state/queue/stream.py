@@ -9,6 +9,7 @@ from cuda.bindings.driver import CU_STREAM_PER_THREAD
 
 if TYPE_CHECKING:
     from ..contexts import Context
+    from ..partitions import GreenContext
     from .captures import Capture
     from .work import Work
 
@@ -19,11 +20,13 @@ class Stream:
     """A stream of a context; `tail` is its last piece of work, and `capture` the capture that it is part of."""
 
     __slots__ = (
+        "__weakref__",
         "attributes",
         "blocking",
         "capture",
         "context",
         "flags",
+        "green",
         "handle",
         "identity",
         "is_legacy",
@@ -32,7 +35,14 @@ class Stream:
     )
 
     def __init__(
-        self, context: Context, *, handle: int = 0, flags: int = 0, priority: int = 0, is_legacy: bool = False
+        self,
+        context: Context,
+        *,
+        handle: int = 0,
+        flags: int = 0,
+        priority: int = 0,
+        is_legacy: bool = False,
+        green: GreenContext | None = None,
     ) -> None:
         self.context = context
         self.handle = handle
@@ -40,6 +50,8 @@ class Stream:
         self.priority = priority
         self.blocking = not flags & 1
         self.is_legacy = is_legacy
+        # The green context in which it was created. Its kernels run on that context's multiprocessors only.
+        self.green = green
         self.identity = next(_identities)
         self.tail: Work | None = None
         self.capture: Capture | None = None

@@ -131,6 +131,7 @@ class Buffers:
             Context.SPECIALS: _specials(kernel, state),
             Context.THREADS: _coordinates(state.launch.block, warps),
             Context.WORKSPACE: aligned(_PAGE),
+            Context.SM_NUMBERS: state.multiprocessors,
             Context.MEMBERS: members,
         }
         if "counters" in kernel.watch:
@@ -155,7 +156,7 @@ class Buffers:
         context[Context.LAST_BLOCK] = state.blocks
         context[Context.FRESH] = 1
         context[Context.GRID_X], context[Context.GRID_Y] = state.launch.grid[:2]
-        context[Context.SMS] = state.properties.get("sm_count", 1)
+        context[Context.SMS] = len(arrays[Context.SM_NUMBERS])
         context[Context.CLUSTER : Context.CLUSTER_X] = prod(state.launch.cluster)
         context[Context.CLUSTER_X : Context.CLUSTER_Z + 1] = state.launch.cluster
         self.resident = Resident(kernel, state, warps, prod(state.launch.cluster))
@@ -233,5 +234,5 @@ def _shape(state: LaunchState) -> tuple[Any, ...]:
     launch, properties = state.launch, state.properties
     return (
         launch.grid, launch.block, launch.cluster, launch.cooperative, launch.shared_bytes, state.parameter_size,
-        properties.get("sm_count"), properties.get("warps"),
+        launch.multiprocessors, properties.get("sm_count"), properties.get("warps"),
     )  # fmt: skip  # grouped by meaning

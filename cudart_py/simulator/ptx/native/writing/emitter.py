@@ -190,7 +190,9 @@ class Emitter:
         if base == "ctaid" and axis in ("x", "y", "z"):
             return b.splat(b.trunc(b.word(self.context, Context.BLOCK_X + "xyz".index(axis)), I32))
         if base == "smid":
-            return b.splat(b.trunc(b.urem(b.word(self.context, Context.BLOCK), b.word(self.context, Context.SMS)), I32))
+            place = b.urem(b.word(self.context, Context.BLOCK), b.word(self.context, Context.SMS))
+            numbers = b.pointer(self.context, Context.SM_NUMBERS)
+            return b.splat(b.load(b.at(numbers, b.mul(place, I64(4))), typ=I32))
         if base == "cluster_ctarank":
             # The blocks of a cluster have consecutive indices.
             rank = b.urem(b.word(self.context, Context.BLOCK), b.word(self.context, Context.CLUSTER))
