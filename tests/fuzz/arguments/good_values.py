@@ -37,8 +37,13 @@ _SAME: Mapping[Callable[[World], Any], str] = {
     World.host: "host copy_from.source register_host.array RegisteredMemory.array to_bfloat16.x to_host.out",
     lambda w: cuda.managed_empty(8, np.float32): "advise.array managed_attributes.array prefetch.array",
     World.event: "event start Stream.wait.other",
-    World.sparse: "spgemm.a spmm.a spmv.a sddmm.out",
-    lambda w: w.array(3): "bias axpy.x axpy.y dot.x dot.y gemv.out gemv.x __call__.x __call__.y scal.x spmv.x "
+    World.sparse: "spgemm.a spmm.a spmv.a sddmm.out sparse_convert.a sparse_sort.a sparse_to_dense.a "
+    "sparse_transpose.a",
+    lambda w: w.sparse(3): "spgemm.b",
+    lambda w: libraries.SparseMatrix.from_host(sparse.eye_array(3, dtype=np.float32, format="csr")): "spsm.a spsv.a",
+    lambda w: w.array(
+        3
+    ): "bias axpy.x axpy.y dot.x dot.y gemv.out gemv.x __call__.x __call__.y scal.x spmv.x spsv.b spsv.out "
     "launch.x launch.y",
     lambda w: w.array(2): "values spmv.out",
     lambda w: w.array((2, 3), np.complex64): "fft.x ifft.x irfft.x",
@@ -153,7 +158,6 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "solve_triangular.a": lambda w: cuda.to_device(np.eye(3, dtype=np.float32)),
     "SparseMatrix.from_host.matrix": lambda w: sparse.csr_array(np.eye(3, dtype=np.float32)),
     "spdot.y": lambda w: w.array(8),
-    "spgemm.b": lambda w: w.sparse(3),
     "Surface.array": World.cuda_array,
     "Texture.array": World.pitched,
     "TensorMap.array": lambda w: w.array((2, 4)),
