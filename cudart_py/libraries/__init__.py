@@ -17,7 +17,7 @@ from .failures import NotPositiveDefiniteError, SingularMatrixError
 from .fourier import TransformPlan, fft, ifft, irfft, rfft
 from .handles import release
 from .plans import Plan
-from .random import Generator, log_normal, normal, poisson, uniform
+from .random import Generator, exponential, log_normal, normal, poisson, uniform
 from .solvers import cholesky, eigh, lstsq, qr, solve, solve_triangular, svd
 from .sparse import (
     SparseMatrix,
@@ -52,6 +52,7 @@ __all__ = [
     "complex32",
     "dot",
     "eigh",
+    "exponential",
     "fft",
     "from_bfloat16",
     "gemm",

@@ -257,6 +257,7 @@ CALLS: dict[str, Function] = {
     "uniform": Function(of(lib.uniform, out="y"), torch(".uniform_", "y"), moved="y"),
     "normal": Function(of(lib.normal, out="y"), torch(".normal_", "y"), moved="y"),
     "log_normal": Function(of(lib.log_normal, out="y"), torch(".log_normal_", "y"), moved="y"),
+    "exponential": Function(of(lib.exponential, out="y"), torch(".exponential_", "y"), moved="y"),
     "poisson": Function(of(lib.poisson, rate=10.0, out="counts"), moved="counts"),
 }
 UNTIMED = {

@@ -143,7 +143,7 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "Device.attribute.name": lambda w: "warp_size",
     "device_pointer.array": lambda w: cuda.pinned_empty(3, mapped=True),
     "DeviceArray.reshape.shape": lambda w: (3, 2),
-    **{f"Generator.{name}.out": World.array for name in ("uniform", "normal", "log_normal")},
+    **{f"Generator.{name}.out": World.array for name in ("uniform", "normal", "log_normal", "exponential")},
     **{f"Generator.{name}.out": lambda w: w.array(dtype=np.uint32) for name in ("bits", "poisson")},
     **{f"Graph.{name}.after": lambda w: w.graph().nodes[0] for name in ("add_edge", "remove_edge")},
     "from_bfloat16.x": lambda w: libraries.to_bfloat16(w.host()),
