@@ -197,7 +197,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "dot": ("cty", "libraries.dot(x, y)"),
         "fft": ("cty", "libraries.rfft(x)"),
         "linalg": ("cty", "libraries.solve(a, b)"),
-        "random": ("cy", "libraries.normal(n)"),
+        "random": ("cy", "libraries.normal(size=n)"),
         "texture": ("c", 'cuda.textures.Texture(cuda.empty_pitched((16, 16), np.float32), filter="linear")'),
         # others
         "checks": ("", 'cuda.sanitizer("error")'),

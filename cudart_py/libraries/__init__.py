@@ -17,7 +17,7 @@ from .failures import NotPositiveDefiniteError, SingularMatrixError
 from .fourier import TransformPlan, fft, ifft, irfft, rfft
 from .handles import release
 from .plans import Plan
-from .random import Generator, log_normal, normal, poisson, uniform
+from .random import Generator, exponential, log_normal, normal, poisson, uniform
 from .solvers import cholesky, eigh, lstsq, qr, solve, solve_triangular, svd
 from .sparse import (
     SparseMatrix,
@@ -25,11 +25,17 @@ from .sparse import (
     gemvi,
     sddmm,
     solve_tridiagonal,
+    sparse_convert,
     sparse_from_dense,
+    sparse_sort,
+    sparse_to_dense,
+    sparse_transpose,
     spdot,
     spgemm,
     spmm,
     spmv,
+    spsm,
+    spsv,
 )
 
 __all__ = [
@@ -46,6 +52,7 @@ __all__ = [
     "complex32",
     "dot",
     "eigh",
+    "exponential",
     "fft",
     "from_bfloat16",
     "gemm",
@@ -67,11 +74,17 @@ __all__ = [
     "solve",
     "solve_triangular",
     "solve_tridiagonal",
+    "sparse_convert",
     "sparse_from_dense",
+    "sparse_sort",
+    "sparse_to_dense",
+    "sparse_transpose",
     "spdot",
     "spgemm",
     "spmm",
     "spmv",
+    "spsm",
+    "spsv",
     "svd",
     "to_bfloat16",
     "uniform",

@@ -62,7 +62,7 @@ class LibraryHandle(Handle):
         workspace = None
         with activated(self.device):
             if self._name == "cublas":
-                _refuse_first_use(handle, "cuBLAS")
+                refuse_first_use(handle, "cuBLAS")
                 workspace = empty(workspace_size(self.device), np.uint8, stream=stream)
             self._turn_to(handle, workspace)
         # The old workspace is dropped, not closed, because a graph may hold it.
@@ -102,7 +102,8 @@ def workspace_size(device: Device) -> int:
     return WORKSPACE if device.compute_capability >= (9, 0) else SMALL_WORKSPACE
 
 
-def _refuse_first_use(stream: int, what: str) -> None:
+def refuse_first_use(stream: int, what: str) -> None:
+    """Raise CaptureError if the stream is being captured, because `what` allocates memory at its first call."""
     if captures and find(stream) is not None:
         raise CaptureError(
             f"{what} allocates memory at its first call in a stream, which is not allowed during a capture: call it "
@@ -123,7 +124,7 @@ class Scratch:
         """Return at least `nbytes` bytes of memory, which later work in the stream may overwrite."""
         memory = self._memory
         if memory is None or memory.nbytes < nbytes or self._stream != stream.handle:
-            _refuse_first_use(stream.handle, "the library")
+            refuse_first_use(stream.handle, "the library")
             # The old memory is freed first, in stream order, which allows the pool to reuse it.
             self._memory = memory = None
             self._memory = memory = empty(max(nbytes, 1), np.uint8, stream=stream)
@@ -166,7 +167,7 @@ def library_handle(name: str, stream: Stream, device: Device) -> LibraryHandle:
     """
     handle = _thread.handles.get((name, device.ordinal))
     if handle is None:
-        _refuse_first_use(stream.handle, name)
+        refuse_first_use(stream.handle, name)
         handle = _thread.handles[name, device.ordinal] = LibraryHandle(name, device)
     if handle.bound != stream.handle:
         handle.bind(stream)

@@ -106,6 +106,14 @@ LESSON = Lesson(
             "counter and `curand_init` costs almost nothing. It produces four numbers at a time.",
         ),
         Step(
+            name="Sobol, beside SciPy",
+            shows=["quasi_rows[got:different]", "quasi_rows[ours:theirs]"],
+            text="The points of Sobol are the same in cuRAND and in SciPy, bit for bit, because both use the direction "
+            "numbers of Joe and Kuo. cuRAND stores them coordinate by coordinate. Scrambled points differ, since each "
+            "library scrambles in its own way, but they cover the cube about as evenly: the **discrepancy** measures "
+            "how far the share of the points in a box differs from its volume.",
+        ),
+        Step(
             name="integral, quasi-random",
             shows=["integrand", "integrate", "sobol"],
             text="The points of the Sobol sequence fill the cube evenly: each new point falls into a gap.",

@@ -54,6 +54,7 @@ LESSON = Lesson(
         "describe how a sparse matrix is stored: by rows (CSR), by coordinates (COO) or in slices (SELL).",
         "explain why memory limits a product with a vector, and why multiplying several vectors at once is cheaper.",
         "solve a system with conjugate gradients without making the host wait in any iteration.",
+        "speed up an iterative solver with a preconditioner made of triangular solves.",
         "say what fraction of the elements must be zero before a sparse product is faster than a dense one.",
     ],
     idea="For each stored element, a sparse product reads the element and its column index, but performs only two "
@@ -82,6 +83,14 @@ LESSON = Lesson(
             "only at the positions that a sparse matrix stores.",
         ),
         Step(
+            name="SpSV, lower triangle",
+            shows=["solve_rows[right]", "solve_rows[x]", "solve_rows[columns:back]"],
+            text="`spsv` solves a system with one triangle of a matrix and ignores the elements of the other triangle. "
+            "Each unknown depends on earlier ones, so the first call analyses which unknowns can be computed at the "
+            "same time. Later calls use the result. `spsm` solves for several columns at once, and `sparse_convert` "
+            "changes the format.",
+        ),
+        Step(
             name="sparse x dense vector",
             shows=["vector_rows[vector]", "vector_rows[inner]", "vector_rows[got]"],
             text="A vector may also be sparse. The product then reads only those elements of the other operand that "
@@ -103,6 +112,14 @@ LESSON = Lesson(
             "it to compute the next search direction, and `remember` appends it to the history. The host never waits, "
             "so the calls can be captured once as a graph. `launch` then performs an iteration with a single call.",
         ),
+        Step(
+            name="CG, preconditioned",
+            shows=["PreconditionedIteration._precondition", "PreconditionedIteration.queue"],
+            text="A **preconditioner** replaces the residual r by a better direction z. Symmetric Gauss-Seidel gets "
+            "z from two triangular solves, whose triangles are those of the matrix itself. On the grid with 24 points "
+            "per side, 41 iterations reach the level of rounding, instead of 109. The solves become part of the graph "
+            "like the products.",
+        ),
     ],
     look_at=[
         "On an H200, SELL runs at 79 % of the rate of a copy, COO at 76 %, and CSR at only 57 %, because rows of five "
@@ -110,6 +127,8 @@ LESSON = Lesson(
         "ms.",
         "On an H200, an iteration costs the host 4 µs if it is launched as one graph, and 114 µs if it is made up of "
         "separate calls.",
+        "A preconditioned iteration costs more than a plain one: the unknowns of a triangular solve wait for one "
+        "another, so the solve keeps few lanes busy. It pays if it saves enough iterations.",
         "In the residual plot, on the page with pictures, conjugate gradients converge faster than the bound from the "
         "condition number predicts.",
         "When the stop runs on a GPU, the page also has a plot of the times of the sparse and the dense product. On an "

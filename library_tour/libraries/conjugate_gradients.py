@@ -1,4 +1,4 @@
-"""Conjugate gradients for a sparse positive definite matrix, with one graph per iteration."""
+"""Conjugate gradients for a sparse positive definite matrix, plain and preconditioned, with one graph per iteration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
-from cudart_py.libraries import SparseMatrix, dot, spmv
+from cudart_py.libraries import SparseMatrix, dot, spmv, spsv
 
 from ..device_code import blocks_for
 
@@ -31,24 +31,34 @@ class CapturedIteration:
         self._q = cuda.empty(n, np.float64, stream=stream)
         self._rr, self._pq, self._following = (cuda.empty(1, np.float64, stream=stream) for _ in range(3))
         self._count = cuda.zeros(1, np.int32, stream=stream)
+        self._allocate(n)
         grid = blocks_for(n, BLOCK)
         self._advance = module["advance"][grid, BLOCK, 0, stream].bind(
             self._rr, self._pq, self._p, self._q, self.x, self._r, n
         )
-        self._turn = module["turn"][grid, BLOCK, 0, stream].bind(self._following, self._rr, self._r, self._p, n)
+        self._turn = module["turn"][grid, BLOCK, 0, stream].bind(self._following, self._rr, self._z, self._p, n)
         self._remember = module["remember"][1, 1, 0, stream].bind(
-            self._following, self._rr, self.history, self._count, most + 1
+            self._square, self._last, self.history, self._count, most + 1
         )
         # The setup at the first call of a library cannot be captured. These calls do it, and compute the square of the
         # first residual.
         spmv(a, self._p, self._q, stream=stream)
-        dot(self._r, self._r, self._rr, stream=stream)
-        cuda.memcpy(self._following, self._rr, stream=stream)
-        self._remember()
+        self._begin()
         with stream.capture() as graph:
             self.queue()
         self._graph = graph
         self._executable = graph.instantiate()
+
+    def _allocate(self, n: int) -> None:
+        """Allocate what only this method needs, and say which scalars `remember` reads and writes."""
+        self._z = self._r
+        self._square, self._last = self._following, self._rr
+
+    def _begin(self) -> None:
+        """Compute the square of the first residual."""
+        dot(self._r, self._r, self._rr, stream=self.stream)
+        cuda.memcpy(self._following, self._rr, stream=self.stream)
+        self._remember()
 
     def queue(self) -> None:
         """Queue an iteration call by call."""
@@ -76,17 +86,7 @@ class CapturedIteration:
         """Release the graph, the arrays and the stream."""
         self._executable.close()
         self._graph.close()
-        for array in (
-            self.x,
-            self.history,
-            self._r,
-            self._p,
-            self._q,
-            self._rr,
-            self._pq,
-            self._following,
-            self._count,
-        ):
+        for array in [each for each in vars(self).values() if isinstance(each, cuda.DeviceArray)]:
             array.close()
         self.stream.close()
 
@@ -97,3 +97,46 @@ class CapturedIteration:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class PreconditionedIteration(CapturedIteration):
+    """Conjugate gradients with symmetric Gauss-Seidel as the preconditioner, for a matrix with a constant diagonal.
+
+    The residual r is replaced by z with (D + L) D^-1 (D + U) z = r, where D is the diagonal of the matrix, and L and U
+    are what lies below and above it. These are two triangular solves with the matrix itself.
+    """
+
+    def __init__(
+        self, module: cuda.Module, a: SparseMatrix, diagonal: float, b: NDArray[np.float64], most: int
+    ) -> None:
+        self._diagonal = diagonal
+        super().__init__(module, a, b, most)
+
+    def _allocate(self, n: int) -> None:
+        self._z, self._half = (cuda.empty(n, np.float64, stream=self.stream) for _ in range(2))
+        # The history has the squares of r, whereas the method itself uses the products of r and z.
+        self._square, self._last = (cuda.empty(1, np.float64, stream=self.stream) for _ in range(2))
+
+    def _begin(self) -> None:
+        self._precondition()
+        cuda.memcpy(self._p, self._z, stream=self.stream)
+        dot(self._r, self._z, self._rr, stream=self.stream)
+        dot(self._r, self._r, self._square, stream=self.stream)
+        self._remember()
+
+    def queue(self) -> None:
+        """Queue an iteration call by call."""
+        spmv(self.a, self._p, self._q, stream=self.stream)
+        dot(self._p, self._q, self._pq, stream=self.stream)
+        self._advance()
+        self._precondition()
+        dot(self._r, self._z, self._following, stream=self.stream)
+        self._turn()
+        cuda.memcpy(self._rr, self._following, stream=self.stream)
+        dot(self._r, self._r, self._square, stream=self.stream)
+        self._remember()
+
+    def _precondition(self) -> None:
+        """Queue z = (D + U)^-1 D (D + L)^-1 r."""
+        spsv(self.a, self._r, self._half, lower=True, stream=self.stream)
+        spsv(self.a, self._half, self._z, lower=False, alpha=self._diagonal, stream=self.stream)

@@ -5,26 +5,31 @@ On the simulator, whose libraries run in software and which does not time:
     $ library-tour run rand
     rand: Random numbers with cuRAND: generators and distributions
     size 4,100: numbers to draw
-                            by        error   bound  check
-    ──────────────────────────────────────────────────────
-    xorwow                  cuRAND    0.740    6.00  right
-    mrg32k3a                cuRAND     0.00    6.00  right
-    philox                  cuRAND     0.00    6.00  right
-    mtgp32                  cuRAND     0.00    6.00  right
-    sobol                   cuRAND     0.00    6.00  right
-    scrambled_sobol         cuRAND     0.00    6.00  right
-    sobol64                 cuRAND     0.00    6.00  right
-    scrambled_sobol64       cuRAND     0.00    6.00  right
-    uniform double, philox  cuRAND    0.775    6.00  right
-    normal, philox          cuRAND    0.921    6.00  right
-    normal double, philox   cuRAND    0.229    6.00  right
-    log-normal, philox      cuRAND    0.591    6.00  right
-    Poisson, philox         cuRAND     2.54    6.00  right
-    in a kernel, xorwow     kernel     0.00    0.00  right
-    in a kernel, mrg32k3a   kernel     0.00    0.00  right
-    in a kernel, philox     kernel     0.00    0.00  right
-    integral, random        cuRAND   0.0204   0.141  right
-    integral, quasi-random  cuRAND  2.5e-05  0.0249  right
+                            by        error    bound  check
+    ───────────────────────────────────────────────────────
+    xorwow                  cuRAND    0.740     6.00  right
+    mrg32k3a                cuRAND     0.00     6.00  right
+    philox                  cuRAND     0.00     6.00  right
+    mtgp32                  cuRAND     0.00     6.00  right
+    sobol                   cuRAND     0.00     6.00  right
+    scrambled_sobol         cuRAND     0.00     6.00  right
+    sobol64                 cuRAND     0.00     6.00  right
+    scrambled_sobol64       cuRAND     0.00     6.00  right
+    uniform double, philox  cuRAND    0.775     6.00  right
+    normal, philox          cuRAND    0.921     6.00  right
+    normal double, philox   cuRAND    0.229     6.00  right
+    log-normal, philox      cuRAND    0.591     6.00  right
+    exponential, philox     cuRAND    0.672     6.00  right
+    Poisson, philox         cuRAND     2.54     6.00  right
+    in a kernel, xorwow     kernel     0.00     0.00  right
+    in a kernel, mrg32k3a   kernel     0.00     0.00  right
+    in a kernel, philox     kernel     0.00     0.00  right
+    Sobol, beside SciPy     cuRAND     0.00     0.00  right
+    discrepancy, scrambled  cuRAND  5.7e-04  0.00220  right
+    integral, random        cuRAND   0.0204    0.141  right
+    integral, quasi-random  cuRAND  2.5e-05   0.0249  right
+    discrepancy, scrambled: of 256 points; SciPy's scrambled points have 0.0006,
+    random ones 0.01
     Each generator draws uniform numbers in single precision. Its error is the
     chi-squared statistic over 64 bins, minus its mean, in standard deviations. For
     a distribution, the error is the larger of the errors of its mean and its
@@ -69,7 +74,7 @@ BINS = 64
 # On the host, preparing the streams of MT19937 takes seconds.
 SLOW = ("mt19937",)
 SKIPPED, DRAWN = 1000, 200
-DIMENSIONS = 6
+DIMENSIONS, MANY = 6, 1000
 # For each dimension after the first: the degree of a primitive polynomial over the integers modulo 2, its inner
 # coefficients as bits, and the first direction integers (S. Joe and F. Y. Kuo, 2008).
 SOBOL = ((1, 0, (1,)), (2, 1, (1, 3)), (3, 1, (1, 3, 1)), (3, 2, (1, 1, 1)), (4, 1, (1, 1, 3, 3)))
@@ -120,6 +125,7 @@ def run(device: cuda.Device, size: int) -> Result:
         rows += [device_row(module, kind, beginnings[kind], size, limit) for kind in DEVICE]
     else:
         rows += [missing_row(f"in a kernel, {kind}", "headers", trouble) for kind in DEVICE]
+    rows += quasi_rows()
     points = 2 ** (min(size // 4, 2**16).bit_length() - 1)
     integral, pictures = integral_rows(module, points)
     rows += integral
@@ -216,6 +222,7 @@ DISTRIBUTIONS = {
     "log-normal": Distribution(
         "log_normal", np.float32, (0.0, 0.5), float(np.exp(0.125)), float(np.expm1(0.25) * np.exp(0.25))
     ),
+    "exponential": Distribution("exponential", np.float32, (2.0,), 2.0, 4.0),
     "Poisson": Distribution("poisson", np.uint32, (4.5,), 4.5, 4.5),
 }
 
@@ -328,6 +335,28 @@ def sobol_check() -> Check:
     got = drawn("sobol", "bits", points * DIMENSIONS, np.uint32, dimensions=DIMENSIONS)
     expected = np.array([sobol(coordinate, points) for coordinate in range(DIMENSIONS)])
     return compare("the Sobol points match their direction numbers", got.reshape(DIMENSIONS, points), expected)
+
+
+def quasi_rows() -> list[Row]:
+    """Compare the points of Sobol with SciPy's, and how evenly scrambled points cover the cube.
+
+    The discrepancy measures how far the share of the points in a box differs from the volume of the box.
+    """
+    from scipy.stats import qmc
+
+    points = 256
+    got = drawn("sobol", "bits", points * MANY, np.uint32, dimensions=MANY).reshape(MANY, points).T
+    different = float(np.count_nonzero(got / 2**32 != qmc.Sobol(MANY, scramble=False, bits=32).random(points)))
+    rows = [judged("Sobol, beside SciPy", "cuRAND", different, 0.0, does=work_of(0, got))]
+    options = {"dimensions": DIMENSIONS}
+    ours = drawn("scrambled_sobol", "uniform", points * DIMENSIONS, np.float64, **options).reshape(DIMENSIONS, points).T
+    theirs = qmc.Sobol(DIMENSIONS, seed=3).random(points)
+    random = np.random.default_rng(3).random(ours.shape)
+    found, scipys, of_random = (float(qmc.discrepancy(each)) for each in (ours, theirs, random))
+    note = f"of {points} points; SciPy's scrambled points have {scipys:.1g}, random ones {of_random:.1g}"
+    # Scramblings differ by chance.
+    row = judged("discrepancy, scrambled", "cuRAND", found, 4 * scipys, does=work_of(0, ours), note=note)
+    return [*rows, row]
 
 
 def sobol(coordinate: int, points: int) -> NDArray[np.uint32]:

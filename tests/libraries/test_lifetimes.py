@@ -125,4 +125,4 @@ def test_a_second_device_has_handles_of_its_own(device, numbers):
             assert np.allclose(product.to_host(), a @ a)
             assert np.allclose(lib.cholesky(matrix).to_host(), np.linalg.cholesky(spd))
             assert np.allclose(lib.solve(matrix, array).to_host(), np.linalg.solve(spd, a))
-            assert lib.uniform(10).device is device
+            assert lib.uniform(size=10).device is device

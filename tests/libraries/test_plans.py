@@ -12,6 +12,8 @@ import cudart_py as cuda
 from cudart_py import libraries
 from cudart_py.libraries.handles import library_handle
 
+sparse = pytest.importorskip("scipy.sparse", reason="SciPy is not installed (the extra cpu)")
+
 pytestmark = pytest.mark.needs("libraries")
 
 
@@ -117,7 +119,27 @@ def test_an_access_policy_holds_in_a_planned_call(record, operands):
         assert np.allclose(out.to_host(stream=stream), a.to_host(stream=stream) @ b.to_host(stream=stream))
 
 
-@pytest.mark.parametrize("name", ["gemm", "fft", "ifft", "rfft", "irfft"])
+def test_a_planned_sparse_product_finds_the_places_of_its_elements_once(device, record, rng):
+    """Elements that cancel out have places too."""
+    first, second = (np.where(rng.random(shape) < 0.3, rng.standard_normal(shape), 0) for shape in ((9, 7), (7, 8)))
+    a, b = (libraries.SparseMatrix.from_host(sparse.csr_array(host)) for host in (first, second))
+    calls = record("cusparse", "sp_gemm_reuse_nnz")
+    plan = libraries.spgemm.plan(a, b, alpha=2.0)
+    for factor in (1.0, -3.0):
+        a.values.copy_from(factor * first[first != 0])
+        found = plan()
+        assert found is plan.result
+        assert np.allclose(found.to_host().toarray(), 2 * factor * first @ second)
+        assert found.count == np.count_nonzero((first != 0).astype(int) @ (second != 0))
+    assert len(calls) == 2  # one for the sizes of the buffers
+    nothing = libraries.SparseMatrix.from_host(sparse.csr_array((8, 5)))
+    assert libraries.spgemm.plan(b, nothing)().to_host().nnz == 0
+    a.values.close()
+    with pytest.raises(ValueError, match="of spgemm: the array is closed"):
+        plan()
+
+
+@pytest.mark.parametrize("name", ["gemm", "fft", "ifft", "rfft", "irfft", "spgemm"])
 def test_a_plan_takes_the_arguments_of_its_function(name):
     function = getattr(libraries, name)
     assert inspect.signature(function).parameters == inspect.signature(function.plan).parameters

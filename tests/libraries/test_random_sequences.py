@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 from cudart_py.driver.calls import library
-from cudart_py.libraries.random.generators import KINDS, Generator, log_normal, normal, poisson, uniform
+from cudart_py.libraries.random import KINDS, Generator, exponential, log_normal, normal, poisson, uniform
 
 pytestmark = pytest.mark.needs("libraries")
 
@@ -269,11 +269,29 @@ def test_numbers_of_the_host_are_distributed_as_asked_for(dtype):
 
 def test_the_module_has_a_generator_of_its_own(device, record):
     made = record("curand", "create_generator")
-    arrays = [uniform((4, 5)), uniform((4, 5), np.float64), normal(8), log_normal(8), poisson(8, rate=2.0)]
-    assert [array.shape for array in arrays] == [(4, 5), (4, 5), (8,), (8,), (8,)]
+    arrays = [uniform(0, 1, (4, 5)), normal(5.0, 2.0, 8, np.float64), log_normal(size=8), poisson(2.0, 8)]
+    arrays += [exponential(3.0, (2, 2)), normal(size=(3, 5))]
+    assert [array.shape for array in arrays] == [(4, 5), (8,), (8,), (8,), (2, 2), (3, 5)]
     assert len(made) == 1
     out = cuda.empty(10, np.float32)
     assert uniform(out=out) is out
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("host", [False, True])
+def test_exponential_numbers_and_intervals_come_from_uniform_ones(device, dtype, host):
+    """The logarithm and the product have errors of a few units in the last place."""
+
+    def drawn(name, *parameters):
+        generator = Generator("philox", 5, host=host)
+        if host:
+            return getattr(generator, name)(np.empty(999, dtype), *parameters)
+        return getattr(generator, name)(cuda.empty(999, dtype), *parameters).to_host()
+
+    uniform = drawn("uniform").astype(np.longdouble)
+    eps = np.finfo(dtype).eps
+    assert np.allclose(drawn("exponential", 2.5), -2.5 * np.log(uniform), rtol=4 * eps, atol=0)
+    assert np.allclose(drawn("uniform", -3, 4), 7 * uniform - 3, rtol=0, atol=8 * eps)
 
 
 def test_a_closed_generator_is_refused():

@@ -165,10 +165,23 @@ REFUSED = {
     "host('mt19937').skip_to(3)": "ValueError: Generator.skip_to: offset: 0 with kind='mt19937' ... not the int 3",
     "SparseMatrix.from_host(sparse.eye_array(4, dtype=int))":
         "TypeError: SparseMatrix.from_host: matrix: float32 ... not int64",
+    "spsv(eye('sell'), f64(4))": "ValueError: spsv: a: 'csr' ... 'coo' ... not 'sell'",
+    "spsv(eye(), f64(5))": "ValueError: spsv: b: (4,) ... 'a' ... (4, 4) ... not (5,)",
+    "spsv(eye(), f32(4))": "TypeError: spsv: b: float64 ... 'a' ... not float32",
+    "spsv(eye(), f64(8)[::2])": "ValueError: spsv: b: contiguous ... strides (16,)",
+    "spsv(eye(), (w := f64(6))[:4], w[2:])": "ValueError: spsv: out: not overlap 'b'",
+    "spsv(eye(), f64(4), lower='upper')": "TypeError: spsv: lower: a bool ... not the str 'upper'",
+    "spsm(eye(), f64(5, 2))": "ValueError: spsm: b: 4 rows ... 'a' ... not 5",
+    "spsm(eye(), f64(4, 2), f64(4, 3))": "ValueError: spsm: out: (4, 2) ... 'b' ... not (4, 3)",
+    "spsm(sparse_from_dense(f64(4, 5)), f64(4, 2))": "ValueError: spsm: a: square ... not of shape (4, 5)",
+    "sparse_convert(eye(), 'sell')": "ValueError: sparse_convert: format: 'csr', 'csc', 'coo' ... not the str 'sell'",
+    "sparse_sort(eye('sell'))": "ValueError: sparse_sort: a: 'csr', 'csc' or 'coo' ... not 'sell'",
+    "sparse_to_dense(eye(), f64(4, 5))": "ValueError: sparse_to_dense: out: (4, 4) ... 'a' ... not (4, 5)",
+    "spgemm.plan(eye(), sparse_from_dense(f64(3, 4)))": "ValueError: spgemm.plan: b: 4 rows ... 'a' ... not 3",
     "fft.plan(c64(8), c64(9))": "ValueError: fft.plan: out: (8,) ... not (9,)",
-    "normal(4, 'i4')": "TypeError: normal: dtype: float32 or float64 ... not int32",
-    "uniform()": "TypeError: uniform: shape: given unless 'out' is ... not None; pass the shape",
-    "uniform(4, out=f32(4))": "ValueError: uniform: shape: None where 'out' is given ... not the int 4",
+    "normal(size=4, dtype='i4')": "TypeError: normal: dtype: float32 or float64 ... not int32",
+    "uniform()": "TypeError: uniform: size: given unless 'out' is ... not None; pass the size",
+    "uniform(size=4, out=f32(4))": "ValueError: uniform: size: None where 'out' is given ... not the int 4",
     "host(dimensions=3)": "ValueError: Generator: dimensions: 1 with kind='philox' ... not the int 3",
     "host(ordering='random')":
         "ValueError: Generator: ordering: 'best' ... 'default' ... 'seeded' ... not the str 'random'",
@@ -183,8 +196,11 @@ REFUSED = {
         "TypeError: Generator.uniform: out: a DeviceArray ... not a NumPy array of dtype float64 ... to_device",
     "host().normal(empty(3))":
         "ValueError: Generator.normal: out: even ... not 3 ... fill an array of 4 and take a slice",
-    "normal((3, 5))": "ValueError: normal: shape: even ... not 15 ... generate 16 and take a slice",
-    "log_normal(3)": "ValueError: log_normal: shape: even ... not 3 ... generate 4 and take a slice",
+    "normal(out=f32(3, 5))": "ValueError: normal: out: even ... not 15 ... fill an array of 16 and take a slice",
+    "normal((3, 5))": "TypeError: normal: mean: a number ... not the tuple (3, 5); pass size=(3, 5)",
+    "exponential(0, 4)": "ValueError: exponential: scale: positive ... not the int 0",
+    "uniform(2, 1, 4)": "ValueError: uniform: high: at least 'low', which is 2.0 ... not the float 1.0",
+    "poisson([2, 3])": "TypeError: poisson: rate: a number ... not the list [2, 3]; pass size=[2, 3]",
     "host('sobol', dimensions=3).uniform(empty(4))": "ValueError: Generator.uniform: out: 3 elements ... not 4",
     "host().normal(empty(4), 0, -1)": "ValueError: Generator.normal: deviation: positive ... not the int -1",
     "host().poisson(empty(4, np.uint32), 0)":
@@ -224,15 +240,15 @@ def test_what_is_wrong_is_named_before_anything_is_queued(device, record, call):
         ("fourier.calls", "fft(c64(4, 4, 4), axes=(0, 2))"),
         ("fourier.calls", "irfft(c64(4, 10)[:, ::2], axes=None)"),
         ("sparse.products", "spmm(eye(), f64(4, 2), alpha='x')"),
-        ("random.generators", "normal(4, deviation=-1)"),
-        ("random.generators", "uniform(4, 'i4')"),
+        ("random.functions", "normal(0, -1, 4)"),
+        ("random.functions", "uniform(size=4, dtype='i4')"),
     ],
 )
 def test_no_output_is_allocated_for_a_call_that_is_refused(device, monkeypatch, module, call):
     def refuse(*arguments, **options):
         raise AssertionError("an output was allocated")
 
-    libraries.uniform(1)  # makes the thread's generator
+    libraries.uniform(size=1)  # makes the thread's generator
     monkeypatch.setattr(f"cudart_py.libraries.{module}.empty", refuse)
     with pytest.raises((TypeError, ValueError)):
         eval(call, dict(NAMES))

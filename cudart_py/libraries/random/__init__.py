@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from .generators import KINDS, Generator, log_normal, normal, poisson, uniform
+from .functions import exponential, log_normal, normal, poisson, uniform
+from .generators import KINDS, Generator
 
-__all__ = ["KINDS", "Generator", "log_normal", "normal", "poisson", "uniform"]
+__all__ = ["KINDS", "Generator", "exponential", "log_normal", "normal", "poisson", "uniform"]

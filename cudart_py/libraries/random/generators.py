@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from ... import arguments
 from ...context.current import activated
@@ -15,12 +15,11 @@ from ...context.device import current_device
 from ...context.lifetimes import Handle
 from ...driver.calls import library
 from ...memory.array import DeviceArray
-from ...memory.creation import empty
-from ...shapes import Shape
 from ...streams.stream import Stream
 from .. import views
 from ..failures import failure
-from ..handles import keep, thread_cache
+from ..handles import keep
+from .distributions import make_exponential, stretch
 
 Filled = TypeVar("Filled", DeviceArray, NDArray[Any])
 
@@ -61,7 +60,7 @@ def _require_offsets(call: str, kind: str, offset: int) -> None:
         raise arguments.wrong_value(call, "offset", f"0 with kind={kind!r}, which has no offsets", offset)
 
 
-def _check_rate(call: str, rate: Any) -> float:
+def check_rate(call: str, rate: Any) -> float:
     """Return the rate of a Poisson distribution as a float; raise TypeError or ValueError for an invalid rate."""
     wanted = f"above 0 and at most {HIGHEST_RATE}, the highest rate of cuRAND"
     if not 0 < arguments.number(call, "rate", rate, -math.inf, math.inf) <= HIGHEST_RATE:
@@ -69,7 +68,7 @@ def _check_rate(call: str, rate: Any) -> float:
     return float(rate)
 
 
-def _check_bell(call: str, mean: Any, deviation: Any) -> tuple[float, float]:
+def check_bell(call: str, mean: Any, deviation: Any) -> tuple[float, float]:
     """Return the parameters of a normal distribution as floats; raise TypeError or ValueError for invalid ones."""
     mean = arguments.number(call, "mean", mean)
     if not arguments.number(call, "deviation", deviation) > 0:
@@ -77,11 +76,19 @@ def _check_bell(call: str, mean: Any, deviation: Any) -> tuple[float, float]:
     return mean, float(deviation)
 
 
-def _check_pairs(call: str, name: str, count: int, remedy: str) -> None:
-    """Raise ValueError for an odd number of normally distributed numbers, which cuRAND generates in pairs."""
-    if count % 2:
-        rule = "have an even number of elements, since cuRAND generates normal numbers in pairs"
-        raise arguments.unusable(call, name, rule, count, remedy)
+def check_scale(call: str, scale: Any) -> float:
+    """Return the scale of an exponential distribution as a float; raise TypeError or ValueError for an invalid one."""
+    if not arguments.number(call, "scale", scale) > 0:
+        raise arguments.wrong_value(call, "scale", "positive", scale)
+    return float(scale)
+
+
+def check_range(call: str, low: Any, high: Any) -> tuple[float, float]:
+    """Return the ends of an interval as floats; raise TypeError or ValueError for invalid ones."""
+    low, high = arguments.number(call, "low", low), arguments.number(call, "high", high)
+    if not math.isfinite(high - low) or high < low:
+        raise arguments.wrong_value(call, "high", f"at least 'low', which is {low}", high)
+    return low, high
 
 
 class Generator(Handle):
@@ -170,9 +177,9 @@ class Generator(Handle):
         call = self._functions.generate_long_long if wide else self._functions.generate
         return self._fill("curandGenerate", call, out, where)
 
-    def uniform(self, out: Filled, *, stream: Stream | None = None) -> Filled:
-        """Fill `out`, a float32 or float64 array, with uniform numbers in (0, 1] (curandGenerateUniform)."""
-        return self._draw_uniform("Generator.uniform", out, stream)
+    def uniform(self, out: Filled, low: float = 0.0, high: float = 1.0, *, stream: Stream | None = None) -> Filled:
+        """Fill `out`, a float32 or float64 array, with uniform numbers in (low, high] (curandGenerateUniform)."""
+        return self._draw_uniform("Generator.uniform", out, low, high, stream)
 
     def normal(self, out: Filled, mean: float = 0.0, deviation: float = 1.0, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a float32 or float64 array, with normally distributed numbers (curandGenerateNormal).
@@ -187,6 +194,13 @@ class Generator(Handle):
         """Fill `out` with log-normally distributed numbers; otherwise like `normal` (curandGenerateLogNormal)."""
         return self._draw_normal("Generator.log_normal", out, mean, deviation, stream)
 
+    def exponential(self, out: Filled, scale: float = 1.0, *, stream: Stream | None = None) -> Filled:
+        """Fill `out`, a float32 or float64 array, with exponentially distributed numbers with the mean `scale`.
+
+        cuRAND has no such function: they are `-scale * log(u)` for its uniform numbers u.
+        """
+        return self._draw_exponential("Generator.exponential", out, scale, stream)
+
     def poisson(self, out: Filled, rate: float, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a uint32 array, with Poisson-distributed counts with the mean `rate` (curandGeneratePoisson).
 
@@ -196,24 +210,49 @@ class Generator(Handle):
 
     # -- the same with the name of the public call, for error messages -------------------------
 
-    def _draw_uniform(self, call: str, out: Filled, stream: Stream | None) -> Filled:
+    def _draw_uniform(self, call: str, out: Filled, low: float, high: float, stream: Stream | None) -> Filled:
         """Fill an array with uniform numbers."""
+        ends = check_range(call, low, high)
         where = self._check(call, out, REAL, stream)
+        self._fill_uniform(out, where)
+        if out.size and ends != (0, 1):
+            self._pass(stretch, out, where, *ends)
+        return out
+
+    def _draw_exponential(self, call: str, out: Filled, scale: float, stream: Stream | None) -> Filled:
+        """Fill an array with exponentially distributed numbers."""
+        scale = check_scale(call, scale)
+        where = self._check(call, out, REAL, stream)
+        self._fill_uniform(out, where)
+        if out.size:
+            self._pass(make_exponential, out, where, scale)
+        return out
+
+    def _fill_uniform(self, out: Any, where: Stream) -> None:
         function = getattr(self._functions, f"generate_uniform{_SUFFIXES[out.dtype]}")
-        return self._fill("curandGenerateUniform", function, out, where)
+        self._fill("curandGenerateUniform", function, out, where)
+
+    def _pass(self, function: Callable[..., None], out: Any, where: Stream, *parameters: float) -> None:
+        if self.device is None:
+            function(out, None, where, *parameters)
+        else:
+            with activated(self.device):
+                function(out, self.device, where, *parameters)
 
     def _draw_poisson(self, call: str, out: Filled, rate: float, stream: Stream | None) -> Filled:
         """Fill an array with Poisson-distributed counts."""
-        rate = _check_rate(call, rate)
+        rate = check_rate(call, rate)
         where = self._check(call, out, COUNTS, stream)
         return self._fill("curandGeneratePoisson", self._functions.generate_poisson, out, where, rate)
 
     def _draw_normal(self, call: str, out: Filled, mean: float, deviation: float, stream: Stream | None) -> Filled:
         """Fill an array with normally distributed numbers, or with their exponentials if the call is `log_normal`."""
-        mean, deviation = _check_bell(call, mean, deviation)
+        mean, deviation = check_bell(call, mean, deviation)
         where = self._check(call, out, REAL, stream)
-        if self._kind.seeded:
-            _check_pairs(call, "out", out.size, f"fill an array of {out.size + 1} and take a slice")
+        if self._kind.seeded and out.size % 2:
+            rule = "have an even number of elements, since cuRAND generates normal numbers in pairs"
+            remedy = f"fill an array of {out.size + 1} and take a slice"
+            raise arguments.unusable(call, "out", rule, out.size, remedy)
         name, symbol = "normal", "curandGenerateNormal"
         if call.endswith("log_normal"):
             name, symbol = "log_normal", "curandGenerateLogNormal"
@@ -290,103 +329,3 @@ def _call(symbol: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
     except Exception as error:
         raise failure(symbol, error) from error
-
-
-def _default() -> Generator:
-    """Return the calling thread's generator on the current device, with a seed from the operating system."""
-    generators = thread_cache("curand")
-    device = current_device()
-    found: Generator | None = generators.get(device.ordinal)
-    if found is None:
-        seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-        found = generators[device.ordinal] = Generator("philox", seed)
-    return found
-
-
-def _array(
-    call: str,
-    shape: Shape | None,
-    dtype: DTypeLike,
-    dtypes: tuple[np.dtype[Any], ...],
-    out: DeviceArray | None,
-    stream: Stream | None,
-    *,
-    pairs: bool = False,
-) -> tuple[Generator, DeviceArray]:
-    """Return the thread's generator and the array to fill, which is `out` or a new array."""
-    generator = _default()
-    if out is not None:
-        if shape is not None:
-            raise arguments.wrong_value(call, "shape", "None where 'out' is given", shape)
-        return generator, out
-    if shape is None:
-        remedy = "pass the shape of a new array, or an array to fill"
-        raise arguments.wrong_type(call, "shape", "given unless 'out' is", shape, remedy)
-    sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
-    if kind not in dtypes:
-        raise arguments.wrong_dtype(call, "dtype", views.one_of(map(str, dtypes)), kind)
-    count = math.prod(sizes)
-    if pairs:
-        remedy = f"generate {count + 1} and take a slice, {call}({count + 1})[:{count}]"
-        _check_pairs(call, "shape", count, remedy)
-    return generator, empty(sizes, kind, stream=generator._stream_for(call, stream))
-
-
-def uniform(
-    shape: Shape | None = None,
-    dtype: DTypeLike = np.float32,
-    *,
-    out: DeviceArray | None = None,
-    stream: Stream | None = None,
-) -> DeviceArray:
-    """Return an array of uniform random numbers in (0, 1] from the calling thread's Philox generator."""
-    generator, array = _array("uniform", shape, dtype, REAL, out, stream)
-    return generator._draw_uniform("uniform", array, stream)
-
-
-def normal(
-    shape: Shape | None = None,
-    dtype: DTypeLike = np.float32,
-    *,
-    mean: float = 0.0,
-    deviation: float = 1.0,
-    out: DeviceArray | None = None,
-    stream: Stream | None = None,
-) -> DeviceArray:
-    """Return an array of normally distributed random numbers from the calling thread's Philox generator.
-
-    The array must have an even number of elements.
-    """
-    mean, deviation = _check_bell("normal", mean, deviation)
-    generator, array = _array("normal", shape, dtype, REAL, out, stream, pairs=True)
-    return generator._draw_normal("normal", array, mean, deviation, stream)
-
-
-def log_normal(
-    shape: Shape | None = None,
-    dtype: DTypeLike = np.float32,
-    *,
-    mean: float = 0.0,
-    deviation: float = 1.0,
-    out: DeviceArray | None = None,
-    stream: Stream | None = None,
-) -> DeviceArray:
-    """Return an array of log-normally distributed random numbers from the calling thread's Philox generator.
-
-    The array must have an even number of elements. `mean` and `deviation` are those of the logarithms.
-    """
-    mean, deviation = _check_bell("log_normal", mean, deviation)
-    generator, array = _array("log_normal", shape, dtype, REAL, out, stream, pairs=True)
-    return generator._draw_normal("log_normal", array, mean, deviation, stream)
-
-
-def poisson(
-    shape: Shape | None = None, *, rate: float, out: DeviceArray | None = None, stream: Stream | None = None
-) -> DeviceArray:
-    """Return a uint32 array of Poisson-distributed counts from the calling thread's Philox generator.
-
-    `rate` is the mean, above 0 and at most 400,000.
-    """
-    rate = _check_rate("poisson", rate)
-    generator, array = _array("poisson", shape, np.uint32, COUNTS, out, stream)
-    return generator._draw_poisson("poisson", array, rate, stream)

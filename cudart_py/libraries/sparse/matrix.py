@@ -18,10 +18,13 @@ from ...streams.stream import Stream
 from .. import views
 from ..dtypes import Kind
 from ..failures import failure
+from ..handles import keep, library_handle
 
 TYPES = ("float32", "float64", "complex64", "complex128")
-FORMATS = ("csr", "coo", "sell")
+FORMATS = ("csr", "csc", "coo", "sell")
 INDEX_DTYPE = np.dtype(np.int32)
+# The names in cusparseOperation_t of "N", "T" and "C".
+LONG = {"N": "NON_TRANSPOSE", "T": "TRANSPOSE", "C": "CONJUGATE_TRANSPOSE"}
 _MOST = int(np.iinfo(INDEX_DTYPE).max)
 
 
@@ -92,18 +95,44 @@ class SparseVector:
         return f"<SparseVector of {self.size} {self.values.dtype}, {self.values.shape[0]} stored>"
 
 
+class Analysis:
+    """The result of cuSPARSE's analysis of a triangle, with its descriptors and its buffer.
+
+    `family` is "sv" for one right-hand side and "sm" for several, of which there may be `columns`.
+    """
+
+    def __init__(self, family: str, description: Description, columns: int) -> None:
+        self.family, self.description, self.columns = family, description, columns
+        self.state = Description(f"sp_{family}_create_descr", f"sp_{family}_destroy_descr")
+        self.buffer: DeviceArray | None = None
+
+    def update(self, matrix: SparseMatrix, stream: Stream, device: Device) -> None:
+        """Queue a copy of the matrix's values."""
+        enums = library("cusparse")
+        part = int(enums.SpSVUpdate.GENERAL if self.family == "sv" else enums.SpSMUpdate.UPDATE_GENERAL)
+        with activated(device):
+            handle = library_handle("cusparse", stream, device)
+            try:
+                update = getattr(handle.functions, f"sp_{self.family}_update_matrix")
+                update(handle.native, self.state.handle, matrix.values.pointer, part)
+            except Exception as error:
+                raise failure(f"cusparseSp{self.family.upper()}_updateMatrix", error) from error
+        keep(stream, "refresh", matrix.values, self)
+
+
 class SparseMatrix:
-    """A sparse matrix in one of three formats. All indices are int32.
+    """A sparse matrix in one of four formats. All indices are int32.
 
     - "csr": `values` and their columns (`indices`), row by row. `offsets` has rows + 1 elements: the index in `values`
       at which each row begins, and the number of values.
+    - "csc": as in "csr", with columns and rows exchanged: `indices` are rows, and `offsets` are those of the columns.
     - "coo": as in "csr", except that `offsets` contains the row of each value.
     - "sell" (sliced ELLPACK): slices of `slice_size` rows. Each slice is stored column by column, with as many columns
       as its longest row has values. `offsets` contains the index in `values` at which each slice begins. Unused
       elements have the index -1.
 
     `from_host` converts a SciPy sparse array. The matrix refers to the arrays and does not copy them. You may change
-    `values` between calls, but not `indices` or `offsets`.
+    `values` between calls, but not `indices` or `offsets`. After a change, call `refresh` before `spsv` and `spsm`.
     """
 
     def __init__(
@@ -130,7 +159,8 @@ class SparseMatrix:
         self.slice_size = slice_size
         # The number of stored elements; in the sliced format, `values` also has unused positions.
         self.count = values.size if count is None else arguments.integer(call, "count", count, 0, values.size)
-        lengths = {"csr": shape[0] + 1, "coo": values.size, "sell": -(-shape[0] // max(slice_size, 1)) + 1}
+        slices = -(-shape[0] // max(slice_size, 1))
+        lengths = {"csr": rows + 1, "csc": columns + 1, "coo": values.size, "sell": slices + 1}
         if format == "sell" and slice_size < 1:
             raise arguments.wrong_value(call, "slice_size", "positive", slice_size)
         arguments.same_shape(call, "indices", indices, (values.size,), "like 'values'")
@@ -165,7 +195,8 @@ class SparseMatrix:
             raise arguments.unusable(
                 call, "matrix", f"store at most {_MOST} elements, since indices are int32", rows.nnz
             )
-        values, indices, offsets = rows.data, rows.indices.astype(INDEX_DTYPE), rows.indptr.astype(INDEX_DTYPE)
+        lines = rows.tocsc() if format == "csc" else rows
+        values, indices, offsets = lines.data, lines.indices.astype(INDEX_DTYPE), lines.indptr.astype(INDEX_DTYPE)
         if format == "coo":
             offsets = np.repeat(np.arange(rows.shape[0], dtype=INDEX_DTYPE), np.diff(offsets))
         elif format == "sell":
@@ -175,15 +206,27 @@ class SparseMatrix:
         return cls(format, rows.shape, *parts, slice_size=slices, count=rows.nnz)
 
     def to_host(self) -> Any:
-        """Return a copy on the host, as a SciPy array in the format "csr" or "coo"; raises ValueError for "sell"."""
+        """Return a copy on the host, as a SciPy array in the same format; raises ValueError for "sell"."""
         from scipy import sparse  # imported late because SciPy is optional
 
         values, indices, offsets = (part.to_host() for part in (self.values, self.indices, self.offsets))
-        if self.format == "csr":
-            return sparse.csr_array((values, indices, offsets), shape=self.shape)
+        if self.format in ("csr", "csc"):
+            kind = sparse.csr_array if self.format == "csr" else sparse.csc_array
+            return kind((values, indices, offsets), shape=self.shape)
         if self.format == "coo":
             return sparse.coo_array((values, (offsets, indices)), shape=self.shape)
         raise ValueError("SparseMatrix.to_host: SciPy has no sliced format; keep the original matrix")
+
+    def refresh(self, *, stream: Stream | None = None) -> None:
+        """Queue the use of the current `values` in later triangular solves (cusparseSpSV_updateMatrix).
+
+        `spsv` and `spsm` copy the values when they analyse the matrix. Products use the current values anyway.
+        """
+        where, device = views.device_of("SparseMatrix.refresh", stream)
+        check_matrix("SparseMatrix.refresh", "self", self, device)
+        for prepared in self.prepared.values():
+            if isinstance(prepared, Analysis):
+                prepared.update(self, where, device)
 
     @property
     def nbytes(self) -> int:
@@ -198,12 +241,14 @@ class SparseMatrix:
         return found
 
     def describe(self) -> Description:
-        """Return a new descriptor (cusparseCreateCsr, cusparseCreateCoo, cusparseCreateSlicedEll)."""
+        """Return a new descriptor (cusparseCreateCsr and related functions)."""
         enums = library("cusparse")
         index, base = int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO)
         arrays = self.offsets.pointer, self.indices.pointer, self.values.pointer
         sizes, types, make = [self.count], [index, index], "create_csr"
-        if self.format == "coo":
+        if self.format == "csc":
+            make = "create_csc"
+        elif self.format == "coo":
             types, make = [index], "create_coo"
         elif self.format == "sell":
             sizes, make = [self.count, self.values.size, self.slice_size], "create_sliced_ell"

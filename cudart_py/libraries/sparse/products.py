@@ -16,8 +16,8 @@ from ...streams.stream import Stream
 from .. import views
 from ..blas.scalars import Scalar, check_unread, scalar
 from ..failures import failure
-from ..handles import keep, library_handle, scratch
-from .matrix import DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector, check_matrix
+from ..handles import keep, library_handle, refuse_first_use, scratch
+from .matrix import LONG, DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector, check_matrix
 
 
 class _Prepared(NamedTuple):
@@ -70,7 +70,7 @@ def spmv(
         ends = int(enums.SpMVAlg.DEFAULT), where
         prepared = a.prepared.get(("mv", op))
         try:
-            operation = int(enums.Operation[_LONG[op]])
+            operation = int(enums.Operation[LONG[op]])
             if prepared is None:
                 prepared = _prepare(a, op, handle, operation, numbers, vector, result, *ends)
             handle.functions.sp_mv(
@@ -81,9 +81,6 @@ def spmv(
             raise failure("cusparseSpMV", error) from error
     keep(where, "spmv", x, out, a.values, a.indices, a.offsets, prepared.buffer)
     return out
-
-
-_LONG = {"N": "NON_TRANSPOSE", "T": "TRANSPOSE", "C": "CONJUGATE_TRANSPOSE"}
 
 
 def _prepare(
@@ -105,6 +102,7 @@ def _prepare(
         handle.native, operation, numbers[0], description.handle, vector.handle, numbers[1], result.handle,
         a.kind.scalar_code, algorithm,
     )  # fmt: skip  # grouped by meaning
+    refuse_first_use(stream.handle, "a product with this matrix")
     size = functions.sp_mv_buffer_size(*parameters)
     buffer = empty(max(size, 1), np.uint8, stream=stream)
     if a.format == "csr":
@@ -125,12 +123,12 @@ def spmm(
 ) -> DeviceArray:
     """Queue out = alpha op(a) b + beta out for a dense matrix and return `out`, by default a new matrix (cusparseSpMM).
 
-    `a` must have the format "csr" or "coo". Each row of `b` and `out` must be contiguous. Raises TypeError or
+    `a` must have the format "csr", "csc" or "coo". Each row of `b` and `out` must be contiguous. Raises TypeError or
     ValueError, naming the operand, before anything is queued.
     """
     call = "spmm"
     where, device = views.device_of(call, stream)
-    check_matrix(call, "a", a, device, formats=("csr", "coo"))
+    check_matrix(call, "a", a, device, formats=("csr", "csc", "coo"))
     views.check_place(call, device, b=b)
     views.require_dtype(call, "b", b, a.values.dtype, "like 'a'")
     right = views.matrix(call, "b", b)
@@ -154,7 +152,7 @@ def spmm(
         handle = library_handle("cusparse", where, device)
         description = a.describe_once()
         parameters = (
-            handle.native, int(enums.Operation[_LONG[op]]), int(enums.Operation.NON_TRANSPOSE),
+            handle.native, int(enums.Operation[LONG[op]]), int(enums.Operation.NON_TRANSPOSE),
             factors[0].address, description.handle, dense.handle, factors[1].address, result.handle,
             a.kind.scalar_code, int(enums.SpMMAlg.DEFAULT),
         )  # fmt: skip  # grouped by meaning
@@ -209,7 +207,7 @@ def gemvi(
         return out
     enums, letter, count = library("cusparse"), x.kind.letter, x.values.size
     # cuSPARSE expects a column-major matrix here, so it sees the transpose.
-    turn = int(enums.Operation[_LONG["T" if op == "N" else "N"]])
+    turn = int(enums.Operation[LONG["T" if op == "N" else "N"]])
     sizes = turn, matrix.columns, matrix.rows
     with activated(device):
         handle = library_handle("cusparse", where, device)
@@ -266,7 +264,7 @@ def _check_vector(call: str, name: str, x: Any, device: Device) -> None:
 
 
 def _turned(call: str, a: SparseMatrix, op: str) -> tuple[int, int]:
-    arguments.choice(call, "op", op, _LONG)
+    arguments.choice(call, "op", op, LONG)
     return a.shape if op == "N" else (a.shape[1], a.shape[0])
 
 

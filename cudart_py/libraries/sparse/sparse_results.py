@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import arguments
 from ...context.current import activated
+from ...context.device import Device
 from ...copies import memset
 from ...driver.calls import library
 from ...errors import NotSupportedError
@@ -16,26 +17,110 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
-from ..blas.scalars import Scalar, factor, scalar
+from ..blas.scalars import Factor, Scalar, factor, scalar
 from ..dtypes import Kind
 from ..failures import failure
 from ..handles import keep, library_handle, scratch
+from ..plans import Plan, plannable
 from .matrix import INDEX_DTYPE, TYPES, DenseMatrix, Description, SparseMatrix, check_matrix
 
 
-def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Stream | None = None) -> SparseMatrix:
-    """Return alpha a b, where both factors and the result are sparse matrices in the format "csr" (cusparseSpGEMM).
+class _ProductPlan(Plan[SparseMatrix]):
+    """A product of sparse matrices whose values change between calls, but not the places of their elements."""
 
-    The host waits until the number of elements in the result is known. Raises TypeError or ValueError, naming the
-    operand, before anything is queued.
-    """
-    call = "spgemm"
+    def __init__(
+        self, stream: Stream, device: Device, factors: tuple[Factor, Factor], a: SparseMatrix, b: SparseMatrix
+    ) -> None:
+        self._factors, self._a, self._b = factors, a, b
+        with activated(device):
+            self._work = Description("sp_gemm_create_descr", "sp_gemm_destroy_descr")
+            offsets = empty(a.shape[0] + 1, INDEX_DTYPE, stream=stream)
+            self._product = _unfilled((a.shape[0], b.shape[1]), offsets, a.kind)
+            self._buffers: list[DeviceArray] = []
+            try:
+                result = self._find(stream, device, offsets)
+            except Exception as error:
+                raise failure("cusparseSpGEMMreuse", error) from error
+        super().__init__("spgemm", stream, device, result)
+
+    def _find(self, stream: Stream, device: Device, offsets: DeviceArray) -> SparseMatrix:
+        """Return the result, whose places the library finds; its values are not computed yet."""
+        enums, handle = library("cusparse"), library_handle("cusparse", stream, device)
+        plain, functions = int(enums.Operation.NON_TRANSPOSE), handle.functions
+        parameters = (
+            handle.native, plain, plain, self._a.describe_once().handle, self._b.describe_once().handle,
+            self._product.handle, int(enums.SpGEMMAlg.DEFAULT), self._work.handle,
+        )  # fmt: skip  # grouped by meaning
+
+        def buffer(size: int) -> int:
+            self._buffers.append(empty(max(int(size), 1), np.uint8, stream=stream))
+            return self._buffers[-1].pointer
+
+        estimate, find, copy = (
+            getattr(functions, f"sp_gemm_reuse_{phase}") for phase in ("work_estimation", "nnz", "copy")
+        )
+        estimate(*parameters, buffer(estimate(*parameters, 0)))
+        find(*parameters, *(buffer(size) for size in find(*parameters, 0, 0, 0)))
+        return _filled(
+            self._product, offsets, self._a.values.dtype, stream,
+            lambda: copy(*parameters, buffer(copy(*parameters, 0))),
+        )  # fmt: skip  # grouped by meaning
+
+    def _prepare(self) -> None:
+        # The handle exists since the plan was made, unless it was released or another thread calls the plan.
+        library_handle("cusparse", self._stream, self._device)
+
+    def _queue(self, stream: Stream) -> None:
+        enums, a, b = library("cusparse"), self._a, self._b
+        if self._result.count:
+            handle = library_handle("cusparse", self._stream, self._device)
+            plain = int(enums.Operation.NON_TRANSPOSE)
+            with handle.lent_to(stream):
+                try:
+                    handle.functions.sp_gemm_reuse_compute(
+                        handle.native, plain, plain, self._factors[0].address, a.describe_once().handle,
+                        b.describe_once().handle, self._factors[1].address, self._product.handle, a.kind.scalar_code,
+                        int(enums.SpGEMMAlg.DEFAULT), self._work.handle,
+                    )  # fmt: skip  # grouped by meaning
+                except Exception as error:
+                    raise failure("cusparseSpGEMMreuse_compute", error) from error
+        for matrix in (a, b, self._result):
+            keep(stream, "spgemm", matrix.values, matrix.indices, matrix.offsets)
+        keep(stream, "spgemm", self._work, self._product, *self._buffers)
+
+
+def _checked_product(
+    call: str, a: SparseMatrix, b: SparseMatrix, alpha: Scalar, stream: Stream | None
+) -> tuple[Stream, Device, tuple[Factor, Factor]]:
+    """Check the arguments of a product; return the stream, its device, and the factors of the product and the sum."""
     where, device = views.device_of(call, stream)
     for name, matrix in (("a", a), ("b", b)):
         check_matrix(call, name, matrix, device, ("csr",))
     views.require_dtype(call, "b", b.values, a.values.dtype, "like 'a'")
     views.check_product(call, ("b", b.shape[0]), ("a", a.shape[1]))
-    factors = scalar(call, "alpha", alpha, a.kind), factor(0.0, a.kind)
+    return where, device, (scalar(call, "alpha", alpha, a.kind), factor(0.0, a.kind))
+
+
+def _plan_spgemm(
+    a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Stream | None = None
+) -> Plan[SparseMatrix]:
+    """Return a plan for a product whose values change between calls, but not the places of their elements.
+
+    The host waits until the places are known (cusparseSpGEMMreuse_nnz). The values are computed by the first call.
+    """
+    where, device, factors = _checked_product("spgemm.plan", a, b, alpha, stream)
+    return _ProductPlan(where, device, factors, a, b)
+
+
+@plannable(_plan_spgemm)
+def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Stream | None = None) -> SparseMatrix:
+    """Return alpha a b, where both factors and the result are sparse matrices in the format "csr" (cusparseSpGEMM).
+
+    The host waits until the number of elements in the result is known. `spgemm.plan(a, b)` returns a plan that finds
+    the places of the elements only once: each call computes the values of the result from the current values of `a` and
+    `b`, and does not wait. Raises TypeError or ValueError, naming the operand, before anything is queued.
+    """
+    where, device, factors = _checked_product("spgemm", a, b, alpha, stream)
     enums = library("cusparse")
     with activated(device):
         handle = library_handle("cusparse", where, device)

@@ -129,7 +129,13 @@ def cases() -> dict[str, list[Case]]:
         ],
         "gemm": [Case(f"gemm 8192 {what}", function, 8192, dtype) for what, function, dtype in products],
         "fft": [transform((65536, 1024), -1), transform((8192, 8192), None)],
-        "sparse": [Case(f"spmv 4096^2 {dtype}", spmv, 8192, dtype) for dtype in ("float64", "float32")],
+        "sparse": [
+            *(Case(f"spmv 4096^2 {dtype}", spmv, 8192, dtype) for dtype in ("float64", "float32")),
+            *(
+                Case(f"{name} 1024^2 float64", CALLS[name], 2048, np.float64, how=wall_seconds)
+                for name in ("spsv", "spsm")
+            ),
+        ],
         "random": [Case(f"Philox {name} {2**28:,}", draw, 2**14) for name, draw in draws.items()],
         "solver": [Case(what, function, n, np.float64, how=wall_seconds) for what, function, n in factored],
     }

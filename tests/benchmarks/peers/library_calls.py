@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse as scipy_sparse
 
 import cudart_py as cuda
 from cudart_py import libraries as lib
@@ -97,6 +98,7 @@ MADE: dict[str, Callable[[Operands], Any]] = {
     "few": few,
     "mostly_zero": mostly_zero,
     "pattern": lambda o: lib.sparse_from_dense(o.mostly_zero),
+    "few_stored": lambda o: scipy_sparse.csr_matrix(o.mostly_zero.to_host()),
     "bands": bands,
     # Lower triangular, with a large diagonal.
     "triangle": lambda o: cuda.to_device(np.tril(o.host) + o.dtype.type(o.n) * np.eye(o.n, dtype=o.dtype)),
@@ -148,6 +150,13 @@ def rival(module: str, function: str, *given: Any, **named: Any) -> dict[str, Ri
 
 
 cupy, torch = partial(rival, "cupy"), partial(rival, "torch")
+
+
+def solved_by_cupyx(m: Any, o: Operands, right: str) -> Call:
+    """Return a triangular solve by CuPy, which analyses the matrix at every call."""
+    linalg = importlib.import_module("cupyx.scipy.sparse.linalg")
+    lower = tensor(m, scipy_sparse.tril(o.grid).tocsr())
+    return partial(linalg.spsolve_triangular, lower, tensor(m, getattr(o, right)), lower=True)
 
 
 class Function(NamedTuple):
@@ -222,6 +231,14 @@ CALLS: dict[str, Function] = {
     "spdot": Function(of(lib.spdot, "few", "column"), waits=True),
     "gemvi": Function(of(lib.gemvi, "a", "few", "result")),
     "sparse_from_dense": Function(of(lib.sparse_from_dense, "mostly_zero"), waits=True),
+    "sparse_to_dense": Function(of(lib.sparse_to_dense, "pattern", "out"), cupy(".toarray", "few_stored")),
+    "sparse_convert": Function(of(lib.sparse_convert, "sparse", "csc"), cupy(".tocsc", "grid")),
+    "sparse_transpose": Function(of(lib.sparse_transpose, "sparse")),
+    "sparse_sort": Function(of(lib.sparse_sort, "sparse")),
+    "spsv": Function(of(lib.spsv, "sparse", "points"), {"cupy": partial(solved_by_cupyx, right="points")}, waits=True),
+    "spsm": Function(
+        of(lib.spsm, "sparse", "several"), {"cupy": partial(solved_by_cupyx, right="several")}, waits=True
+    ),
     "solve_tridiagonal": Function(
         lambda o: partial(lib.solve_tridiagonal, *o.bands, o.b, o.out), moved="out out out out out"
     ),
@@ -241,6 +258,7 @@ CALLS: dict[str, Function] = {
     "uniform": Function(of(lib.uniform, out="y"), torch(".uniform_", "y"), moved="y"),
     "normal": Function(of(lib.normal, out="y"), torch(".normal_", "y"), moved="y"),
     "log_normal": Function(of(lib.log_normal, out="y"), torch(".log_normal_", "y"), moved="y"),
+    "exponential": Function(of(lib.exponential, out="y"), torch(".exponential_", "y"), moved="y"),
     "poisson": Function(of(lib.poisson, rate=10.0, out="counts"), moved="counts"),
 }
 UNTIMED = {

@@ -34,8 +34,8 @@ PREMATURE = {
     "Stream.add_graph", "Stream.condition", "Stream.if_else", "Stream.if_then", "Stream.switch", "Stream.while_loop",
     "Timer.milliseconds", "graphs.empty",
 }  # fmt: skip  # a list of words
-# Calls that take either `shape` or `out`, not both.
-FILLING = ("uniform", "normal", "log_normal", "poisson")
+# Calls that take either `size` or `out`, not both.
+FILLING = ("uniform", "normal", "log_normal", "exponential", "poisson")
 # Measuring the ceilings takes a GPU seconds and most of its memory. A reset closes the objects of all others.
 NOT_CALLED = {"ceilings", "reset"}
 # Parameters that the callee dereferences, and the values that could pass for an address.
@@ -105,7 +105,7 @@ def call_once(target: Target, world: World, chosen: Mapping[str, str], random_: 
         world.written.clear()
         return
     for parameter in target.parameters:
-        is_needed = target.name in FILLING and parameter.name == "shape"
+        is_needed = target.name in FILLING and parameter.name == "size"
         if parameter.default is not parameter.empty and not is_needed and random_.random() < 0.5:
             arguments.pop(parameter.name, None)
     for slot, label in chosen.items():

@@ -37,8 +37,13 @@ _SAME: Mapping[Callable[[World], Any], str] = {
     World.host: "host copy_from.source register_host.array RegisteredMemory.array to_bfloat16.x to_host.out",
     lambda w: cuda.managed_empty(8, np.float32): "advise.array managed_attributes.array prefetch.array",
     World.event: "event start Stream.wait.other",
-    World.sparse: "spgemm.a spmm.a spmv.a sddmm.out",
-    lambda w: w.array(3): "bias axpy.x axpy.y dot.x dot.y gemv.out gemv.x __call__.x __call__.y scal.x spmv.x "
+    World.sparse: "spgemm.a spmm.a spmv.a sddmm.out sparse_convert.a sparse_sort.a sparse_to_dense.a "
+    "sparse_transpose.a",
+    lambda w: w.sparse(3): "spgemm.b",
+    lambda w: libraries.SparseMatrix.from_host(sparse.eye_array(3, dtype=np.float32, format="csr")): "spsm.a spsv.a",
+    lambda w: w.array(
+        3
+    ): "bias axpy.x axpy.y dot.x dot.y gemv.out gemv.x __call__.x __call__.y scal.x spmv.x spsv.b spsv.out "
     "launch.x launch.y",
     lambda w: w.array(2): "values spmv.out",
     lambda w: w.array((2, 3), np.complex64): "fft.x ifft.x irfft.x",
@@ -147,7 +152,7 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "multiprocessors": lambda w: cuda.green_contexts.multiprocessors(),
     "Multiprocessors.split.counts": lambda w: 16,
     "DeviceArray.transpose.axes": lambda w: (1, 0),
-    **{f"Generator.{name}.out": World.array for name in ("uniform", "normal", "log_normal")},
+    **{f"Generator.{name}.out": World.array for name in ("uniform", "normal", "log_normal", "exponential")},
     **{f"Generator.{name}.out": lambda w: w.array(dtype=np.uint32) for name in ("bits", "poisson")},
     **{f"Graph.{name}.after": lambda w: w.graph().nodes[0] for name in ("add_edge", "remove_edge")},
     "from_bfloat16.x": lambda w: libraries.to_bfloat16(w.host()),
@@ -162,7 +167,6 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "solve_triangular.a": lambda w: cuda.to_device(np.eye(3, dtype=np.float32)),
     "SparseMatrix.from_host.matrix": lambda w: sparse.csr_array(np.eye(3, dtype=np.float32)),
     "spdot.y": lambda w: w.array(8),
-    "spgemm.b": lambda w: w.sparse(3),
     "Surface.array": World.cuda_array,
     "Texture.array": World.pitched,
     "TensorMap.array": lambda w: w.array((2, 4)),

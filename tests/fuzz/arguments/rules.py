@@ -50,7 +50,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "compute_capability": ("(1, 2)",),  # of GPUs from 2008
     "dimensions": ("0-d int array",),
     "scal.x": ("empty device array",),
-    **{f"Generator.{name}.out": ("empty device array",) for name in ("uniform", "normal", "log_normal")},
+    **{f"Generator.{name}.out": ("empty device array",) for name in ("uniform", "normal", "log_normal", "exponential")},
     **{f"{name}.x": ("strided device array",) for name in ("fft", "ifft", "rfft")},  # cuFFT takes strides
     "value": (*NUMBERS, "0-d array"),
     "full.value": LIKE_ARRAYS,
@@ -106,7 +106,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
 }
 # Errors of these kinds are clear without the name of the argument.
 MAY_RAISE: Mapping[type[BaseException], tuple[str, ...]] = {
-    cuda.OutOfMemoryError: ("shape", "host", "empty_like.other", "zeros_like.other", "length", "max_size"),
+    cuda.OutOfMemoryError: ("shape", "size", "host", "empty_like.other", "zeros_like.other", "length", "max_size"),
     cuda.errors.CaptureError: (
         "graphs.empty.shape",
         "graphs.empty.dtype",

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from nvmath.bindings.cusparse import IndexBase, IndexType, Order, Status
+from nvmath.bindings.cusparse import DiagType, FillMode, IndexBase, IndexType, Order, SpMatAttribute, Status
 from scipy import sparse
 
-from .common.functions import LibraryError, Objects
-from .common.numbers import DTYPES, LETTERS
-from .common.operands import Operand, array, vector
+from ..common.functions import LibraryError, Objects
+from ..common.numbers import DTYPES, LETTERS, from_host
+from ..common.operands import Operand, array, vector
 
 _INDEX_DTYPES: dict[int, np.dtype[Any]] = {
     int(IndexType.INDEX_32I): np.dtype(np.int32),
@@ -29,7 +29,10 @@ class SparseVector:
 
 @dataclass
 class SparseMatrix:
-    """A matrix in its storage format; `filled` has its nonzero elements between the phases of a conversion to it."""
+    """A matrix in its storage format; `filled` has its nonzero elements between the phases of a conversion to it.
+
+    `fill_mode` and `unit` select the triangle that triangular solves use.
+    """
 
     format: str
     shape: tuple[int, int]
@@ -39,6 +42,8 @@ class SparseMatrix:
     values: Operand
     slice_size: int = 0
     filled: Any = None
+    fill_mode: int = int(FillMode.LOWER)
+    unit: bool = False
 
     @property
     def arrays(self) -> tuple[Operand, Operand, Operand]:
@@ -50,6 +55,8 @@ class SparseMatrix:
         offsets, indices, values = (operand.elements for operand in self.arrays)
         if self.format == "csr":
             return sparse.csr_array((values, indices, offsets), shape=self.shape)
+        if self.format == "csc":
+            return sparse.csc_array((values, indices, offsets), shape=self.shape).tocsr()
         if self.format == "coo":
             return sparse.csr_array((values, (offsets, indices)), shape=self.shape)
         # Slices follow one another, and each is in column-major order; padding has the index -1.
@@ -71,6 +78,8 @@ dense: Objects[Operand] = Objects(Status.INVALID_VALUE)
 matrices: Objects[SparseMatrix] = Objects(Status.INVALID_VALUE)
 sparse_vectors: Objects[SparseVector] = Objects(Status.INVALID_VALUE)
 products: Objects[SparseProduct] = Objects(Status.INVALID_VALUE)
+# Descriptors of the old interface, which have no state here.
+legacy: Objects[str] = Objects(Status.INVALID_VALUE)
 
 
 def _dtype(code: int) -> np.dtype[Any]:
@@ -114,6 +123,17 @@ def create_csr(
     return matrices.add(SparseMatrix("csr", (rows, cols), nnz, offsets, indices, values))
 
 
+def create_csc(
+    rows: int, cols: int, nnz: int, csc_col_offsets: int, csc_row_ind: int, csc_values: int,
+    csc_col_offsets_type: int, csc_row_ind_type: int, idx_base: int, value_type: int,
+) -> int:  # fmt: skip  # grouped by meaning
+    """Create a descriptor of a matrix in compressed sparse column format (cusparseCreateCsc)."""
+    offsets = _indices(csc_col_offsets, cols + 1, csc_col_offsets_type, idx_base)
+    indices = _indices(csc_row_ind, nnz, csc_row_ind_type, idx_base)
+    values = vector(int(csc_values), nnz, _dtype(value_type))
+    return matrices.add(SparseMatrix("csc", (rows, cols), nnz, offsets, indices, values))
+
+
 def create_coo(
     rows: int, cols: int, nnz: int, coo_row_ind: int, coo_col_ind: int, coo_values: int, coo_idx_type: int,
     idx_base: int, value_type: int,
@@ -140,6 +160,25 @@ def sp_mat_get_size(sp_mat_descr: int) -> tuple[int, int, int]:
     """Return the number of rows, of columns and of stored elements of a matrix (cusparseSpMatGetSize)."""
     matrix = matrices.find(sp_mat_descr)
     return *matrix.shape, matrix.count
+
+
+def sp_mat_set_attribute(sp_mat_descr: int, attribute: int, data: int, data_size: int) -> None:
+    """Select the lower or upper triangle, or a diagonal of ones (cusparseSpMatSetAttribute)."""
+    matrix, value = matrices.find(sp_mat_descr), int(from_host(data, np.int32))
+    if attribute == SpMatAttribute.FILL_MODE:
+        matrix.fill_mode = int(FillMode(value))
+    else:
+        matrix.unit = DiagType(value) == DiagType.UNIT
+
+
+def create_mat_descr() -> int:
+    """Return a descriptor of the old interface (cusparseCreateMatDescr)."""
+    return legacy.add("general")
+
+
+def destroy_mat_descr(descr_a: int) -> None:
+    """Destroy a descriptor of the old interface (cusparseDestroyMatDescr)."""
+    legacy.remove(descr_a)
 
 
 def csr_set_pointers(sp_mat_descr: int, csr_row_offsets: int, csr_col_ind: int, csr_values: int) -> None:

@@ -1,0 +1,248 @@
+"""Conversions between formats of sparse matrices, transposes and sorting, with cuSPARSE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import arguments
+from ...context.current import activated
+from ...context.device import Device
+from ...copies import memcpy, memset
+from ...driver.calls import library
+from ...memory.array import DeviceArray
+from ...memory.creation import empty
+from ...streams.stream import Stream
+from .. import views
+from ..failures import failure
+from ..handles import keep, library_handle, scratch
+from .matrix import INDEX_DTYPE, DenseMatrix, Description, SparseMatrix, check_matrix
+
+FORMATS = ("csr", "csc", "coo")
+_TURNED = {"csr": "csc", "csc": "csr"}
+
+
+def sparse_to_dense(a: SparseMatrix, out: DeviceArray | None = None, *, stream: Stream | None = None) -> DeviceArray:
+    """Queue the conversion of a sparse matrix to a dense one, and return it in `out` (cusparseSparseToDense).
+
+    `a` has the format "csr", "csc" or "coo". Each row of `out`, by default a new matrix, must be contiguous. Raises
+    TypeError or ValueError, naming the operand, before anything is queued.
+    """
+    call = "sparse_to_dense"
+    where, device = views.device_of(call, stream)
+    check_matrix(call, "a", a, device, FORMATS)
+    if out is None:
+        with activated(device):
+            out = empty(a.shape, a.values.dtype, stream=where)
+    views.check_place(call, device, out=out)
+    views.require_dtype(call, "out", out, a.values.dtype, "like 'a'")
+    arguments.same_shape(call, "out", out, a.shape, "like 'a'")
+    view = views.matrix(call, "out", out)
+    if not out.size:
+        return out
+    with activated(device):
+        handle = library_handle("cusparse", where, device)
+        dense = DenseMatrix(out, view, a.kind)
+        algorithm = int(library("cusparse").SparseToDenseAlg.DEFAULT)
+        parameters = handle.native, a.describe_once().handle, dense.handle, algorithm
+        try:
+            memory = scratch(device).get(handle.functions.sparse_to_dense_buffer_size(*parameters), where)
+            handle.functions.sparse_to_dense(*parameters, memory.pointer)
+        except Exception as error:
+            raise failure("cusparseSparseToDense", error) from error
+    keep(where, call, a.values, a.indices, a.offsets, out, memory)
+    return out
+
+
+def sparse_convert(a: SparseMatrix, format: str, *, stream: Stream | None = None) -> SparseMatrix:
+    """Queue the conversion of a sparse matrix to the format "csr", "csc" or "coo" and return the new matrix.
+
+    The result has its own arrays. Its elements are in the order of `sparse_sort`, unless `format` is the format of `a`
+    or it is converted from "csr" to "coo": then they stay where they are. Raises TypeError or ValueError, naming the
+    argument, before anything is queued (cusparseXcsr2coo, cusparseXcoo2csr, cusparseCsr2cscEx2).
+    """
+    call = "sparse_convert"
+    where, device = views.device_of(call, stream)
+    check_matrix(call, "a", a, device, FORMATS)
+    arguments.choice(call, "format", format, FORMATS)
+    with activated(device):
+        if format == a.format:
+            return _copy(a, where)
+        # Every way leads through rows, whose conversions the library has.
+        rows = a
+        if a.format == "csc":
+            rows = _turned(a, "csr", where, device)
+        elif a.format == "coo":
+            rows = _compressed(_sorted(a, where, device), where, device)
+        if format == "coo":
+            return _expanded(rows, where, device)
+        return _turned(rows, "csc", where, device) if format == "csc" else rows
+
+
+def sparse_transpose(a: SparseMatrix, *, stream: Stream | None = None) -> SparseMatrix:
+    """Queue the transposition of a sparse matrix, and return the new matrix in the same format (cusparseCsr2cscEx2).
+
+    `a` has the format "csr", "csc" or "coo". Raises TypeError or ValueError, naming the operand, before anything is
+    queued. To multiply or solve with the transpose, pass `op="T"` instead.
+    """
+    call = "sparse_transpose"
+    where, device = views.device_of(call, stream)
+    check_matrix(call, "a", a, device, FORMATS)
+    shape = a.shape[1], a.shape[0]
+    with activated(device):
+        if a.format == "coo":
+            values, columns, rows = (_copied(array, where) for array in (a.values, a.indices, a.offsets))
+            return _sorted(SparseMatrix("coo", shape, values, rows, columns), where, device)
+        # The columns of a matrix are the rows of its transpose.
+        turned = _turned(a, _TURNED[a.format], where, device)
+        return SparseMatrix(a.format, shape, turned.values, turned.indices, turned.offsets)
+
+
+def sparse_sort(a: SparseMatrix, *, stream: Stream | None = None) -> SparseMatrix:
+    """Queue the sorting of the elements of a sparse matrix, and return the new matrix (cusparseXcsrsort).
+
+    In the formats "csr" and "csc", the elements of each row or column are sorted by their index. In the format "coo",
+    they are sorted by row, then by column. Elements at the same place are kept, in any order. Raises TypeError or
+    ValueError, naming the operand, before anything is queued.
+    """
+    call = "sparse_sort"
+    where, device = views.device_of(call, stream)
+    check_matrix(call, "a", a, device, FORMATS)
+    with activated(device):
+        return _sorted(a, where, device)
+
+
+def _copied(array: DeviceArray, stream: Stream) -> DeviceArray:
+    copy = empty(array.shape, array.dtype, stream=stream)
+    memcpy(copy, array, stream=stream)
+    return copy
+
+
+def _copy(a: SparseMatrix, stream: Stream) -> SparseMatrix:
+    parts = (_copied(array, stream) for array in (a.values, a.indices, a.offsets))
+    return SparseMatrix(a.format, a.shape, *parts)
+
+
+def _expanded(a: SparseMatrix, stream: Stream, device: Device) -> SparseMatrix:
+    """Return rows in the format "coo"."""
+    values, columns, rows = (
+        *(_copied(array, stream) for array in (a.values, a.indices)),
+        empty(a.count, INDEX_DTYPE, stream=stream),
+    )
+    if a.count:
+        base = int(library("cusparse").IndexBase.ZERO)
+        _call(
+            "cusparseXcsr2coo", "xcsr2coo", stream, device, a.offsets.pointer, a.count, a.shape[0], rows.pointer, base
+        )
+    keep(stream, "sparse_convert", a.offsets, rows)
+    return SparseMatrix("coo", a.shape, values, columns, rows)
+
+
+def _compressed(a: SparseMatrix, stream: Stream, device: Device) -> SparseMatrix:
+    """Return a sorted matrix in the format "coo" in the format "csr"."""
+    offsets = empty(a.shape[0] + 1, INDEX_DTYPE, stream=stream)
+    if a.count:
+        base = int(library("cusparse").IndexBase.ZERO)
+        _call(
+            "cusparseXcoo2csr",
+            "xcoo2csr",
+            stream,
+            device,
+            a.offsets.pointer,
+            a.count,
+            a.shape[0],
+            offsets.pointer,
+            base,
+        )
+    else:
+        memset(offsets, 0, stream=stream)
+    keep(stream, "sparse_convert", a.offsets, offsets)
+    return SparseMatrix("csr", a.shape, a.values, a.indices, offsets)
+
+
+def _turned(a: SparseMatrix, format: str, stream: Stream, device: Device) -> SparseMatrix:
+    """Return rows as columns, or columns as rows: the columns of a matrix are the rows of its transpose."""
+    lines, others = a.shape if a.format == "csr" else a.shape[::-1]
+    values, indices = empty(a.count, a.values.dtype, stream=stream), empty(a.count, INDEX_DTYPE, stream=stream)
+    offsets = empty(others + 1, INDEX_DTYPE, stream=stream)
+    if a.count:
+        enums = library("cusparse")
+        parameters = (
+            lines, others, a.count, a.values.pointer, a.offsets.pointer, a.indices.pointer, values.pointer,
+            offsets.pointer, indices.pointer, a.kind.code, int(enums.Action.NUMERIC), int(enums.IndexBase.ZERO),
+            int(enums.Csr2CscAlg.DEFAULT),
+        )  # fmt: skip  # grouped by meaning
+        _call("cusparseCsr2cscEx2", "csr2csc_ex2", stream, device, *parameters, size="csr2csc_ex2_buffer_size")
+    else:
+        memset(offsets, 0, stream=stream)
+    keep(stream, "sparse_convert", a.values, a.indices, a.offsets, values, indices, offsets)
+    return SparseMatrix(format, a.shape, values, indices, offsets)
+
+
+def _sorted(a: SparseMatrix, stream: Stream, device: Device) -> SparseMatrix:
+    """Return a matrix with sorted elements: sort the indices and their places, then gather the values."""
+    values = empty(a.count, a.values.dtype, stream=stream)
+    indices, offsets = (_copied(array, stream) for array in (a.indices, a.offsets))
+    result = SparseMatrix(a.format, a.shape, values, indices, offsets)
+    if not a.count:
+        return result
+    places = empty(a.count, INDEX_DTYPE, stream=stream)
+    _call("cusparseCreateIdentityPermutation", "create_identity_permutation", stream, device, a.count, places.pointer)
+    sizes, arrays = (*a.shape, a.count), (offsets.pointer, indices.pointer)
+    if a.format == "coo":
+        _call(
+            "cusparseXcoosortByRow",
+            "xcoosort_by_row",
+            stream,
+            device,
+            *sizes,
+            *arrays,
+            places.pointer,
+            size="xcoosort_buffer_size_ext",
+            sized=(*sizes, *arrays),
+        )
+    else:
+        name = f"x{a.format}sort"
+        kind = Description("create_mat_descr", "destroy_mat_descr")
+        _call(
+            f"cusparseX{a.format}sort",
+            name,
+            stream,
+            device,
+            *sizes,
+            kind.handle,
+            *arrays,
+            places.pointer,
+            size=f"{name}_buffer_size_ext",
+            sized=(*sizes, *arrays),
+        )
+    enums = library("cusparse")
+    source = Description("create_dn_vec", "destroy_dn_vec", a.count, a.values.pointer, a.kind.code)
+    target = Description(
+        "create_sp_vec", "destroy_sp_vec", a.count, a.count, places.pointer, values.pointer,
+        int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), a.kind.code,
+    )  # fmt: skip  # grouped by meaning
+    _call("cusparseGather", "gather", stream, device, source.handle, target.handle)
+    keep(stream, "sparse_sort", a.values, places, values, indices, offsets)
+    return result
+
+
+def _call(
+    symbol: str,
+    name: str,
+    stream: Stream,
+    device: Device,
+    *parameters: int,
+    size: str = "",
+    sized: tuple[int, ...] = (),
+) -> None:
+    """Queue a call of cuSPARSE, with a workspace if there is a function for its `size`, whose arguments are `sized`."""
+    handle = library_handle("cusparse", stream, device)
+    functions: Any = handle.functions
+    try:
+        memory = []
+        if size:
+            memory = [scratch(device).get(getattr(functions, size)(handle.native, *(sized or parameters)), stream)]
+        getattr(functions, name)(handle.native, *parameters, *(each.pointer for each in memory))
+    except Exception as error:
+        raise failure(symbol, error) from error
+    keep(stream, name, *memory)

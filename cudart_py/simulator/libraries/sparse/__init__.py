@@ -1,0 +1,1 @@
+"""cuSPARSE in software: descriptors, products, results that are sparse, solvers and conversions."""
