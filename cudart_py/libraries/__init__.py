@@ -11,8 +11,17 @@
 
 from __future__ import annotations
 
-from .blas import axpy, dot, gemm, gemm_epilogue, gemv, matmul, scal
-from .dtypes import bfloat16, complex32, from_bfloat16, to_bfloat16
+from .blas import axpy, dot, empty_aux, gemm, gemm_epilogue, gemm_gradient, gemm_sums, gemv, matmul, scal, scaled_gemm
+from .dtypes import (
+    bfloat16,
+    complex32,
+    float8_e4m3,
+    float8_e5m2,
+    from_bfloat16,
+    from_float8,
+    to_bfloat16,
+    to_float8,
+)
 from .failures import NotPositiveDefiniteError, SingularMatrixError
 from .fourier import fft, ifft, irfft, rfft
 from .handles import release
@@ -45,10 +54,16 @@ __all__ = [
     "complex32",
     "dot",
     "eigh",
+    "empty_aux",
     "fft",
+    "float8_e4m3",
+    "float8_e5m2",
     "from_bfloat16",
+    "from_float8",
     "gemm",
     "gemm_epilogue",
+    "gemm_gradient",
+    "gemm_sums",
     "gemv",
     "gemvi",
     "ifft",
@@ -62,6 +77,7 @@ __all__ = [
     "release",
     "rfft",
     "scal",
+    "scaled_gemm",
     "sddmm",
     "solve",
     "solve_triangular",
@@ -73,6 +89,7 @@ __all__ = [
     "spmv",
     "svd",
     "to_bfloat16",
+    "to_float8",
     "uniform",
 ]
 __dir__ = __all__.copy  # without private names and imports
