@@ -11,8 +11,17 @@
 
 from __future__ import annotations
 
-from .blas import axpy, dot, gemm, gemm_epilogue, gemv, matmul, scal
-from .dtypes import bfloat16, complex32, from_bfloat16, to_bfloat16
+from .blas import axpy, dot, empty_aux, gemm, gemm_epilogue, gemm_gradient, gemm_sums, gemv, matmul, scal, scaled_gemm
+from .dtypes import (
+    bfloat16,
+    complex32,
+    float8_e4m3,
+    float8_e5m2,
+    from_bfloat16,
+    from_float8,
+    to_bfloat16,
+    to_float8,
+)
 from .failures import NotPositiveDefiniteError, SingularMatrixError
 from .fourier import TransformPlan, fft, ifft, irfft, rfft
 from .handles import release
@@ -52,11 +61,17 @@ __all__ = [
     "complex32",
     "dot",
     "eigh",
+    "empty_aux",
     "exponential",
     "fft",
+    "float8_e4m3",
+    "float8_e5m2",
     "from_bfloat16",
+    "from_float8",
     "gemm",
     "gemm_epilogue",
+    "gemm_gradient",
+    "gemm_sums",
     "gemv",
     "gemvi",
     "ifft",
@@ -70,6 +85,7 @@ __all__ = [
     "release",
     "rfft",
     "scal",
+    "scaled_gemm",
     "sddmm",
     "solve",
     "solve_triangular",
@@ -87,6 +103,7 @@ __all__ = [
     "spsv",
     "svd",
     "to_bfloat16",
+    "to_float8",
     "uniform",
 ]
 __dir__ = __all__.copy  # without private names and imports

@@ -141,7 +141,7 @@ def test_the_page_of_the_libraries_has_each_function_with_its_parameters():
         name for name, _ in calls if "." not in name
     }  # functions return plans
     for name, written in calls:
-        signature = inspect.signature(eval(f"lambda {written}: None", {"np": np}))
+        signature = inspect.signature(eval(f"lambda {written}: None", {"np": np, **vars(libraries)}))
         known = inspect.signature(operator.attrgetter(name)(libraries)).parameters.values()
         expected = [(each.name, each.kind, each.default) for each in known if each.name not in ("self", "stream")]
         assert [(each.name, each.kind, each.default) for each in signature.parameters.values()] == expected, name

@@ -118,26 +118,6 @@ def test_a_first_call_within_a_capture_is_refused_with_the_remedy(device, record
     assert made == []
 
 
-ACTIVATIONS = {
-    None: lambda x: x,
-    "relu": lambda x: np.maximum(x, 0),
-    "gelu": lambda x: x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
-}
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_an_epilogue_adds_a_bias_and_applies_the_activation(device, numbers, dtype, activation):
-    is_bfloat = dtype == "bfloat16"
-    hosts = [to_bfloat16(x) if is_bfloat else x.astype(dtype) for x in map(numbers, ((5, 7), (7, 3), (3,)))]
-    a, b, bias = (from_bfloat16(x) if is_bfloat else x.astype(np.float32) for x in hosts)
-    got = gemm_epilogue(*map(cuda.to_device, hosts), activation=activation).to_host()
-    exact = ACTIVATIONS[activation](a.astype(float) @ b + bias)
-    roundoff = {"float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}[dtype]
-    error = np.linalg.norm((from_bfloat16(got) if is_bfloat else got) - exact)
-    assert error <= roundoff * np.linalg.norm(np.abs(a) @ np.abs(b))
-
-
 def test_a_window_is_told_as_less_aligned(device, monkeypatch):
     release()
     functions, told = library("cublasLt"), {}

@@ -27,6 +27,7 @@ NAMES = {
     "f32": lambda *shape: cuda.zeros(shape, np.float32),
     "f64": lambda *shape: cuda.zeros(shape),
     "c64": lambda *shape: cuda.zeros(shape, np.complex64),
+    "f8": lambda *shape: cuda.zeros(shape, libraries.float8_e4m3),
     "of": lambda dtype, *shape: cuda.zeros(shape, dtype),
     "eye": lambda kind="csr": libraries.SparseMatrix.from_host(sparse.eye_array(4, format="csr"), kind),
     "vector": lambda size: libraries.SparseVector(size, cuda.zeros(1, np.int32), cuda.zeros(1)),
@@ -80,13 +81,49 @@ REFUSED = {
     "scal(2.0, of(i32, 4))": "TypeError: scal: x: float16 ... bfloat16 ... float32 ... not int32",
     "dot(f64(4), f64(5))": "ValueError: dot: y: (4,) ... 'x' ... not (5,)",
     "dot(f64(4), f64(4), f64(2))": "ValueError: dot: out: (1,) ... not (2,)",
+    "gemm(f32(4, 4), f32(4, 4), algorithm='best')":
+        "ValueError: gemm: algorithm: 'heuristic', 'search' ... not the str 'best'",
     "gemm_epilogue(f32(4, 4), f32(4, 4), f32(3))": "ValueError: gemm_epilogue: bias: (4,) ... 'b' ... not (3,)",
     "gemm_epilogue(f32(4, 4), f32(4, 4), f32(4), activation='tanh')":
         "ValueError: gemm_epilogue: activation: None, 'relu', 'gelu' ... not the str 'tanh'",
-    "gemm_epilogue(f64(4, 4), f64(4, 4), f32(4))":
-        "TypeError: gemm_epilogue: a: float16 ... bfloat16 ... float32 ... not float64",
+    "gemm_epilogue(c64(4, 4), c64(4, 4))":
+        "TypeError: gemm_epilogue: a: float16 ... bfloat16 ... float32 ... float64 ... not complex64",
     "gemm_epilogue(f32(4, 4), f32(3, 4), f32(4))":
         "ValueError: gemm_epilogue: b: 4 rows ... 'a' ... 4 columns ... not 3",
+    "gemm_epilogue(f32(4, 5), f32(5, 3), aux=f32(4, 3))": "ValueError: gemm_epilogue: aux: None without an activation",
+    "gemm_epilogue(f32(4, 5), f32(5, 3), activation='relu', aux=f32(4, 3))":
+        "TypeError: gemm_epilogue: aux: uint8 for 'relu' ... not float32; empty_aux((4, 3), float32, 'relu') makes one",
+    "gemm_epilogue(f32(4, 5), f32(5, 3), activation='relu', aux=of(np.uint8, 4, 3))":
+        "ValueError: gemm_epilogue: aux: (4, 16) ... not (4, 3); empty_aux",
+    "gemm_epilogue(f32(4, 5), f32(5, 3), activation='gelu', aux=f32(4, 3))":
+        "ValueError: gemm_epilogue: aux: multiple of 8 elements ... not 3; empty_aux",
+    "gemm_gradient(f32(4, 5), f32(5, 3), None, f32(4, 8))": "TypeError: gemm_gradient: activation: a str ... not None",
+    "gemm_gradient(f32(4, 5), f32(5, 3), 'relu', f32(4, 8))": "TypeError: gemm_gradient: aux: uint8 ... not float32",
+    "gemm_gradient(f32(4, 5), f32(5, 3), 'gelu', f32(4, 8)[:, :3], bias_gradient=f32(4))":
+        "ValueError: gemm_gradient: bias_gradient: (3,) ... 'b' ... not (4,)",
+    "gemm_sums(f32(4, 5), f32(5, 3), f32(4))": "ValueError: gemm_sums: sums: (3,) ... sums of 'b' ... not (4,)",
+    "gemm_sums(f32(4, 5), f32(5, 3), f32(3), of='out')": "ValueError: gemm_sums: of: 'a', 'b' ... not the str 'out'",
+    "empty_aux((4, 3), 'f4', 'tanh')": "ValueError: empty_aux: activation: 'relu', 'gelu' ... not the str 'tanh'",
+    "scaled_gemm(f32(16, 16), f32(16, 16))":
+        "TypeError: scaled_gemm: a: float8_e4m3 or float8_e5m2 ... not float32",
+    "scaled_gemm(of(float8_e5m2, 16, 16), of(float8_e5m2, 16, 16))":
+        "TypeError: scaled_gemm: b: float8_e4m3 ... 'a' ... not float8_e5m2",
+    "scaled_gemm(f8(16, 16), f8(16, 16))":
+        "ValueError: scaled_gemm: b: contiguous columns ... 8-bit ... not contiguous rows ... w.T",
+    "scaled_gemm(f8(16, 24), f8(16, 24).T)": "ValueError: scaled_gemm: a: multiple of 16 elements ... not 24",
+    "scaled_gemm(f8(16, 16), f8(3, 16).T)":
+        "ValueError: scaled_gemm: b: rows of 'out' ... multiple of 16 bytes ... not 6 ... pad",
+    "scaled_gemm(f8(16, 16), f8(16, 16).T, f32(16))":
+        "ValueError: scaled_gemm: scale_b: same kind as 'scale_a'",
+    "scaled_gemm(f8(16, 16), f8(16, 16).T, f32(7))":
+        "ValueError: scaled_gemm: scale_a: (1,), (16,), (16, 1) or (1, 1) ... not (7,)",
+    "scaled_gemm(f8(256, 256), f8(256, 256).T, f32(256, 2), f32(2, 256))":
+        "ValueError: scaled_gemm: scale_a: contiguous columns ... not of shape (256, 2) with strides (8, 4)",
+    "scaled_gemm(f8(256, 256), f8(256, 256).T, f32(2, 4)[:, :2], f32(2, 4)[:, :2].T)":
+        "ValueError: scaled_gemm: scale_b: blocks of 128 elements ... 'scale_a'",
+    "scaled_gemm(f8(16, 16), f8(16, 16).T, dtype='f8')":
+        "TypeError: scaled_gemm: dtype: bfloat16, float16 or float32 ... not float64",
+    "to_float8([1.0], 'f4')": "TypeError: to_float8: dtype: float8_e4m3 or float8_e5m2 ... not float32",
     "fft(c64(3, 0))": "ValueError: fft: x: at least one ... not (3, 0)",
     "irfft(c64(1))": "ValueError: irfft: x: at least one ... not (1,) ... pass length=1",
     "fft(of(i32, 8))": "TypeError: fft: x: complex64 ... complex128 ... float32 ... not int32",

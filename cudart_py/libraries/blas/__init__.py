@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from .fused import gemm_epilogue
+from .fused import empty_aux, gemm_epilogue, gemm_gradient, gemm_sums
 from .matmul import matmul
 from .products import gemm
+from .scaled import scaled_gemm
 from .vectors import axpy, dot, gemv, scal
 
-__all__ = ["axpy", "dot", "gemm", "gemm_epilogue", "gemv", "matmul", "scal"]
+__all__ = [
+    "axpy",
+    "dot",
+    "empty_aux",
+    "gemm",
+    "gemm_epilogue",
+    "gemm_gradient",
+    "gemm_sums",
+    "gemv",
+    "matmul",
+    "scal",
+    "scaled_gemm",
+]

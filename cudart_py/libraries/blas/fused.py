@@ -1,209 +1,261 @@
-"""Matrix products with an epilogue (a bias and an activation) in one pass, with cuBLASLt."""
+"""Matrix products with an epilogue in the same pass: a bias, an activation, or their gradients, with cuBLASLt."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
 
 from ... import arguments
 from ...context.current import activated
-from ...context.lifetimes import Handle  # releases descriptors at the right time
-from ...errors import NotSupportedError
+from ...context.device import Device
+from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
-from ..dtypes import Kind
-from ..failures import failure
-from ..handles import LibraryHandle, keep, library_handle, scratch, thread_cache, workspace_size
-from .scalars import compute_type, factor
+from ..dtypes import Kind, name_of
+from .lt_products import ALGORITHMS, Problem, part, run
+from .scalars import compute_type, factor, operation
 
-TYPES = ("float16", "bfloat16", "float32")
-EPILOGUES: dict[str | None, str] = {None: "BIAS", "relu": "RELU_BIAS", "gelu": "GELU_BIAS"}
-MOST_PLANS = 64
+TYPES = ("float16", "bfloat16", "float32", "float64")
+ACTIVATIONS = (None, "relu", "gelu")
+# The columns of a matrix of bits begin a multiple of this number of bits apart, and others of this number of elements.
+_MASK_BITS, _AUX_ELEMENTS = 128, 8
 
 
-class _Plan(Handle):
-    """The cuBLASLt descriptors of one product and the algorithm chosen for it."""
+class _Operands(NamedTuple):
+    """The checked factors of a product, its output if it is given, and the addresses and sizes of all of them."""
 
-    __slots__ = (
-        "algorithm",
-        "algorithm_address",
-        "bias",
-        "descriptors",
-        "device",
-        "functions",
-        "held",
-        "workspace_bytes",
-    )
+    device: Device
+    stream: Stream
+    kind: Kind
+    views: tuple[views.Matrix, views.Matrix, views.Matrix]
+    operations: tuple[int, int]
+    compute: int
+    scale: Kind
+    arrays: tuple[DeviceArray, DeviceArray, DeviceArray | None]
+    spans: dict[str, tuple[int, int]]
 
-    def __init__(
-        self,
-        handle: LibraryHandle,
-        kind: Kind,
-        shapes: tuple[views.Matrix, views.Matrix, views.Matrix],
-        alignments: tuple[int, int, int],
-        epilogue: str,
-        compute: int,
-    ) -> None:
-        self._value, self._owned = None, True
-        self.bias = 0
-        self.device, self.functions = handle.device, handle.functions
-        functions, attributes = self.functions, handle.functions.MatmulDescAttribute
-        self.held = factor(1.0, kind), factor(0.0, kind)
-        # cuBLAS is column-major, so it sees the transpose of every matrix: out^T = b^T a^T. The rows of out^T, which
-        # have one bias each, are the columns of out.
-        self.descriptors = [functions.matmul_desc_create(compute, kind.scalar_code)]
-        self._value = self.descriptors[0]
-        self._set(attributes.EPILOGUE, int(functions.Epilogue[epilogue]))
-        a, b, out = shapes
-        for matrix in (b, a, out):
-            self.descriptors.append(
-                functions.matrix_layout_create(kind.code, matrix.columns, matrix.rows, matrix.leading)
-            )
-        self.algorithm = self._choose(handle, alignments)
-        self.algorithm_address = self.algorithm.ctypes.data
-        self.workspace_bytes = int(self.algorithm["workspace_size"][0])
-
-    def _set(self, attribute: Any, value: int) -> None:
-        kind = self.functions.get_matmul_desc_attribute_dtype(int(attribute))
-        memory = np.array([value], kind)
-        self.functions.matmul_desc_set_attribute(self.descriptors[0], int(attribute), memory.ctypes.data, memory.nbytes)
-
-    def turn_to(self, bias: int) -> None:
-        """Set the address of the bias (cublasLtMatmulDescSetAttribute)."""
-        if bias != self.bias:
-            self._set(self.functions.MatmulDescAttribute.BIAS_POINTER, bias)
-            self.bias = bias
-
-    def _choose(self, handle: LibraryHandle, alignments: tuple[int, int, int]) -> NDArray[Any]:
-        functions, wish = self.functions, self.functions.MatmulPreferenceAttribute
-        a, b, out = alignments
-        # Without a stated alignment, cuBLASLt assumes that pointers are aligned to 256 bytes. The address of a window
-        # of a larger matrix may not be.
-        wishes = {
-            wish.MAX_WORKSPACE_BYTES: workspace_size(self.device),
-            wish.MIN_ALIGNMENT_A_BYTES: b,
-            wish.MIN_ALIGNMENT_B_BYTES: a,
-            wish.MIN_ALIGNMENT_C_BYTES: out,
-            wish.MIN_ALIGNMENT_D_BYTES: out,
-        }
-        preference = functions.matmul_preference_create()
-        try:
-            for attribute, value in wishes.items():
-                memory = np.array([value], functions.get_matmul_preference_attribute_dtype(int(attribute)))
-                functions.matmul_preference_set_attribute(preference, int(attribute), memory.ctypes.data, memory.nbytes)
-            found = np.zeros(1, functions.matmul_heuristic_result_dtype)
-            count = np.zeros(1, np.int32)
-            product, first, second, out = self.descriptors
-            functions.matmul_algo_get_heuristic(
-                handle.native, product, first, second, out, out, preference, 1, found.ctypes.data, count.ctypes.data
-            )
-        finally:
-            functions.matmul_preference_destroy(preference)
-        if not count[0]:
-            raise NotSupportedError("cublasLtMatmulAlgoGetHeuristic: no algorithm for this product and epilogue")
-        return found
-
-    def _release(self, value: Any) -> None:
-        with activated(self.device):
-            product, *layouts = self.descriptors
-            for layout in layouts:
-                self.functions.matrix_layout_destroy(layout)
-            self.functions.matmul_desc_destroy(product)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the output."""
+        a, b, _ = self.arrays
+        return a.shape[0], b.shape[1]
 
 
 def gemm_epilogue(
     a: DeviceArray,
     b: DeviceArray,
-    bias: DeviceArray,
+    bias: DeviceArray | None = None,
     out: DeviceArray | None = None,
     *,
     activation: str | None = None,
+    aux: DeviceArray | None = None,
     compute: str | None = None,
+    algorithm: str = "heuristic",
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Queue out = activation(a b + bias) in one pass and return `out`, by default a new array (cublasLtMatmul).
 
-    `bias` has one element per column of `out`. `activation` is None, "relu" or "gelu" (the approximation with the
-    hyperbolic tangent). All arrays have the same dtype: float16, bfloat16 or float32. Sums are computed in single
-    precision. `compute` is as for `gemm`. Raises TypeError or ValueError, naming the operand, before anything is
-    queued.
+    - `bias` has one element per column of `out`.
+    - `activation` is None, "relu" or "gelu" (the approximation with the hyperbolic tangent).
+    - `aux`, from `empty_aux`, also receives what the gradient of the activation needs: for "gelu" the values before the
+      activation, and for "relu" one bit per element, which says whether it is positive. Pass it to `gemm_gradient`.
+    - `algorithm="search"` measures the algorithms that cuBLASLt recommends, in the first call with these layouts, and
+      uses the fastest one in this call and in all later calls of the thread. The first call waits for the device, and
+      cannot be captured.
+
+    The rows or the columns of `a` and `b` must be contiguous. All arrays have the same dtype: float16, bfloat16,
+    float32 or float64. Sums of the half-precision types are computed in single precision. `compute` is as for `gemm`.
+    Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "gemm_epilogue"
+    arguments.choice(call, "activation", activation, ACTIVATIONS)
+    arguments.choice(call, "algorithm", algorithm, ALGORITHMS)
+    name = "_".join([*([activation.upper()] if activation else ()), *(["AUX"] if aux is not None else ())])
+    name = "_".join([*([name] if name else ()), *(["BIAS"] if bias is not None else ())]) or "DEFAULT"
+    found = _checked(call, a, b, out, compute, stream, {"bias": bias, "aux": aux})
+    pointers: dict[str, DeviceArray] = {}
+    settings: list[tuple[str, int]] = []
+    columns = found.shape[1]
+    if bias is not None:
+        _check_vector(call, "bias", bias, found, columns, "for 'b' of as many columns")
+        pointers["BIAS_POINTER"] = bias
+    if aux is not None:
+        if activation is None:
+            raise arguments.wrong_value(call, "aux", "None without an activation", aux)
+        settings.append(("EPILOGUE_AUX_LD", _check_aux(call, aux, found, activation)))
+        pointers["EPILOGUE_AUX_POINTER"] = aux
+    return _run(call, found, name, settings, pointers, algorithm)
+
+
+def gemm_gradient(
+    a: DeviceArray,
+    b: DeviceArray,
+    activation: str,
+    aux: DeviceArray,
+    out: DeviceArray | None = None,
+    *,
+    bias_gradient: DeviceArray | None = None,
+    compute: str | None = None,
+    algorithm: str = "heuristic",
+    stream: Stream | None = None,
+) -> DeviceArray:
+    """Queue a product of the backward pass, out = (a b) activation'(z), and return `out` (cublasLtMatmul).
+
+    `activation` is "relu" or "gelu", and `aux` is the array that `gemm_epilogue` filled in the forward pass. If given,
+    `bias_gradient` receives the sum of each column of `out`, which is the gradient of the layer's bias. Dtypes,
+    layouts, `compute` and `algorithm` are those of `gemm_epilogue`. Raises TypeError or ValueError, naming the operand,
+    before anything is queued.
+    """
+    call = "gemm_gradient"
+    arguments.choice(call, "activation", activation, ACTIVATIONS[1:])
+    arguments.choice(call, "algorithm", algorithm, ALGORITHMS)
+    found = _checked(call, a, b, out, compute, stream, {"bias_gradient": bias_gradient})
+    views.check_place(call, found.device, aux=aux)
+    pointers = {"EPILOGUE_AUX_POINTER": aux}
+    settings = [("EPILOGUE_AUX_LD", _check_aux(call, aux, found, activation))]
+    if bias_gradient is not None:
+        _check_vector(call, "bias_gradient", bias_gradient, found, found.shape[1], "for 'b' of as many columns")
+        pointers["BIAS_POINTER"] = bias_gradient
+    name = f"D{activation.upper()}{'' if bias_gradient is None else '_BGRAD'}"
+    return _run(call, found, name, settings, pointers, algorithm)
+
+
+def gemm_sums(
+    a: DeviceArray,
+    b: DeviceArray,
+    sums: DeviceArray,
+    out: DeviceArray | None = None,
+    *,
+    of: str = "b",
+    compute: str | None = None,
+    algorithm: str = "heuristic",
+    stream: Stream | None = None,
+) -> DeviceArray:
+    """Queue out = a b, and the sums of one factor over the index that the product sums, and return `out`.
+
+    `sums` receives, with `of="b"`, the sum of each column of `b`, and with `of="a"`, the sum of each row of `a`. In the
+    product x^T dz, which is the gradient of a weight, the sums of the columns of dz are the gradient of the bias
+    (cublasLtMatmul with CUBLASLT_EPILOGUE_BGRADA and BGRADB). Dtypes, layouts, `compute` and `algorithm` are those of
+    `gemm_epilogue`. Raises TypeError or ValueError, naming the operand, before anything is queued.
+    """
+    call = "gemm_sums"
+    arguments.choice(call, "of", of, ("a", "b"))
+    arguments.choice(call, "algorithm", algorithm, ALGORITHMS)
+    found = _checked(call, a, b, out, compute, stream, {})
+    views.check_place(call, found.device, sums=sums)
+    _check_vector(call, "sums", sums, found, found.shape["ab".index(of)], f"for the sums of {of!r}")
+    # cuBLAS is column-major, so its first factor is our second.
+    return _run(call, found, "BGRADA" if of == "b" else "BGRADB", [], {"BIAS_POINTER": sums}, algorithm)
+
+
+def empty_aux(
+    shape: tuple[int, int], dtype: DTypeLike, activation: str, *, stream: Stream | None = None
+) -> DeviceArray:
+    """Allocate the array `aux` of `gemm_epilogue` and `gemm_gradient`, for a product of a shape and dtype.
+
+    For "relu", it has one bit per element, in rows of uint8 elements that are padded to 128 bits. For "gelu", it has
+    the shape and the dtype of the product, in rows that are padded to a multiple of 8 elements.
+    """
+    call = "empty_aux"
+    rows, columns = arguments.integers(call, "shape", shape, 2, least=0)
+    kind = arguments.dtype(call, "dtype", dtype)
+    arguments.choice(call, "activation", activation, ACTIVATIONS[1:])
     where, device = views.device_of(call, stream)
-    views.check_place(call, device, a=a, b=b, bias=bias)
+    with activated(device):
+        if activation == "relu":
+            return empty((rows, _padded(columns, _MASK_BITS) // 8), np.uint8, stream=where)
+        return empty((rows, _padded(columns, _AUX_ELEMENTS)), kind, stream=where)[:, :columns]
+
+
+def _padded(count: int, multiple: int) -> int:
+    return -(-count // multiple) * multiple
+
+
+def _checked(
+    call: str,
+    a: DeviceArray,
+    b: DeviceArray,
+    out: DeviceArray | None,
+    compute: str | None,
+    stream: Stream | None,
+    others: dict[str, DeviceArray | None],
+) -> _Operands:
+    where, device = views.device_of(call, stream)
+    views.check_place(call, device, a=a, b=b, **{name: other for name, other in others.items() if other is not None})
     kind = views.kind(call, "a", a, TYPES)
     views.require_dtype(call, "b", b, a.dtype, "like 'a'")
-    views.require_dtype(call, "bias", bias, a.dtype, "like 'a'")
-    left, right = views.matrix(call, "a", a), views.matrix(call, "b", b)
-    views.check_product(call, ("b", right.rows), ("a", left.columns))
-    if not left.columns:
-        raise arguments.unusable(call, "a", "have at least one column, for a product to add the bias to", a.shape)
-    arguments.same_shape(call, "bias", bias, (right.columns,), "for 'b' of as many columns")
-    arguments.contiguous(call, "bias", bias)
-    arguments.choice(call, "activation", activation, EPILOGUES)
-    numbers, _ = compute_type(call, kind, compute)
+    left, turned_a = views.oriented(call, "a", a)
+    right, turned_b = views.oriented(call, "b", b)
+    shape = a.shape[0], b.shape[1]
+    views.check_product(call, ("b", b.shape[0]), ("a", a.shape[1]))
+    if not a.shape[1]:
+        raise arguments.unusable(call, "a", "have at least one column, for a product with an epilogue", a.shape)
+    numbers, scale = compute_type(call, kind, compute)
+    spans = {"a": (a.pointer, left.span), "b": (b.pointer, right.span)}
+    result = views.contiguous_matrix(shape, a.itemsize)
+    if out is not None:
+        views.check_place(call, device, out=out)
+        views.require_dtype(call, "out", out, a.dtype, "like 'a'")
+        arguments.same_shape(call, "out", out, shape, "for the product of 'a' and 'b'")
+        result = views.matrix(call, "out", out)
+        views.check_apart(call, "out", out.pointer, result.span, **spans)
+        spans["out"] = out.pointer, result.span
+    operations = operation(call, "a", "NT"[turned_a]), operation(call, "b", "NT"[turned_b])
+    return _Operands(device, where, kind, (left, right, result), operations, numbers, scale, (a, b, out), spans)
+
+
+def _check_vector(call: str, name: str, vector: DeviceArray, found: _Operands, length: int, reason: str) -> None:
+    views.require_dtype(call, name, vector, found.arrays[0].dtype, "like 'a'")
+    arguments.same_shape(call, name, vector, (length,), reason)
+    arguments.contiguous(call, name, vector)
+    views.check_apart(call, name, vector.pointer, vector.nbytes, **found.spans)
+
+
+def _check_aux(call: str, aux: DeviceArray, found: _Operands, activation: str) -> int:
+    """Check the auxiliary array of an activation and return its leading dimension, in bits or elements."""
+    rows, columns = found.shape
+    remedy = f"empty_aux({(rows, columns)}, {name_of(found.arrays[0].dtype)}, {activation!r}) makes one"
+    is_mask = activation == "relu"
+    dtype = np.dtype(np.uint8) if is_mask else found.arrays[0].dtype
+    if aux.dtype != dtype:
+        raise arguments.wrong_dtype(call, "aux", f"{name_of(dtype)} for {activation!r}", name_of(aux.dtype), remedy)
+    width = _padded(columns, _MASK_BITS) // 8 if is_mask else columns
+    if aux.shape != (rows, width):
+        raise arguments.unusable(call, "aux", f"have shape {(rows, width)} for {activation!r}", aux.shape, remedy)
+    view = views.matrix(call, "aux", aux)
+    leading = view.leading * 8 if is_mask else view.leading
+    multiple = _MASK_BITS if is_mask else _AUX_ELEMENTS
+    if rows > 1 and leading % multiple:
+        what = "bits" if is_mask else "elements"
+        raise arguments.unusable(
+            call, "aux", f"have rows that begin a multiple of {multiple} {what} apart", leading, remedy
+        )
+    views.check_apart(call, "aux", aux.pointer, view.span, **found.spans)
+    return _padded(leading, multiple)
+
+
+def _run(
+    call: str,
+    found: _Operands,
+    epilogue: str,
+    settings: list[tuple[str, int]],
+    pointers: dict[str, DeviceArray],
+    algorithm: str,
+) -> DeviceArray:
+    a, b, out = found.arrays
     if out is None:
-        with activated(device):
-            out = empty((left.rows, right.columns), a.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, (left.rows, right.columns), "for the product of 'a' and 'b'")
-    result = views.matrix(call, "out", out)
-    views.check_apart(
-        call,
-        "out",
-        out.pointer,
-        result.span,
-        a=(a.pointer, left.span),
-        b=(b.pointer, right.span),
-        bias=(bias.pointer, bias.nbytes),
-    )
-    if not out.size:
-        return out
-    alignments = _alignment(a), _alignment(b), _alignment(out)
-    key = (device.ordinal, kind.name, left, right, result, alignments, activation, numbers)
-    with activated(device):
-        try:
-            plan = _plan(key, library_handle("cublasLt", where, device), kind, (left, right, result))
-            workspace = scratch(device).get(plan.workspace_bytes, where)
-            _queue(plan, where, (a, b, bias, out), workspace)
-        except Exception as error:
-            raise failure("cublasLtMatmul", error) from error
-    keep(where, "gemm_epilogue", a, b, bias, out, workspace, plan)
+        with activated(found.device):
+            out = empty(found.shape, a.dtype, stream=found.stream)
+    if out.size:
+        left, right, result = found.views
+        parts = part(found.kind, left, a), part(found.kind, right, b), part(found.kind, result, out)
+        code = int(library("cublasLt").Epilogue[epilogue])
+        settings = [("EPILOGUE", code), *settings]
+        problem = Problem(parts, found.operations, found.compute, found.scale.scalar_code, tuple(settings))
+        factors = factor(1.0, found.scale), factor(0.0, found.scale)
+        run(call, found.stream, found.device, problem, factors, (a, b, out), pointers, search=algorithm == "search")
     return out
-
-
-def _plan(
-    key: tuple[Any, ...], handle: LibraryHandle, kind: Kind, shapes: tuple[views.Matrix, views.Matrix, views.Matrix]
-) -> _Plan:
-    plans = thread_cache("cublasLt")
-    plan: _Plan | None = plans.get(key)
-    if plan is None:
-        if len(plans) >= MOST_PLANS:
-            del plans[next(iter(plans))]
-        *_, alignments, activation, compute = key
-        plan = plans[key] = _Plan(handle, kind, shapes, alignments, EPILOGUES[activation], compute)
-    return plan
-
-
-def _alignment(array: DeviceArray) -> int:
-    """Return the largest power of two, at most 256, to which an array's address is aligned."""
-    return min(array.pointer & -array.pointer, 256)
-
-
-def _queue(plan: _Plan, stream: Stream, arrays: tuple[DeviceArray, ...], workspace: DeviceArray) -> None:
-    a, b, bias, out = arrays
-    functions = plan.functions
-    plan.turn_to(bias.pointer)
-    product, layout_b, layout_a, layout = plan.descriptors
-    alpha, beta = plan.held
-    handle = library_handle("cublasLt", stream, plan.device)
-    functions.matmul(
-        handle.native, product, alpha.address, b.pointer, layout_b, a.pointer, layout_a, beta.address,
-        out.pointer, layout, out.pointer, layout, plan.algorithm_address, workspace.pointer, plan.workspace_bytes,
-        stream.handle,
-    )  # fmt: skip  # grouped by meaning

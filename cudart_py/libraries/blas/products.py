@@ -11,6 +11,7 @@ from ... import arguments
 from ...context.capture import captures
 from ...context.current import activated
 from ...context.device import Device
+from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
@@ -19,6 +20,7 @@ from ..dtypes import KINDS, Kind
 from ..failures import failure
 from ..handles import LibraryHandle, keep, library_handle
 from ..plans import Plan, plannable
+from .lt_products import ALGORITHMS, Part, Problem, alignment_of, prepare, run
 from .scalars import (
     OPERATIONS,
     Factor,
@@ -56,6 +58,7 @@ class _Product(NamedTuple):
     strides: tuple[int, int, int]
     batch: int
     compute: int
+    scale: int  # the type of alpha and beta
     spans: tuple[int, int, int]
     wide: bool
     swapped: bool  # the library gets b as its second factor, for an `out` with contiguous columns
@@ -71,17 +74,36 @@ class _GemmPlan(Plan[DeviceArray]):
     """A product that is queued repeatedly, with the same operands in the same stream."""
 
     def __init__(
-        self, product: _Product, stream: Stream, device: Device, a: DeviceArray, b: DeviceArray, out: DeviceArray
+        self,
+        product: _Product,
+        stream: Stream,
+        device: Device,
+        a: DeviceArray,
+        b: DeviceArray,
+        out: DeviceArray,
+        *,
+        search: bool,
     ) -> None:
         super().__init__("gemm", stream, device, out)
         self._product, self._operands = product, (a, b, out)
+        self._search = search and product.size > 0
+        self._workspace: DeviceArray | None = None
         with activated(device):
             self._record()
 
     def _prepare(self) -> None:
-        library_handle("cublas", self._stream, self._device)
+        if not self._search:
+            library_handle("cublas", self._stream, self._device)
+        elif self._workspace is None:
+            problem = _searched(self._product, *self._operands)
+            found = prepare("gemm.plan", self._stream, self._device, *problem, {}, search=True)
+            self._workspace = empty(max(found.workspace_bytes, 1), np.uint8, stream=self._stream)
 
     def _queue(self, stream: Stream) -> None:
+        if self._search:
+            problem = _searched(self._product, *self._operands)
+            run("gemm.plan", stream, self._device, *problem, {}, search=True, workspace=self._workspace)
+            return
         handle = library_handle("cublas", self._stream, self._device)
         a, b, out = self._operands
         with handle.lent_to(stream):
@@ -100,16 +122,18 @@ def _plan(
     op_a: str = "N",
     op_b: str = "N",
     compute: str | None = None,
+    algorithm: str = "heuristic",
     stream: Stream | None = None,
 ) -> Plan[DeviceArray]:
     """Check and record a product without queueing it. Calling the plan has a third of the host overhead of `gemm`."""
     call = "gemm.plan"
+    arguments.choice(call, "algorithm", algorithm, ALGORITHMS)
     where, device = views.device_of(call, stream)
     product, _ = checked_product(call, device, a, b, out, alpha, beta, op_a, op_b, compute)
     if out is None:
         with activated(device):
             out = empty(product.shape, result_dtype(a.dtype), stream=where)
-    return _GemmPlan(product, where, device, a, b, out)
+    return _GemmPlan(product, where, device, a, b, out, search=algorithm == "search")
 
 
 @plannable(_plan)
@@ -123,6 +147,7 @@ def gemm(
     op_a: str = "N",
     op_b: str = "N",
     compute: str | None = None,
+    algorithm: str = "heuristic",
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Queue out = alpha op(a) op(b) + beta out and return `out`, by default a new array (cublasGemmEx).
@@ -144,19 +169,27 @@ def gemm(
       library decides whether emulation is faster.
     - "pedantic": no rounding of inputs and no reordering that is not in the textbook's algorithm.
 
+    `algorithm="search"` measures the algorithms that cuBLASLt recommends (cublasLtMatmulAlgoGetHeuristic), in the first
+    call with these layouts, and uses the fastest one in this and all later searched calls of the thread. The first call
+    waits for the device, and cannot be captured.
+
     `gemm.plan(...)` takes the same arguments and returns a `Plan` for a product that is repeated. A captured product
     uses a workspace of its stream, so its graph must be launched in the same stream: see `docs/libraries.md`.
 
     Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "gemm"
+    if not (algorithm.__class__ is str and algorithm == "heuristic"):
+        arguments.choice(call, "algorithm", algorithm, ALGORITHMS)
     where, device = views.device_of(call, stream)
     product, addresses = checked_product(call, device, a, b, out, alpha, beta, op_a, op_b, compute)
     if out is None:
         with activated(device):
             out = empty(product.shape, result_dtype(a.dtype), stream=where)
         addresses.append(out._address)
-    if product.size:
+    if product.size and algorithm == "search":
+        run(call, where, device, *_searched(product, a, b, out), {}, search=True)
+    elif product.size:
         with activated(device):
             handle = library_handle("cublas", where, device)
             queue_product(product, handle, *addresses)
@@ -247,6 +280,31 @@ def queue_product(product: _Product, handle: LibraryHandle, a: int, b: int, out:
         raise failure("cublasGemmEx" if product.batch == 1 else "cublasGemmStridedBatchedEx", error) from error
 
 
+def _searched(
+    product: _Product, a: DeviceArray, b: DeviceArray, out: DeviceArray
+) -> tuple[Problem, tuple[Factor, Factor], tuple[DeviceArray, DeviceArray, DeviceArray]]:
+    """Return a checked product as a problem for cuBLASLt, its factors, and its matrices in their order there."""
+    if product.swapped:
+        a, b = b, a
+    m, n, k, count = product.m, product.n, product.k, product.batch
+    none = int(library("cublas").Operation.N)
+    parts = []
+    for array, (code, leading), (rows, columns), stride, op in zip(
+        (a, b, out),
+        (product.a, product.b, product.out),
+        ((m, k), (k, n), (m, n)),
+        product.strides,
+        (*product.operations, none),
+        strict=True,
+    ):
+        if op != none:
+            rows, columns = columns, rows
+        span = ((count - 1) * stride + (rows - 1) * leading + columns) * array.itemsize
+        parts.append(Part(code, views.Matrix(rows, columns, leading, count, stride, span), alignment_of(array)))
+    problem = Problem((parts[0], parts[1], parts[2]), product.operations, product.compute, product.scale)
+    return problem, product.held, (a, b, out)
+
+
 def result_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of a new array for a product of matrices of a dtype."""
     return np.dtype(np.int32) if dtype == np.int8 else dtype
@@ -323,6 +381,7 @@ def _describe(
         strides=(view_a.stride, view_b.stride, view.stride),
         batch=view.batch,
         compute=numbers,
+        scale=scale.scalar_code,
         spans=spans,
         wide=max(m, n, k, view_a.leading, view_b.leading, view.leading) > INT_MAX,
         swapped=swapped,

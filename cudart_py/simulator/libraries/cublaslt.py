@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from nvmath import bindings
-from nvmath.bindings.cublas import ComputeType, Status
+from nvmath.bindings.cublas import Operation, Status
 from nvmath.bindings.cublasLt import (
-    Epilogue,
     MatmulDescAttribute,
+    MatrixLayoutAttribute,
     get_matmul_desc_attribute_dtype,
     get_matmul_preference_attribute_dtype,
+    get_matrix_layout_attribute_dtype,
 )
 
 from .common.calls import queue
 from .common.functions import LibraryError, Objects, entry, missing
-from .common.numbers import DTYPES, Numbers, from_host, narrowed, rounded_to_tf32, to_host, widened
-from .common.operands import Operand, columns, vector
+from .common.numbers import DTYPES, Numbers, from_host, narrowed, to_host, widened
+from .common.operands import Operand, array, vector
+from .common.products import EIGHT_BIT_FLOATS, multiplied, scale_dtype, supported
+from .epilogues import Epilogues
+from .scales import Scale, scale_of
 
 _call = entry(Status.EXECUTION_FAILED)
-_BIASED = (Epilogue.BIAS, Epilogue.RELU_BIAS, Epilogue.GELU_BIAS)
 
-# Handles, which have no state; attributes of products; layouts (cudaDataType, rows, columns, leading dimension);
-# preferences.
+
+@dataclass
+class _Layout:
+    """Matrices in column-major order: their cudaDataType, sizes, leading dimension, number, and distance."""
+
+    code: int
+    rows: int
+    columns: int
+    leading: int
+    batch: int = 1
+    stride: int = 0
+
+    def at(self, address: int) -> Operand:
+        """Return the matrices at an address; a distance of 0 means that all of them are the same matrix."""
+        count = self.batch if self.stride else min(self.batch, 1)
+        shape, strides = (count, self.rows, self.columns), (self.stride, 1, self.leading)
+        return array(int(address), shape, DTYPES[self.code], strides)
+
+
+# Handles, which have no state; attributes of products; layouts; preferences.
 _handles: Objects[str] = Objects(Status.NOT_INITIALIZED)
 _products: Objects[dict[int, int]] = Objects(Status.INVALID_VALUE)
-_layouts: Objects[tuple[int, int, int, int]] = Objects(Status.INVALID_VALUE)
+_layouts: Objects[_Layout] = Objects(Status.INVALID_VALUE)
 _preferences: Objects[dict[int, int]] = Objects(Status.INVALID_VALUE)
 # The attributes for the two types that are arguments when the descriptor of a product is created.
 _COMPUTE, _SCALE = int(MatmulDescAttribute.COMPUTE_TYPE), int(MatmulDescAttribute.SCALE_TYPE)
+_FIELDS = {int(MatrixLayoutAttribute.BATCH_COUNT): "batch", int(MatrixLayoutAttribute.STRIDED_BATCH_OFFSET): "stride"}
 
 
 def __getattr__(name: str) -> Any:
@@ -56,17 +79,30 @@ def matmul_desc_destroy(matmul_desc: int) -> None:
     _products.remove(matmul_desc)
 
 
+def _value(attribute: int, dtype: Any, buf: int, size_in_bytes: int) -> int:
+    kind = np.dtype(dtype)
+    if kind.itemsize != size_in_bytes:
+        raise LibraryError(Status.INVALID_VALUE, f"the attribute {attribute} has {kind.itemsize} bytes")
+    return int(from_host(buf, kind))
+
+
 def matmul_desc_set_attribute(matmul_desc: int, attr: int, buf: int, size_in_bytes: int) -> None:
     """Set an attribute of a product (cublasLtMatmulDescSetAttribute)."""
-    dtype = np.dtype(get_matmul_desc_attribute_dtype(attr))
-    if dtype.itemsize != size_in_bytes:
-        raise LibraryError(Status.INVALID_VALUE, f"the attribute {attr} has {dtype.itemsize} bytes")
-    _products.find(matmul_desc)[int(attr)] = int(from_host(buf, dtype))
+    value = _value(attr, get_matmul_desc_attribute_dtype(attr), buf, size_in_bytes)
+    _products.find(matmul_desc)[int(attr)] = value
 
 
 def matrix_layout_create(type: int, rows: int, cols: int, ld: int) -> int:
     """Return a new layout of a matrix in column-major order (cublasLtMatrixLayoutCreate)."""
-    return _layouts.add((int(type), int(rows), int(cols), int(ld)))
+    return _layouts.add(_Layout(int(type), int(rows), int(cols), int(ld)))
+
+
+def matrix_layout_set_attribute(mat_layout: int, attr: int, buf: int, size_in_bytes: int) -> None:
+    """Set the number of matrices or the distance between them (cublasLtMatrixLayoutSetAttribute)."""
+    value = _value(attr, get_matrix_layout_attribute_dtype(attr), buf, size_in_bytes)
+    if int(attr) not in _FIELDS:
+        raise LibraryError(Status.NOT_SUPPORTED, f"the simulator does not support the layout attribute {attr}")
+    setattr(_layouts.find(mat_layout), _FIELDS[int(attr)], value)
 
 
 def matrix_layout_destroy(mat_layout: int) -> None:
@@ -86,10 +122,8 @@ def matmul_preference_destroy(pref: int) -> None:
 
 def matmul_preference_set_attribute(pref: int, attr: int, buf: int, size_in_bytes: int) -> None:
     """Set a preference, which has no effect here (cublasLtMatmulPreferenceSetAttribute)."""
-    dtype = np.dtype(get_matmul_preference_attribute_dtype(attr))
-    if dtype.itemsize != size_in_bytes:
-        raise LibraryError(Status.INVALID_VALUE, f"the preference {attr} has {dtype.itemsize} bytes")
-    _preferences.find(pref)[int(attr)] = int(from_host(buf, dtype))
+    value = _value(attr, get_matmul_preference_attribute_dtype(attr), buf, size_in_bytes)
+    _preferences.find(pref)[int(attr)] = value
 
 
 def matmul_algo_get_heuristic(
@@ -98,9 +132,21 @@ def matmul_algo_get_heuristic(
 ) -> None:  # fmt: skip  # grouped by meaning
     """Report one algorithm, which needs no workspace (cublasLtMatmulAlgoGetHeuristic)."""
     _handles.find(light_handle)
-    _products.find(operation_desc)
+    _check(_products.find(operation_desc), *map(_layouts.find, (adesc, bdesc, cdesc, ddesc)))
     _preferences.find(preference)
     to_host(return_algo_count, np.int32, 1)
+
+
+def _check(attributes: dict[int, int], a: _Layout, b: _Layout, c: _Layout, d: _Layout) -> None:
+    """Raise NOT_SUPPORTED for types and operations that cuBLASLt does not support either."""
+    first, second, added, out = (DTYPES.get(layout.code) for layout in (a, b, c, d))
+    compute = attributes[_COMPUTE]
+    floats = first in EIGHT_BIT_FLOATS
+    operations = attributes.get(int(MatmulDescAttribute.TRANSA), 0), attributes.get(int(MatmulDescAttribute.TRANSB), 0)
+    if not supported(first, second, out, compute) or (added != out and out not in EIGHT_BIT_FLOATS):
+        raise LibraryError(Status.NOT_SUPPORTED, "cuBLASLt has no product of these types in this precision")
+    if floats and operations != (Operation.T, Operation.N):
+        raise LibraryError(Status.NOT_SUPPORTED, "products of 8-bit floats need a transposed a and a b as it is")
 
 
 @_call
@@ -108,50 +154,46 @@ def matmul(
     light_handle: int, compute_desc: int, alpha: int, a: int, adesc: int, b: int, bdesc: int, beta: int, c: int,
     cdesc: int, d: int, ddesc: int, algo: int, workspace: int, workspace_size_in_bytes: int, stream: int,
 ) -> None:  # fmt: skip  # grouped by meaning
-    """Queue d = epilogue(alpha a b + beta c) (cublasLtMatmul)."""
+    """Queue d = epilogue(alpha op(a) op(b) + beta c) (cublasLtMatmul)."""
     _handles.find(light_handle)
     attributes = _products.find(compute_desc)
-    epilogue = attributes.get(int(MatmulDescAttribute.EPILOGUE), int(Epilogue.DEFAULT))
-    if epilogue not in (Epilogue.DEFAULT, *_BIASED):
-        raise LibraryError(Status.NOT_SUPPORTED, f"the simulator does not support the epilogue {epilogue}")
-    scale = DTYPES[attributes[_SCALE]]
+    layouts = [_layouts.find(layout) for layout in (adesc, bdesc, cdesc, ddesc)]
+    _check(attributes, *layouts)
+    left, right, added, out = (layout.at(address) for layout, address in zip(layouts, (a, b, c, d), strict=True))
+    compute, scale = attributes[_COMPUTE], scale_dtype(left.dtype, attributes[_COMPUTE])
+    if DTYPES[attributes[_SCALE]] != scale:
+        raise LibraryError(Status.NOT_SUPPORTED, f"alpha and beta must have the dtype {scale}")
     factor, rest = from_host(alpha, scale), from_host(beta, scale)
-    left, right, added, out = (
-        _matrix(address, layout) for address, layout in ((a, adesc), (b, bdesc), (c, cdesc), (d, ddesc))
-    )
-    reads = [left, right, *((added,) if rest else ())]
-    bias: Operand | None = None
-    if epilogue in _BIASED:
-        bias = vector(attributes.get(int(MatmulDescAttribute.BIAS_POINTER), 0), out.shape[0], out.dtype)
-        reads.append(bias)
-    with_tf32 = attributes[_COMPUTE] == ComputeType.COMPUTE_32F_FAST_TF32
+    operations = [
+        attributes.get(int(attribute), int(Operation.N))
+        for attribute in (MatmulDescAttribute.TRANSA, MatmulDescAttribute.TRANSB)
+    ]
+    scales = [scale_of(attributes, name, operand) for name, operand in (("A", left), ("B", right), ("D", out))]
+    epilogue = Epilogues(attributes, out)
 
     def multiply() -> None:
-        first, second = widened(left.elements), widened(right.elements)
-        if with_tf32:
-            first, second = rounded_to_tf32(first), rounded_to_tf32(second)
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            result = factor * (first @ second)
-            if rest:
-                result = result + rest * widened(added.elements)
-            if bias is not None:
-                result = result + widened(bias.elements)[:, None]
-            out.elements[...] = narrowed(_activated(result, epilogue), out.dtype)
+        for index in range(out.shape[0]):
+            first, second = (
+                _factor(operand.elements[index % max(operand.shape[0], 1)], operation, found)
+                for operand, operation, found in zip((left, right), operations, scales, strict=False)
+            )
+            with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
+                result = factor * multiplied(first, second, compute)
+                if rest:
+                    result = result + rest * widened(added.elements[index % max(added.shape[0], 1)])
+                result = epilogue.applied(result, first, second)
+                out.elements[index] = narrowed(scales[2].stored(result), out.dtype)
 
+    reads = [left, right, *((added,) if rest else ()), *epilogue.reads]
+    reads += [operand for found in scales for operand in found.reads]
+    writes = [out, *epilogue.writes, *scales[2].writes]
     work = vector(int(workspace), int(workspace_size_in_bytes), np.uint8)
-    queue(stream, "cublasLtMatmul", multiply, reads=reads, writes=[out], workspaces=[work])
+    queue(stream, "cublasLtMatmul", multiply, reads=reads, writes=writes, workspaces=[work])
 
 
-def _matrix(address: int, layout: int) -> Operand:
-    code, rows, count, leading = _layouts.find(layout)
-    return columns(int(address), rows, count, leading, DTYPES[code])
-
-
-def _activated(x: Numbers, epilogue: int) -> Numbers:
-    """Return max(x, 0), the tanh approximation of GELU, or x itself, depending on the epilogue."""
-    if epilogue == Epilogue.RELU_BIAS:
-        return np.maximum(x, 0)
-    if epilogue == Epilogue.GELU_BIAS:
-        inner = np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x**3)
-        return np.asarray(x / 2 * (1 + np.tanh(inner)))
-    return x
+def _factor(matrix: Numbers, operation: int, scale: Scale) -> Numbers:
+    """Return op(matrix), with the scales applied to an 8-bit float."""
+    found = scale.loaded(matrix)
+    if operation == Operation.N:
+        return found
+    return found.conj().T if operation == Operation.C and found.dtype.kind == "c" else found.T

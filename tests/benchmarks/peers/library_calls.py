@@ -74,6 +74,11 @@ MADE: dict[str, Callable[[Operands], Any]] = {
     "a16": lambda o: cuda.to_device(lib.to_bfloat16(o.host)),
     "b16": lambda o: cuda.to_device(lib.to_bfloat16(o.normal(o.n, o.n))),
     "out16": lambda o: cuda.empty((o.n, o.n), lib.bfloat16),
+    # What a forward pass leaves for the gradient of its activation.
+    "before": lambda o: lib.empty_aux((o.n, o.n), o.dtype, "gelu").fill(0.5),
+    # 8-bit floats and integers, along k as the tensor cores read them.
+    "a8": lambda o: cuda.to_device(lib.to_float8(o.host)),
+    "b8": lambda o: cuda.to_device(lib.to_float8(o.normal(o.n, o.n))).T,
     "definite": definite,
     "column": lambda o: o.array(o.n),
     "result": lambda o: cuda.empty(o.n, o.dtype),
@@ -193,6 +198,13 @@ class Function(NamedTuple):
         return found
 
 
+def scaled_by_torch(m: Any, o: Operands) -> Call:
+    """Return PyTorch's product of the same 8-bit floats, on a view of our bytes, with scales of 1."""
+    a, w = (tensor(m, x.view(np.uint8)).view(m.float8_e4m3fn) for x in (o.a8, o.b8.T))
+    one = m.ones(1, device="cuda")
+    return partial(m._scaled_mm, a, w.T, scale_a=one, scale_b=one, out_dtype=m.bfloat16, use_fast_accum=True)
+
+
 def product(o: Operands) -> float:
     return 2 * o.n**3
 
@@ -205,6 +217,11 @@ CALLS: dict[str, Function] = {
         of(lib.gemm_epilogue, "a", "b", "column", "out", activation="relu"),
         {"torch": lambda m, o: lambda: m.addmm(tensor(m, o.column), tensor(m, o.a), tensor(m, o.b)).relu_()},
         flops=product,
+    ),
+    "gemm_gradient": Function(of(lib.gemm_gradient, "a", "b", "gelu", "before", "out"), flops=product),
+    "gemm_sums": Function(of(lib.gemm_sums, "a", "b", "result", "out"), flops=product),
+    "scaled_gemm": Function(
+        of(lib.scaled_gemm, "a8", "b8", out="out16", fast_accumulation=True), {"torch": scaled_by_torch}, flops=product
     ),
     "gemv": Function(of(lib.gemv, "a", "column", "result"), torch("mv", "a", "column", out="result"), moved="a"),
     "axpy": Function(of(lib.axpy, 0.5, "x", "y"), torch(".add_", "y", "x", alpha=0.5), moved="x y y"),
@@ -265,4 +282,7 @@ UNTIMED = {
     "release": "ends what a thread keeps",
     "to_bfloat16": "NumPy's work, on the host",
     "from_bfloat16": "NumPy's work, on the host",
+    "to_float8": "NumPy's work, on the host",
+    "from_float8": "NumPy's work, on the host",
+    "empty_aux": "only allocates",
 }

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import Any
 
 import numpy as np
 from cuda.bindings.runtime import cudaDataType
 from numpy.typing import NDArray
 
+from ...ptx.operations.formats import widen
+
 Numbers = NDArray[Any]
 
 # Structures, because NumPy has no such dtypes.
 BFLOAT16: np.dtype[Any] = np.dtype([("bfloat16", np.uint16)])
 COMPLEX_HALF: np.dtype[Any] = np.dtype([("real", np.float16), ("imag", np.float16)])
+E4M3: np.dtype[Any] = np.dtype([("float8_e4m3", np.uint8)])
+E5M2: np.dtype[Any] = np.dtype([("float8_e5m2", np.uint8)])
+# The formats of the PTX machine for the 8-bit floats.
+_FORMATS = {E4M3: "e4m3", E5M2: "e5m2"}
 
 # Keyed by cudaDataType.
 DTYPES: dict[int, np.dtype[Any]] = {
     int(cudaDataType.CUDA_R_16F): np.dtype(np.float16),
     int(cudaDataType.CUDA_R_16BF): BFLOAT16,
+    int(cudaDataType.CUDA_R_8F_E4M3): E4M3,
+    int(cudaDataType.CUDA_R_8F_E5M2): E5M2,
     int(cudaDataType.CUDA_R_32F): np.dtype(np.float32),
     int(cudaDataType.CUDA_R_64F): np.dtype(np.float64),
     int(cudaDataType.CUDA_R_8I): np.dtype(np.int8),
@@ -37,13 +46,23 @@ LETTERS: dict[str, np.dtype[Any]] = {
 
 
 def widened(numbers: Numbers) -> Numbers:
-    """Return numbers in a dtype in which NumPy can compute: half precision becomes single precision."""
+    """Return numbers in a dtype in which NumPy can compute: smaller floats become single precision."""
+    if numbers.dtype in _FORMATS:
+        patterns = np.ascontiguousarray(numbers).view(np.uint8)
+        values: Numbers = _all_values(_FORMATS[numbers.dtype])[patterns]
+        return values.reshape(numbers.shape)
     if numbers.dtype == BFLOAT16:
         bits = np.ascontiguousarray(numbers).view(np.uint16).astype(np.uint32) << np.uint32(16)
         return bits.view(np.float32).reshape(numbers.shape)
     if numbers.dtype == COMPLEX_HALF:
         return np.asarray(numbers["real"].astype(np.float32) + np.complex64(1j) * numbers["imag"])
     return numbers.astype(np.float32) if numbers.dtype == np.float16 else numbers
+
+
+@functools.cache
+def _all_values(kind: str) -> Numbers:
+    """Return the values of all 256 patterns of a format of 8-bit floats."""
+    return np.asarray(widen(np.arange(256, dtype=np.uint8), kind), np.float32)
 
 
 def narrowed(numbers: Numbers, dtype: np.dtype[Any]) -> Numbers:
@@ -59,8 +78,23 @@ def narrowed(numbers: Numbers, dtype: np.dtype[Any]) -> Numbers:
         pairs = np.empty(numbers.shape, COMPLEX_HALF)
         pairs["real"], pairs["imag"] = numbers.real, numbers.imag
         return pairs
+    if dtype in _FORMATS:
+        return _nearest(dtype, np.asarray(numbers, np.float32))
     with np.errstate(over="ignore"):  # a number that is too large becomes infinite, as on the device
         return numbers.astype(dtype)
+
+
+def _nearest(dtype: np.dtype[Any], numbers: Numbers) -> Numbers:
+    """Return single-precision numbers, none of them above the largest finite one, rounded to 8-bit floats."""
+    values = _all_values(_FORMATS[dtype])[:128]
+    finite = values[np.isfinite(values)].astype(np.float64)
+    middles = (finite[1:] + finite[:-1]) / 2
+    sizes = np.abs(numbers.astype(np.float64))
+    below, above = np.searchsorted(middles, sizes, "left"), np.searchsorted(middles, sizes, "right")
+    patterns = np.where(below % 2 == 0, below, above)  # of a tie, the even one
+    patterns = np.where(np.isnan(numbers), 0x7F, patterns) | np.signbit(numbers).astype(np.int64) << 7
+    found: Numbers = patterns.astype(np.uint8).view(dtype)
+    return found.reshape(numbers.shape)
 
 
 def rounded_to_tf32(numbers: Numbers) -> Numbers:

@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 from nvmath.bindings.cublas import ComputeType
 
-from .numbers import BFLOAT16, Numbers, rounded, rounded_to_tf32, widened
+from .numbers import BFLOAT16, E4M3, E5M2, Numbers, rounded, rounded_to_tf32, widened
 
 _HALF = np.dtype(np.float16)
 _HALVES = (_HALF, BFLOAT16)
 _SINGLES = (np.dtype(np.float32), np.dtype(np.complex64))
 _DOUBLES = (np.dtype(np.float64), np.dtype(np.complex128))
 _BYTES = (np.dtype(np.int8),)
+EIGHT_BIT_FLOATS = (E4M3, E5M2)
 # The dtypes of the factors for each precision. Emulated arithmetic has the results of the emulated precision.
 _FACTORS: dict[int, tuple[np.dtype[Any], ...]] = {
     int(ComputeType.COMPUTE_16F): (_HALF,),
-    int(ComputeType.COMPUTE_32F): (*_HALVES, *_SINGLES),
+    int(ComputeType.COMPUTE_32F): (*_HALVES, *_SINGLES, *EIGHT_BIT_FLOATS),
     int(ComputeType.COMPUTE_32F_PEDANTIC): (*_HALVES, *_SINGLES),
     int(ComputeType.COMPUTE_32F_FAST_16F): _SINGLES,
     int(ComputeType.COMPUTE_32F_FAST_16BF): _SINGLES,
@@ -33,6 +34,11 @@ _FACTORS: dict[int, tuple[np.dtype[Any], ...]] = {
 
 def supported(a: np.dtype[Any] | None, b: np.dtype[Any] | None, c: np.dtype[Any] | None, compute: int) -> bool:
     """Return whether cuBLAS multiplies matrices of the dtypes `a` and `b` to one of the dtype `c` in a precision."""
+    if a in EIGHT_BIT_FLOATS:
+        known = (*_HALVES, np.dtype(np.float32), E4M3)
+        return (
+            b in EIGHT_BIT_FLOATS and (a, b) != (E5M2, E5M2) and c in known and int(compute) == ComputeType.COMPUTE_32F
+        )
     if a is None or a != b or a not in _FACTORS.get(int(compute), ()):
         return False
     if a in _BYTES:
@@ -44,6 +50,8 @@ def scale_dtype(dtype: np.dtype[Any], compute: int) -> np.dtype[Any]:
     """Return the dtype of alpha and beta for factors of a dtype."""
     if dtype in _BYTES:
         return np.dtype(np.int32)
+    if dtype in EIGHT_BIT_FLOATS:
+        return np.dtype(np.float32)
     if dtype in _HALVES:
         return _HALF if int(compute) == ComputeType.COMPUTE_16F else np.dtype(np.float32)
     return dtype

@@ -1,0 +1,310 @@
+"""Products by cuBLASLt: descriptors, and an algorithm that its heuristic recommends or that a search has measured."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...context.capture import captures, find
+from ...context.current import activated
+from ...context.device import Device
+from ...context.lifetimes import Handle  # releases descriptors at the right time
+from ...errors import CaptureError, NotSupportedError
+from ...memory.array import DeviceArray
+from ...memory.creation import empty
+from ...streams.event import Event
+from ...streams.stream import Stream
+from .. import views
+from ..dtypes import Kind
+from ..failures import failure
+from ..handles import LibraryHandle, keep, library_handle, scratch, thread_cache, workspace_size
+from .scalars import Factor
+
+ALGORITHMS = ("heuristic", "search")
+MOST_PLANS = 64
+# A search measures as many algorithms as cuBLASLt recommends, up to this number, each in a few rounds of a few runs.
+MOST_ALGORITHMS, ROUNDS, RUNS = 32, 3, 3
+
+
+class Part(NamedTuple):
+    """One matrix of a product: its cudaDataType, its layout with contiguous rows, and the alignment of its address."""
+
+    code: int
+    view: views.Matrix
+    alignment: int
+
+
+class Problem(NamedTuple):
+    """All that determines the descriptors of a product out = op(a) op(b), in row-major order.
+
+    `settings` has further attributes of the product, by name (cublasLtMatmulDescAttributes_t).
+    """
+
+    parts: tuple[Part, Part, Part]  # a, b and out
+    operations: tuple[int, int]
+    compute: int
+    scale: int
+    settings: tuple[tuple[str, int], ...] = ()
+    added: int | None = None  # the cudaDataType of the matrix that beta multiplies, if it isn't that of `out`
+
+
+class LtProduct(Handle):
+    """The cuBLASLt descriptors of one product and the algorithm chosen for it."""
+
+    __slots__ = (
+        "_added",
+        "_candidates",
+        "_descriptors",
+        "_layouts",
+        "_pointers",
+        "algorithm",
+        "device",
+        "functions",
+        "searched",
+    )
+
+    def __init__(self, handle: LibraryHandle, problem: Problem) -> None:
+        self._value, self._owned = None, True
+        self.device, self.functions = handle.device, handle.functions
+        self.searched = False
+        self._layouts: list[int] = []
+        self._pointers: dict[str, int] = {}
+        functions = self.functions
+        self._value = functions.matmul_desc_create(problem.compute, problem.scale)
+        # cuBLAS is column-major, so it sees the transpose of every matrix: out^T = op(b)^T op(a)^T.
+        a, b, out = problem.parts
+        op_a, op_b = problem.operations
+        for name, value in (("TRANSA", op_b), ("TRANSB", op_a), *problem.settings):
+            self._set(name, value)
+        for part in (b, a, out):
+            self._layouts.append(self._layout(part))
+        self._added = self._layouts[-1]
+        if problem.added is not None:
+            self._added = self._layout(out._replace(code=problem.added))
+            self._layouts.append(self._added)
+        self._candidates = self._recommended(handle, problem)
+        self.algorithm = self._candidates[:1]
+
+    def _matrices(self) -> tuple[int, int, int, int]:
+        """Return the layouts of b, a, the added matrix, and out."""
+        b, a, out = self._layouts[:3]
+        return b, a, self._added, out
+
+    def _set(self, name: str, value: int) -> None:
+        attribute = int(self.functions.MatmulDescAttribute[name])
+        memory = np.array([value], self.functions.get_matmul_desc_attribute_dtype(attribute))
+        self.functions.matmul_desc_set_attribute(self._value, attribute, memory.ctypes.data, memory.nbytes)
+
+    def _layout(self, part: Part) -> int:
+        functions, view = self.functions, part.view
+        layout: int = functions.matrix_layout_create(part.code, view.columns, view.rows, view.leading)
+        if view.batch > 1:
+            attributes = functions.MatrixLayoutAttribute
+            for attribute, value in (
+                (attributes.BATCH_COUNT, view.batch),
+                (attributes.STRIDED_BATCH_OFFSET, view.stride),
+            ):
+                memory = np.array([value], functions.get_matrix_layout_attribute_dtype(int(attribute)))
+                functions.matrix_layout_set_attribute(layout, int(attribute), memory.ctypes.data, memory.nbytes)
+        return layout
+
+    def _recommended(self, handle: LibraryHandle, problem: Problem) -> NDArray[Any]:
+        functions, wish = self.functions, self.functions.MatmulPreferenceAttribute
+        a, b, out = problem.parts
+        # Without a stated alignment, cuBLASLt assumes that pointers are aligned to 256 bytes. The address of a window
+        # of a larger matrix may not be.
+        wishes = {
+            wish.MAX_WORKSPACE_BYTES: workspace_size(self.device),
+            wish.MIN_ALIGNMENT_A_BYTES: b.alignment,
+            wish.MIN_ALIGNMENT_B_BYTES: a.alignment,
+            wish.MIN_ALIGNMENT_C_BYTES: out.alignment,
+            wish.MIN_ALIGNMENT_D_BYTES: out.alignment,
+        }
+        preference = functions.matmul_preference_create()
+        try:
+            for attribute, value in wishes.items():
+                memory = np.array([value], functions.get_matmul_preference_attribute_dtype(int(attribute)))
+                functions.matmul_preference_set_attribute(preference, int(attribute), memory.ctypes.data, memory.nbytes)
+            found = np.zeros(MOST_ALGORITHMS, functions.matmul_heuristic_result_dtype)
+            count = np.zeros(1, np.int32)
+            functions.matmul_algo_get_heuristic(
+                handle.native,
+                self._value,
+                *self._matrices(),
+                preference,
+                len(found),
+                found.ctypes.data,
+                count.ctypes.data,
+            )
+        finally:
+            functions.matmul_preference_destroy(preference)
+        if not count[0]:
+            raise NotSupportedError("cublasLtMatmulAlgoGetHeuristic: no algorithm for this product and epilogue")
+        return found[: count[0]]
+
+    def queue(
+        self,
+        stream: Stream,
+        factors: tuple[Factor, Factor],
+        addresses: tuple[int, int, int, int],
+        workspace: DeviceArray,
+        algorithm: NDArray[Any] | None = None,
+    ) -> None:
+        """Queue the product (cublasLtMatmul); `addresses` are those of a, b, the added matrix, and out."""
+        a, b, added, out = addresses
+        alpha, beta = factors
+        layout_b, layout_a, layout_added, layout = self._matrices()
+        chosen = self.algorithm if algorithm is None else algorithm
+        handle = library_handle("cublasLt", stream, self.device)
+        self.functions.matmul(
+            handle.native, self._value, alpha.address, b, layout_b, a, layout_a, beta.address, added, layout_added,
+            out, layout, chosen.ctypes.data, workspace.pointer, int(chosen["workspace_size"][0]), stream.handle,
+        )  # fmt: skip  # grouped by meaning
+
+    @property
+    def workspace_bytes(self) -> int:
+        """The size in bytes of the workspace that the algorithm needs."""
+        return int(self.algorithm["workspace_size"][0])
+
+    def point_to(self, pointers: dict[str, int]) -> None:
+        """Set the addresses of other operands, such as "BIAS_POINTER", for the next product."""
+        for name, address in pointers.items():
+            if self._pointers.get(name) != address:
+                self._set(name, address)
+                self._pointers[name] = address
+
+    def search(
+        self, stream: Stream, factors: tuple[Factor, Factor], addresses: tuple[int, int, int, int], nbytes: int
+    ) -> None:
+        """Measure the recommended algorithms and keep the fastest.
+
+        The products are written to other memory of `nbytes` bytes, so that `out` is not changed. The other outputs of
+        an epilogue are computed anew by the product itself.
+        """
+        self.searched = True
+        if len(self._candidates) == 1:
+            return
+        trial = empty(nbytes, np.uint8, stream=stream)
+        workspace = scratch(self.device).get(int(self._candidates["workspace_size"].max()), stream)
+        targets = (*addresses[:3], trial.pointer)
+        best: dict[int, float] = {}
+        for _ in range(ROUNDS):
+            for place in range(len(self._candidates)):
+                if best.get(place) == np.inf:
+                    continue
+                try:
+                    time = self._time(stream, factors, targets, workspace, self._candidates[place : place + 1])
+                except Exception:  # an algorithm that the heuristic recommends, but that cannot run
+                    time = np.inf
+                best[place] = min(time, best.get(place, np.inf))
+        fastest = min(best, key=best.__getitem__)
+        self.algorithm = self._candidates[fastest : fastest + 1]
+
+    def _time(
+        self,
+        stream: Stream,
+        factors: tuple[Factor, Factor],
+        addresses: tuple[int, int, int, int],
+        workspace: DeviceArray,
+        algorithm: NDArray[Any],
+    ) -> float:
+        start, end = Event(), Event()
+        start.record(stream)
+        for _ in range(RUNS):
+            self.queue(stream, factors, addresses, workspace, algorithm)
+        end.record(stream)
+        end.synchronize()
+        return end - start
+
+    def _release(self, value: Any) -> None:
+        with activated(self.device):
+            for layout in self._layouts:
+                self.functions.matrix_layout_destroy(layout)
+            self.functions.matmul_desc_destroy(value)
+
+
+def alignment_of(array: DeviceArray) -> int:
+    """Return the largest power of two, at most 256, to which an array's address is aligned."""
+    return min(array.pointer & -array.pointer, 256)
+
+
+def run(
+    call: str,
+    stream: Stream,
+    device: Device,
+    problem: Problem,
+    factors: tuple[Factor, Factor],
+    arrays: tuple[DeviceArray, DeviceArray, DeviceArray],
+    pointers: dict[str, DeviceArray],
+    *,
+    search: bool,
+    workspace: DeviceArray | None = None,
+) -> None:
+    """Queue the product of `arrays`, a and b, into the third; `pointers` are the other operands, by attribute.
+
+    With `search`, the first product of a layout measures the algorithms, as `prepare` does. The workspace is by default
+    that of the thread.
+    """
+    product = prepare(call, stream, device, problem, factors, arrays, pointers, search=search)
+    with activated(device):
+        try:
+            workspace = scratch(device).get(product.workspace_bytes, stream) if workspace is None else workspace
+            product.queue(stream, factors, _addresses(problem, arrays), workspace)
+        except Exception as error:
+            raise failure("cublasLtMatmul", error) from error
+    keep(stream, call, *arrays, *pointers.values(), workspace, product)
+
+
+def prepare(
+    call: str,
+    stream: Stream,
+    device: Device,
+    problem: Problem,
+    factors: tuple[Factor, Factor],
+    arrays: tuple[DeviceArray, DeviceArray, DeviceArray],
+    pointers: dict[str, DeviceArray],
+    *,
+    search: bool,
+) -> LtProduct:
+    """Return the thread's descriptors for a product, with an algorithm that has been searched for if requested.
+
+    Raises CaptureError if a search would be needed while the stream is being captured: it waits for the device.
+    """
+    with activated(device):
+        try:
+            product = _product(library_handle("cublasLt", stream, device), problem)
+            product.point_to({name: array.pointer for name, array in pointers.items()})
+            if search and not product.searched:
+                if captures and find(stream.handle) is not None:
+                    raise CaptureError(
+                        f"{call}: a search for an algorithm waits for the device, which is not allowed during a "
+                        "capture: call it once with these layouts before the capture begins"
+                    )
+                product.search(stream, factors, _addresses(problem, arrays), problem.parts[2].view.span)
+        except Exception as error:
+            raise failure("cublasLtMatmul", error) from error
+    return product
+
+
+def _addresses(problem: Problem, arrays: tuple[DeviceArray, DeviceArray, DeviceArray]) -> tuple[int, int, int, int]:
+    """Return the addresses of a, b, the added matrix, which is `out` unless it has another type, and out."""
+    a, b, out = (array.pointer for array in arrays)
+    return a, b, 0 if problem.added is not None else out, out
+
+
+def _product(handle: LibraryHandle, problem: Problem) -> LtProduct:
+    products = thread_cache("cublasLt")
+    key = handle.device.ordinal, problem
+    product: LtProduct | None = products.get(key)
+    if product is None:
+        if len(products) >= MOST_PLANS:
+            del products[next(iter(products))]
+        product = products[key] = LtProduct(handle, problem)
+    return product
+
+
+def part(kind: Kind, view: views.Matrix, array: DeviceArray) -> Part:
+    """Return a matrix of a product."""
+    return Part(kind.code, view, alignment_of(array))
