@@ -92,6 +92,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "domain": ("'x'", "''"),
     "color": ("'x'", "''"),
     "source": ("'x'", "''", "b'ab'"),
+    "trace": ("'x'",),
     "include": ("()", "[]", "''"),  # the current folder
     "names": ("()", "[]"),
     "options": ("()", "[]"),
