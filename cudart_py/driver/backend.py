@@ -18,7 +18,6 @@ from types import ModuleType
 from typing import Any, Literal, Protocol
 
 from .. import errors
-from ..findings.reports import start_process_report
 from . import enums
 
 ENVIRONMENT_VARIABLE = "CUDART_PY_DRIVER"
@@ -179,7 +178,8 @@ class SimulatorBackend:
     names_kernels = True
 
     def __init__(self) -> None:
-        from ..simulator import driver  # imported late: a process that uses a GPU does not need it
+        from ..findings.reports import start_process_report  # imported late: only the simulator has findings
+        from ..simulator import driver  # imported late, as above
 
         start_process_report()
         self.functions: ModuleType = driver
