@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from types import TracebackType
 from typing import Any
 
 from . import arguments
+
+# Functions that see each range: its name at its begin, and None at its end.
+listeners: list[Callable[[str | None], None]] = []
 
 
 @functools.cache
@@ -24,7 +28,8 @@ class nvtx_range(ContextDecorator):  # noqa: N801  # used as a context manager, 
     """Name a range of the program: `with nvtx_range("solve"):` or `@nvtx_range("solve")`.
 
     Ranges can be nested. `color` is a name such as "green" or a number 0xRRGGBB, and `domain` names a group of ranges
-    that a profiler shows together. Does nothing if the package `nvtx` (the extra of that name) is not installed.
+    that a profiler shows together. Profilers see the range only if the package `nvtx` (the extra of that name) is
+    installed; a trace of `cuda.profile(trace=...)` always shows it.
     """
 
     def __init__(self, name: str, *, color: str | int | None = None, domain: str | None = None) -> None:
@@ -42,6 +47,8 @@ class nvtx_range(ContextDecorator):  # noqa: N801  # used as a context manager, 
         if library is not None:
             # The library keeps the open ranges of each thread, so one object serves nested and concurrent uses.
             library.push_range(self._name, color=self._color, domain=self._domain)
+        for listener in listeners:
+            listener(self._name)
 
     def __exit__(
         self,
@@ -49,6 +56,8 @@ class nvtx_range(ContextDecorator):  # noqa: N801  # used as a context manager, 
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        for listener in listeners:
+            listener(None)
         library = _library()
         if library is not None:
             library.pop_range(domain=self._domain)

@@ -18,7 +18,6 @@ from types import ModuleType
 from typing import Any, Literal, Protocol
 
 from .. import errors
-from ..findings.reports import start_process_report
 from . import enums
 
 ENVIRONMENT_VARIABLE = "CUDART_PY_DRIVER"
@@ -83,6 +82,12 @@ class Backend(Protocol):
 
     def end_profile(self) -> Result:
         """Return the counts since the latest `begin_profile` that has not been ended."""
+
+    def host_time(self, event: Any) -> Result:
+        """Return the time of an event in nanoseconds of the host's clock; CUDA_ERROR_NOT_SUPPORTED for a GPU's events.
+
+        If there is such a time, it shows the order of the work and not how long a GPU takes.
+        """
 
     def reset(self, handles: set[int]) -> Result:
         """Reset all devices and invalidate the given handles."""
@@ -149,6 +154,10 @@ class CudaBackend:
         """Return CUDA_ERROR_NOT_SUPPORTED."""
         return self._refused()
 
+    def host_time(self, event: Any) -> Result:
+        """Return CUDA_ERROR_NOT_SUPPORTED: a GPU has a clock of its own."""
+        return self._refused()
+
     def reset(self, handles: set[int]) -> Result:
         """Return CUDA_ERROR_NOT_SUPPORTED: other libraries in the process would lose the context."""
         return self._refused()
@@ -169,7 +178,8 @@ class SimulatorBackend:
     names_kernels = True
 
     def __init__(self) -> None:
-        from ..simulator import driver  # imported late: a process that uses a GPU does not need it
+        from ..findings.reports import start_process_report  # imported late: only the simulator has findings
+        from ..simulator import driver  # imported late, as above
 
         start_process_report()
         self.functions: ModuleType = driver
@@ -180,6 +190,7 @@ class SimulatorBackend:
         self.note_exit = driver.note_exit
         self.begin_profile = driver.begin_profile
         self.end_profile = driver.end_profile
+        self.host_time = driver.host_time
         self.reset = driver.reset
         self.drop_bytes = driver.drop_bytes
 

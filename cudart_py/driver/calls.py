@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,22 @@ else:
     raw = ModuleType("raw", _RAW)
     raw.__getattr__ = _fill_raw
 api = _Api()
+
+
+def driver_functions() -> ModuleType:
+    """Return the functions of the driver in use, which `intercept` does not replace."""
+    return chosen().functions
+
+
+def intercept(seen: Callable[[str, Callable[..., Any]], Callable[..., Any]] | None) -> None:
+    """Replace each function of the driver in `raw` and `api` by what `seen(name, function)` returns.
+
+    None restores the driver's own functions. Code that has kept a function from before is not affected.
+    """
+    for name, function in vars(driver_functions()).items():
+        if re.match("cu[A-Z]", name):
+            raw.__dict__[name] = function if seen is None else seen(name, function)
+    api.__dict__.clear()
 
 
 def _unwrapped(function: Callable[..., tuple[Any, ...]], name: str) -> Callable[..., Any]:

@@ -109,8 +109,10 @@ class Prepared:
 
     def start_on_device(self, call: tuple[Any, ...]) -> tuple[Any]:
         """Call the driver with the kernel's device made current, and return the status."""
+        # Not `self.start`, because a trace may have replaced the driver's function since.
+        start = raw.cuLaunchKernelEx if self.has_attributes else raw.cuLaunchKernel
         with activated(self.device):
-            return self.start(*call)
+            return start(*call)
 
     def finish(self, status: Any, arguments: tuple[Any, ...]) -> None:
         """Complete a launch: raise its error, keep the objects that its graph uses, log it, wait in debug mode."""

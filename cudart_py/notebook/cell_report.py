@@ -17,11 +17,11 @@ from ..profiling.columns import DEFAULT, Column, choose
 from ..profiling.profiles import LaunchProfile
 from ..profiling.report.annotated_source import annotated_sources, filled, shown_lines
 from ..profiling.report.drawn_lines import kernel_diagrams, line_diagrams
-from ..profiling.report.finding_list import finding_list, finding_texts
+from ..profiling.report.finding_list import finding_list, finding_texts, findings_in
 from ..profiling.report.launch_table import BRIEF, launch_table
 from ..profiling.report.page import profile_summary
 from ..profiling.report.source_table import heading
-from ..profiling.source_lines import Source, findings_in, hot_lines, sources_of
+from ..profiling.source_lines import Source, hot_lines, sources_of
 
 _CODE = "text-align: left; white-space: pre; font-family: monospace"
 _FOUND = "border-left: 3px solid #d04040; text-align: left"

@@ -66,6 +66,9 @@ def add_command(commands: Any) -> None:
         help=f"what to show, separated by commas: {', '.join(GROUPS)}, or metrics by their full names, in which * "
         f"stands for any characters (default: {','.join(DEFAULT)}; JSON has all)",
     )
+    parser.add_argument(
+        "--trace", metavar="FILE", help="also write the driver calls and the work of the streams in order, for Perfetto"
+    )
     add_report_options(parser)
     parser.add_argument(
         "--fail-on-findings",
@@ -101,7 +104,10 @@ def _profile(options: argparse.Namespace) -> int:
             )
         if sys.stdout is None and (options.json == "-" or not (options.json or options.html)):
             return _refuse("standard output is closed, and the profile would go there; name a file by --json or --html")
-        counted, status = profile(0 if options.draw else None), 0
+        try:
+            counted, status = profile(0 if options.draw else None, trace=options.trace), 0
+        except ValueError as error:
+            return _refuse(str(error))
         failure: Exception | None = None
         # If the JSON goes to standard output, nothing else may be printed there.
         aside = contextlib.redirect_stdout(sys.stderr) if options.json == "-" else contextlib.nullcontext()

@@ -5,20 +5,26 @@ The simulator counts while it runs kernels. A GPU's own counters are available f
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import errors
-from ..arguments import integer
+from ..arguments import instance, integer, text, unusable
 from ..compilation.names.demangling import declared_name, demangle
 from ..driver.backend import chosen
 from ..driver.capabilities import capabilities
 from ..driver.unwrap import check
 from .report.launch_table import extents, launch_table
 from .warp_records import WarpRecord, record_of
+
+if TYPE_CHECKING:
+    from .trace.recorder import Recorder
 
 # The maximum number of kernels in the repr of a profile.
 _MOST_NAMED = 5
@@ -71,38 +77,58 @@ class Profile:
 
     After the block, `launches` contains the launches in the order in which they ran. `print(profile)` shows a table of
     the 32-byte sectors per load and store of global memory, bank conflicts in shared memory, and active lanes per
-    instruction. Caches are not modelled: sectors are counted even for accesses that would hit in L1.
+    instruction. Caches are not modelled: sectors are counted even for accesses that would hit in L1. On a GPU, which
+    has no such counters, `launches` is empty, and there is only the trace.
     """
 
-    def __init__(self, record_warp: int | None = None) -> None:
+    def __init__(self, record_warp: int | None = None, *, trace: str | os.PathLike[str] | None = None) -> None:
         self.launches: tuple[LaunchProfile, ...] = ()
         self._warp = _warp_number("Profile", record_warp)
-        self._counting = False
+        self._trace = _trace_file("Profile", trace)
+        self._recorder: Recorder | None = None
+        self._entered = False
 
     def __enter__(self) -> Profile:
-        if "profile" not in capabilities():
+        counts = "profile" in capabilities()
+        if not counts and (self._trace is None or self._warp is not None):
             raise errors.NotSupportedError(
                 "this driver lacks the capability 'profile': counters of a GPU are Nsight Compute's, "
                 "and the simulator's are there with CUDART_PY_DRIVER=simulator"
             )
-        check(chosen().begin_profile(self._warp))
-        self._counting = True
+        if counts:
+            check(chosen().begin_profile(self._warp))
+        self._entered = True
+        if self._trace is not None:
+            from .trace.recorder import Recorder  # imported late: few programs write traces
+
+            self._recorder = Recorder()
+            self._recorder.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._counting:
+        if not self._entered:
             raise ValueError("this Profile was not entered: it counts inside `with cuda.profile() as p:`")
-        self._counting = False
+        self._entered = False
+        since = time.perf_counter_ns()
         try:
-            found = check(chosen().end_profile())
+            if "profile" in capabilities():
+                self.launches = tuple(map(_launch, check(chosen().end_profile())))
         except errors.CudaError:
             # The exception of the block is more informative than the failure of its remaining work.
             if value is None:
                 raise
-            return
-        self.launches = tuple(map(_launch, found))
+        finally:
+            self._write_trace(since)
+
+    def _write_trace(self, since: int) -> None:
+        if self._recorder is not None and self._trace is not None:
+            from .trace.trace_events import trace_text  # imported late, as above
+
+            recording = self._recorder.stop("end of cuda.profile", since)
+            self._recorder = None
+            Path(self._trace).write_text(trace_text(recording), encoding="utf-8", errors="backslashreplace")
 
     def __str__(self) -> str:
         return launch_table(self.launches)
@@ -120,19 +146,35 @@ class Profile:
         return profile_summary(self.launches)
 
 
-def profile(record_warp: int | None = None) -> Profile:
+def profile(record_warp: int | None = None, *, trace: str | os.PathLike[str] | None = None) -> Profile:
     """Return a profile that counts what launches do: `with cuda.profile() as p:`, then `p.launches` or `print(p)`.
 
     Work that was queued before the block runs first and is not counted. The end of the block waits for the work queued
     inside. `record_warp` is the index of a warp, counted over the blocks of a launch. Each launch then has a record of
     this warp, which `cuda.profiling.access_diagram` draws, and the kernels run in the NumPy engine, which is slower.
     Entering the block raises NotSupportedError if the driver lacks the capability `profile`, as a GPU's driver does.
+
+    `trace` is the path of a file. At the end of the block, the driver calls of each thread, the ranges of `nvtx_range`
+    and the work in each stream are written to it in the Trace Event format, which https://ui.perfetto.dev opens. This
+    also works on a GPU, if `record_warp` is None. There, the times are measured with two events around each piece of
+    work (cuEventRecord). On the simulator, a trace shows the order of the work, not times.
     """
-    return Profile(_warp_number("profile", record_warp))
+    return Profile(_warp_number("profile", record_warp), trace=_trace_file("profile", trace))
 
 
 def _warp_number(call: str, value: int | None) -> int | None:
     return None if value is None else integer(call, "record_warp", value, 0, _MOST_WARPS)
+
+
+def _trace_file(call: str, value: str | os.PathLike[str] | None) -> str | None:
+    """Return the absolute path of a trace's file; a missing folder is an error now, and not after the block."""
+    if value is None:
+        return None
+    instance(call, "trace", value, (str, os.PathLike), "the path of a file")
+    path = os.path.abspath(text(call, "trace", os.fspath(value)))
+    if not os.path.isdir(os.path.dirname(path)) or os.path.isdir(path):
+        raise unusable(call, "trace", "be a file in a folder that exists", repr(os.fspath(value)))
+    return path
 
 
 def _launch(launch: Any) -> LaunchProfile:

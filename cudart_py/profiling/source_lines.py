@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..findings.places import distinct
-from ..findings.records import Finding
 from .metric_names import GLOBAL, LOCAL, LOCAL_SECTORS, SECTORS, SHARED, WARPS, WAVEFRONTS, add, names, total
 
 if TYPE_CHECKING:
@@ -74,17 +72,6 @@ def text_of(launches: Iterable[LaunchProfile], file: str, line: int) -> str:
     """Return the text of a line without surrounding white space, or "" if it is not available."""
     found = (source for source in sources_of(launches) if source.name == name_of(file))
     return next((source.text(line).strip() for source in found if line in source.lines), "")
-
-
-def findings_in(source: Source, findings: Iterable[Finding]) -> dict[int, list[Finding]]:
-    """Return the distinct findings in a source by line number."""
-    found: dict[int, list[Finding]] = {}
-    for finding, _ in distinct(findings):
-        line = finding.line
-        # Sources that were passed as strings may have the same name.
-        if line and name_of(finding.file) == source.name and source.text(line).strip() in ("", finding.code):
-            found.setdefault(line, []).append(finding)
-    return found
 
 
 def _source(name: str, file: str, text: str | None, lines: Mapping[int, Mapping[str, float]]) -> Source:

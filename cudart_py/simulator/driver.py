@@ -5,6 +5,7 @@ Names, parameters and results are those of `cuda.bindings.driver`. In addition, 
 - `CAPABILITIES`: what this driver can do and a GPU's driver can't;
 - `take_report()`: the text of the last fault; and `lost_by()`: at any later time, the report of what ended the context;
 - `begin_profile()` and `end_profile()`: counters of what launches do;
+- `host_time()`: the time at an event in the host's clock;
 - `set_sanitizer()`: what happens to mistakes that hardware does not report;
 - `in_finalizer()`: calls a function whose driver calls leave their errors for a later call;
 - `in_a_call()`: whether the thread is in the middle of a call, in which other calls are refused;
@@ -364,6 +365,7 @@ from .calls.streams.events import (
     cuEventRecordWithFlags,
     cuEventSynchronize,
     cuStreamWaitEvent,
+    host_time,
 )
 from .calls.streams.stream_attributes import cuStreamCopyAttributes, cuStreamGetAttribute, cuStreamSetAttribute
 from .calls.streams.streams import (

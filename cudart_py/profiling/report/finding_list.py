@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...findings.places import distinct
 from ...findings.records import Finding
+from ..source_lines import Source, name_of
 
 
 def finding_list(findings: Iterable[Finding]) -> str:
@@ -22,6 +23,17 @@ def finding_texts(findings: Iterable[Finding]) -> list[str]:
         finding.text if times == 1 else f"{finding.text}\n    the same {times - 1:,} more times"
         for finding, times in distinct(findings)
     ]
+
+
+def findings_in(source: Source, findings: Iterable[Finding]) -> dict[int, list[Finding]]:
+    """Return the distinct findings in a source by line number."""
+    found: dict[int, list[Finding]] = {}
+    for finding, _ in distinct(findings):
+        line = finding.line
+        # Sources that were passed as strings may have the same name.
+        if line and name_of(finding.file) == source.name and source.text(line).strip() in ("", finding.code):
+            found.setdefault(line, []).append(finding)
+    return found
 
 
 def _item(finding: Finding, times: int) -> str:

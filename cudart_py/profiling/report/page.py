@@ -13,11 +13,11 @@ from ...pages.document import document
 from ...pages.tables import Cell, table
 from ..advice import Advice, advise_on
 from ..columns import DEFAULT, Column, choose
-from ..source_lines import HotLine, Source, findings_in, hot_lines, sources_of
+from ..source_lines import HotLine, Source, hot_lines, sources_of
 from .annotated_source import shown_lines
 from .drawn_lines import figures, kernel_diagrams, line_diagrams
 from .explanations import FIGURES, LIMITS
-from .finding_list import finding_list
+from .finding_list import finding_list, findings_in
 from .launch_table import rows_of
 from .source_table import STYLE, heading, source_table
 

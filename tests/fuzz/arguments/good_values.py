@@ -50,6 +50,7 @@ _SAME: Mapping[Callable[[World], Any], str] = {
     lambda w: w.array((2, 3, 4)): "memcpy3d.dst memcpy3d.src",
     World.sparse_vector: "gemvi.x spdot.x",
     lambda w: cuda.devices()[-1]: "can_access_peer.other disable_peer.other enable_peer.other peer_enabled.other",
+    lambda w: None: "trace",
     lambda w: 0: "occurrence priority record_warp release_threshold",
     lambda w: 1: "line seed Stream.condition.default",
     lambda w: 2: "batch min_samples Stream.switch.count DeviceArray.preview.count Texture.dimensions",

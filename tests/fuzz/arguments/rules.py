@@ -94,6 +94,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "domain": ("'x'", "''"),
     "color": ("'x'", "''"),
     "source": ("'x'", "''", "b'ab'"),
+    "trace": ("'x'",),
     "include": ("()", "[]", "''"),  # the current folder
     "headers": ("{}",),
     "libraries": ("()", "[]"),

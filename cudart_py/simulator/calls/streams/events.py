@@ -262,6 +262,15 @@ def cuEventElapsedTime(hStart: Any, hEnd: Any) -> float:
     return (end.mark.time - start.mark.time) / 1e6
 
 
+@entry(values=1)
+def host_time(hEvent: Any) -> int:
+    """Return the time at an event's mark in nanoseconds of `time.perf_counter_ns`."""
+    event = find_event(hEvent)
+    if event.mark is None or not event.mark.done:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_READY)
+    return event.mark.time
+
+
 def end_context(context: Context) -> None:
     """Forget the events of a context."""
     events.remove_all(lambda event: event.context is context)

@@ -1,0 +1,1 @@
+"""Traces: the driver calls of a program and the work in its streams, in the Trace Event format."""
