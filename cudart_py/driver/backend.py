@@ -76,6 +76,12 @@ class Backend(Protocol):
     def end_profile(self) -> Result:
         """Return the counts since the latest `begin_profile` that has not been ended."""
 
+    def attach_debugger(self, listener: Any) -> Result:
+        """Attach a debugger to the launches from now on."""
+
+    def detach_debugger(self) -> Result:
+        """Detach the debugger that was attached last."""
+
     def reset(self, handles: set[int]) -> Result:
         """Reset all devices and invalidate the given handles."""
 
@@ -138,6 +144,14 @@ class CudaBackend:
         """Return CUDA_ERROR_NOT_SUPPORTED."""
         return self._refused()
 
+    def attach_debugger(self, listener: Any) -> Result:
+        """Return CUDA_ERROR_NOT_SUPPORTED."""
+        return self._refused()
+
+    def detach_debugger(self) -> Result:
+        """Return CUDA_ERROR_NOT_SUPPORTED."""
+        return self._refused()
+
     def reset(self, handles: set[int]) -> Result:
         """Return CUDA_ERROR_NOT_SUPPORTED: other libraries in the process would lose the context."""
         return self._refused()
@@ -168,6 +182,8 @@ class SimulatorBackend:
         self.note_exit = driver.note_exit
         self.begin_profile = driver.begin_profile
         self.end_profile = driver.end_profile
+        self.attach_debugger = driver.attach_debugger
+        self.detach_debugger = driver.detach_debugger
         self.reset = driver.reset
         self.drop_bytes = driver.drop_bytes
 
