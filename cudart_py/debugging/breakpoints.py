@@ -25,7 +25,7 @@ class Breakpoint:
 
     `file` is the end of a path, and "" stands for the file of the kernel that runs. `line` is 0 for a function. Only
     lanes for which the condition holds stop the launch. `found` is the line that has code, once a kernel has been
-    launched that contains it.
+    launched that contains it; `shown_line` is its number in the Python program if that contains the source.
     """
 
     number: int
@@ -38,6 +38,7 @@ class Breakpoint:
     kernel: str = ""
     hits: int = 0
     found: tuple[str, int] | None = None
+    shown_line: int = 0
     sites: set[int] = field(default_factory=set, repr=False)
 
     def __str__(self) -> str:
@@ -63,6 +64,7 @@ class Breakpoint:
         if found:
             place = recorder.place(found[0])
             self.found = lines.name(place.file), place.line
+            self.shown_line = place.line + lines.shown_in(place.file)[1]
 
     def lane(self, recorder: Recorder, moment: Moment, focus: int) -> int | None:
         """Return the lane at which the breakpoint stops the launch: the one in focus if possible, else the first.

@@ -12,6 +12,7 @@ from ..driver.capabilities import capabilities
 from ..host.programs import Program
 
 REFUSED = 2
+_LAST_PORT = 65535
 
 
 def add_command(commands: Any) -> None:
@@ -40,7 +41,13 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--no-findings", action="store_true", help="do not stop at the sanitizer's findings and at faults"
     )
-    parser.add_argument("program", help="the Python program: a file, or with -m a module")
+    parser.add_argument(
+        "--adapter",
+        action="store_true",
+        help="speak the Debug Adapter Protocol on standard input and output, for an editor, which may name the program",
+    )
+    parser.add_argument("--port", type=_port, help="speak it with an editor that connects to this TCP port (0: any)")
+    parser.add_argument("program", nargs="?", help="the Python program: a file, or with -m a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for the program")
     parser.set_defaults(run=_debug, parser=parser)
 
@@ -51,6 +58,8 @@ def _debug(options: argparse.Namespace) -> int:
         backend.select("simulator")
     if "debugger" not in capabilities():
         return _refuse(f"the driver that {backend.ENVIRONMENT_VARIABLE} names has no debugger; on a GPU, use cuda-gdb")
+    if options.program is None:
+        return _for_client(None, options) if _has_client(options) else options.parser.error("name a program")
     program = Program(options.program, options.arguments, is_module=options.as_module)
     with program.place():
         if not program.exists:
@@ -61,7 +70,24 @@ def _debug(options: argparse.Namespace) -> int:
                 f"debug takes a Python program, and {options.program} is {other}. Debug a program that compiles the "
                 "kernels with cudart_py.compile and launches them"
             )
-        return _in_terminal(program, options)
+        return _for_client(program, options) if _has_client(options) else _in_terminal(program, options)
+
+
+def _has_client(options: argparse.Namespace) -> bool:
+    return options.adapter or options.port is not None
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: use a number from 0 to {_LAST_PORT:,}")
+    return int(text)
+
+
+def _for_client(program: Program | None, options: argparse.Namespace) -> int:
+    from .adapter import running  # imported late, because other commands don't need it
+
+    connection = running.on_standard_streams() if options.port is None else running.on_port(options.port)
+    return running.run_for_client(connection, program, optimized=options.optimized)
 
 
 def _in_terminal(program: Program, options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import signal
 import sys
 import threading
@@ -97,6 +98,15 @@ class Plain:
         except ValueError as error:
             self._print(str(error))
             return False
+
+    def answer(self, line: str) -> tuple[str, bool]:
+        """Execute one command; return its output, and whether the launch goes on."""
+        before, self._output = self._output, io.StringIO()
+        try:
+            goes_on = self.execute(line)
+            return self._output.getvalue(), goes_on
+        finally:
+            self._output = before
 
     @property
     def session(self) -> Session:

@@ -98,6 +98,10 @@ class Session:
         """Stop at the next instruction."""
         self._interrupted = True
 
+    def stop_at_next_entry(self) -> None:
+        """Stop the next launch at its first line."""
+        self._interrupted = self._entry = True
+
     def ignore_stops(self) -> None:
         """Let launches go on from now on, whatever happens."""
         self.breakpoints.clear()
@@ -106,13 +110,14 @@ class Session:
 
     def locate(self) -> None:
         """Find the breakpoints' instructions again, after a change of the breakpoints."""
-        self._sites = {}
-        if self._recorder is None:
-            return
+        sites: dict[int, list[Breakpoint]] = {}
         for one in self.breakpoints:
-            one.locate(self._recorder)
-            for site in one.sites:
-                self._sites.setdefault(site, []).append(one)
+            if self._recorder is not None:
+                one.locate(self._recorder)
+                for site in one.sites:
+                    sites.setdefault(site, []).append(one)
+        # At once, because a launch may be running in another thread.
+        self._sites = sites
 
     def _stop(self, stop: Stop) -> None:
         self._interrupted = self._entry = False

@@ -214,12 +214,9 @@ def shared(session: Session, names: Sequence[str] = ()) -> str:
 
 
 def _shared(session: Session, variable: Any) -> str:
-    element, shape = variable.type, []
-    while type(element).__name__ == "Array":
-        shape.append(element.count)
-        element = element.element
+    element, shape = element_and_shape(variable.type)
     count = prod(shape)
-    values, threads, sites = shared_elements(session, variable, element, count)
+    values, threads, sites = shared_elements(session, variable, element, count, session.lane)
     columns = shape[-1] if len(shape) > 1 else min(count, _COLUMNS)
     title = f"{variable.type.name} {variable.name}, {variable.type.size} bytes at offset {variable.offset}"
     grid = [UNKNOWN if site < 0 else number_text(value) for value, site in zip(values, sites, strict=True)]
@@ -229,11 +226,20 @@ def _shared(session: Session, variable: Any) -> str:
     )
 
 
-def shared_elements(session: Session, variable: Any, element: Any, count: int) -> tuple[Any, Any, Any]:
-    """Return the elements of a shared variable, the threads that wrote them, and the indices of the instructions."""
+def element_and_shape(type_: Any) -> tuple[Any, list[int]]:
+    """Return the type of the elements of an array, and its shape; the shape of anything else is empty."""
+    shape = []
+    while type(type_).__name__ == "Array":
+        shape.append(type_.count)
+        type_ = type_.element
+    return type_, shape
+
+
+def shared_elements(session: Session, variable: Any, element: Any, count: int, lane: int) -> tuple[Any, Any, Any]:
+    """Return the elements of a shared variable of a lane's block, the threads that wrote them, and the instructions."""
     moment, recorder = session.moment, session.recorder
     chunk = moment.chunk
-    start = session.lane // chunk.threads * chunk.shared_stride + (chunk.state.shared_end - chunk.state.shared_size)
+    start = lane // chunk.threads * chunk.shared_stride + (chunk.state.shared_end - chunk.state.shared_size)
     where = start + variable.offset + np.arange(count * element.size)
     raw = recorder.read(chunk.shared.bytes, where, moment)
     firsts = where[:: element.size]

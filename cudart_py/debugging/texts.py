@@ -83,7 +83,12 @@ def number_text(number: Any) -> str:
 
 def value_text(session: Session, value: Value, position: int) -> str:
     """Return the value for the lane at a position of the group in focus."""
-    return _value_text(session.scope.memory, value, position, depth=0)
+    return value_text_in(session.scope.memory, value, position)
+
+
+def value_text_in(memory: Any, value: Value, position: int) -> str:
+    """Return a value for the lane at a position of a group whose memory this is."""
+    return _value_text(memory, value, position, depth=0)
 
 
 def _value_text(memory: Any, value: Value, position: int, *, depth: int) -> str:

@@ -60,12 +60,34 @@ class Lines:
         numbers = [place.line for site in body.instructions if (place := place_of(site)).file == file]
         return "\n".join(self.text(file)[min(numbers, default=1) - 1 : max(numbers, default=0)])
 
+    def shown_in(self, file: int) -> tuple[str, int]:
+        """Return the path of the file that contains a source, and the distance of its line numbers there.
+
+        A source that was given as text may be a literal in the program that compiled it. The path is "" if the source
+        is not found in any file.
+        """
+        name = self._places.files.get(file, "")
+        if name not in self._places.texts:
+            return (name if self.text(file) else ""), 0
+        if self.origin is None:
+            return "", 0
+        path, text = self.origin[0], self._places.texts[name].rstrip("\n")
+        whole = "\n".join(_lines_of(path))
+        place = whole.find(text)
+        return (path, whole.count("\n", 0, place)) if text and place >= 0 else ("", 0)
+
     def begin(self, file: str, line: int) -> tuple[int, list[Instruction]]:
         """Return the instructions, one per function, at which a line begins, or the next line that has code.
 
-        `file` is the end of a file's path. Returns 0 and an empty list if no line has code.
+        `file` is the end of a file's path, or of the path of a program that contains the source; see `shown_in`.
+        Returns 0 and an empty list if no line has code.
         """
         numbers = {number for number, path in self._places.files.items() if _is_end(file, path)}
+        if not numbers:
+            path, distance = self.shown_in(self.entry.home)
+            if not path or not _is_end(file, path):
+                return 0, []
+            numbers, line = {self.entry.home}, line - distance
         first: dict[int, dict[str, Instruction]] = {}
         for body in self._bodies:
             for site in body.instructions[prologue(body) :]:
