@@ -27,6 +27,7 @@ from .context.occupancy import MULTIPROCESSORS, Occupancy, occupancy
 from .context.properties import DeviceProperties, MemoryInfo
 from .context.resetting import reset
 from .copies import memcpy, memcpy2d, memcpy3d, memcpy_peer, memset
+from .debugging.opening import debugger
 from .driver.calls import raw
 from .driver.capabilities import capabilities
 from .driver.sanitizer import sanitizer
@@ -86,6 +87,7 @@ __all__ = [
     "compile",
     "current_device",
     "debug",
+    "debugger",
     "device_pointer",
     "devices",
     "driver_version",

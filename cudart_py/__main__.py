@@ -1,4 +1,4 @@
-"""The command `cudart-py`: run or profile programs on the simulator, check benchmarks, report their history."""
+"""The command `cudart-py`: run, profile or debug programs on the simulator, check benchmarks, report their history."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from .benchmark.gates import gate_command
 from .benchmark.history import report_command
+from .debugging import debug_command
 from .profiling import profile_command
 from .standins.command import run_command
 from .version import __version__
@@ -19,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"cudart-py {__version__}")
     commands = parser.add_subparsers(title="commands", required=True)
     profile_command.add_command(commands)
+    debug_command.add_command(commands)
     gate_command.add_command(commands)
     report_command.add_command(commands)
     run_command.add_command(commands)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .. import arguments
@@ -49,6 +50,20 @@ _LINK_TIME_OPTIONS = {"--dlink-time-opt", "-dlto"}
 _OWN_FILE_OPTION = r"-{1,2}(pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace)\b.*"
 # Options that write files, which would not be written on a cache hit, or that read files other than headers.
 _FILE_OPTION = rf"{_OWN_FILE_OPTION}|.*(-optf|--options-file)\b.*"
+
+
+# The open blocks of `compile_for_debugger`.
+_debugged: list[None] = []
+
+
+@contextlib.contextmanager
+def compile_for_debugger() -> Iterator[None]:
+    """Compile sources with -G inside the block."""
+    _debugged.append(None)
+    try:
+        yield
+    finally:
+        _debugged.pop()
 
 
 class Request(NamedTuple):
@@ -102,6 +117,8 @@ def make_request(
         folders += (folder,)  # so that <neighbour.cuh> is found like "neighbour.cuh"
     given = texts(call, "options", options)
     _check_options(call, given, std)
+    if _debugged and not has_debug_option(given) and not has_link_time_option(given):
+        given = (*given, "-G")
     own = [f"--gpu-architecture={architecture}"]
     if std is not None:
         own.append(f"--std={_standard(call, std)}")

@@ -89,6 +89,12 @@ class Backend(Protocol):
         If there is such a time, it shows the order of the work and not how long a GPU takes.
         """
 
+    def attach_debugger(self, listener: Any) -> Result:
+        """Attach a debugger to the launches from now on."""
+
+    def detach_debugger(self) -> Result:
+        """Detach the debugger that was attached last."""
+
     def reset(self, handles: set[int]) -> Result:
         """Reset all devices and invalidate the given handles."""
 
@@ -158,6 +164,14 @@ class CudaBackend:
         """Return CUDA_ERROR_NOT_SUPPORTED: a GPU has a clock of its own."""
         return self._refused()
 
+    def attach_debugger(self, listener: Any) -> Result:
+        """Return CUDA_ERROR_NOT_SUPPORTED."""
+        return self._refused()
+
+    def detach_debugger(self) -> Result:
+        """Return CUDA_ERROR_NOT_SUPPORTED."""
+        return self._refused()
+
     def reset(self, handles: set[int]) -> Result:
         """Return CUDA_ERROR_NOT_SUPPORTED: other libraries in the process would lose the context."""
         return self._refused()
@@ -191,6 +205,8 @@ class SimulatorBackend:
         self.begin_profile = driver.begin_profile
         self.end_profile = driver.end_profile
         self.host_time = driver.host_time
+        self.attach_debugger = driver.attach_debugger
+        self.detach_debugger = driver.detach_debugger
         self.reset = driver.reset
         self.drop_bytes = driver.drop_bytes
 

@@ -17,6 +17,7 @@ def capabilities() -> frozenset[str]:
     | name | meaning |
     |---|---|
     | `concurrent_host` | a running kernel and the host see each other's writes |
+    | `debugger` | `cuda.debugger()` stops kernels |
     | `gpu_timing` | event times are the device's times |
     | `in_process` | kernels run in this process: signals interrupt them, and they print to `sys.stdout` |
     | `interop` | other GPU libraries and this package can use each other's addresses |

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import json
 import os
-import runpy
 import shutil
 import sys
 import textwrap
@@ -20,7 +18,7 @@ from ..driver.capabilities import capabilities
 from ..findings.options import add_report_options
 from ..findings.records import Finding, collected
 from ..findings.reports import printed_text, write_file
-from ..host.callers import begin_at_program
+from ..host.programs import Program
 from .advice import Advice, advise_on
 from .columns import DEFAULT, GROUPS, Column, choose, read_choice
 from .profiles import Profile, profile
@@ -35,8 +33,6 @@ from .source_lines import hot_lines, sources_of
 
 REFUSED = 2
 _WIDTH = 80
-_SOURCES = {".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".ptx"}
-_EXECUTABLE = b"\x7fELF"
 
 
 def add_command(commands: Any) -> None:
@@ -93,10 +89,11 @@ def _profile(options: argparse.Namespace) -> int:
         backend.select("simulator")
     if "profile" not in capabilities():
         return _refuse(f"the driver that {backend.ENVIRONMENT_VARIABLE} names counts nothing; on a GPU, use ncu")
-    with _place_of(options):
-        if not (_is_module(options.program) if options.as_module else Path(options.program).is_file()):
-            options.parser.error(f"{'the module ' if options.as_module else ''}{options.program} does not exist")
-        other = None if options.as_module else _other_language(Path(options.program))
+    program = Program(options.program, options.arguments, is_module=options.as_module)
+    with program.place():
+        if not program.exists:
+            options.parser.error(f"{program} does not exist")
+        other = program.other_language
         if other is not None:
             return _refuse(
                 f"profile takes a Python program, and {options.program} is {other}. Profile a program that compiles "
@@ -114,67 +111,15 @@ def _profile(options: argparse.Namespace) -> int:
         found: list[Finding] = []
         try:
             with aside, collected() as found, counted:
-                try:
-                    _run(options)
-                except SystemExit as end:
-                    status = _status(end.code)
+                status = program.run()
         except Exception as error:
             failure = error
         finally:
             # The report follows the program's own output, even if the program failed.
             refusal = _report(counted, found, options)
         if failure is not None:
-            status = _failed(failure)
+            status = program.failed(failure)
     return status or refusal or int(options.fail_on_findings and bool(found))
-
-
-@contextlib.contextmanager
-def _place_of(options: argparse.Namespace) -> Iterator[None]:
-    """Set sys.argv and the first entry of sys.path as Python does for a program, and restore them at the end."""
-    folder = os.getcwd() if options.as_module else str(Path(options.program).resolve().parent)
-    before = sys.argv, sys.path[:]
-    sys.argv, sys.path[0] = [options.program, *options.arguments], folder
-    try:
-        yield
-    finally:
-        sys.argv, sys.path[:] = before
-
-
-def _other_language(program: Path) -> str | None:
-    """Return the kind of a file that is not a Python program, or None if it may be one."""
-    if program.suffix.lower() in _SOURCES:
-        return "PTX" if program.suffix.lower() == ".ptx" else "C++"
-    with program.open("rb") as file:
-        return "an executable or a cubin" if file.read(len(_EXECUTABLE)) == _EXECUTABLE else None
-
-
-def _is_module(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
-
-
-def _run(options: argparse.Namespace) -> None:
-    if options.as_module:
-        runpy.run_module(options.program, run_name="__main__", alter_sys=True)
-    else:
-        runpy.run_path(options.program, run_name="__main__")
-
-
-def _status(code: object) -> int:
-    """Return the exit status for an argument of sys.exit; print a value that is not a number, as Python does."""
-    if code is None or isinstance(code, int):
-        return code or 0
-    print(code, file=sys.stderr)  # noqa: T201  # Python prints it too
-    return 1
-
-
-def _failed(failure: Exception) -> int:
-    """Print an uncaught exception of the program as Python does, and return the exit status."""
-    begin_at_program(failure)
-    sys.excepthook(type(failure), failure, failure.__traceback__)
-    return 1
 
 
 def _report(counted: Profile, findings: Sequence[Finding], options: argparse.Namespace) -> int:

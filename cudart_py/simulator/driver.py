@@ -188,6 +188,7 @@ from .calls.graphs.node_settings import (
     cuGraphNodeSetParams,
 )
 from .calls.idle import run_queued
+from .calls.launches.debugger import attach_debugger, detach_debugger
 from .calls.launches.host_functions import cuLaunchHostFunc
 from .calls.launches.launches import cuLaunchCooperativeKernel, cuLaunchKernel, cuLaunchKernelEx
 from .calls.launches.occupancy import (
@@ -387,4 +388,4 @@ from .calls.unwaited import note_exit
 from .checks.findings import set_sanitizer
 from .state.contexts import in_a_call, in_finalizer, lost_by, take_report
 
-CAPABILITIES: frozenset[str] = frozenset({"in_process", "profile", "reset"})
+CAPABILITIES: frozenset[str] = frozenset({"debugger", "in_process", "profile", "reset"})

@@ -10,6 +10,7 @@ A comment in the line above a block says how it is run:
     <!-- file: saxpy.cu -->     the block is written to this file before the next blocks run
     <!-- environment -->        the block's lines `export NAME=VALUE` apply to the whole page
     <!-- commands -->           the block is run by a shell, and each of its commands must succeed
+    <!-- session: sum -->       the block is a session of the debugger, which `tests/debugging/test_guide.py` runs
 
 A page of docs/coming-from also has a table. The code in its middle column is run from top to bottom. Code after
 `in the kernel:` is compiled as part of a kernel. Code that needs a capability runs only on drivers that have it.
@@ -43,7 +44,7 @@ FENCE = re.compile(
 )
 MARKS = re.compile(
     r"prints|raises \w[\w.]*|needs: (module )?[\w.]+(, (module )?[\w.]+)*|not run: \w.*|file: [\w.-]+|environment"
-    r"|commands"
+    r"|commands|session: \w+"
 )
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -20,7 +20,7 @@ from ..state.memory.shadow import MOST_THREADS
 from .accesses import MemoryAccess
 from .chunk_records import ChunkRecords, records_of
 from .divergence import outside_mask
-from .launch_findings import LaunchFindings
+from .launch_findings import Heard, LaunchFindings
 from .memory_checks import MemoryChecks
 from .native_records import NativeRecords
 from .races import concurrency
@@ -51,13 +51,19 @@ def without_failing(method: Method) -> Method:
 
 
 class LaunchChecks(Observer):
-    """The checks of one launch; `ended_early` is true if they ran out of memory and stopped before the launch ended."""
+    """The checks of one launch; `ended_early` is true if they ran out of memory and stopped before the launch ended.
+
+    `heard` is called for each finding, when it is found.
+    """
 
     ended_early = False
 
+    def __init__(self, heard: Heard = lambda *_: None) -> None:
+        self._heard = heard
+
     def start(self, state: LaunchState) -> None:
         """Prepare the checks for the launch, and for earlier work that is not ordered before it."""
-        self._findings = LaunchFindings(state)
+        self._findings = LaunchFindings(state, self._heard)
         # A record has too few bits for larger thread numbers.
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()

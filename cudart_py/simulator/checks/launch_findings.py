@@ -6,7 +6,7 @@ Launches that wait to be reported together share the report of the same mistake.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from ..ptx.compiling.opcodes import form_of
 from .findings import Finding, put_finding
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..ptx.running.groups import Group
     from ..ptx.running.launch import LaunchState
     from ..ptx.syntax.instructions import Instruction
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 ndarray = np.ndarray
 
+# A function that hears of each finding: the group, the position of the lane in it, and the report.
+Heard: TypeAlias = "Callable[[Group, int, str], None]"
 # A file and a line in the text of a finding.
 _PLACE = re.compile(r"[^\s()]+:\d+")
 
@@ -32,7 +36,8 @@ class LaunchFindings:
     The object holds no reference to the machine's state of the launch, because that state refers to its observer.
     """
 
-    def __init__(self, state: LaunchState) -> None:
+    def __init__(self, state: LaunchState, heard: Heard) -> None:
+        self._heard = heard
         self._launch = state.launch
         self._memory = state.memory
         self._found: set[tuple[str, int]] = set()
@@ -55,7 +60,9 @@ class LaunchFindings:
             # The other places are those of the other access and of the allocation.
             others = tuple(_PLACE.findall(what))
             key = entry.name, entry.module.places.origin, like, others
-            self._reported[like] = put_finding(kind, self._launch.located(what, site, group, position), key)
+            report = self._launch.located(what, site, group, position)
+            self._reported[like] = put_finding(kind, report, key)
+            self._heard(group, position, report)
 
     def where(self, site: Instruction) -> str:
         """Return an instruction's file and line."""

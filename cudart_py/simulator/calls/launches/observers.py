@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ...checks import findings
 from ...checks.launch_checks import LaunchChecks
 from ...ptx.running.observer import AccessCount, AccessRecords, BlockCount, MatrixPiece, MatrixRows, Observer
-from . import profiles
+from . import debugger, profiles
 
 if TYPE_CHECKING:
     from ...ptx.compiling.control_flow import Block
+    from ...ptx.faults import Fault
     from ...ptx.running.groups import Group
     from ...ptx.running.launch import LaunchState
     from ...ptx.running.memory.addresses import Mixed
@@ -24,6 +25,7 @@ class Observers(Observer):
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers
+        self.stepped = any(one.stepped for one in observers)
 
     def start(self, state: LaunchState) -> None:
         for one in self._observers:
@@ -98,6 +100,10 @@ class Observers(Observer):
         for one in self._observers:
             one.ended(chunk)
 
+    def failed(self, chunk: Chunk, fault: Fault) -> None:
+        for one in self._observers:
+            one.failed(chunk, fault)
+
     def counted(self, blocks: Iterable[BlockCount], accesses: Iterable[AccessCount]) -> None:
         for one in self._observers:
             one.counted(blocks, accesses)
@@ -110,8 +116,12 @@ class Observers(Observer):
 def observer() -> Observer | None:
     """Return the observer of a launch that begins now, or None."""
     watching = profiles.profile_observers()
+    recorder = debugger.recorder()
+    if recorder is not None:
+        # First, so that a finding of the others belongs to a moment that is recorded.
+        watching.insert(0, recorder)
     if findings.mode() != "off":
-        watching.append(LaunchChecks())
+        watching.append(LaunchChecks() if recorder is None else LaunchChecks(recorder.finding))
     if len(watching) < 2:
         return watching[0] if watching else None
     return Observers(*watching)

@@ -107,7 +107,8 @@ def _queue_analysis(name: str, handle: int, matrix: int, descriptor: int, buffer
         lacking = np.flatnonzero(kept.triangle.diagonal() == 0)
         if lacking.size and mode() != "off":
             put_finding(
-                f"{name}: row {lacking[0]} of the triangle has no element on the diagonal, so there is no solution"
+                "argument",
+                f"{name}: row {lacking[0]} of the triangle has no element on the diagonal, so there is no solution",
             )
 
     queue(handles.find(handle).stream, name, analyse, reads=list(found.arrays), workspaces=workspace(buffer))

@@ -76,11 +76,13 @@ class Code:
     """The basic blocks of a function, and its registers, numbered as slots, with their storage types.
 
     Parameters of device functions, and the arguments and results of calls, are slots, too: one for each piece that an
-    ``st.param`` or ``ld.param`` names.
+    ``st.param`` or ``ld.param`` names. If the code is `stepped`, for a debugger, each block has at most one
+    instruction, and all registers are live everywhere, so that they keep their last values.
     """
 
-    def __init__(self, function: Function, base: int, is_entry: bool) -> None:
+    def __init__(self, function: Function, base: int, is_entry: bool, stepped: bool = False) -> None:
         self.function = function
+        self.stepped = stepped
         self.name = function.name
         self.base = base
         self.is_entry = is_entry
@@ -213,7 +215,8 @@ class Code:
                 starts.add(index)
         ordered = sorted(start for start in starts if start < len(instructions))
         runs = pairwise([*ordered, len(instructions)])
-        ordered = [place for start, end in runs for place in range(start, end, _MOST_IN_BLOCK)]
+        most = 1 if self.stepped else _MOST_IN_BLOCK
+        ordered = [place for start, end in runs for place in range(start, end, most)]
         # A guarded instruction gets an extra block before it, with a branch around the instruction.
         number: dict[int, int] = {}
         count = 0
@@ -337,6 +340,8 @@ class Code:
                     block.live_in = live_in
                     changed = True
         for block in self.blocks:
+            if self.stepped:
+                block.live_in = block.live_out = (1 << len(self.types)) - 1
             block.live_slots = _members(block.live_in)
             block.input_slots = _members(block.uses)
 

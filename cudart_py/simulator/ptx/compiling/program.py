@@ -19,10 +19,14 @@ _building = threading.Lock()
 
 
 class Program:
-    """The code of a kernel and of the functions that it calls; each is built when it is first reached."""
+    """The code of a kernel and of the functions that it calls; each is built when it is first reached.
 
-    def __init__(self, entry: Entry) -> None:
+    A `stepped` program is for a debugger; see `Code`.
+    """
+
+    def __init__(self, entry: Entry, stepped: bool = False) -> None:
         self.entry = entry
+        self._stepped = stepped
         # The kernel in machine code, keyed by the size of local memory, the set of watched events and the processor. A
         # value is None if the kernel can't be compiled; `unsupported_reason` then says why.
         self.native: dict[tuple[int, frozenset[str], Any], Any] = {}
@@ -36,7 +40,7 @@ class Program:
         self._codes: dict[str, Code] = {}
         self._bases = 0
         self._environments: dict[tuple[frozenset[str], bool], Environment] = {}
-        self.main = self._add(Code(entry.function, 0, True))
+        self.main = self._add(Code(entry.function, 0, True, stepped))
 
     def _add(self, code: Code) -> Code:
         self._codes[code.name] = code
@@ -52,7 +56,7 @@ class Program:
             if function is None:
                 return None
             with _building:
-                self._add(Code(function, self._bases, False))
+                self._add(Code(function, self._bases, False, self._stepped))
         return self._codes[name]
 
     @cached_property
@@ -87,6 +91,14 @@ def variant(code: Code, index: int, uniform: tuple[bool, ...], environment: Envi
     code.variants[counter] = count + 1
     code.variants[key] = made
     return made
+
+
+def stepped_program_of(entry: Entry) -> Program:
+    """Return an entry's program for a debugger; build it at the first launch."""
+    program: Program | None = entry.stepped_program
+    if program is None:
+        program = entry.stepped_program = Program(entry, stepped=True)
+    return program
 
 
 def program_of(entry: Entry) -> Program:

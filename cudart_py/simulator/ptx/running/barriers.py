@@ -24,7 +24,7 @@ _CLUSTER = 1 << 16
 ndarray = np.ndarray
 
 
-class _Parked:
+class Parked:
     """A group that waits at barrier `number` until `expected` threads have arrived, or the whole block if it is None.
 
     `value` contains the destination and the predicate of a reduction; both are None if the barrier reduces nothing.
@@ -50,7 +50,7 @@ class Barriers:
     """
 
     def __init__(self) -> None:
-        self.parked: list[_Parked] = []
+        self.parked: list[Parked] = []
         self._arrived: dict[int, Array] = {}
 
     def arrive(self, group: Group, block: Block) -> Group | None:
@@ -91,7 +91,7 @@ class Barriers:
             if observer is not None:
                 observer.barrier(group, instruction, "release")
             return group
-        self.parked.append(_Parked(group, instruction, number, expected, (destination, predicate)))
+        self.parked.append(Parked(group, instruction, number, expected, (destination, predicate)))
         return None
 
     def _count(self, chunk: Chunk, number: int, lanes: Array) -> None:
@@ -114,7 +114,7 @@ class Barriers:
             return
         for (number, count), pick, part in zip(pairs, picks, split(group, picks, [group.pc] * len(picks)), strict=True):
             kept = None if predicate is None else predicate[pick]
-            self.parked.append(_Parked(part, instruction, number, None if count < 0 else count, (destination, kept)))
+            self.parked.append(Parked(part, instruction, number, None if count < 0 else count, (destination, kept)))
 
     def release(self, chunk: Chunk, epoch: int) -> bool:
         """Release the lanes at complete barriers, raising their epoch to `epoch`; return whether any were released."""
@@ -160,7 +160,7 @@ class Barriers:
                 kept = [predicate[pick] if predicate is not None else None for pick in picks]
                 group, rest = split(group, picks, (group.pc, group.pc))
                 predicate = kept[0]
-                self.parked.append(_Parked(rest, parked.instruction, number, parked.expected, (destination, kept[1])))
+                self.parked.append(Parked(rest, parked.instruction, number, parked.expected, (destination, kept[1])))
             if destination is not None:
                 reductions.append((group, parked.instruction, destination, predicate))
             group.epoch = max(group.epoch, epoch)

@@ -81,6 +81,11 @@ def overflow(group: Group, instruction: Instruction) -> Fault:
     return Fault("CUDA_ERROR_LAUNCH_FAILED", state.located(what, instruction, group, 0))
 
 
+def frame_bytes(caller: Code, *, is_outermost: bool) -> int:
+    """Return the size in bytes of a caller's stack frame; a kernel's consists of its local variables alone."""
+    return -(-caller.local_bytes // 16) * 16 + (0 if is_outermost else _FRAME_BYTES)
+
+
 def _enter(chunk: Chunk, group: Group, block: Block, instruction: Instruction, name: str) -> Group:
     state = chunk.state
     code = state.program.code(name)
@@ -98,7 +103,7 @@ def _enter(chunk: Chunk, group: Group, block: Block, instruction: Instruction, n
             group.registers[slot] = lazy
     group.cache = {}
     frame = Frame(caller, resume, group.registers, live, site.results)
-    group.stack += -(-caller.local_bytes // 16) * 16 + (_FRAME_BYTES if group.frames else 0)
+    group.stack += frame_bytes(caller, is_outermost=not group.frames)
     if group.stack + code.local_bytes > state.local_size:
         raise overflow(group, instruction)
     group.prefix = (*group.prefix, caller.base + block.index)
@@ -125,7 +130,7 @@ def leave(group: Group) -> Group:
     group.code = frame.code
     group.registers = frame.registers
     group.pc = frame.resume
-    group.stack -= -(-frame.code.local_bytes // 16) * 16 + (_FRAME_BYTES if group.frames else 0)
+    group.stack -= frame_bytes(frame.code, is_outermost=not group.frames)
     for pieces, wanted in zip(results, frame.results, strict=False):
         for key, slot in wanted.items():
             group.registers[slot] = _assemble(pieces, key, frame.code, slot)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiling.program import program_of
+from ..compiling.program import program_of, stepped_program_of
 from ..faults import Fault
 from ..syntax.instructions import Instruction
 from ..syntax.parser import Entry, Module
@@ -202,7 +202,8 @@ class LaunchState:
         # The end of a block's variables in shared memory, and the end of what the hardware lets the block access.
         self.shared_end = RESERVED_SHARED + self.shared_size
         self.shared_limit = -(-self.shared_end // SHARED_UNIT) * SHARED_UNIT
-        self.program = program_of(entry)
+        self.stepped = observer is not None and observer.stepped
+        self.program = stepped_program_of(entry) if self.stepped else program_of(entry)
         self.local_size = self.program.main.local_bytes
         if entry.called:
             bodies = sum(map(entry.module.function_local_bytes, entry.called))
@@ -364,10 +365,15 @@ def run(
 
 
 def _blocks_per_chunk(state: LaunchState) -> int:
-    """Return the number of blocks per chunk: the whole grid of a cooperative launch, otherwise whole clusters."""
+    """Return the number of blocks per chunk: the whole grid of a cooperative launch, otherwise whole clusters.
+
+    For a debugger it is a single cluster, or a single block.
+    """
     if state.launch.cooperative:
         return state.blocks
     cluster = prod(state.launch.cluster)
+    if state.stepped:
+        return cluster
     count = max(1, CHUNK_LANES // state.threads)
     count = min(count, max(1, _MOST_SHARED // state.shared_limit))
     if state.local_size:
@@ -388,7 +394,13 @@ def _run_chunks(state: LaunchState) -> None:
                 following += each
             for chunk in list(active):
                 alone = len(active) == 1 and following >= state.blocks
-                if chunk.run(alone):
+                try:
+                    ended = chunk.run(alone)
+                except Fault as fault:
+                    if state.observer is not None:
+                        state.observer.failed(chunk, fault)
+                    raise
+                if ended:
                     active.remove(chunk)
                     chunk.print_out()
                     if state.observer is not None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from ..compiling.control_flow import Block, Code
+    from ..faults import Fault
     from ..syntax.instructions import Instruction
     from .groups import Group
     from .memory.addresses import Address, Mixed
@@ -111,10 +112,12 @@ class Observer:
     """The receiver of a launch's events; `group.lane_numbers` are the lanes of the chunk that take part in an event.
 
     A subclass only needs the methods for the events that it observes. `watch` names what machine code may record
-    instead of calling these methods. None means that the observer must see the events themselves.
+    instead of calling these methods. None means that the observer must see the events themselves. A `stepped` observer
+    sees a basic block for every instruction, and one block or cluster of the grid at a time.
     """
 
     watch: frozenset[str] | None = None
+    stepped = False
 
     def start(self, state: Any) -> None:
         """Begin a launch; `state` contains its shape, module and program."""
@@ -193,6 +196,9 @@ class Observer:
 
     def ended(self, chunk: Chunk) -> None:
         """Observe a chunk whose lanes have all exited."""
+
+    def failed(self, chunk: Chunk, fault: Fault) -> None:
+        """Observe the fault that ends the launch, while the chunk still has its groups."""
 
     def counted(self, blocks: Iterable[BlockCount], accesses: Iterable[AccessCount]) -> None:
         """Receive the counts that machine code took for a launch, or for some of its blocks."""

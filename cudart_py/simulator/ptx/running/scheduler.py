@@ -7,6 +7,7 @@ run first, so spinning lanes let all others pass, whatever their program counter
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from ..compiling.program import variant
 from ..faults import Fault
 from . import calls
-from .barriers import Barriers
+from .barriers import Barriers, Parked
 from .group_matrices import GroupMatrices
 from .groups import Group, Lazy, merge, split
 from .matrices import Matrices
@@ -90,6 +91,13 @@ class Chunk:
         if value is None:
             value = self._specials[name] = special_value(self, name)
         return value
+
+    def waiting(self) -> Iterator[tuple[Group, Parked | None]]:
+        """Yield the groups that do not run now, each with the barrier that it waits at, or None."""
+        for groups in self._ready.values():
+            yield from ((group, None) for group in groups)
+        yield from ((group, None) for group in self._held.values())
+        yield from ((parked.group, parked) for parked in self.barriers.parked)
 
     def let_go(self) -> None:
         """Drop the references back to the chunk, so that its memory is freed with the last reference to it.

@@ -64,8 +64,9 @@ class Entry:
         self.max_threads = _triple(directives, "maxntid")
         self.cluster = _triple(directives, "reqnctapercluster")
         self.body = body
-        # The compiled program, which `program_of` stores here.
+        # The compiled program, which `program_of` stores here, and the one for a debugger.
         self.program: Any = None
+        self.stepped_program: Any = None
 
     @property
     def function(self) -> Function:

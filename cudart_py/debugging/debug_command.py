@@ -1,0 +1,123 @@
+"""The command `cudart-py debug`: run a Python program under the debugger."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from ..driver import backend
+from ..driver.capabilities import capabilities
+from ..host.programs import Program
+
+REFUSED = 2
+_LAST_PORT = 65535
+
+
+def add_command(commands: Any) -> None:
+    """Add `debug` to the subcommands of `cudart-py`."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "debug",
+        help="stop a program's kernels at their lines, and look at their warps",
+        description="Run a Python program on the simulator under a debugger for its kernels. Commands are read from "
+        "standard input, as in gdb: break, run, next, print and so on; help lists them. Kernels are compiled with -G. "
+        "The exit status is the program's, or 2 if nothing can be debugged.",
+    )
+    parser.add_argument("-m", action="store_true", dest="as_module", help="the program is a module, as for python -m")
+    parser.add_argument(
+        "--break",
+        action="append",
+        default=[],
+        dest="breakpoints",
+        metavar="PLACE",
+        help="set a breakpoint as the command break does, and start the program at once; may be repeated",
+    )
+    parser.add_argument(
+        "--optimized",
+        action="store_true",
+        help="compile kernels with optimisation, as usual: their lines are approximate, and only registers have names",
+    )
+    parser.add_argument(
+        "--no-findings", action="store_true", help="do not stop at the sanitizer's findings and at faults"
+    )
+    parser.add_argument(
+        "--adapter",
+        action="store_true",
+        help="speak the Debug Adapter Protocol on standard input and output, for an editor, which may name the program",
+    )
+    parser.add_argument("--port", type=_port, help="speak it with an editor that connects to this TCP port (0: any)")
+    parser.add_argument("program", nargs="?", help="the Python program: a file, or with -m a module")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for the program")
+    parser.set_defaults(run=_debug, parser=parser)
+
+
+def _debug(options: argparse.Namespace) -> int:
+    """Debug a program on the simulator, even on a machine with GPUs, unless the environment selects a driver."""
+    if not os.environ.get(backend.ENVIRONMENT_VARIABLE):
+        backend.select("simulator")
+    if "debugger" not in capabilities():
+        return _refuse(f"the driver that {backend.ENVIRONMENT_VARIABLE} names has no debugger; on a GPU, use cuda-gdb")
+    if options.program is None:
+        return _for_client(None, options) if _has_client(options) else options.parser.error("name a program")
+    program = Program(options.program, options.arguments, is_module=options.as_module)
+    with program.place():
+        if not program.exists:
+            options.parser.error(f"{program} does not exist")
+        other = program.other_language
+        if other is not None:
+            return _refuse(
+                f"debug takes a Python program, and {options.program} is {other}. Debug a program that compiles the "
+                "kernels with cudart_py.compile and launches them"
+            )
+        return _for_client(program, options) if _has_client(options) else _in_terminal(program, options)
+
+
+def _has_client(options: argparse.Namespace) -> bool:
+    return options.adapter or options.port is not None
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: use a number from 0 to {_LAST_PORT:,}")
+    return int(text)
+
+
+def _for_client(program: Program | None, options: argparse.Namespace) -> int:
+    from .adapter import running  # imported late, because other commands don't need it
+
+    connection = running.on_standard_streams() if options.port is None else running.on_port(options.port)
+    return running.run_for_client(connection, program, optimized=options.optimized)
+
+
+def _in_terminal(program: Program, options: argparse.Namespace) -> int:
+    from .attaching import attached  # imported late, like the modules below, because other commands don't need it
+    from .plain import Plain, QuitDebugger, interrupting
+    from .session import Session
+
+    frontend = Plain()
+    session = Session(frontend, stop_at_findings=not options.no_findings)
+    frontend.attach(session)
+    try:
+        for text in options.breakpoints:
+            session.breakpoints.read(text)
+    except ValueError as error:
+        options.parser.error(f"argument --break: {error}")
+    try:
+        if options.breakpoints:
+            frontend.running = True
+        else:
+            frontend.read_commands()
+        with attached(session, optimized=options.optimized), interrupting(session):
+            status = program.run()
+    except QuitDebugger:
+        return 0
+    except Exception as failure:
+        status = program.failed(failure)
+    print(f"The program has ended with status {status}.", flush=True)  # noqa: T201  # as a debugger does
+    return status
+
+
+def _refuse(why: str) -> int:
+    print(f"cudart-py debug: {why}", file=sys.stderr)  # noqa: T201  # for the user
+    return REFUSED

@@ -1,0 +1,48 @@
+"""`cuda.debugger()`: the debugger inside a program."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+from .. import arguments
+from ..compilation.requests import texts
+
+
+@contextlib.contextmanager
+def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> Iterator[None]:
+    """Stop the kernels that are launched inside the block, and execute the debugger's commands.
+
+        with cuda.debugger("scan.cu:12 if threadIdx.x == 3"):
+            kernel = cuda.compile(Path("scan.cu"))["scan"]
+            kernel[grid, block](x)
+
+    Each of `breakpoints` is a line, as FILE:LINE or LINE, or the name of a kernel, with the same conditions as the
+    command `break`; without one, the first kernel stops at its first line. The sanitizer's findings and the faults of
+    kernels stop them, too. `commands` are executed one after another, and the launches then go on without further
+    stops. Without them, commands are read from standard input, and `help` lists them.
+
+    Sources that are compiled inside the block are compiled with `-G`, so that their variables have names; of other
+    kernels the debugger knows the lines and the registers. Work that was queued before the block runs first, and the
+    end of the block waits for the work queued inside.
+
+    Entering the block raises NotSupportedError if the driver lacks the capability `debugger`, as a GPU's driver does:
+    use cuda-gdb there. Raises ValueError for a breakpoint that is not understood.
+    """
+    for text in breakpoints:
+        arguments.text("debugger", "breakpoints", text)
+    if commands is not None:
+        commands = texts("debugger", "commands", commands)
+    # Imported late, because few programs use the debugger.
+    from .attaching import attached
+    from .plain import Plain, interrupting
+    from .session import Session
+
+    frontend = Plain(commands)
+    frontend.running = True
+    session = Session(frontend, stop_at_entry=not breakpoints)
+    frontend.attach(session)
+    for text in breakpoints:
+        session.breakpoints.read(text)
+    with attached(session), interrupting(session):
+        yield

@@ -1,0 +1,247 @@
+"""A session of the debugger: it decides where launches stop, and keeps the moment and the thread that are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .breakpoints import Breakpoint, Breakpoints
+from .stepping import Continue, Kind, Step, step_back
+
+if TYPE_CHECKING:
+    from ..simulator.debugging.moments import LaneGroup, Moment
+    from ..simulator.debugging.recorder import Recorder
+    from ..simulator.debugging.scope import Scope
+
+Plan = Continue | Step
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why a launch has stopped.
+
+    `reason` is breakpoint, step, exited, finding, fault, interrupt, entry, or start for the start of the history.
+    `text` is the sanitizer's report, or the reason why a condition has no value.
+    """
+
+    reason: str
+    text: str = ""
+    breakpoint: Breakpoint | None = None
+
+
+class Frontend(Protocol):
+    """The interface to the user."""
+
+    def launched(self, session: Session) -> None:
+        """A kernel has been launched; its breakpoints are known now."""
+
+    def stopped(self, session: Session, stop: Stop) -> None:
+        """A launch has stopped. The method returns when it may go on."""
+
+    def finished(self, session: Session) -> None:
+        """A launch has ended."""
+
+
+class Session:
+    """A debugger that is attached to the simulator, with its breakpoints.
+
+    While a launch is stopped, `moment` is the moment that is shown, `lane` the thread in focus, as an index within the
+    blocks that run together, and `level` the function of its call stack (0: the innermost).
+    """
+
+    def __init__(self, frontend: Frontend, *, stop_at_entry: bool = False, stop_at_findings: bool = True) -> None:
+        self.breakpoints = Breakpoints()
+        self.stop_at_findings = stop_at_findings
+        self.level = 0
+        self.lane = 0
+        self._frontend = frontend
+        self._recorder: Recorder | None = None
+        self._moment: Moment | None = None
+        self._plan: Plan = Continue()
+        self._sites: dict[int, list[Breakpoint]] = {}
+        self._interrupted = stop_at_entry
+        self._entry = stop_at_entry
+
+    # --- the launch that runs
+
+    def started(self, recorder: Recorder) -> None:
+        """Find the breakpoints' instructions in a kernel that has been launched."""
+        self._recorder = recorder
+        self._plan = Continue()
+        self.locate()
+        self._frontend.launched(self)
+
+    def reached(self, moment: Moment) -> None:
+        """Stop at a moment that a breakpoint or the plan ends at."""
+        self._moment = moment
+        if self._interrupted:
+            if not self._entry or (moment.running and moment.running.site and self._is_entry(moment.running.site)):
+                self._stop(Stop("entry" if self._entry else "interrupt"))
+            return
+        stop = self._stop_at(moment)
+        if stop is not None:
+            self._stop(stop)
+
+    def found(self, moment: Moment) -> None:
+        """Stop where the sanitizer has found a mistake, or where the launch fails."""
+        self._moment = moment
+        stop = self._stop_at_mistake(moment)
+        if stop is not None:
+            self._stop(stop)
+
+    def finished(self) -> None:
+        """Forget the launch, which has ended."""
+        self._frontend.finished(self)
+        self._recorder = self._moment = None
+
+    def interrupt(self) -> None:
+        """Stop at the next instruction."""
+        self._interrupted = True
+
+    def stop_at_next_entry(self) -> None:
+        """Stop the next launch at its first line."""
+        self._interrupted = self._entry = True
+
+    def ignore_stops(self) -> None:
+        """Let launches go on from now on, whatever happens."""
+        self.breakpoints.clear()
+        self.locate()
+        self.stop_at_findings = self._interrupted = False
+
+    def locate(self) -> None:
+        """Find the breakpoints' instructions again, after a change of the breakpoints."""
+        sites: dict[int, list[Breakpoint]] = {}
+        for one in self.breakpoints:
+            if self._recorder is not None:
+                one.locate(self._recorder)
+                for site in one.sites:
+                    sites.setdefault(site, []).append(one)
+        # At once, because a launch may be running in another thread.
+        self._sites = sites
+
+    def _stop(self, stop: Stop) -> None:
+        self._interrupted = self._entry = False
+        self._settle()
+        self._frontend.stopped(self, stop)
+
+    def _settle(self) -> None:
+        """Show a thread of the present moment if the one in focus is not in it, and its function."""
+        moment = self.moment
+        if moment.group_of(self.lane) is None:
+            self.lane = int(next(moment.groups).lanes[0])
+        self.level = self.recorder.source_level(self.group)
+
+    def _is_entry(self, site: Any) -> bool:
+        return self.recorder.lines.is_entry(site)
+
+    def _stop_at_mistake(self, moment: Moment) -> Stop | None:
+        """Return the stop at a mistake of a moment's instruction, and put the thread that it names in focus."""
+        if moment.mistake is None or not self.stop_at_findings:
+            return None
+        self.lane = moment.mistake.lane
+        return Stop("fault" if moment.mistake.is_fault else "finding", moment.mistake.report)
+
+    def _stop_at(self, moment: Moment) -> Stop | None:
+        """Return why a moment stops the launch, and put its thread in focus."""
+        group = moment.running
+        hits = self._sites.get(id(group.site)) if group is not None and group.begins else None
+        for one in hits or ():
+            try:
+                lane = one.lane(self.recorder, moment, self.lane)
+            except ValueError as error:
+                return Stop("breakpoint", f"the condition {one.condition!r} has no value: {error}", one)
+            if lane is not None:
+                one.hits += 1
+                self.lane = lane
+                return Stop("breakpoint", breakpoint=one)
+        reason = self._plan.stops(moment)
+        if reason == "exited" and group is not None:
+            self.lane = int(group.lanes[0])
+        return Stop(reason) if reason else None
+
+    # --- commands, while the launch is stopped
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a kernel has been launched and has not ended."""
+        return self._recorder is not None
+
+    @property
+    def recorder(self) -> Recorder:
+        """The recorder of the launch; raises ValueError if no kernel runs."""
+        if self._recorder is None:
+            raise ValueError("no kernel is running")
+        return self._recorder
+
+    @property
+    def moment(self) -> Moment:
+        """The moment that is shown; raises ValueError if no kernel runs."""
+        if self._moment is None:
+            raise ValueError("no kernel is running")
+        return self._moment
+
+    @property
+    def is_past(self) -> bool:
+        """Whether the moment that is shown has passed, so that going on means replaying the history."""
+        return self.moment is not self.recorder.history[-1]
+
+    @property
+    def group(self) -> LaneGroup:
+        """The group of the thread in focus."""
+        group = self.moment.group_of(self.lane)
+        assert group is not None
+        return group
+
+    @property
+    def scope(self) -> Scope:
+        """The names that are visible to the thread in focus."""
+        return self.recorder.scope(self.moment, self.group, self.level)
+
+    def focus(self, lane: int) -> None:
+        """Put a thread in focus; raises ValueError if it has exited."""
+        if self.moment.group_of(lane) is None:
+            raise ValueError("this thread has exited")
+        self.lane = lane
+        self._settle()
+
+    def go(self) -> Stop | None:
+        """Continue to the next breakpoint or finding. Returns None if the launch itself must go on for that."""
+        return self._forwards(Continue())
+
+    def step(self, kind: Kind) -> Stop | None:
+        """Continue to another line of the thread in focus; see `Step` and `go`."""
+        return self._forwards(Step(self.recorder, self.moment, self.lane, kind))
+
+    def go_back(self) -> Stop:
+        """Return to the last moment before this one at a breakpoint or a finding, or to the start of the history."""
+        self._plan = Continue(backwards=True)
+        start = self.moment.number
+        for moment in reversed(self.recorder.history):
+            if moment.number < start and (stop := self._recorded_stop(moment)) is not None:
+                return stop
+        return self._show(self.recorder.history[0], Stop("start"))
+
+    def step_back(self, kind: Kind) -> Stop:
+        """Return to the start of the thread's line, or of the line before; or else to the start of the history."""
+        moment = step_back(self.recorder, self.moment, self.lane, kind)
+        if moment is None:
+            return self._show(self.recorder.history[0], Stop("start"))
+        return self._show(moment, Stop("step"))
+
+    def _forwards(self, plan: Plan) -> Stop | None:
+        self._plan = plan
+        start = self.moment.number
+        for moment in self.recorder.history:
+            if moment.number > start and (stop := self._recorded_stop(moment)) is not None:
+                return stop
+        self._moment = self.recorder.history[-1]
+        return None
+
+    def _recorded_stop(self, moment: Moment) -> Stop | None:
+        stop = self._stop_at_mistake(moment) or self._stop_at(moment)
+        return None if stop is None else self._show(moment, stop)
+
+    def _show(self, moment: Moment, stop: Stop) -> Stop:
+        self._moment = moment
+        self._settle()
+        return stop

@@ -1,0 +1,98 @@
+"""Plans: where a launch that goes on, forwards or backwards, stops again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from ..simulator.debugging.lines import Place
+    from ..simulator.debugging.moments import Moment
+    from ..simulator.debugging.recorder import Recorder
+
+Kind = Literal["into", "over", "out", "instruction"]
+
+
+class Continue:
+    """Go on until a breakpoint or a finding; `backwards` says in which direction."""
+
+    def __init__(self, *, backwards: bool = False) -> None:
+        self.backwards = backwards
+
+    def stops(self, moment: Moment) -> str:
+        """Return why a moment ends the plan, or "" if it does not."""
+        return ""
+
+
+class Step:
+    """Go on until a lane is at another line.
+
+    "into" also stops at the first line of a function that it calls, "over" does not, "out" stops when its function has
+    returned, and "instruction" stops at its next instruction.
+    """
+
+    backwards = False
+
+    def __init__(self, recorder: Recorder, moment: Moment, lane: int, kind: Kind) -> None:
+        self._recorder = recorder
+        self._chunk: Any = moment.chunk
+        self._lane = lane
+        self._kind = kind
+        self._start = position_of(recorder, moment, lane)
+
+    def stops(self, moment: Moment) -> str:
+        """Return why a moment ends the plan, or "" if it does not."""
+        if moment.chunk is not self._chunk:
+            return "exited" if not self._chunk.live else ""
+        group = moment.running
+        if group is None or not group.has(self._lane):
+            return "" if moment.group_of(self._lane) is not None else "exited"
+        if not group.begins or group.site is None or self._start is None:
+            return ""
+        place, depth = self._recorder.place(group.site), group.depth
+        start, start_depth = self._start
+        if self._kind == "instruction" or depth < start_depth:
+            return "step"
+        if self._kind == "out":
+            return ""
+        if depth > start_depth:
+            enters = self._kind == "into" and self._recorder.lines.is_entry(group.site)
+            return "step" if enters and self._recorder.lines.text(place.file) else ""
+        return "step" if place != start else ""
+
+
+def position_of(recorder: Recorder, moment: Moment, lane: int) -> tuple[Place, int] | None:
+    """Return a lane's line and the number of calls that it is in, or None if it has exited."""
+    group = moment.group_of(lane)
+    if group is None or group.site is None:
+        return None
+    return recorder.place(group.site), group.depth
+
+
+def step_back(recorder: Recorder, moment: Moment, lane: int, kind: Kind) -> Moment | None:
+    """Return the earlier moment at which a lane was at the start of its present line, or else of the line before.
+
+    None means that the history does not go back so far.
+    """
+    earlier = [
+        one for one in recorder.history if one.number < moment.number and one.chunk is moment.chunk and one.runs(lane)
+    ]
+    if kind == "instruction":
+        return earlier[-1] if earlier else None
+    start = position_of(recorder, moment, lane)
+    depth = start[1] if start is not None else 0
+    found: Moment | None = None
+    line: tuple[Place, int] | None = None
+    for one in reversed(earlier):
+        here = position_of(recorder, one, lane)
+        if here is None or one.running is None or not one.running.begins or (kind == "over" and here[1] > depth):
+            continue
+        if kind == "out":
+            if here[1] < depth:
+                return one
+            continue
+        if line is None:
+            line = here
+        elif here != line:
+            break
+        found = one
+    return found

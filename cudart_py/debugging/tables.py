@@ -1,0 +1,269 @@
+"""Tables of what a stopped launch contains: warps, lanes, variables, shared memory and barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .texts import (
+    UNKNOWN,
+    aligned,
+    index_text,
+    mask_text,
+    number_text,
+    place_text,
+    ranges,
+    thread_text,
+    value_text,
+    waiting_text,
+)
+
+if TYPE_CHECKING:
+    from ..simulator.debugging.moments import LaneGroup
+    from ..simulator.debugging.values import Value
+    from .session import Session
+
+# The widest row of a grid, and the number of its rows that are shown.
+_COLUMNS = 16
+_ROWS = 64
+_AROUND = 5
+
+
+def location(session: Session) -> str:
+    """Return the thread in focus, the mask of its warp's active lanes, its place, and the text of the line."""
+    moment, group = session.moment, session.group
+    active = [moment.warp_of(lane)[1] for lane in moment.warp_lanes(session.lane) if group.has(lane)]
+    function = session.recorder.lines.called(group.levels[session.level].code.name)
+    head = f"{thread_text(moment, session.lane)}, active lanes {mask_text(active)}"
+    wait = waiting_text(group)
+    place = f"{function}, {place_text(session.recorder, group, session.level)}" + (f", {wait}" if wait else "")
+    return f"{head}\n{place}\n{source_line(session)}".rstrip()
+
+
+def source_line(session: Session) -> str:
+    """Return the number and the text of the line of the thread in focus, or "" if it is not available."""
+    site = session.group.levels[session.level].site
+    if site is None:
+        return ""
+    place = session.recorder.place(site)
+    text = session.recorder.lines.text(place.file)
+    if not 0 < place.line <= len(text):
+        return f"    {site.text}"
+    return f"{place.line:>6}  {text[place.line - 1].rstrip()}"
+
+
+def source(session: Session, around: int | None = None) -> str:
+    """Return the lines around a line of the present file, by default around that of the thread in focus."""
+    site = session.group.levels[session.level].site
+    if site is None:
+        return ""
+    place = session.recorder.place(site)
+    texts = session.recorder.lines.text(place.file)
+    middle = place.line if around is None else around
+    numbers = range(max(1, middle - _AROUND), min(len(texts), middle + _AROUND) + 1)
+    stops = {
+        one.found[1]
+        for one in session.breakpoints
+        if one.found is not None and one.found[0] == session.recorder.lines.name(place.file)
+    }
+    lines = []
+    for number in numbers:
+        marks = ("*" if number in stops else " ") + (">" if number == place.line else " ")
+        lines.append(f"{marks}{number:>5}  {texts[number - 1]}".rstrip())
+    return "\n".join(lines)
+
+
+def calls(session: Session) -> str:
+    """Return the call stack of the thread in focus."""
+    group = session.group
+    rows = []
+    for level, one in enumerate(group.levels):
+        mark = ">" if level == session.level else " "
+        name = session.recorder.lines.called(one.code.name)
+        rows.append((f"{mark}#{level}", name, place_text(session.recorder, group, level)))
+    return aligned(rows, left=3)
+
+
+def warps(session: Session) -> str:
+    """Return, for each warp of the block, which of its lanes are where."""
+    moment, recorder = session.moment, session.recorder
+    lanes = moment.block_lanes(session.lane)
+    rows: list[tuple[str, ...]] = []
+    first = lanes.start
+    while first < lanes.stop:
+        warp = moment.warp_lanes(first)
+        left = set(warp)
+        for group in moment.groups:
+            inside = [lane for lane in warp if group.has(lane)]
+            if inside:
+                left -= set(inside)
+                state = "runs" if group is moment.running else waiting_text(group) or "ready"
+                mark = ">" if session.lane in inside else " "
+                rows.append(
+                    (mark, str(moment.warp_of(first)[0]), _mask(session, inside), state, place_text(recorder, group))
+                )
+        if left:
+            rows.append((" ", str(moment.warp_of(first)[0]), _mask(session, sorted(left)), "exited", ""))
+        first = warp.stop
+    return aligned([(" ", "warp", "lanes", "state", "at"), *rows], left=5)
+
+
+def _mask(session: Session, lanes: Sequence[int]) -> str:
+    return mask_text(session.moment.warp_of(lane)[1] for lane in lanes)
+
+
+def barriers(session: Session) -> str:
+    """Return which threads of the block wait at which barriers, and where all the others are."""
+    moment, recorder = session.moment, session.recorder
+    block = moment.block_lanes(session.lane)
+    waiting: list[str] = []
+    others: list[str] = []
+    present: set[int] = set()
+    for group in moment.groups:
+        inside = [int(lane) for lane in group.lanes if int(lane) in block]
+        if not inside:
+            continue
+        present.update(inside)
+        threads = f"threads {ranges(lane - block.start for lane in inside)}"
+        if group.waiting is not None:
+            where = waiting_text(group).removeprefix("waits ")
+            waiting.append(f"  {threads} ({len(inside)}): {where}, {place_text(recorder, group)}")
+        else:
+            others.append(f"  {threads} ({len(inside)}): {place_text(recorder, group)}")
+    exited = [lane - block.start for lane in block if lane not in present]
+    if exited:
+        others.append(f"  threads {ranges(exited)} ({len(exited)}): exited")
+    if not waiting:
+        return "no thread of the block waits at a barrier"
+    lines = ["waiting:", *waiting]
+    return "\n".join([*lines, "not waiting:", *others] if others else lines)
+
+
+def lanes(session: Session, expressions: Sequence[str]) -> str:
+    """Return the values of expressions for each lane of the warp in focus, as a table."""
+    group, moment = session.group, session.moment
+    chosen = expressions or [one.name for one in session.scope.variables]
+    columns: list[Value | None] = []
+    for text in chosen:
+        try:
+            columns.append(session.recorder.evaluate(text, session.scope))
+        except ValueError:
+            if expressions:
+                raise
+            columns.append(None)
+    rows = [("", "lane", "thread", *chosen)]
+    for lane in moment.warp_lanes(session.lane):
+        position = _position(group, lane)
+        if position is None:
+            continue
+        cells = [UNKNOWN if value is None else value_text(session, value, position) for value in columns]
+        mark = ">" if lane == session.lane else ""
+        rows.append((mark, str(moment.warp_of(lane)[1]), index_text(moment.thread_index(lane)), *cells))
+    return aligned(rows)
+
+
+def variables(session: Session) -> str:
+    """Return the variables of the thread in focus, with their types and values."""
+    scope, position = session.scope, _position(session.group, session.lane)
+    assert position is not None
+    if not scope.variables:
+        return "no variables: compile the kernel with -G, or show its registers (info registers)"
+    rows = []
+    for one, (name, value) in zip(scope.variables, scope.values([one.name for one in scope.variables]), strict=True):
+        rows.append((name, one.type.name, "=", UNKNOWN if value is None else value_text(session, value, position)))
+    return aligned(rows, left=4)
+
+
+def registers(session: Session, names: Sequence[str] = ()) -> str:
+    """Return the registers of the thread in focus that it has written, or those with these names."""
+    scope, position = session.scope, _position(session.group, session.lane)
+    assert position is not None
+    chosen = [name if name.startswith("%") else f"%{name}" for name in names]
+    rows = []
+    for name in chosen or scope.registers:
+        value = scope.value(name)
+        if not chosen and not value.known[position]:
+            continue
+        text = value_text(session, value, position)
+        raw = value.data[position]
+        rows.append((name, value.type.name, text, f"{int(raw):#x}" if raw.dtype.kind in "iu" and raw >= 0 else ""))
+    return aligned(rows, left=2)
+
+
+def printed(session: Session, expression: str) -> str:
+    """Return the value of an expression for the thread in focus, and for the other lanes if it is not the same."""
+    value = session.recorder.evaluate(expression, session.scope)
+    position = _position(session.group, session.lane)
+    assert position is not None
+    return value_text(session, value, position)
+
+
+def shared(session: Session, names: Sequence[str] = ()) -> str:
+    """Return the block's variables in shared memory as grids of their elements, and of the threads that wrote them."""
+    known = session.recorder.shared_variables
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"the kernel has no shared variable {name!r}" + (f": it has {', '.join(known)}" if known else "")
+            )
+    texts = [_shared(session, known[name]) for name in names or known]
+    return "\n".join(texts) if texts else "the kernel has no shared variables"
+
+
+def _shared(session: Session, variable: Any) -> str:
+    element, shape = element_and_shape(variable.type)
+    count = prod(shape)
+    values, threads, sites = shared_elements(session, variable, element, count, session.lane)
+    columns = shape[-1] if len(shape) > 1 else min(count, _COLUMNS)
+    title = f"{variable.type.name} {variable.name}, {variable.type.size} bytes at offset {variable.offset}"
+    grid = [UNKNOWN if site < 0 else number_text(value) for value, site in zip(values, sites, strict=True)]
+    writers = [_writer(session, int(thread), int(site)) for thread, site in zip(threads, sites, strict=True)]
+    return "\n".join(
+        (title, _grid(grid, columns), f"written by (thread:line, {UNKNOWN} for nobody)", _grid(writers, columns))
+    )
+
+
+def element_and_shape(type_: Any) -> tuple[Any, list[int]]:
+    """Return the type of the elements of an array, and its shape; the shape of anything else is empty."""
+    shape = []
+    while type(type_).__name__ == "Array":
+        shape.append(type_.count)
+        type_ = type_.element
+    return type_, shape
+
+
+def shared_elements(session: Session, variable: Any, element: Any, count: int, lane: int) -> tuple[Any, Any, Any]:
+    """Return the elements of a shared variable of a lane's block, the threads that wrote them, and the instructions."""
+    moment, recorder = session.moment, session.recorder
+    chunk = moment.chunk
+    start = lane // chunk.threads * chunk.shared_stride + (chunk.state.shared_end - chunk.state.shared_size)
+    where = start + variable.offset + np.arange(count * element.size)
+    raw = recorder.read(chunk.shared.bytes, where, moment)
+    firsts = where[:: element.size]
+    writers = recorder.writers(chunk)
+    dtype = getattr(element, "dtype", np.dtype(f"V{element.size}"))
+    threads = recorder.read(writers.lanes, firsts, moment) % chunk.threads
+    return raw.view(dtype), threads, recorder.read(writers.sites, firsts, moment)
+
+
+def _writer(session: Session, thread: int, site: int) -> str:
+    if site < 0:
+        return UNKNOWN
+    return f"{thread}:{session.recorder.place(session.recorder.sites[site]).line}"
+
+
+def _grid(cells: Sequence[str], columns: int) -> str:
+    rows = [["", *(f"[{column}]" for column in range(columns))]]
+    for number, first in enumerate(range(0, len(cells), columns)):
+        if number == _ROWS:
+            return f"{aligned(rows)}\n  ... {-(-len(cells) // columns) - _ROWS} more rows"
+        rows.append([f"[{first}]" if columns == _COLUMNS else f"[{number}]", *cells[first : first + columns]])
+    return aligned(rows)
+
+
+def _position(group: LaneGroup, lane: int) -> int | None:
+    """Return a lane's position in a group, or None if it is not in it."""
+    return int(np.searchsorted(group.lanes, lane)) if group.has(lane) else None

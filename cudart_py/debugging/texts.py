@@ -1,0 +1,133 @@
+"""Texts about the state of a launch: places, values, threads and masks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..simulator.debugging.moments import LaneGroup, Moment
+    from ..simulator.debugging.recorder import Recorder
+    from ..simulator.debugging.values import Value
+    from .session import Session
+
+UNKNOWN = "-"
+# The number of elements and members of an aggregate that are shown.
+_MOST_ELEMENTS = 16
+_INDENT = "  "
+
+
+def index_text(index: tuple[int, ...]) -> str:
+    """Return coordinates as ``(x, y, z)``."""
+    return f"({', '.join(map(str, index))})"
+
+
+def shown_path(path: str) -> str:
+    """Return a path relative to the working folder if it is inside."""
+    return path.removeprefix(os.getcwd() + os.sep)
+
+
+def place_text(recorder: Recorder, group: LaneGroup, level: int | None = None) -> str:
+    """Return the line of a group as ``file:line``, at a level of its call stack or at the innermost one with source."""
+    site = group.levels[recorder.source_level(group) if level is None else level].site
+    if site is None:
+        return "the end"
+    place = recorder.place(site)
+    return f"{shown_path(recorder.lines.name(place.file))}:{place.line}"
+
+
+def thread_text(moment: Moment, lane: int) -> str:
+    """Return a thread's coordinates, warp and lane."""
+    warp, number = moment.warp_of(lane)
+    block, thread = index_text(moment.block_index(lane)), index_text(moment.thread_index(lane))
+    return f"block {block}, thread {thread}, warp {warp} lane {number}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return ascending numbers as ranges: ``0-15, 17``."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+
+
+def mask_text(lanes: Iterable[int]) -> str:
+    """Return lanes of a warp as a mask."""
+    return f"{sum(1 << lane for lane in lanes):#010x}"
+
+
+def waiting_text(group: LaneGroup) -> str:
+    """Return the barrier that a group waits at, or "" if it does not wait."""
+    if group.waiting is None:
+        return ""
+    number, expected = group.waiting
+    if number >= 1 << 16:
+        return "waits at the cluster's barrier"
+    return f"waits at barrier {number}" + ("" if expected is None else f" for {expected} threads")
+
+
+def number_text(number: Any) -> str:
+    """Return one number as C++ writes it."""
+    if isinstance(number, np.bool_):
+        return "true" if number else "false"
+    if isinstance(number, np.floating):
+        return f"{number:.9g}" if number.itemsize > 4 else f"{number:.7g}"
+    return str(int(number))
+
+
+def value_text(session: Session, value: Value, position: int) -> str:
+    """Return the value for the lane at a position of the group in focus."""
+    return value_text_in(session.scope.memory, value, position)
+
+
+def value_text_in(memory: Any, value: Value, position: int) -> str:
+    """Return a value for the lane at a position of a group whose memory this is."""
+    return _value_text(memory, value, position, depth=0)
+
+
+def _value_text(memory: Any, value: Value, position: int, *, depth: int) -> str:
+    if not value.known[position]:
+        return UNKNOWN
+    kind = type(value.type).__name__
+    if kind in ("Array", "Structure"):
+        return _aggregate_text(memory, value, position, kind, depth)
+    number = value.data[position]
+    return f"{int(number):#x}" if kind == "Pointer" else number_text(number)
+
+
+def _aggregate_text(memory: Any, value: Value, position: int, kind: str, depth: int) -> str:
+    if depth > 2 or value.addresses is None:
+        return "{...}"
+    type_: Any = value.type
+    if kind == "Array":
+        parts = [("", type_.element, number * type_.element.size) for number in range(min(type_.count, _MOST_ELEMENTS))]
+        more = type_.count > _MOST_ELEMENTS
+    else:
+        parts = [(f"{one.name} = ", one.type, one.offset) for one in type_.members[:_MOST_ELEMENTS]]
+        more = len(type_.members) > _MOST_ELEMENTS
+    texts = []
+    for name, part, offset in parts:
+        loaded = memory.load(part, value.addresses + np.uint64(offset), value.known)
+        texts.append(name + _value_text(memory, loaded, position, depth=depth + 1))
+    return "{" + ", ".join([*texts, *(["..."] if more else [])]) + "}"
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
+    """Return rows as a table; the first `left` columns are aligned to the left, all others to the right."""
+    if not rows:
+        return ""
+    widths = [max(len(row[column]) for row in rows if column < len(row)) for column in range(max(map(len, rows)))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
+        ]
+        lines.append((_INDENT + _INDENT.join(cells)).rstrip())
+    return "\n".join(lines)

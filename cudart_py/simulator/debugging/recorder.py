@@ -1,0 +1,341 @@
+"""The recorder of a launch: it shows a debugger each instruction before it is executed, and records what it changes."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ptx.compiling.opcodes import form_of
+from ..ptx.running.memory.addresses import Mixed
+from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
+from ..state.fault_reports import readable
+from .dwarf import DebugInformation
+from .expressions import evaluate, holds, parse
+from .lines import Lines, Place, place_of
+from .moments import Change, LaneGroup, Mistake, Moment
+from .scope import Scope
+from .shared_variables import SharedVariable, shared_variables
+from .values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..ptx.compiling.control_flow import Block
+    from ..ptx.faults import Fault
+    from ..ptx.running.groups import Group
+    from ..ptx.running.launch import LaunchState
+    from ..ptx.running.memory.addresses import Address
+    from ..ptx.running.scheduler import Chunk
+    from ..ptx.syntax.instructions import Instruction
+    from ..ptx.syntax.parser import Entry, Module
+
+Array = NDArray[Any]
+# The number of instructions that can be undone. Each costs the values of the registers that it writes.
+HISTORY = 20_000
+# The modules whose debug information is kept between launches.
+_MODULES = 16
+# The index of the writer of bytes that nothing has written, and the lane of a write that no single lane makes.
+NOBODY = -1
+_THREAD = re.compile(r"block \((\d+), (\d+), (\d+)\), thread \((\d+), (\d+), (\d+)\)")
+
+
+class Listener(Protocol):
+    """The debugger. Its methods return when the launch may continue."""
+
+    def started(self, recorder: Recorder) -> None:
+        """A launch begins."""
+
+    def reached(self, moment: Moment) -> None:
+        """A group is about to execute an instruction."""
+
+    def found(self, moment: Moment) -> None:
+        """The sanitizer has found a mistake in the instruction of a moment, or it has ended the launch by a fault."""
+
+    def finished(self) -> None:
+        """The launch has ended."""
+
+
+class Writers:
+    """The last writer of each byte of a chunk's shared memory: the lane, and the index of the instruction."""
+
+    def __init__(self, size: int) -> None:
+        self.lanes = np.full(size, NOBODY, np.int32)
+        self.sites = np.full(size, NOBODY, np.int32)
+
+
+class Recorder(Observer):
+    """The recorder of one launch. `history` contains its latest moments, in order."""
+
+    watch = None
+    stepped = True
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.history: deque[Moment] = deque(maxlen=HISTORY)
+        # The instructions that have written shared memory.
+        self.sites: list[Instruction] = []
+        self.state: Any = None
+        self._site_numbers: dict[int, int] = {}
+        self._count = 0
+        self._running: Group | None = None
+        self._writers: dict[int, Writers] = {}
+        # The copies of the groups that wait, keyed by the group's identity.
+        self._copies: dict[int, tuple[Group, LaneGroup]] = {}
+        # The contents of shared and local memory at the latest moment of each chunk.
+        self._known: dict[int, list[tuple[Array, Array]]] = {}
+
+    def start(self, state: LaunchState) -> None:
+        """Tell the debugger that a launch begins."""
+        self.state = state
+        self._listener.started(self)
+
+    def finish(self, state: LaunchState) -> None:
+        """Tell the debugger that the launch has ended."""
+        self._listener.finished()
+
+    def block(self, group: Group, block: Block) -> None:
+        """Record a moment, and show it to the debugger."""
+        self._note_changes(group.chunk)
+        self._running = group
+        self._add(group.chunk, LaneGroup(group))
+        self._listener.reached(self.history[-1])
+
+    def ended(self, chunk: Chunk) -> None:
+        """Record the last changes of a chunk."""
+        self._note_changes(chunk)
+        self._known.pop(id(chunk), None)
+
+    def failed(self, chunk: Chunk, fault: Fault) -> None:
+        """Show the debugger the fault that ends the launch: at its instruction, or when all lanes wait."""
+        waiting = list(chunk.waiting())
+        if not self.history or self._has_stopped(chunk, waiting):
+            self._note_changes(chunk)
+            self._add(chunk, None)
+        moment = self.history[-1]
+        moment.mistake = Mistake(readable(fault.report), self._lane_in(fault.report, moment), is_fault=True)
+        self._listener.found(moment)
+        self._listener.finished()
+
+    def finding(self, group: Group, position: int, report: str) -> None:
+        """Show the debugger a finding of the sanitizer."""
+        moment = self.history[-1]
+        moment.mistake = Mistake(readable(report), int(group.lane_numbers[position]), is_fault=False)
+        self._listener.found(moment)
+
+    def access(
+        self, group: Group, kind: str, address: Address | Mixed, offset: int, size: int, site: Instruction, *_: Any
+    ) -> None:
+        """Record the writer of shared memory, and the previous contents of global memory."""
+        if kind != "ld":
+            self._write(group, address, offset, size, site)
+
+    def matrix(
+        self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
+    ) -> None:
+        """Record the stores of matrices like those of single values."""
+        if kind == "st":
+            for piece in pieces:
+                self._write(group, piece.address, 0, piece.size, site)
+
+    def bulk(self, group: Group, kind: str, units: Mixed, size: int, barriers: Any, site: Instruction) -> None:
+        """Record the writes of the asynchronous proxy like those of threads."""
+        if kind == "st":
+            self._write(group, units, 0, size, site)
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The source lines of the kernel."""
+        return lines_of(self.state.launch.entry)
+
+    @cached_property
+    def information(self) -> DebugInformation:
+        """The compiler's descriptions of the variables; there are none without -G."""
+        return information_of(self.state.launch.entry.module)
+
+    @cached_property
+    def shared_variables(self) -> dict[str, SharedVariable]:
+        """The kernel's variables in shared memory, by name."""
+        return shared_variables(self.lines, self.state.shared_size, self.information)
+
+    def place(self, site: Instruction) -> Place:
+        """Return the line of an instruction."""
+        return place_of(site)
+
+    def source_level(self, group: LaneGroup) -> int:
+        """Return the innermost level of a group's call stack whose source is available, or 0 if there is none."""
+        for number, level in enumerate(group.levels):
+            if level.site is not None and self.lines.text(place_of(level.site).file):
+                return number
+        return 0
+
+    def scope(self, moment: Moment, group: LaneGroup, level: int = 0) -> Scope:
+        """Return the names that are visible to a group at a level of its call stack."""
+        return Scope(self, moment, group, level)
+
+    def evaluate(self, text: str, scope: Scope) -> Value:
+        """Return the value of an expression for the lanes of a scope; raises ValueError if it has none."""
+        return evaluate(text, scope)
+
+    def holds(self, text: str, scope: Scope) -> NDArray[np.bool_]:
+        """Return for which lanes of a scope a condition holds; raises ValueError if it has no value."""
+        return holds(text, scope)
+
+    def check_expression(self, text: str) -> None:
+        """Raise ValueError for an expression that is not understood."""
+        parse(text)
+
+    def writers(self, chunk: Chunk) -> Writers:
+        """Return the writers of a chunk's shared memory."""
+        key = id(chunk)
+        if key not in self._writers:
+            # Finished chunks stay in the history, so their identities are not used again before they leave it.
+            self._writers = {
+                id(moment.chunk): self._writers[id(moment.chunk)]
+                for moment in self.history
+                if id(moment.chunk) in self._writers
+            }
+            self._writers[key] = Writers(len(chunk.shared.bytes))
+        return self._writers[key]
+
+    def read(self, array: Array, where: Array, moment: Moment) -> Array:
+        """Return elements of an array as they were at a moment of the history."""
+        values = array[where]
+        for later in reversed(self.history):
+            if later.number < moment.number:
+                break
+            for change in later.changes:
+                if change.array is array:
+                    place = np.searchsorted(change.where, where)
+                    place[place == len(change.where)] = 0
+                    known = change.where[place] == where
+                    values[known] = change.before[place[known]]
+        return values
+
+    def _add(self, chunk: Chunk, running: LaneGroup | None) -> None:
+        copies: dict[int, tuple[Group, LaneGroup]] = {}
+        for group, parked in chunk.waiting():
+            known = self._copies.get(id(group))
+            copy = known[1] if known is not None and known[1].is_copy_of(group, parked) else LaneGroup(group, parked)
+            copies[id(group)] = group, copy
+        self._copies = copies
+        self.history.append(Moment(self._count, chunk, running, tuple(copy for _, copy in copies.values())))
+        self._count += 1
+
+    def _has_stopped(self, chunk: Chunk, waiting: list[tuple[Group, Any]]) -> bool:
+        """Return whether the lanes that ran last now wait or have exited."""
+        group = self._running
+        assert group is not None
+        lane = int(group.lane_numbers[0])
+        return bool(chunk.exited[lane]) or any(lane in other.lane_numbers for other, _ in waiting)
+
+    def _lane_in(self, report: str, moment: Moment) -> int:
+        """Return the lane that a report names, or the first one of the moment."""
+        match = _THREAD.search(report)
+        if match:
+            block, thread = (tuple(map(int, match.group(*numbers))) for numbers in ((1, 2, 3), (4, 5, 6)))
+            width, height, _ = moment.chunk.state.launch.block
+            lane = thread[0] + width * (thread[1] + height * thread[2])
+            for number in range(moment.chunk.blocks):
+                first = number * moment.chunk.threads
+                if moment.block_index(first) == block:
+                    return first + lane
+        return int(next(moment.groups).lanes[0])
+
+    # --- changes of memory
+
+    def _note_changes(self, chunk: Chunk) -> None:
+        """Record what the chunk's latest instruction has changed in shared and local memory."""
+        known = self._known.get(id(chunk))
+        if known is None:
+            arrays = (chunk.shared.bytes, chunk.local.bytes)
+            self._known[id(chunk)] = [(array, array.copy()) for array in arrays if len(array)]
+            return
+        moment = next((one for one in reversed(self.history) if one.chunk is chunk), None)
+        if moment is None or not _may_write(moment):
+            return
+        for array, before in known:
+            where = np.flatnonzero(array != before)
+            if len(where):
+                moment.changes.insert(0, Change(array, where, before[where]))
+                before[where] = array[where]
+
+    def _write(self, group: Group, address: Address | Mixed, offset: int, size: int, site: Instruction) -> None:
+        for positions, part in _parts(group, address):
+            space = part.space.name
+            if space not in ("shared", "global"):
+                continue
+            places = np.broadcast_to(part.places, len(positions)) + offset
+            # This comes before the engine's own check. Bytes outside all allocations may be inaccessible to Python too.
+            inside = self._inside(places, size) if space == "global" else _fits(places, size, len(part.space.bytes))
+            where = (places[inside][:, None] + np.arange(size)).ravel()
+            lanes = np.repeat(group.lane_numbers[positions][inside], size)
+            if space == "shared":
+                writers = self.writers(group.chunk)
+                self._keep(writers.lanes, where)
+                self._keep(writers.sites, where)
+                writers.lanes[where] = lanes
+                writers.sites[where] = self._number(site)
+            else:
+                self._keep(part.space.bytes, where)
+
+    def _inside(self, places: Array, size: int) -> NDArray[np.bool_]:
+        """Return which places in global memory are within an allocation."""
+        starts, ends = self.state.memory.extents()
+        if not len(starts):
+            return np.zeros(len(places), np.bool_)
+        addresses = places + self.state.memory.base
+        extent = np.searchsorted(starts, addresses, "right") - 1
+        inside: NDArray[np.bool_] = (extent >= 0) & (addresses <= ends[extent] - size)
+        return inside
+
+    def _keep(self, array: Array, where: Array) -> None:
+        """Record the present values of elements that the latest instruction is about to change."""
+        where = np.unique(where)
+        if len(where):
+            self.history[-1].changes.insert(0, Change(array, where, array[where]))
+
+    def _number(self, site: Instruction) -> int:
+        number = self._site_numbers.get(id(site))
+        if number is None:
+            number = self._site_numbers[id(site)] = len(self.sites)
+            self.sites.append(site)
+        return number
+
+
+@lru_cache(maxsize=_MODULES)
+def lines_of(entry: Entry) -> Lines:
+    """Return the source lines of a kernel."""
+    return Lines(entry)
+
+
+@lru_cache(maxsize=_MODULES)
+def information_of(module: Module) -> DebugInformation:
+    """Return the debug information of a module."""
+    return DebugInformation(module.text)
+
+
+def _parts(group: Group, address: Address | Mixed) -> Iterator[tuple[Array, Address]]:
+    """Yield the positions of lanes and their addresses, by space."""
+    if isinstance(address, Mixed):
+        yield from address.parts
+    else:
+        yield np.arange(group.n), address
+
+
+def _fits(places: Array, size: int, whole: int) -> NDArray[np.bool_]:
+    inside: NDArray[np.bool_] = (places >= 0) & (places <= whole - size)
+    return inside
+
+
+def _may_write(moment: Moment) -> bool:
+    """Return whether the instruction of a moment may write shared or local memory."""
+    site = None if moment.running is None else moment.running.site
+    if site is None:
+        return False
+    row = form_of(site).row
+    return row.access not in ("", "ld") or bool(row.ends) or row.converges != ""

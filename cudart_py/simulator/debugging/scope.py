@@ -1,0 +1,177 @@
+"""The names at a level of the call stack: variables, registers, and CUDA's built-in ones."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW
+from .cpp_types import INT, UNSIGNED, CType, Pointer, Scalar
+from .values import EvaluationError, MemoryView, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .dwarf import DebugInformation, Variable
+    from .lines import Lines
+    from .moments import LaneGroup, Moment
+    from .recorder import Recorder
+
+Array = NDArray[Any]
+_AXES = {"x": 0, "y": 1, "z": 2}
+_BITS = {"b8": np.uint8, "b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
+_FLOATS = {"f32": np.float32, "f64": np.float64}
+
+
+class Scope:
+    """The names that are visible to a group of lanes at one level of their call stack (0: the innermost)."""
+
+    def __init__(self, recorder: Recorder, moment: Moment, group: LaneGroup, level: int = 0) -> None:
+        self._recorder = recorder
+        self._moment = moment
+        self.group = group
+        self.level = level
+        self.code, _, self.site = group.levels[level]
+        self.memory = MemoryView(recorder, moment, group.lanes)
+        self._information: DebugInformation = recorder.information
+        self._lines: Lines = recorder.lines
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The C++ variables in scope, outer ones first; an inner one hides an outer one of the same name."""
+        visible = {one.name: one for one in self._information.variables(self.code.name) if self._is_between(one)}
+        return list(visible.values())
+
+    @property
+    def registers(self) -> list[str]:
+        """The names of the function's registers in PTX."""
+        return list(self.code.slots)
+
+    def value(self, name: str) -> Value:
+        """Return the value of a name; raises EvaluationError for one that is not known, or that has no value here."""
+        if name.startswith("%"):
+            return self._register(name)
+        variable = next((one for one in self.variables if one.name == name), None)
+        if variable is not None:
+            return self._variable(variable)
+        shared = self._recorder.shared_variables.get(name)
+        if shared is not None:
+            return self._in_memory(shared.type, SHARED_WINDOW + RESERVED_SHARED + shared.offset)
+        variable = next((one for one in self._information.globals if one.name == name), None)
+        if variable is not None:
+            return self._variable(variable)
+        raise EvaluationError(self._unknown(name))
+
+    def builtin(self, name: str, axis: str) -> Value | None:
+        """Return threadIdx.x and the like, or None if it is not one of them."""
+        launch, lanes = self._moment.chunk.state.launch, self.group.lanes
+        place = _AXES.get(axis)
+        if place is None:
+            return None
+        if name == "threadIdx":
+            return Value(UNSIGNED, np.array([self._moment.thread_index(int(lane))[place] for lane in lanes], np.uint32))
+        if name == "blockIdx":
+            return Value(UNSIGNED, np.array([self._moment.block_index(int(lane))[place] for lane in lanes], np.uint32))
+        extents = {"blockDim": launch.block, "gridDim": launch.grid}.get(name)
+        return None if extents is None else Value(UNSIGNED, np.full(len(lanes), extents[place], np.uint32))
+
+    def _unknown(self, name: str) -> str:
+        if self._information:
+            return f"no variable is named {name!r} here"
+        return (
+            f"no variable is named {name!r}: the kernel was compiled without -G, so that only its registers have names"
+        )
+
+    @cached_property
+    def _index(self) -> int:
+        """The index of the instruction in its function."""
+        return 0 if self.site is None else self._lines.index(self.site)
+
+    def _label(self, name: str | None) -> int | None:
+        """Return the index of the instruction after a label, or None for one of another function."""
+        labels: dict[str, int] = self.code.function.labels
+        return None if name is None else labels.get(name)
+
+    def _is_between(self, span: Any) -> bool:
+        """Return whether the instruction is between two labels."""
+        low, high = self._label(span.low), self._label(span.high)
+        return (low is None or low <= self._index) and (high is None or self._index < high)
+
+    def _variable(self, variable: Variable) -> Value:
+        if variable.memory is not None:
+            name, offset = variable.memory
+            # The parser adds the function to the names of its own variables.
+            own = f"{name}@{self.code.name}"
+            local = self.code.local_offsets.get(own)
+            if local is not None:
+                return self._in_memory(variable.type, LOCAL_WINDOW + self.group.stacks[self.level] + local + offset)
+            module = self._recorder.lines.entry.module
+            if name in module.variables:
+                return self._in_memory(variable.type, self._moment.chunk.state.symbol(name) + offset)
+            places = self._recorder.lines.entry.shared_offsets
+            shared = places.get(name, places.get(own))
+            if shared is not None:
+                return self._in_memory(variable.type, SHARED_WINDOW + RESERVED_SHARED + shared + offset)
+        place = next((one for one in variable.registers if self._is_between(one)), None)
+        if place is None or place.register not in self.code.slots:
+            raise EvaluationError(f"{variable.name} has no value here")
+        value = self._register(place.register)
+        return self._as_type(value, variable.type)
+
+    def _in_memory(self, type_: CType, address: int) -> Value:
+        lanes = len(self.group.lanes)
+        addresses = np.full(lanes, address, np.uint64)
+        return self.memory.load(type_, addresses, np.ones(lanes, np.bool_))
+
+    def _as_type(self, value: Value, type_: CType) -> Value:
+        """Return a register's value as a variable's type: its low bits, since a register may be wider."""
+        if isinstance(type_, Pointer):
+            pointer = Value(type_, value.data.astype(np.uint64), None, value.known)
+            if type_.is_reference and type_.target is not None:
+                return self.memory.load(type_.target, pointer.data, value.known)
+            return pointer
+        data = value.data
+        if not isinstance(type_, Scalar) or data.dtype.itemsize < type_.size:
+            raise EvaluationError(f"a {type_.name} is not kept in one register")
+        bits = np.ascontiguousarray(data).view(f"u{data.dtype.itemsize}").astype(f"u{type_.size}")
+        if type_.dtype == np.bool_:
+            return Value(type_, bits != 0, None, value.known)
+        return Value(type_, bits.view(type_.dtype), None, value.known)
+
+    def _register(self, name: str) -> Value:
+        slot = self.code.slots.get(name)
+        if slot is None:
+            raise EvaluationError(f"{self.code.name} has no register {name}")
+        kind = self.code.function.registers.get(name, "pred")
+        storage = self.code.types[slot]
+        data = self.group.register(slot, self.level)
+        if data is None:
+            zeros = np.zeros(len(self.group.lanes), _dtype(kind, storage))
+            return Value(_scalar(kind, storage), zeros, None, zeros.astype(np.bool_))
+        dtype = _dtype(kind, storage)
+        return Value(_scalar(kind, storage), data if dtype == np.bool_ else np.ascontiguousarray(data).view(dtype))
+
+    def values(self, names: list[str]) -> Iterator[tuple[str, Value | None]]:
+        """Yield each name with its value, or None if it has none here."""
+        for name in names:
+            try:
+                yield name, self.value(name)
+            except EvaluationError:
+                yield name, None
+
+
+def _dtype(kind: str, storage: str) -> np.dtype:
+    """Return the type in which a register is shown: untyped bits as unsigned numbers."""
+    size = np.dtype(_BITS.get(storage, _FLOATS.get(storage, np.uint32))).itemsize
+    if storage in _FLOATS:
+        return np.dtype(_FLOATS[storage])
+    if kind == "pred":
+        return np.dtype(np.bool_)
+    return np.dtype(f"{'i' if kind[0] == 's' else 'u'}{size}")
+
+
+def _scalar(kind: str, storage: str) -> Scalar:
+    return INT if kind == "s32" else Scalar(f".{kind}", _dtype(kind, storage))

@@ -1,0 +1,109 @@
+"""Values of expressions for all lanes of a group, and the memory that their addresses refer to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
+from .cpp_types import Array as ArrayType
+from .cpp_types import CType, Pointer, Scalar, Structure
+
+if TYPE_CHECKING:
+    from .moments import Moment
+    from .recorder import Recorder
+
+Array = NDArray[Any]
+_ADDRESS = np.dtype(np.uint64)
+
+
+class EvaluationError(ValueError):
+    """An expression that has no value here; the text says why."""
+
+
+class Value:
+    """A value of a type for each lane of a group.
+
+    `data` is an array over the lanes: of numbers, or of addresses for a pointer. An array or a structure has only
+    `addresses`, as does everything else in memory. `known` is false for lanes without a value, such as those whose
+    pointer is out of bounds.
+    """
+
+    def __init__(
+        self, type_: CType, data: Array | None = None, addresses: Array | None = None, known: Array | None = None
+    ) -> None:
+        self.type = type_
+        self.addresses = addresses
+        lanes = len(data if data is not None else addresses if addresses is not None else ())
+        self.known: Array = np.ones(lanes, np.bool_) if known is None else known
+        self._data = data
+
+    @property
+    def data(self) -> Array:
+        """The numbers or addresses; raises EvaluationError for an array or a structure."""
+        if self._data is None:
+            raise EvaluationError(f"a {self.type.name} is not a number: name one of its elements or members")
+        return self._data
+
+
+class MemoryView:
+    """The memory that the lanes of a group could access at a moment."""
+
+    def __init__(self, recorder: Recorder, moment: Moment, lanes: Array) -> None:
+        self._recorder = recorder
+        self._moment = moment
+        self._lanes = lanes
+
+    def load(self, type_: CType, addresses: Array, known: Array) -> Value:
+        """Return the value at an address per lane."""
+        if isinstance(type_, (ArrayType, Structure)):
+            return Value(type_, None, addresses, known)
+        raw, inside = self.bytes(addresses, type_.size)
+        data = raw.view(type_.dtype if isinstance(type_, Scalar) else _ADDRESS).reshape(-1)
+        return Value(type_, data, addresses, known & inside)
+
+    def bytes(self, addresses: Array, size: int) -> tuple[Array, Array]:
+        """Return `size` bytes per lane, one row per lane, and which of the lanes' addresses are accessible."""
+        found = np.zeros((len(addresses), size), np.uint8)
+        inside = np.zeros(len(addresses), np.bool_)
+        for array, places, picked in self._placed(addresses, size):
+            where = places[:, None] + np.arange(size)
+            found[picked] = self._recorder.read(array, where.ravel(), self._moment).reshape(where.shape)
+            inside[picked] = True
+        return found, inside
+
+    def _placed(self, addresses: Array, size: int) -> list[tuple[Array, Array, Array]]:
+        """Return, per memory space, its bytes, and the places and positions of the lanes that may access it."""
+        chunk = self._moment.chunk
+        addresses = addresses.astype(np.int64)
+        threads = chunk.threads
+        shared_base = self._lanes // threads * chunk.shared_stride
+        windows = (
+            (chunk.shared.bytes, SHARED_WINDOW, shared_base, RESERVED_SHARED, chunk.state.shared_limit),
+            (chunk.local.bytes, LOCAL_WINDOW, self._lanes * chunk.local_stride, 0, chunk.state.local_size),
+        )
+        parts = []
+        for array, window, base, first, limit in windows:
+            offsets = addresses - window
+            picked = np.flatnonzero(
+                (offsets >= first) & (offsets <= limit - size) & (addresses < window + WINDOW_BYTES)
+            )
+            if len(picked):
+                parts.append((array, (offsets + base)[picked], picked))
+        memory = chunk.state.memory
+        starts, ends = memory.extents()
+        if len(starts):
+            extent = np.searchsorted(starts, addresses, "right") - 1
+            picked = np.flatnonzero((extent >= 0) & (addresses <= ends[extent] - size))
+            if len(picked):
+                parts.append((memory.bytes, addresses[picked] - memory.base, picked))
+        return parts
+
+
+def as_pointer(value: Value) -> Value:
+    """Return an array as a pointer to its first element, as C++ does, and any other value unchanged."""
+    if isinstance(value.type, ArrayType):
+        return Value(Pointer(value.type.element), value.addresses, None, value.known)
+    return value

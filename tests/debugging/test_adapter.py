@@ -1,0 +1,199 @@
+"""The Debug Adapter Protocol: the requests of an editor, from the start of a program to its end."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudart_py.debugging
+from tests.debugging.conftest import KERNELS
+
+pytestmark = pytest.mark.needs("debugger")
+
+# The kernels are a literal of the program, so that an editor sets breakpoints in the program's own lines.
+PROGRAM = f'''
+import sys
+
+import numpy as np
+
+import cudart_py as cuda
+
+KERNELS = """
+{KERNELS}"""
+
+module = cuda.compile(KERNELS)
+x = cuda.to_device(np.arange(1, 65, dtype=np.float32))
+out = cuda.zeros(1, np.float32)
+print("begins", *sys.argv[1:])
+module["total"][1, 64](x, out, 64)
+print("total", out.to_host()[0])
+module["reversed"][1, 64](x)
+cuda.current_device().synchronize()
+'''
+
+
+class Client:
+    """An editor's side of the protocol."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "cudart_py", "debug", "--adapter"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.events: list[dict[str, Any]] = []
+        self._sent = 0
+
+    def request(self, command: str, **arguments: object) -> dict[str, Any]:
+        """Send a request, and return the response; events that come before it are kept."""
+        self._sent += 1
+        text = json.dumps({"seq": self._sent, "type": "request", "command": command, "arguments": arguments}).encode()
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(text), text))
+        self.process.stdin.flush()
+        for message in self._messages():
+            if message["type"] == "response":
+                assert (message["command"], message["request_seq"]) == (command, self._sent)
+                return message
+        raise AssertionError(self._failure())
+
+    def body(self, command: str, **arguments: object) -> Any:
+        """Send a request that must succeed, and return the body of the response."""
+        response = self.request(command, **arguments)
+        assert response["success"], response
+        return response.get("body")
+
+    def wait_for(self, event: str) -> dict[str, Any]:
+        """Return the body of the next event of a kind, and drop the events before it."""
+        while self.events:
+            known = self.events.pop(0)
+            if known["event"] == event:
+                return known["body"]
+        for message in self._messages():
+            if message.get("event") == event:
+                self.events.clear()
+                return message["body"]
+        raise AssertionError(self._failure())
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        stream = self.process.stdout
+        assert stream is not None
+        while header := stream.readline():
+            stream.readline()
+            message = json.loads(stream.read(int(header.partition(b":")[2])))
+            if message["type"] == "event":
+                self.events.append(message)
+            yield message
+
+    def _failure(self) -> str:
+        assert self.process.stderr is not None
+        return self.process.stderr.read().decode()
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    made = Client()
+    yield made
+    made.process.kill()
+    made.process.communicate()
+
+
+def test_an_editor_sets_breakpoints_in_the_program_steps_both_ways_and_sees_lanes_and_a_race(client, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    lines = PROGRAM.splitlines()
+    adding = lines.index("            tile[threadIdx.x] += tile[threadIdx.x + step];") + 1
+
+    abilities = client.body("initialize", adapterID="cudart-py")
+    assert abilities["supportsStepBack"]
+    client.wait_for("initialized")
+    client.body("launch", program=str(path), args=["now"])
+    condition = [{"line": adding, "condition": "step == 16 && threadIdx.x == 5"}]
+    made = client.body("setBreakpoints", source={"path": str(path)}, breakpoints=condition)["breakpoints"]
+    assert [one["verified"] for one in made] == [False], "no kernel has been launched"
+    client.body("setExceptionBreakpoints", filters=["findings"])
+    client.body("configurationDone")
+
+    changed = client.wait_for("breakpoint")["breakpoint"]
+    assert (changed["verified"], changed["line"]) == (True, adding)
+    stop = client.wait_for("stopped")
+    assert stop["reason"] == "breakpoint"
+    threads = client.body("threads")["threads"]
+    assert [thread["name"] for thread in threads] == [
+        f"block (0, 0, 0) warp {warp}, lanes 0xffffffff" for warp in range(2)
+    ]
+    frame = client.body("stackTrace", threadId=stop["threadId"])["stackFrames"][0]
+    assert (frame["line"], frame["source"]["path"], frame["name"]) == (adding, str(path), "total, thread (5, 0, 0)")
+
+    def evaluate(text: str) -> str:
+        at = client.body("stackTrace", threadId=stop["threadId"])["stackFrames"][0]["id"]
+        return client.body("evaluate", expression=text, frameId=at, context="watch")["result"]
+
+    numbers = np.arange(1, 65, dtype=np.float32)
+    folded = numbers[:32] + numbers[32:]
+    assert float(evaluate("tile[threadIdx.x + step]")) == folded[21]
+    scopes = {scope["name"]: scope for scope in client.body("scopes", frameId=frame["id"])["scopes"]}
+
+    def unfold(shown: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        parts = client.body("variables", variablesReference=shown["variablesReference"])["variables"]
+        return {part["name"]: part for part in parts}
+
+    variables = unfold(scopes["Locals"])
+    assert (variables["step"]["value"], variables["step"]["type"]) == ("16", "int")
+    assert unfold(variables["x"])["*"]["value"] == "1", "the pointer points to the first element"
+    lanes = unfold(unfold(scopes["Lanes of the warp"])["value"])
+    assert [float(lanes[f"lane {lane}"]["value"]) for lane in range(16)] == numbers[:16].tolist()
+    assert "lane 16" not in lanes, "it is not active"
+    tile = unfold(unfold(scopes["Shared memory"])["tile"])
+    assert tile["[40]"]["value"].startswith("41, written by thread 40 at line ")
+    assert unfold(scopes["Thread"])["active lanes"]["value"] == "0x0000ffff"
+    said = client.body("evaluate", expression="info warps", context="repl")["result"]
+    assert "0x0000ffff" in said
+
+    client.body("next", threadId=stop["threadId"])
+    stop = client.wait_for("stopped")
+    assert float(evaluate("tile[5]")) == folded[5] + folded[21]
+    client.body("stepBack", threadId=stop["threadId"])
+    stop = client.wait_for("stopped")
+    assert client.body("stackTrace", threadId=stop["threadId"])["stackFrames"][0]["line"] == adding
+    assert float(evaluate("tile[5]")) == folded[5]
+
+    refused = client.request("evaluate", expression="nothing", context="watch")
+    assert not refused["success"]
+    assert "no variable is named 'nothing'" in refused["message"]
+    client.body("setBreakpoints", source={"path": str(path)}, breakpoints=[])
+    client.body("continue", threadId=stop["threadId"])
+    stop = client.wait_for("stopped")
+    assert stop["reason"] == "exception"
+    assert "race" in client.body("exceptionInfo", threadId=stop["threadId"])["description"]
+    client.body("continue", threadId=stop["threadId"])
+    assert client.wait_for("exited") == {"exitCode": 0}
+    client.wait_for("terminated")
+    client.body("disconnect")
+    assert client.process.wait(30) == 0
+
+
+def test_the_programs_output_and_its_failure_are_events_and_unknown_requests_are_refused(client, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text('import sys\nprint("arguments", sys.argv[1:])\nraise KeyError("lost")\n')
+    client.body("initialize")
+    assert not client.request("restartFrame")["success"]
+    assert not client.request("stackTrace", threadId=1)["success"]
+    client.body("launch", program="program.py", args=["one"], cwd=str(tmp_path))
+    client.body("configurationDone")
+    written = ""
+    while "KeyError: 'lost'" not in written:
+        written += client.wait_for("output")["output"]
+    assert "arguments ['one']" in written
+    assert client.wait_for("exited") == {"exitCode": 1}
+
+
+def test_the_extension_for_vs_code_starts_the_adapter_with_settings_that_it_reads():
+    folder = Path(cudart_py.debugging.__file__).parent
+    [debugger] = json.loads((folder / "vscode" / "package.json").read_text())["contributes"]["debuggers"]
+    assert [debugger["runtime"], *debugger["args"]] == ["cudart-py", "debug", "--adapter"]
+    read = "".join(path.read_text() for path in (folder / "adapter").glob("*.py"))
+    settings = debugger["configurationAttributes"]["launch"]["properties"]
+    assert [name for name in settings if f'"{name}"' not in read] == []

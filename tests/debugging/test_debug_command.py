@@ -1,0 +1,147 @@
+"""`cudart-py debug`: programs with planted mistakes, debugged through a terminal and through a pipe."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cudart_py.__main__ import main
+from tests.debugging.conftest import KERNELS
+
+pytestmark = pytest.mark.needs("debugger")
+
+PROGRAM = """
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import cudart_py as cuda
+
+module = cuda.compile(Path(__file__).with_name("kernels.cu"))
+x = cuda.zeros(64, np.float32)
+kernel, *arguments = sys.argv[1:]
+module[kernel][1, 64](x, *map(int, arguments))
+cuda.current_device().synchronize()
+print("sum", x.to_host().sum())
+"""
+
+
+@pytest.fixture
+def program(tmp_path) -> Path:
+    (tmp_path / "kernels.cu").write_text(KERNELS)
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+class Terminal:
+    """A pseudo-terminal with the debugger."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._descriptor, inside = pty.openpty()
+        command = [sys.executable, "-m", "cudart_py", "debug", *arguments]
+        self.process = subprocess.Popen(command, stdin=inside, stdout=inside, stderr=inside, start_new_session=True)
+        os.close(inside)
+
+    def until(self, text: str, seconds: float = 60) -> str:
+        """Return the output up to a text."""
+        shown = ""
+        end = time.monotonic() + seconds
+        while text not in shown:
+            assert select.select([self._descriptor], [], [], max(0, end - time.monotonic()))[0], shown
+            try:
+                shown += os.read(self._descriptor, 4096).decode()
+            except OSError:  # the end of the process
+                break
+        return shown.replace("\r\n", "\n")
+
+    def type(self, text: str) -> None:
+        """Send keys."""
+        os.write(self._descriptor, text.encode())
+
+    def command(self, text: str) -> str:
+        """Type a command, and return what it shows."""
+        self.type(f"{text}\n")
+        return self.until("(cudart-py) ").removeprefix(f"{text}\n").removesuffix("(cudart-py) ")
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+def test_a_deadlock_in_a_terminal_shows_who_waits_and_where_the_others_are(program):
+    terminal = Terminal(str(program), "stuck")
+    try:
+        terminal.until("(cudart-py) ")
+        stop = terminal.command("run")
+        assert "deadlock: 40 threads wait" in stop
+        line = KERNELS.splitlines().index('        asm volatile("bar.sync 1, 64;");') + 1
+        waiting, others = terminal.command("info barriers").split("not waiting:")
+        assert re.search(rf"threads 0-39 \(40\): at barrier 1 for 64 threads, \S*kernels.cu:{line}\n", waiting)
+        assert "threads 40-63 (24): exited" in others
+        # An empty line repeats a step. Going back from the end, the threads that exited are present again.
+        terminal.command("thread 39")
+        assert "[in the past]" in terminal.command("reverse-step")
+        assert "[in the past]" in terminal.command("")
+        assert re.search(r"1 +0xffffffff +runs", terminal.command("info warps"))
+        terminal.type("quit\n")
+        assert terminal.process.wait(30) == 0
+    finally:
+        terminal.close()
+
+
+def test_control_c_stops_a_kernel_that_does_not_end(program, tmp_path):
+    (tmp_path / "kernels.cu").write_text(
+        'extern "C" __global__ void turns(volatile float* x) {\n'
+        "    int i = 0;\n    while (x[0] == 0) {\n        i++;\n    }\n}\n"
+    )
+    terminal = Terminal("--break", "turns", str(program), "turns")
+    try:
+        terminal.until("(cudart-py) ")
+        terminal.type("continue\n")
+        time.sleep(0.3)
+        os.kill(terminal.process.pid, signal.SIGINT)
+        assert "Interrupted." in terminal.until("(cudart-py) ")
+        assert int(terminal.command("print i")) > 0
+        terminal.type("quit\n")
+        assert terminal.process.wait(30) == 0
+    finally:
+        terminal.close()
+
+
+def test_a_wrong_index_is_found_through_a_pipe_and_the_program_fails_as_without_the_debugger(program):
+    commands = "run\nprint i\nprint threadIdx.x\nlanes i\ncontinue\n"
+    command = [sys.executable, "-m", "cudart_py", "debug", str(program), "beyond", "7"]
+    done = subprocess.run(command, input=commands, capture_output=True, text=True, timeout=120, check=False)
+    assert "(cudart-py) print i\n64\n" in done.stdout
+    assert "(cudart-py) print threadIdx.x\n32\n" in done.stdout
+    assert "out of bounds" in done.stdout
+    assert "IllegalAddressError" in done.stderr
+    assert done.stdout.endswith("The program has ended with status 1.\n")
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["absent.py"], "absent.py does not exist"), (["--break", "", "{program}"], "argument --break: name a line")],
+)
+def test_a_command_line_that_is_wrong_is_refused(program, capsys, arguments, message):
+    with pytest.raises(SystemExit) as ended:
+        main(["debug", *(text.format(program=program) for text in arguments)])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_only_python_programs_are_debugged(program, capsys):
+    assert main(["debug", str(program.with_name("kernels.cu"))]) == 2
+    assert "is C++" in capsys.readouterr().err
