@@ -186,7 +186,7 @@ OPERATIONS = {
 REDUCTIONS = [
     *(("add", dtype) for dtype in ("uint32", "int32", "uint64", "float16", "float32", "float64")),
     *((name, dtype) for name in ("min", "max") for dtype in ("uint32", "int32", "uint64", "int64", "float16")),
-    *((name, dtype) for name in ("and", "or", "xor") for dtype in ("uint32", "int64")),
+    *((name, dtype) for name in ("and", "or", "xor") for dtype in ("int32", "uint64")),
     ("inc", "uint32"), ("dec", "uint32"),
 ]  # fmt: skip  # one line for each kind
 
@@ -236,38 +236,36 @@ import numpy as np
 import cudart_py as cuda
 from tests.launch.test_tensor_copies import HERE, MOST, place
 kernels = cuda.compile(HERE / "tensor_copies.cu", arch="sm_90", options=["--diag-suppress=20054"])
-array, out = cuda.zeros((8, 64), np.uint8), cuda.zeros(MOST, np.uint8)
+array, out = cuda.zeros((8, 64), np.{dtype}), cuda.zeros(MOST, np.uint8)
 tensor_map = cuda.tensor_maps.TensorMap(array, (4, 32))
 {change}
-if {stored}:
-    kernels["store2"][1, 1](tensor_map, place(({row}, {column})), out)
-else:
-    kernels["load2"][1, 1](tensor_map, place(({row}, {column})), 128, out)
+more = [128, out] if "{kernel}" == "load2" else [out]
+kernels["{kernel}"][1, 1](tensor_map, place({start}), *more)
 try:
     cuda.Device(0).synchronize()
 except cuda.CudaError as error:
     print(error.status.name)
 """
+OTHER_AXES = "tensor_map = cuda.tensor_maps.TensorMap(array.reshape(2, 4, 64), (1, 4, 32))"
 
 
 @pytest.mark.unsanitized("its fault ends the context")
 @pytest.mark.parametrize(
-    ("change", "row", "column", "stored"),
+    ("kernel", "start", "dtype", "change"),
     [
-        ("", 0, 4, False),
-        ("tensor_map = np.zeros(16, np.uint64)", 0, 0, False),
-        pytest.param(
-            "tensor_map = cuda.tensor_maps.TensorMap(array.reshape(2, 4, 64), (1, 4, 32))",
-            *(0, 0, False),
-            marks=pytest.mark.needs("profile"),  # not measured on a GPU
-        ),
-        ("", -1, 0, True),
-        ("", 0, -16, True),
+        ("load2", (0, 4), "uint8", ""),
+        ("load2", (0, 0), "uint8", "tensor_map = np.zeros(16, np.uint64)"),
+        # Not measured on a GPU.
+        pytest.param("load2", (0, 0), "uint8", OTHER_AXES, marks=pytest.mark.needs("profile")),
+        ("store2", (-1, 0), "uint8", ""),
+        ("reduce_add", (0, -16), "float32", ""),
+        ("reduce_and", (0, 0), "int64", ""),
+        ("reduce_min", (0, 0), "float32", ""),
     ],
 )
-def test_a_wrong_copy_is_an_illegal_instruction(device, kernels, python, change, row, column, stored):
-    """It begins within 16 bytes, it has no map or one of other dimensions, or a store begins before the array."""
-    found = python(FAULTS.format(change=change, row=row, column=column, stored=stored)).stdout
+def test_a_wrong_copy_is_an_illegal_instruction(device, kernels, python, kernel, start, dtype, change):
+    """It begins within 16 bytes, has no fitting map, stores before the array, or reduces elements of another type."""
+    found = python(FAULTS.format(kernel=kernel, start=start, dtype=dtype, change=change)).stdout
     assert found.strip() == "CUDA_ERROR_ILLEGAL_INSTRUCTION"
 
 

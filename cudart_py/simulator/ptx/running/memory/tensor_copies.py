@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-_INTEGERS = {"u32", "s32", "u64", "s64"}
+_INTEGERS = {"u32", "s32", "u64"}
 _HALVES = {"f16", "bf16"}
-# The element types that each reduction supports. An H200 has no sums of s64.
+_ORDERED = {*_INTEGERS, "s64", *_HALVES}
+# The element types that each reduction supports on an H200. It has no sums and bitwise operations of s64.
 _REDUCED = {
-    "add": {"u32", "s32", "u64", *_HALVES, "f32", "f64"}, "min": _INTEGERS | _HALVES, "max": _INTEGERS | _HALVES,
+    "add": {*_INTEGERS, *_HALVES, "f32", "f64"}, "min": _ORDERED, "max": _ORDERED,
     "inc": {"u32"}, "dec": {"u32"}, "and": _INTEGERS, "or": _INTEGERS, "xor": _INTEGERS,
 }  # fmt: skip  # rows of a table
 
