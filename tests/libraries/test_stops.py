@@ -202,7 +202,7 @@ def test_a_missing_library_is_named_with_its_extra(text, reason):
 
 def test_the_bound_drawn_beside_the_residual_is_one_and_the_row_says_how_much_is_drawn(device):
     rows, curve = stops.load("sparse").gradient_rows(6)
-    residuals, bound = curve.lines.values()
+    residuals, _, bound = curve.lines.values()
     assert all(norm <= most for (_, norm), (_, most) in zip(residuals, bound, strict=True))
     assert f"shows the first {residuals[-1][0]:g}." in rows[0].note
 
