@@ -1,13 +1,15 @@
 """The shared libraries: their C code, compiled once by the system's C compiler and kept in the cache.
 
 A folder holds the libraries for one interpreter, since libcuda has the path of Python's library in it. The libraries of
-the compiler and the linker exist only where CUDA's own are installed, which do the work.
+the compiler and the linker exist only where CUDA's own are installed, which do the work. The assembler, a script,
+exists only for Triton.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -22,7 +24,7 @@ from ..errors import CudaError
 from ..host.files import make_private_folder
 from .c_types import definitions, spelling
 from .functions import Function, compiler_functions, driver_functions, linker_functions, runtime_functions
-from .library_names import COMPILER, DRIVER, LINKER, REAL, RUNTIME
+from .library_names import ASSEMBLER, COMPILER, DRIVER, LINKER, REAL, RUNTIME
 
 _HERE = Path(__file__).parent
 COMPILER_VARIABLE = "CUDART_PY_CC"
@@ -45,13 +47,17 @@ def libraries() -> Path:
     Raises StandInError if there is no C compiler, if it fails, if Python has no shared library, or without a cache.
     """
     real = {name: path for name in (COMPILER, LINKER) if (path := _installed(name))}
+    assembler = _assembler_of_triton()
+    if assembler:
+        real[ASSEMBLER] = assembler
     sources = {DRIVER: _driver_source(), RUNTIME: _runtime_source()}
     if COMPILER in real:
         sources[COMPILER] = _compiler_source(real[COMPILER])
     if LINKER in real:
         sources[LINKER] = _IMPORTED + _stubs("libnvJitLink", linker_functions().values())
     compiler = _c_compiler()
-    described = repr((sorted(sources.items()), sorted(real.items()), compiler))
+    script = (_HERE / "assembler.sh").read_text() if assembler else ""
+    described = repr((sorted(sources.items()), sorted(real.items()), compiler, script))
     folder = _cache() / f"standins-{hashlib.sha256(described.encode()).hexdigest()[:16]}"
     if folder.is_dir():
         return folder
@@ -65,6 +71,9 @@ def libraries() -> Path:
             for builtins in Path(path).parent.glob("libnvrtc-builtins.so*"):
                 (built / builtins.name).unlink(missing_ok=True)
                 (built / builtins.name).symlink_to(builtins)
+        if assembler:
+            (built / ASSEMBLER).write_text(script)
+            (built / ASSEMBLER).chmod(0o755)
         for name, source in sources.items():
             _compile(compiler, name, source, built)
         try:
@@ -77,7 +86,7 @@ def libraries() -> Path:
 
 def preloaded(folder: Path) -> list[Path]:
     """Return the libraries that must be in a process before Python packages look for them by their paths."""
-    return [path for name in (COMPILER, LINKER) if (path := folder / name).is_file()]
+    return [path for name in (RUNTIME, COMPILER, LINKER) if (path := folder / name).is_file()]
 
 
 def _cache() -> Path:
@@ -124,6 +133,16 @@ def _installed(name: str) -> str:
         return load_nvidia_dynamic_lib(name.removeprefix("lib").partition(".")[0]).abs_path or ""
     except DynamicLibNotFoundError:
         return ""
+
+
+def _assembler_of_triton() -> str:
+    """Return the path of the assembler in Triton's package, or "" if Triton is not installed."""
+    spec = importlib.util.find_spec("triton")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        for name in ("ptxas-blackwell", "ptxas"):  # Triton's newer versions use the first for every GPU since Hopper
+            if (path := Path(folder, "backends", "nvidia", "bin", name)).is_file():
+                return str(path)
+    return ""
 
 
 def _driver_source() -> str:
@@ -183,7 +202,8 @@ def _compile(compiler: str, name: str, source: str, folder: Path) -> None:
     if name != DRIVER:
         command.append(f"-Wl,--version-script={versions}")
     if name in (RUNTIME, LINKER):
-        command += [f"-L{folder}", f"-l:{DRIVER}"]
+        # A process that has lost LD_LIBRARY_PATH, but not LD_PRELOAD, finds libcuda beside the library.
+        command += [f"-L{folder}", f"-l:{DRIVER}", "-Wl,-rpath,$ORIGIN"]
     try:
         done = subprocess.run(
             [*command, "-ldl", "-lpthread"], capture_output=True, text=True, timeout=_SECONDS, check=False

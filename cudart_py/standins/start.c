@@ -32,6 +32,7 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int embedded; /* this file has started Python */
 static __thread int attached;
+static __thread int filling;
 
 /* What takes the place of a function. The statuses have the same numbers in the driver and in the runtime. */
 static int not_initialized(void) { return 3; }
@@ -93,8 +94,13 @@ static int fill(struct library *library) {
 /* Return the implementation of the function with an index. */
 void *cudart_py_function(struct library *library, size_t index, int returns_status) {
     if (!__atomic_load_n(&library->filled, __ATOMIC_ACQUIRE)) {
+        /* Python may load a library with a static runtime, such as cuRAND, which announces its kernels to the stand-in
+         * of the runtime if that has come first. Nothing launches them. */
+        if (filling) return returns_status ? (void *)not_initialized : (void *)nothing;
         pthread_mutex_lock(&lock);
+        filling = 1;
         if (!library->filled) __atomic_store_n(&library->filled, fill(library) ? 1 : -1, __ATOMIC_RELEASE);
+        filling = 0;
         pthread_mutex_unlock(&lock);
     }
     if (library->filled < 0) return returns_status ? (void *)not_initialized : (void *)nothing;

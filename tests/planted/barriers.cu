@@ -44,6 +44,21 @@ extern "C" __global__ void equal_loop(int* out, int n) {
     }
 }
 
+// Two roles wait at barrier 1 in different places, as the code of Triton's specialised warps does.
+extern "C" __global__ void roles_meet(int* out) {
+    __shared__ int s[64];
+    s[threadIdx.x] = threadIdx.x;
+    if (threadIdx.x < 32) {
+        asm volatile("barrier.sync 1;" ::: "memory");
+        s[threadIdx.x] = s[threadIdx.x + 32];
+        asm volatile("barrier.sync 1;" ::: "memory");
+    } else {
+        asm volatile("barrier.sync 1;" ::: "memory");
+        asm volatile("barrier.sync 1;" ::: "memory");
+        out[threadIdx.x] = s[threadIdx.x - 32];
+    }
+}
+
 extern "C" __global__ void lane_outside_mask(int* out) {
     out[threadIdx.x] = __shfl_sync(0x0000ffffu, threadIdx.x, 0);  // BUG lane_outside_mask
 }

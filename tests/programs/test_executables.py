@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs.executables.page import PAGE, renewed
 from tests.programs.executables.running import result_of, verdict_of
-from tests.programs.executables.suites import cuda_samples
+from tests.programs.executables.suites import cuda_samples, hecbench
 
 SAMPLES = os.environ.get("CUDA_SAMPLES", "")
 MODES = itertools.product(("numpy", "native", "auto"), ("off", "warn", "error"))
@@ -23,10 +24,60 @@ MODES = itertools.product(("numpy", "native", "auto"), ("off", "warn", "error"))
         (0, "Error: mismatch at 3\n", "says: Error: mismatch at 3"),
         (0, "cudart-py: kernel k at k.cu:3: race\n", "right, with a finding"),
         (2, "cudart-py run: there is no program\n", "exit status 2"),
+        (0, "Ran 19 tests in 2.0s\n\nOK\n", "right, 19 tests"),
+        (0, "script.py:3: SimulatorWarning: kernel k at k.py:3: race\n", "right, with a finding"),
     ],
 )
 def test_a_program_is_right_if_neither_its_status_nor_its_output_says_otherwise(status, output, verdict):
     assert verdict_of(status, output) == verdict
+
+
+ROWS = """<!-- results: a suite -->
+
+2 of 2 programs are right (100 %).
+
+| program | result | seconds | note |
+|---|---|---|---|
+| first | right | 3 | as before |
+| second | right | 4 | no longer |
+| third | left out: needs graphics |  |  |
+
+<!-- end of results -->
+"""
+
+
+def test_a_table_keeps_the_rows_of_other_programs_and_the_notes_of_equal_results():
+    results = [{"suite": "a suite", "name": name, "seconds": 5.2} for name in ("first", "second", "fourth")]
+    for result, verdict in zip(results, ("right", "exit status 1", "did not finish in 60 s"), strict=True):
+        result["verdict"] = verdict
+    page = renewed(f"before\n{ROWS}after\n", results)
+    assert page.startswith("before\n<!-- results: a suite -->\n\n1 of 3 programs are right (33 %).\n\n| program |")
+    assert page.split("|---|---|---|---|\n")[1] == (
+        "| first | right | 5 | as before |\n| second | exit status 1 | 5 |  |\n"
+        "| third | left out: needs graphics |  |  |\n| fourth | did not finish in 60 s | 5 |  |\n"
+        "\n<!-- end of results -->\nafter\n"
+    )
+    with pytest.raises(ValueError, match="no section for another"):
+        renewed(ROWS, [{"suite": "another"}])
+    text = PAGE.read_text()
+    assert renewed(text, []) == text
+
+
+def test_a_draw_meets_only_programs_whose_libraries_and_files_are_there(tmp_path):
+    recipes = {
+        "whole": "run:\n\t$(LAUNCHER) ./$(program) 3 ../shared/in.txt out.txt\n",
+        "blas": "LDFLAGS = -lm -lcublas\nrun:\n\t./main\n",
+        "fileless": "run:\n\t./main in.csv\n",
+    }
+    (tmp_path / "src" / "shared").mkdir(parents=True)
+    (tmp_path / "src" / "shared" / "in.txt").touch()
+    for name, recipe in recipes.items():
+        folder = tmp_path / "src" / f"{name}-cuda"
+        folder.mkdir()
+        (folder / "Makefile").write_text(recipe)
+    [program] = hecbench(tmp_path, tmp_path / "built", 3, 1)
+    assert program.name == "whole"
+    assert (program.folder / "../shared/in.txt").is_file()
 
 
 @pytest.mark.exhaustive

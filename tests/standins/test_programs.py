@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cudart_py import images
+from cudart_py import images, standins
 
 SQUARES = """extern "C" __global__ void squares(float *numbers, int n)
 {
@@ -187,3 +187,42 @@ def test_a_cuda_file_is_compiled_with_nvcc_if_there_is_one(run, tmp_path):
         assert "no nvcc was found" in ended.stderr
         pytest.skip("there is no nvcc")
     assert (ended.returncode, ended.stdout) == (7, "in the kernel\n998001\n")
+
+
+COUNT_DEVICES = """
+#include <cuda_runtime_api.h>
+extern "C" int devices() { int count = -1; return cudaGetDeviceCount(&count) ? -2 : count; }
+"""
+
+
+def test_an_extension_module_that_brings_its_own_runtime_gets_the_stand_in(run, headers, tmp_path):
+    """PyTorch's libraries find the runtime of CUDA's wheels by a path of their own, which comes before the loader's."""
+    own = Path(headers).parent / "lib" / "libcudart.so.13"
+    if not own.is_file():
+        pytest.skip("CUDA's runtime is not installed")
+    library, source, script = (tmp_path / name for name in ("devices.so", "devices.cpp", "script.py"))
+    source.write_text(COUNT_DEVICES)
+    paths = ["-I", headers, str(own), "-Wl,--disable-new-dtags", f"-Wl,-rpath,{own.parent}"]
+    subprocess.run(["g++", "-shared", "-fPIC", str(source), *paths, "-o", str(library)], check=True, timeout=60)
+    script.write_text(f"import ctypes\nprint(ctypes.CDLL({str(library)!r}).devices())\n")
+    assert run(script, CUDART_PY_SIMULATOR_DEVICES="3").stdout == "3\n"
+
+
+def test_a_process_that_has_lost_the_library_path_starts(run):
+    assert run("env", "-u", "LD_LIBRARY_PATH", "echo", "started").stdout == "started\n"
+
+
+def test_the_assembler_hands_on_ptx_and_has_a_version_of_its_own(tmp_path):
+    """Triton asks the assembler for its version, by which it chooses that of the PTX and keeps compiled kernels."""
+    assembler, real, source, output = (tmp_path / name for name in ("ptxas", "real/ptxas", "a b.ptx", "c d.o"))
+    real.parent.mkdir()
+    assembler.write_text(Path(standins.__file__).with_name("assembler.sh").read_text())
+    real.write_text("#!/bin/sh\necho Cuda compilation tools, release 13.1, V13.1.80\n")
+    for program in (assembler, real):
+        program.chmod(0o755)
+    source.write_text(".version 9.1")
+    version = subprocess.run([assembler, "--version"], capture_output=True, text=True, check=True).stdout
+    assert re.search(r"release 13\.1[^\0]*simulator", version)
+    options = ["-lineinfo", "-v", "--gpu-name=sm_90a"]
+    subprocess.run([assembler, *options, source, "-o", output], check=True)
+    assert output.read_text() == ".version 9.1"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.addresses import Address, Mixed
 from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
-from ..ptx.syntax.instructions import Instruction
+from ..ptx.syntax.instructions import Immediate, Instruction
 from ..state.memory.record_limit import limit
 from ..state.memory.shadow import MOST_THREADS
 from .accesses import MemoryAccess
@@ -48,6 +48,15 @@ def without_failing(method: Method) -> Method:
             checks.end_early()
 
     return cast("Method", guarded)
+
+
+def _is_named(site: Instruction) -> bool:
+    """Return whether a barrier is known to be other than barrier 0, which is that of __syncthreads.
+
+    PTX allows the warps of a block to wait at different instructions, which compilers use with barriers of their own.
+    """
+    number = site.operands[1 if "red" in form_of(site).words else 0] if site.operands else None
+    return isinstance(number, Immediate) and number.value != 0
 
 
 class LaunchChecks(Observer):
@@ -186,7 +195,7 @@ class LaunchChecks(Observer):
         words = form_of(site).words
         whole = len(site.operands) == (3 if "red" in words else 1) or "cluster" in words
         now = self._races.tick(site)
-        if whole:
+        if whole and not _is_named(site):
             divergence = records_of(group.chunk).divergence_of(group.chunk)
             if event == "arrive" and "arrive" not in words:
                 other = divergence.arrive(group, site)

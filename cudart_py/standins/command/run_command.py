@@ -16,6 +16,7 @@ from ...findings import reports
 from ...findings.options import add_report_options
 from .. import profile_report
 from ..library import StandInError, libraries, preloaded
+from ..library_names import ASSEMBLER
 from .nvcc import CompilationError, compile_program
 
 REFUSED = 2
@@ -23,6 +24,7 @@ _CANNOT_EXECUTE = 126
 _SANITIZER_VARIABLE = "CUDART_PY_SANITIZER"
 _LIBRARY_PATH = "LD_LIBRARY_PATH"
 _PRELOAD = "LD_PRELOAD"
+_ASSEMBLERS = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
 _COMPILED = (".cu", ".cpp", ".cc", ".c")  # by nvcc
 
 
@@ -113,6 +115,8 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
     _prepend(environment, _LIBRARY_PATH, str(folder))
     # Python packages load these by their paths, unless a library of that name is loaded already.
     _prepend(environment, _PRELOAD, *map(str, preloaded(folder)))
+    if (folder / ASSEMBLER).is_file():
+        environment.update(dict.fromkeys(_ASSEMBLERS, str(folder / ASSEMBLER)))
     environment[ENVIRONMENT_VARIABLE] = "simulator"
     if options.sanitizer:
         environment[_SANITIZER_VARIABLE] = options.sanitizer

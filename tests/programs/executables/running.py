@@ -12,15 +12,17 @@ from typing import NamedTuple
 from cudart_py.standins.library import libraries
 from cudart_py.standins.library_names import DRIVER
 
+from .python_suites import REFUSED
 from .suites import Program
 
 _BUILD_SECONDS = 300
 # cuda-samples' exit status for a device that lacks something, and that of `cudart-py run` if it cannot start a program.
 _WAIVED = 2
 # Programs report with these words even if their exit status is 0.
-_FAILED = re.compile(r"FAIL(ED)?\b|\b[Tt]est failed|\bmismatch|\bincorrect\b|^\s*[Ee]rror:")
+_FAILED = re.compile(r"FAIL(ED)?\b|\b[Tt]est failed|\bmismatch|\bincorrect\b|^\s*[Ee]rror:|\N{CROSS MARK}")
 _NOT_FAILED = re.compile(r"\b(0|no) (fail|error|mismatch)\w*|(fail|error|mismatch)\w*\s*[:=]?\s*0\b", re.IGNORECASE)
-_FINDING = re.compile(r"^cudart-py: (?!\S+ is not supported)", re.MULTILINE)
+_FINDING = re.compile(r"^cudart-py: (?!\S+ is not supported)|\bSimulatorWarning: kernel ", re.MULTILINE)
+_UNITTEST = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
 
 
 class Result(NamedTuple):
@@ -47,6 +49,7 @@ def result_of(program: Program, limit: float) -> Result:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
+        env={**os.environ, **program.environment},
         start_new_session=True,  # so that a program's own processes end with it
     )
     try:
@@ -55,10 +58,15 @@ def result_of(program: Program, limit: float) -> Result:
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
         return Result(f"did not finish in {limit:g} s", time.monotonic() - begun, output)
-    # make, which starts the programs of the other suite, has a meaning of its own for this status.
-    if process.returncode == _WAIVED and program.suite == "cuda-samples" and "cudart-py" not in output:
-        return Result("waived by itself", time.monotonic() - begun, output)
-    return Result(verdict_of(process.returncode, output), time.monotonic() - begun, output)
+    return Result(_verdict(program, process.returncode, output), time.monotonic() - begun, output)
+
+
+def _verdict(program: Program, status: int, output: str) -> str:
+    # make, which starts the programs of HeCBench, has a meaning of its own for this status.
+    waived = status == _WAIVED and program.suite == "cuda-samples" and "cudart-py" not in output
+    if waived or (program.suite == "Triton" and REFUSED.search(output)):
+        return "left out: asks for a device with more"
+    return verdict_of(status, output)
 
 
 def _build(program: Program) -> str:
@@ -85,4 +93,6 @@ def verdict_of(status: int, output: str) -> str:
     wrong = next((line for line in output.splitlines() if _FAILED.search(line) and not _NOT_FAILED.search(line)), None)
     if wrong:
         return f"says: {wrong.strip()[:80]}"
-    return "right, with a finding" if _FINDING.search(output) else "right"
+    tests = _UNITTEST.search(output)
+    verdict = f"right, {tests[1]} tests" if tests else "right"
+    return f"{verdict}, with a finding" if _FINDING.search(output) else verdict

@@ -1,15 +1,18 @@
-"""The suites: which programs they have, and how each is built and started."""
+"""The suites of programs in C++: which programs they have, and how each is built and started."""
 
 from __future__ import annotations
 
+import itertools
+import json
 import random
 import re
 import shutil
 import sys
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cudart_py.standins.library_names import COMPILER
 
@@ -21,7 +24,15 @@ _FOLDERS = ("0_Introduction", "2_Concepts_and_Techniques", "3_CUDA_Features", "6
 # Why programs are left out: what they need besides CUDA.
 _GRAPHICS = re.compile(r"OpenGL|GLUT|Vulkan|EGL|X11|d3d", re.IGNORECASE)
 _LIBRARIES = re.compile(r"CUDA::(curand|cublas|cusolver|cufft|npp\w*)|find_package\((MPI)")
-_RUN = [sys.executable, "-m", "cudart_py", "run"]
+_BOOST = re.compile(r"#include [<\"]boost/")
+# What CMake copies beside the program after it is built.
+_COPIES = re.compile(r"-E\s+copy(?:_if_different|_directory)?\s+([^)]*?)\s*\)")
+# What HeCBench's Makefiles link, the commands of their target `run`, and arguments there that are names of files.
+_LINKED = re.compile(r"\s-l(\w+)")
+_USUAL = {"cuda", "cudart", "m", "pthread", "rt"}
+_STARTS = re.compile(r"^run\s*:.*\n((?:[\t ].*\n?|\n)*)", re.MULTILINE)
+_INPUT = re.compile(r"\.(txt|csv|dat|bin|inp|img|pgm|ppm|bmp|mtx|egr|hdr|fasta|gz|seq)$|^(\./)?data(/|$)")
+RUN = [sys.executable, "-m", "cudart_py", "run"]
 
 
 @dataclass(frozen=True)
@@ -34,23 +45,32 @@ class Program:
     build: list[list[str]]
     run: list[str]
     needs: str = ""  # why it is left out, if it is
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 def cuda_samples(checkout: Path, built: Path) -> Iterator[Program]:
-    """Yield the programs of cuda-samples. Each is built beside a copy of its sources and data."""
+    """Yield the programs of cuda-samples. Each is built beside a copy of its sources and data.
+
+    The suite's `test_args.json` gives the arguments of programs, and the number of devices that they need.
+    """
+    settings = json.loads((checkout / "test_args.json").read_text())
     for chapter in _FOLDERS:
         for source in sorted((checkout / "Samples" / chapter).iterdir()):
             recipe = source / "CMakeLists.txt"
             if recipe.is_file():
-                yield _sample(checkout, source, built / source.name, recipe.read_text())
+                setting = settings.get(source.name, {})
+                yield _sample(checkout, source, built / source.name, recipe.read_text(), setting)
 
 
-def _sample(checkout: Path, source: Path, folder: Path, recipe: str) -> Program:
+def _sample(checkout: Path, source: Path, folder: Path, recipe: str, setting: dict[str, Any]) -> Program:
     needs = "graphics" if _GRAPHICS.search(recipe) else ""
     library = _LIBRARIES.search(recipe)
     if library and not needs:
         needs = library[1] or library[2]
+    if not needs and any(_BOOST.search(path.read_text(errors="replace")) for path in source.glob("*.h")):
+        needs = "Boost"
     shutil.copytree(source, folder, dirs_exist_ok=True)
+    _copy(recipe, source, folder)
     # CUDA's headers in the wheels serve where the toolkit has none.
     include = ["-I", str(checkout / "Common"), "-I", "inc", "-Xcompiler", f"-idirafter,{_WHEEL / 'include'}"]
     build = []
@@ -74,21 +94,55 @@ def _sample(checkout: Path, source: Path, folder: Path, recipe: str) -> Program:
     build.append(
         ["nvcc", *include, f"-arch={ARCHITECTURE}", *options, "-o", source.name, *sources, "-Xlinker", "@libcuda"]
     )
-    return Program("cuda-samples", source.name, folder, build, [*_RUN, f"./{source.name}"], needs)
+    run = [*RUN, f"./{source.name}", *setting.get("args", [])]
+    environment = {"CUDART_PY_SIMULATOR_DEVICES": str(setting["min_gpus"])} if "min_gpus" in setting else {}
+    return Program("cuda-samples", source.name, folder, build, run, needs, environment)
+
+
+def _copy(recipe: str, source: Path, folder: Path) -> None:
+    """Copy the files and folders that the program's CMake file copies."""
+    places = {
+        "${CMAKE_CURRENT_SOURCE_DIR}": str(source),
+        "${CMAKE_CURRENT_BINARY_DIR}": str(folder),
+        "${CUDA_INCLUDE_DIR}": str(_WHEEL / "include"),
+    }
+    for match in _COPIES.finditer(recipe):
+        words = match[1].split()
+        for name, place in places.items():
+            words = [word.replace(name, place) for word in words]
+        *origins, target = map(Path, words)
+        for origin in origins:
+            if origin.is_dir():
+                shutil.copytree(origin, target, dirs_exist_ok=True)
+            elif origin.is_file():
+                shutil.copy(origin, target)
 
 
 def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Program]:
-    """Yield `count` of HeCBench's programs, drawn by a seed. Their Makefiles say how they are built and started."""
+    """Yield `count` of HeCBench's programs, drawn by a seed. Their Makefiles say how they are built and started.
+
+    The draw leaves out programs that need a library or files that are not in the checkout.
+    """
     everything = sorted(path for path in (checkout / "src").glob("*-cuda") if (path / "Makefile").is_file())
-    for source in sorted(random.Random(seed).sample(everything, min(count, len(everything)))):
+    drawn = (path for path in random.Random(seed).sample(everything, len(everything)) if _is_complete(path))
+    for source in sorted(itertools.islice(drawn, count)):
         # Programs include files of other programs by relative paths.
         folder = built / "src" / source.name
         for needed in {source, *_mentioned(source)}:
             shutil.copytree(needed, built / "src" / needed.name, dirs_exist_ok=True)
         make = ["make", "CC=nvcc --cudart shared", f"ARCH={ARCHITECTURE}"]
-        launcher = f"LAUNCHER={' '.join(_RUN)}"
-        program = Program("HeCBench", source.name.removesuffix("-cuda"), folder, [make], [*make, "run", launcher])
-        yield program
+        yield Program("HeCBench", source.name.removesuffix("-cuda"), folder, [make], [*RUN, *make, "run"])
+
+
+def _is_complete(source: Path) -> bool:
+    """Return whether a program of HeCBench needs only CUDA, and files that are in the checkout."""
+    recipe = (source / "Makefile").read_text()
+    if set(_LINKED.findall(recipe)) - _USUAL or any(source.rglob("*.dvc")):
+        return False  # the suite keeps large files elsewhere, by Data Version Control
+    commands = _STARTS.search(recipe)
+    words = [word for word in (commands[1].split() if commands else []) if "$(" not in word]
+    inputs = [word for word in words if word.startswith("../") or (_INPUT.search(word) and "out" not in word.lower())]
+    return all((source / word).exists() or any(source.rglob(Path(word).name)) for word in inputs)
 
 
 def _mentioned(source: Path) -> set[Path]:

@@ -185,6 +185,7 @@ RIGHT = {
     "barriers.cu": [
         ("early_return", (1, 64), lambda: (ints(64), 40)),
         ("equal_loop", (1, 64), lambda: (ints(64), 5)),
+        ("roles_meet", (1, 64), lambda: (ints(64),)),
         ("right_masks", (1, 64), lambda: (ints(64),)),
     ],
     "groups.cu": [
