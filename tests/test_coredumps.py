@@ -41,6 +41,23 @@ def test_by_default_the_process_ends_and_the_file_has_the_memory(python, tmp_pat
 
 
 @pytest.mark.needs("coredump")
+@pytest.mark.unsanitized("the sanitizer is a debugger too, and a process has only one")
+def test_kernels_run_after_the_block(python, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program = """
+import cudart_py as cuda
+from cudart_py import coredumps
+
+with coredumps.enable("core"):
+    x = cuda.zeros(32, "int32")
+cuda.compile("__global__ void write(int* x) { x[threadIdx.x] = threadIdx.x; }")["write"][1, 32](x)
+print(x.to_host().sum())
+"""
+    assert python(program, own_imports=True).stdout.split() == ["496"]
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.needs("coredump")
 def test_a_device_in_use_is_refused(device):
     cuda.zeros(1)
     with pytest.raises(RuntimeError, match="coredumps.enable: device 0 is already in use"), coredumps.enable("core"):
