@@ -28,7 +28,7 @@ _SUBMODULES = (
     "virtual",
 )
 # The submodules that must be imported explicitly.
-_IMPORTED_BY_NAME = ("benchmark", "interop", "libraries")
+_IMPORTED_BY_NAME = ("benchmark", "checkpoints", "coredumps", "interop", "libraries")
 KERNEL = "the kernel, or, on a GPU, give the array to CuPy"
 
 # Fields of cudaDeviceProp in C++, with the expressions that give their values here.

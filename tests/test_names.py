@@ -10,6 +10,8 @@ import pytest
 from cuda.bindings import driver, runtime
 
 import cudart_py as cuda
+import cudart_py.checkpoints
+import cudart_py.coredumps
 from cudart_py.simulator import driver as simulator
 from tests.tables import quoted, rows
 

@@ -115,7 +115,7 @@ class CudaBackend:
 
     def abilities(self) -> frozenset[str]:
         """Return the capabilities of every GPU, and "libraries" if CUDA's libraries are installed."""
-        always = frozenset({"concurrent_host", "gpu_timing", "interop"})
+        always = frozenset({"checkpoint", "concurrent_host", "coredump", "gpu_timing", "interop"})
         return always | {"libraries"} if _libraries_found() else always
 
     def library(self, name: str) -> Any:

@@ -86,6 +86,18 @@ from .calls.contexts.ipc import (
 from .calls.contexts.limits import cuCtxGetLimit, cuCtxSetLimit
 from .calls.contexts.profiler import cuProfilerStart, cuProfilerStop
 from .calls.contexts.resets import drop_bytes, reset
+from .calls.contexts.unsupported import (
+    cuCheckpointProcessCheckpoint,
+    cuCheckpointProcessGetRestoreThreadId,
+    cuCheckpointProcessGetState,
+    cuCheckpointProcessLock,
+    cuCheckpointProcessRestore,
+    cuCheckpointProcessUnlock,
+    cuCoredumpGetAttribute,
+    cuCoredumpGetAttributeGlobal,
+    cuCoredumpSetAttribute,
+    cuCoredumpSetAttributeGlobal,
+)
 from .calls.copies.array_copies import (
     cuMemcpyAtoA,
     cuMemcpyAtoD,

@@ -72,13 +72,15 @@ def test_a_submodule_that_is_not_imported_yet_says_how_to_import_it(monkeypatch:
 
 
 def test_the_package_lists_its_public_names_alone() -> None:
-    assert {*dir(cuda)} - {"benchmark", "interop", "libraries"} == {*cuda.__all__}
+    assert {*dir(cuda)} - {"benchmark", "checkpoints", "coredumps", "interop", "libraries"} == {*cuda.__all__}
     assert all(hasattr(cuda, name) for name in dir(cuda))
 
 
 SUBMODULES = (
     "batches",
     "benchmark",
+    "checkpoints",
+    "coredumps",
     "errors",
     "graphs",
     "images",
