@@ -1,6 +1,7 @@
-"""Many copies, prefetches or discards in one call, `cuda.batches`: a call costs the host more than the work it queues.
+"""Many operations in one call, `cuda.batches`: a call costs the host more than the work it queues.
 
-The work of a batch runs in stream order as a whole, in no order within the batch.
+The work of a batch runs in stream order as a whole. Within a batch, copies, prefetches and discards run in no
+particular order, and memory operations run one after another.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from .memory.array import DeviceArray, region_of
 from .memory.host_memory import is_pinned
 from .memory.managed import Location, location_of, managed_range
 from .memory.transfers import StridedRegion, check_same
+from .streams.memory_operations import MemoryOperation, WaitValue, WriteValue, queue_batch
 from .streams.stream import Stream, legacy_default, stream_of
 
-__all__ = ["discard", "memcpy", "prefetch"]
+__all__ = ["WaitValue", "WriteValue", "discard", "memcpy", "memory_operations", "prefetch"]
 __dir__ = __all__.copy  # without private names and imports
 
 Copyable = DeviceArray | NDArray[Any]
@@ -87,6 +89,18 @@ def _checked_pair(call: str, pair: Any) -> tuple[StridedRegion, StridedRegion]:
     if not to.on_device and to.array.size and not is_pinned(to.array):
         raise arguments.unusable(call, "dst", "be pinned", "pageable", "make it with pinned_empty")
     return to, source
+
+
+def memory_operations(operations: Iterable[MemoryOperation], *, stream: Stream | None = None) -> None:
+    """Write integers to memory, and wait for integers there, in a stream (cuStreamBatchMemOp).
+
+        ready = cuda.batches.WaitValue(flags[:1], 1, "eq")
+        cuda.batches.memory_operations([ready, cuda.batches.WriteValue(flags[1:2], 1)], stream=stream)
+
+    The operations are WaitValue and WriteValue objects, at most 255, which run in order. In a stream that is being
+    captured, they become one node of the graph. Raises TypeError for other objects, and ValueError for closed arrays.
+    """
+    queue_batch("batches.memory_operations", operations, stream_of("batches.memory_operations", stream))
 
 
 def prefetch(

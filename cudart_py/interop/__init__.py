@@ -1,4 +1,7 @@
-"""Kernels written in Python: `numba.kernel` and `triton.kernel` compile them for this package's launches and checks.
+"""Other Python packages: kernels that Numba or Triton compile, and pools from which other libraries allocate.
+
+`numba.kernel` and `triton.kernel` compile kernels written in Python for this package's launches and checks.
+`allocators` has allocators for CuPy, PyTorch and nvmath.
 
     from cudart_py import interop
 
@@ -8,7 +11,7 @@
 `import cudart_py` does not import this package. This package imports Numba or Triton when a kernel is compiled.
 """
 
-from . import numba, triton
+from . import allocators, numba, triton
 
-__all__ = ["numba", "triton"]
+__all__ = ["allocators", "numba", "triton"]
 __dir__ = __all__.copy

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import arguments
+from ..arguments import refuse_copy
 from ..compilation.images import KernelAttributes
 from ..compilation.names.signatures import Signature
 from ..context.current import activated
@@ -244,6 +245,12 @@ class Kernel(Function):
         if raised:
             raise raised[0]
         return int(result[1])
+
+    def __copy__(self) -> NoReturn:
+        refuse_copy(self, "a kernel is not changed by its use, so share it")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        refuse_copy(self, "a kernel is not changed by its use, so share it")
 
     def __repr__(self) -> str:
         return f"<Kernel {self.signature}>"

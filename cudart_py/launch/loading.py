@@ -140,6 +140,11 @@ def compile(
 
 def load_compiled(call: str, compiled: CompiledImage, origin: str = "") -> Module:
     """Load the code of an image that the driver runs; `origin` is the line that compiled a source given as text."""
+    return Module(code_of(call, compiled, origin), compiled)
+
+
+def code_of(call: str, compiled: CompiledImage, origin: str = "") -> bytes:
+    """Return the code of an image that the driver runs on the current device: machine code or PTX."""
     device = current_device()
     major, minor = device.compute_capability
     if compiled.ltoir:
@@ -153,7 +158,7 @@ def load_compiled(call: str, compiled: CompiledImage, origin: str = "") -> Modul
             f"The code is for {compiled.arch}, and device {device.ordinal} is sm_{major}{minor}: leave 'arch' out",
         )
     if compiled.cubin and backend.chosen().image_kind == "cubin":
-        return Module(compiled.cubin, compiled)
+        return compiled.cubin
     if not compiled.ptx:
         raise errors.NotSupportedError(
             "this driver runs PTX, which linked machine code does not contain: link only PTX, images from "
@@ -161,7 +166,7 @@ def load_compiled(call: str, compiled: CompiledImage, origin: str = "") -> Modul
         )
     from ..compilation import compiler  # as in compile_image
 
-    return Module(compiler.ptx_with_source(compiled, origin), compiled)
+    return compiler.ptx_with_source(compiled, origin)
 
 
 def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[str] = ()) -> Module:
@@ -185,19 +190,27 @@ def load(image: bytes | bytearray | memoryview | Path | CompiledImage) -> Module
     or ctypes'), arrays and `Pointer`, and check only sizes. Raises TypeError or ValueError if `image` is not an image,
     and ImageError if the driver cannot load it.
     """
+    data = read_image("load", image)
+    return load_compiled("load", data) if isinstance(data, CompiledImage) else Module(data)
+
+
+def read_image(call: str, image: bytes | bytearray | memoryview | Path | CompiledImage) -> bytes | CompiledImage:
+    """Return a call's argument `image`: a CompiledImage unchanged, and any other image as bytes that end with a NUL."""
     if isinstance(image, CompiledImage):
-        return load_compiled("load", image)
+        return image
     if not isinstance(image, Path):
-        return Module(_loadable(image_bytes("load", image, "bytes, a Path or a CompiledImage")))
+        return _loadable(call, image_bytes(call, image, "bytes, a Path or a CompiledImage"))
     try:
         data = read_file(image)
     except ValueError as error:
-        raise ValueError(f"load: argument 'image' cannot be read: {error}") from None
-    return Module(_loadable(image_bytes("load", data)))
+        raise ValueError(f"{call}: argument 'image' cannot be read: {error}") from None
+    return _loadable(call, image_bytes(call, data))
 
 
-def _loadable(code: bytes) -> bytes:
+def _loadable(call: str, code: bytes) -> bytes:
     """Return an image; raise ValueError for link-time code, which no driver can load."""
     if code.startswith(LINK_TIME_CODE):
-        raise ValueError("load: argument 'image' is link-time code, which must be linked: cuda.link([image]) loads it")
+        raise ValueError(
+            f"{call}: argument 'image' is link-time code, which must be linked: cuda.link([image]) loads it"
+        )
     return code

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -26,9 +26,11 @@ from ..hints import hinted
 from ..memory.array import DeviceArray
 from ..shapes import Shape
 from .kernel import Kernel
+from .library import Library
 
 # All parameters of a kernel begin at a multiple of this many bytes.
 _PARAMETER_ALIGNMENT = 16
+_SHARED = "a module is not changed by its use, so share it; pickle.dumps makes a pickle of its image"
 
 
 @hinted
@@ -41,7 +43,7 @@ class Module(Handle):
     `image` is a cubin, PTX or a fatbin as bytes; `compiled` is the result of compiling its source.
     """
 
-    __slots__ = ("_compiled", "_device", "_entries", "_foreign_names", "_kernels", "_symbols")
+    __slots__ = ("_compiled", "_device", "_entries", "_foreign_names", "_image", "_kernels", "_library", "_symbols")
 
     def __init__(self, image: bytes | bytearray | memoryview, compiled: CompiledImage | None = None) -> None:
         # Set first: if loading fails, the finalizer must find nothing to unload.
@@ -50,11 +52,26 @@ class Module(Handle):
         if compiled is not None:
             arguments.instance("Module", "compiled", compiled, CompiledImage, "a CompiledImage or None")
         self._owned = True
+        self._read(data if compiled is None else compiled, None, lambda: api.cuModuleLoadData(data))
+
+    @classmethod
+    def _of_library(cls, library: Library, image: bytes | CompiledImage) -> Module:
+        """Return the module of a library on the current device; the library, which has this image, is kept alive."""
+        result = cls.__new__(cls)
+        result._value = None
+        result._owned = False  # the library unloads it
+        result._read(image, library, lambda: api.cuLibraryGetModule(library.handle))
+        return result
+
+    def _read(self, image: bytes | CompiledImage, library: Library | None, load: Callable[[], Any]) -> None:
+        """Load the module on the current device, and read its names."""
+        self._image = image  # pickles of the module contain it
+        self._library = library
         self._device = current_device()
-        self._compiled = compiled
+        self._compiled = image if isinstance(image, CompiledImage) else None
         self._kernels: dict[str, Kernel] = {}
         self._symbols: weakref.WeakSet[DeviceArray] = weakref.WeakSet()
-        self._value = int(api.cuModuleLoadData(data))
+        self._value = int(load())
         try:
             self._entries = frozenset(self._entry_names())
             # Kernels of loaded or linked machine code: their mangled names are the only declarations that exist.
@@ -244,6 +261,12 @@ class Module(Handle):
         for array in tuple(self._symbols):
             array.close()
         super().close()
+
+    def __copy__(self) -> NoReturn:
+        arguments.refuse_copy(self, _SHARED)
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        arguments.refuse_copy(self, _SHARED)
 
     def __repr__(self) -> str:
         return f"<Module {'closed' if self.closed else ', '.join(self.kernels)}>"

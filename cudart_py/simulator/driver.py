@@ -115,6 +115,7 @@ from .calls.copies.managed_batches import (
 )
 from .calls.errors import cuGetErrorName, cuGetErrorString
 from .calls.graphs.additions import (
+    cuGraphAddBatchMemOpNode,
     cuGraphAddChildGraphNode,
     cuGraphAddEmptyNode,
     cuGraphAddEventRecordNode,
@@ -379,6 +380,13 @@ from .calls.streams.events import (
     cuEventSynchronize,
     cuStreamWaitEvent,
     host_time,
+)
+from .calls.streams.memory_operations import (
+    cuStreamBatchMemOp,
+    cuStreamWaitValue32,
+    cuStreamWaitValue64,
+    cuStreamWriteValue32,
+    cuStreamWriteValue64,
 )
 from .calls.streams.stream_attributes import cuStreamCopyAttributes, cuStreamGetAttribute, cuStreamSetAttribute
 from .calls.streams.streams import (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, Literal, Self
 
+from numpy.typing import NDArray
+
 from .. import arguments, errors
 from ..context import lifetimes
 from ..context.capture import LEGACY, PER_THREAD, captures, find, hold_node, note_wait
@@ -24,6 +26,8 @@ from .graphs.capturing import Capturing, add_graph
 from .graphs.conditionals import Condition, ConditionalNode, make_condition
 from .graphs.graph import Graph
 from .host_functions import launch_host_function
+from .memory_operations import Condition as ValueCondition
+from .memory_operations import WaitValue, WriteValue
 from .stream_base import StreamBase, finished
 
 # The maximum number of parts of a switch, each of which has a graph and a stream.
@@ -185,6 +189,30 @@ class Stream(StreamBase):
         if status:
             raise failure(status, "cuStreamWaitEvent")
         hold_node(self.handle, WAIT, (WaitedEvent(event),))
+
+    def write_value(self, array: Window | NDArray[Any], value: int) -> None:
+        """Write an integer to memory after the stream's work so far (cuStreamWriteValue32, cuStreamWriteValue64).
+
+            stream.write_value(flags[3:4], 1)
+
+        `array` has one element of dtype int32, uint32, int64 or uint64. It is a DeviceArray, or a NumPy array in pinned
+        or managed memory. Whoever sees the value also sees what the stream's earlier work has written. In a stream that
+        is being captured, the write becomes a node of the graph.
+        """
+        WriteValue._in_call("Stream.write_value", array, value)._queue(self)
+
+    def wait_value(self, array: Window | NDArray[Any], value: int, condition: ValueCondition = "geq") -> None:
+        """Make later work in this stream wait for an integer in memory (cuStreamWaitValue32, cuStreamWaitValue64).
+
+            stream.wait_value(flags[3:4], 1)
+
+        The stream continues once the element meets the condition: it is at least `value` ("geq", as the sign of their
+        difference says, so that counters may wrap around), is equal to it ("eq"), has a bit in common with it ("and"),
+        or lacks a bit that `value` lacks too ("nor"). A kernel, another stream's `write_value` or the host can write
+        the value. A wait that nothing ends blocks the stream forever; the simulator reports it as KernelTimeoutError.
+        Otherwise like `write_value`.
+        """
+        WaitValue._in_call("Stream.wait_value", array, value, condition)._queue(self)
 
     def launch_host_function(self, function: Callable[[], object]) -> None:
         """Call a host function, without arguments, once the stream's work so far has finished (cuLaunchHostFunc).

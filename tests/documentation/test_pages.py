@@ -108,7 +108,8 @@ PACKAGES = {
     for package in (
         *(cuda, cuda.batches, cuda.errors, cuda.graphs, cuda.green_contexts, cuda.images, cuda.ipc),
         *(cuda.profiling, cuda.tensor_maps, cuda.textures, cuda.virtual),
-        *(benchmark, checkpoints, coredumps, pytest_plugin, libraries, interop.numba, interop.triton),
+        *(benchmark, checkpoints, coredumps, pytest_plugin, libraries),
+        *(interop.allocators, interop.numba, interop.triton),
     )
 }
 

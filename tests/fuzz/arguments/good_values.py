@@ -155,6 +155,12 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "Device.from_uuid.uuid": lambda w: str(w.device.properties.uuid),
     "device_pointer.array": lambda w: cuda.pinned_empty(3, mapped=True),
     "DeviceArray.reshape.shape": lambda w: (3, 2),
+    **{
+        f"{call}.array": lambda w: cuda.full(1, 2**31 - 1, np.uint32)  # no accepted value makes a call wait
+        for call in ("Stream.write_value", "Stream.wait_value", "WriteValue", "WaitValue")
+    },
+    **{f"{call}.condition": lambda w: "nor" for call in ("Stream.wait_value", "WaitValue")},
+    "batches.memory_operations.operations": lambda w: [cuda.batches.WriteValue(w.array(1, np.uint32), 1)],
     "multiprocessors": lambda w: cuda.green_contexts.multiprocessors(),
     "Multiprocessors.split.counts": lambda w: 16,
     "DeviceArray.transpose.axes": lambda w: (1, 0),
@@ -207,6 +213,8 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "Generator": lambda w: libraries.Generator(),
     "Graph": World.graph,
     "GraphMemory": lambda w: cuda.graphs.GraphMemory(),
+    "WaitValue": lambda w: cuda.batches.WaitValue(w.array(1, np.uint32), 0),
+    "WriteValue": lambda w: cuda.batches.WriteValue(w.array(1, np.uint32), 0),
     "GreenContext": lambda w: cuda.green_contexts.GreenContext(cuda.green_contexts.multiprocessors()),
     "Multiprocessors": lambda w: cuda.green_contexts.multiprocessors(),
     "GrowableArray": lambda w: cuda.virtual.GrowableArray(8, np.float32),

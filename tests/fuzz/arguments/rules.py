@@ -43,7 +43,10 @@ BY_ANNOTATION: Mapping[str, tuple[str, ...]] = {
 ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "reshape.shape": ("-1", "(-1, 2)"),
     "transpose.axes": ("()",),
+    **{f"{call}.array": ("0-d int array",) for call in ("WaitValue", "WriteValue")},  # refused when it is queued
+    "operations": ("()", "[]", "{}"),
     "split.counts": ("(1, 2)",),
+    "from_image.image": ("b'ab'", "bytearray(b'ab')"),  # refused when it is loaded
     "__setitem__.value": (*NUMBERS, "range(0, 3)", "0-d array", "0-d int array", "empty device array"),
     "memcpy2d.shape": ("(1, 2)",),
     "empty_aux.shape": ("(1, 2)",),

@@ -15,7 +15,7 @@ from cudart_py.context.limits import Limits
 from .good_values import OBJECTS
 
 # Functions of submodules whose names say too little without the module.
-_WITH_MODULE = ("discard", "empty", "handle", "memcpy", "prefetch")
+_WITH_MODULE = ("discard", "empty", "handle", "memcpy", "memory_operations", "prefetch")
 _SUBMODULES = (
     cuda.batches,
     cuda.errors,

@@ -112,11 +112,21 @@ def wait_by_third(waiting: Any, other: Any) -> None:
     waiting.wait(third)
 
 
+def wait_by_value(waiting: Any, other: Any) -> None:
+    flag = cuda.pinned_empty(1, np.uint32)  # the queued operations use it as long as the streams exist
+    flag[0] = 0
+    KEPT.append(flag)
+    other.write_value(flag, 1)
+    waiting.wait_value(flag, 1)
+
+
+KEPT: list[Any] = []
 # In the last three, the host itself waits, so everything that it enqueues later is ordered after that.
 WAITS: dict[str, Callable[[Any, Any], None]] = {
     "event": lambda waiting, other: waiting.wait(other.record()),
     "stream": lambda waiting, other: waiting.wait(other),
     "third stream": wait_by_third,
+    "value": wait_by_value,
     "host": lambda waiting, other: other.synchronize(),
     "host by event": lambda waiting, other: other.record().synchronize(),
     "host for all": lambda waiting, other: cuda.current_device().synchronize(),
@@ -326,3 +336,30 @@ def test_random_programs_race_where_nothing_orders_a_hazard(module: Any, numbers
         assert bool(races(module, steps)) is is_hazard(steps), (number, steps)
         hazards += is_hazard(steps)
     assert len(numbers) / 4 < hazards < len(numbers) * 3 / 4
+
+
+SIGNAL = """
+extern "C" __global__ void atomic(int *x, unsigned *flag)
+{
+    *x = 1;
+    __threadfence_system();
+    atomicExch_system(flag, 1u);
+}
+extern "C" __global__ void plain(int *x, unsigned *flag) { *x = 1; *flag = 1; }
+extern "C" __global__ void get(const int *x, int *out) { *out = *x; }
+"""
+
+
+@pytest.mark.parametrize(("kernel", "race"), [("atomic", False), ("plain", True)])
+def test_a_wait_for_a_value_is_ordered_after_the_kernel_that_released_it(kernel: str, race: bool) -> None:
+    compiled, (waiting, other) = cuda.compile(SIGNAL), separate()
+    x, out, flag = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32), cuda.zeros(1, np.uint32)
+    cuda.current_device().synchronize()
+
+    def work() -> None:
+        compiled[kernel][1, 1, 0, other](x, flag)
+        waiting.wait_value(flag, 1)
+        compiled["get"][1, 1, 0, waiting](x, out)
+        waiting.synchronize()
+
+    assert bool(found(work)) is race

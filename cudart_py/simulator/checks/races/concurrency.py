@@ -16,6 +16,7 @@ from ...state import contexts, memory
 from ...state.memory.record_limit import limit
 from ...state.memory.shadow import STRONG, TIME, History, clock
 from ...state.queue.runner import Piece, runner
+from ...state.queue.work import Work
 from ..findings import mode, put_finding
 
 _UNORDERED = (
@@ -156,6 +157,21 @@ def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool, site: str
         limit.say(f"no memory is left for the records of {what}", "its races with other streams may go unnoticed")
     queued = f" (queued at {site})" if site else ""
     keep(begin, lambda _, verb, where: f"{what} {where} {verb}{queued}")
+
+
+def kernel_that_wrote(address: int, size: int) -> Work | None:
+    """Return the work, not ordered before the current one, whose atomic or volatile store wrote device memory last."""
+    allocation = memory.live.find(address)
+    spans = unordered()
+    if mode() == "off" or not spans or allocation is None or allocation.on_host:
+        return None
+    history = allocation.shadow.history
+    if not history.prepare(4):
+        return None
+    start = address - allocation.shadow.first
+    record = int(history.writes[history.pieces(start, start + size)].max())
+    span = find_span(spans, record) if record & STRONG else None
+    return None if span is None else span.piece.work
 
 
 def _parts(rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -31,6 +31,11 @@ class Operation:
         """Return the graphs inside the operation, which belong to the node that holds it."""
         return ()
 
+    @property
+    def blocked(self) -> bool:
+        """Return whether the operation would now wait for a value in memory."""
+        return False
+
     def run(self, context: Context) -> None:
         """Perform the operation now, in a context; raise FaultError if it fails."""
         raise NotImplementedError

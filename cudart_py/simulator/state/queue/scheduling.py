@@ -17,6 +17,7 @@ from ..fault_reports import put_report
 from .operations import AccountingOperation
 from .runner import runner
 from .stream import Stream
+from .value_waits import runnable_beside
 from .work import Work, needed
 
 if TYPE_CHECKING:
@@ -147,7 +148,14 @@ def step(work: Work | None) -> bool:
     if work.done:
         return True
     work.context.tell()
-    runner.run(needed((work,))[:1])
+    pieces = needed((work,))
+    first: Work | None = pieces[0]
+    if first is not None and first.operation is not None and first.operation.blocked:
+        # A query must not wait for the value. In the meantime, other streams' work proceeds.
+        first = runnable_beside(dict.fromkeys(piece.context for piece in pieces))
+    if first is None:
+        return False
+    runner.run((first,))
     work.context.after_work()
     work.context.raise_failure()
     return False

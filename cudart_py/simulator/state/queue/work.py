@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,15 @@ class Work:
             other.stream == self.stream
             or other.finished < self.sequence
             or self._clock.get(other.stream, 0) >= other.sequence
+            or any(
+                self._follows(wait) and clock.get(other.stream, 0) >= other.sequence for wait, clock in _value_orders
+            )
         )
+
+    def _follows(self, wait: Work) -> bool:
+        """Return whether this is a piece of work that waited for a value, or comes after it by its clock."""
+        own = wait.stream == self.stream and wait.sequence <= self.sequence
+        return own or self._clock.get(wait.stream, 0) >= wait.sequence
 
     def shares_graph(self, piece: Piece) -> bool:
         """Return False: work of a stream is not a node of a graph."""
@@ -122,6 +131,20 @@ def _drop_after(context: Context) -> None:
     for work in needed(tails):
         if any(before.broken for before in work.after):
             work.run()
+
+
+# The pieces of work that waited for a value in memory, and the vector clocks of the work that wrote the value.
+_value_orders: deque[tuple[Work, dict[int, int]]] = deque(maxlen=256)
+
+
+def order_after(wait: Work, writer: Work) -> None:
+    """Order a piece of work that waited for a value, and all work after it, after the work that wrote the value."""
+    clock = _joined_clocks(-1, (writer,))
+    for earlier, more in _value_orders:
+        if writer._follows(earlier):
+            for stream, sequence in more.items():
+                clock[stream] = max(sequence, clock.get(stream, 0))
+    _value_orders.append((wait, clock))
 
 
 def _joined_clocks(stream: int, after: tuple[Work, ...]) -> dict[int, int]:

@@ -1,0 +1,267 @@
+"""Stream memory operations: streams that write values to memory, or wait for values there, without a kernel.
+
+A wait may depend on work in another stream that no event orders before it. While its value is missing, a wait therefore
+runs the other work that is queued. If no work is left that could write the value, the wait is a deadlock, which is
+reported.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from cuda.bindings.driver import CUgraphNodeType, CUresult, CUstreamBatchMemOpType, CUstreamWaitValue_flags
+
+from ...checks.findings import site_to_report
+from ...checks.races import concurrency
+from ...state import memory
+from ...state.arguments import number
+from ...state.contexts import all_active
+from ...state.errors import StatusError
+from ...state.queue.operations import FaultError, Operation
+from ...state.queue.runner import runner
+from ...state.queue.value_waits import join_writer, note_writer, runnable_beside, waiting
+from ...state.streams import find_stream, submit
+from ..entry import entry
+from ..launches.launches import launch_limits
+
+if TYPE_CHECKING:
+    from ...state.contexts import Context
+    from ...state.queue.stream import Stream
+
+_TYPE = CUstreamBatchMemOpType
+_FLUSH = CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_FLUSH.value
+# A batch of 256 operations is refused.
+_MOST = 255
+_CONDITIONS = ("be at least", "equal", "have a bit in common with", "lack a bit that is also missing in")
+_PAUSE_SECONDS = 1e-3
+
+
+class WriteValue:
+    """A write of a value of `size` bytes, after everything that its stream has done before."""
+
+    __slots__ = ("address", "size", "value")
+
+    def __init__(self, address: int, value: int, size: int) -> None:
+        self.address = address
+        self.value = value & (1 << 8 * size) - 1
+        self.size = size
+
+    def __str__(self) -> str:
+        return f"write {self.value} ({8 * self.size} bits) at {self.address:#x}"
+
+    def run(self, batch: MemoryOperations) -> None:
+        """Write the value."""
+        memory.require_live(self.address, self.size, str(batch))
+        _element(self.address, self.size)[...] = self.value
+        memory.note_written(self.address, self.size)
+        note_writer(self.address)
+
+
+class WaitValue:
+    """A wait for a value of `size` bytes that meets a condition, which is CUDA's number for it."""
+
+    __slots__ = ("address", "condition", "size", "value")
+
+    def __init__(self, address: int, value: int, size: int, condition: int) -> None:
+        self.address = address
+        self.value = value & (1 << 8 * size) - 1
+        self.size = size
+        self.condition = condition
+
+    def __str__(self) -> str:
+        rule = _CONDITIONS[self.condition]
+        return f"wait for the {8 * self.size}-bit value at {self.address:#x} to {rule} {self.value}"
+
+    @property
+    def now(self) -> int:
+        """The value in memory."""
+        return int(_element(self.address, self.size)[()])
+
+    @property
+    def met(self) -> bool:
+        """Whether the value in memory meets the condition."""
+        now, wanted, bits = self.now, self.value, 8 * self.size
+        match self.condition:
+            case 0:
+                return (now - wanted) % (1 << bits) < 1 << bits - 1  # the difference as a signed number is not negative
+            case 1:
+                return now == wanted
+            case 2:
+                return now & wanted != 0
+        return ~(now | wanted) & (1 << bits) - 1 != 0
+
+    def run(self, batch: MemoryOperations) -> None:
+        """Run other work until the value meets the condition; raise FaultError if it never will."""
+        memory.require_live(self.address, self.size, str(batch))
+        deadline = time.monotonic() + (launch_limits()[1] or 1 << 30)
+        with waiting() as work:
+            while not self.met:
+                runner.poll()
+                other = runnable_beside(all_active())
+                if other is not None:
+                    other.run()
+                elif self._host_may_write() and time.monotonic() < deadline:
+                    time.sleep(_PAUSE_SECONDS)
+                else:
+                    raise FaultError(CUresult.CUDA_ERROR_LAUNCH_TIMEOUT, self._deadlock(batch))
+                if work.context.sticky is not None:  # the other work has failed
+                    return
+        join_writer(self.address, concurrency.kernel_that_wrote(self.address, self.size))
+
+    def _host_may_write(self) -> bool:
+        """Return whether another thread of the host could still write the value, without a call of the driver."""
+        allocation = memory.live.find(self.address)
+        threads = threading.active_count() - (threading.current_thread() is not threading.main_thread())
+        return allocation is not None and allocation.on_host and threads > 1
+
+    def _deadlock(self, batch: MemoryOperations) -> str:
+        place = memory.describe(self.address)
+        site = f", queued at {batch.site}," if batch.site else ""
+        return (
+            f"deadlock: {self}{site} will never end: the value ({place}) is {self.now}, and no other work is queued "
+            "that could change it\n    queue the work that writes the value before waiting for this stream"
+        )
+
+
+class Barrier:
+    """A barrier between the operations of a batch, which run one after another anyway."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "barrier"
+
+    def run(self, batch: MemoryOperations) -> None:
+        """Do nothing."""
+
+
+class MemoryOperations(Operation):
+    """A batch of memory operations, which run in order."""
+
+    __slots__ = ("parts", "site")
+
+    node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_BATCH_MEM_OP
+
+    def __init__(self, parts: list[WriteValue | WaitValue | Barrier]) -> None:
+        self.parts = parts
+        self.site = site_to_report()
+
+    def __str__(self) -> str:
+        return "a stream memory operation" if len(self.parts) == 1 else "a batch of stream memory operations"
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the operation would wait now, because the value that its first wait needs is missing."""
+        first = self.parts[0] if self.parts else None
+        # A wait for freed memory is a fault, which it reports when it runs.
+        return isinstance(first, WaitValue) and memory.live.find(first.address) is not None and not first.met
+
+    def describe(self) -> str:
+        """Return the operations."""
+        return "\n".join(map(str, self.parts[:2]))
+
+    def run(self, context: Context) -> None:
+        """Run the operations in order."""
+        for part in self.parts:
+            part.run(self)
+
+
+def _element(address: int, size: int) -> Any:
+    return memory.space.window(address, (), (), np.uint32 if size == 4 else np.uint64)
+
+
+def _checked(address: Any, size: int, context: Context) -> int:
+    """Return an address; raise CUDA_ERROR_INVALID_VALUE unless it is aligned and in memory that the device reaches."""
+    value = number(address)
+    allocation = memory.find(value, size) if value and not value % size else None
+    if allocation is None or not context.reaches(allocation):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return value
+
+
+def _write(address: Any, value: Any, flags: Any, size: int, context: Context) -> WriteValue:
+    if number(flags):  # driver 580 accepts no flag, not even that for a write without a barrier
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return WriteValue(_checked(address, size, context), number(value), size)
+
+
+def _wait(address: Any, value: Any, flags: Any, size: int, context: Context) -> WaitValue:
+    condition = number(flags)
+    if condition & ~(_FLUSH | 3):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    place = _checked(address, size, context)
+    if condition & _FLUSH:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    return WaitValue(place, number(value), size, condition)
+
+
+def _submit(stream: Stream, *parts: WriteValue | WaitValue | Barrier) -> None:
+    submit(stream, MemoryOperations(list(parts)))
+
+
+@entry()
+def cuStreamWriteValue32(stream: Any, addr: Any, value: Any, flags: Any) -> None:
+    """Write 32 bits in stream order (cuStreamWriteValue32)."""
+    queue = find_stream(stream)
+    _submit(queue, _write(addr, value, flags, 4, queue.context))
+
+
+@entry()
+def cuStreamWriteValue64(stream: Any, addr: Any, value: Any, flags: Any) -> None:
+    """Write 64 bits in stream order (cuStreamWriteValue64)."""
+    queue = find_stream(stream)
+    _submit(queue, _write(addr, value, flags, 8, queue.context))
+
+
+@entry()
+def cuStreamWaitValue32(stream: Any, addr: Any, value: Any, flags: Any) -> None:
+    """Make later work of a stream wait for a value of 32 bits (cuStreamWaitValue32)."""
+    queue = find_stream(stream)
+    _submit(queue, _wait(addr, value, flags, 4, queue.context))
+
+
+@entry()
+def cuStreamWaitValue64(stream: Any, addr: Any, value: Any, flags: Any) -> None:
+    """Make later work of a stream wait for a value of 64 bits (cuStreamWaitValue64)."""
+    queue = find_stream(stream)
+    _submit(queue, _wait(addr, value, flags, 8, queue.context))
+
+
+@entry()
+def cuStreamBatchMemOp(stream: Any, count: Any, paramArray: Any, flags: Any) -> None:
+    """Queue several memory operations, which run in order (cuStreamBatchMemOp)."""
+    queue = find_stream(stream)
+    operation = batch_of(count, paramArray, flags, queue.context)
+    if operation.parts:
+        submit(queue, operation)
+
+
+def batch_of(count: Any, parameters: Any, flags: Any, context: Context) -> MemoryOperations:
+    """Return the operations that an array of CUstreamBatchMemOpParams describes."""
+    if number(flags) or not 0 <= number(count) <= _MOST:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return MemoryOperations([_part(one, context) for one in (parameters or [])[: number(count)]])
+
+
+def _part(parameters: Any, context: Context) -> WriteValue | WaitValue | Barrier:
+    match parameters.operation:
+        case _TYPE.CU_STREAM_MEM_OP_WRITE_VALUE_32:
+            write = parameters.writeValue
+            return _write(write.address, write.value, write.flags, 4, context)
+        case _TYPE.CU_STREAM_MEM_OP_WRITE_VALUE_64:
+            write = parameters.writeValue
+            return _write(write.address, write.value64, write.flags, 8, context)
+        case _TYPE.CU_STREAM_MEM_OP_WAIT_VALUE_32:
+            wait = parameters.waitValue
+            return _wait(wait.address, wait.value, wait.flags, 4, context)
+        case _TYPE.CU_STREAM_MEM_OP_WAIT_VALUE_64:
+            wait = parameters.waitValue
+            return _wait(wait.address, wait.value64, wait.flags, 8, context)
+        case _TYPE.CU_STREAM_MEM_OP_BARRIER:
+            if parameters.memoryBarrier.flags not in (0, 1):
+                raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+            return Barrier()
+    raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)

@@ -1,0 +1,171 @@
+"""Stream memory operations: streams that write integers to memory or wait for integers there, without a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import arguments
+from ..context.capture import captures, hold_node
+from ..context.current import activated
+from ..driver import enums
+from ..driver.calls import api, raw
+from ..driver.unwrap import failure
+
+if TYPE_CHECKING:
+    from .access_policy import Window
+    from .stream_base import StreamBase
+
+Condition = Literal["geq", "eq", "and", "nor"]
+_CONDITIONS = ("geq", "eq", "and", "nor")
+_ATTRIBUTES = ("closed", "dtype", "nbytes", "pointer", "shape")
+_DTYPES = tuple(map(np.dtype, (np.int32, np.uint32, np.int64, np.uint64)))
+# The driver refuses a batch of 256 operations.
+_MOST = 255
+_REMEDY = (
+    "The memory must be device memory that the stream's device can access, or pinned or managed host memory: use "
+    "cuda.zeros or cuda.pinned_empty"
+)
+
+
+class MemoryOperation:
+    """An integer in memory that a stream writes or waits for."""
+
+    __slots__ = ("_address", "_array", "_size", "_value")
+
+    # The driver's function for a single operation, without the number of bits, and its names for parts of a batch.
+    _function: ClassVar[str]
+    _kind: ClassVar[str]
+    _member: ClassVar[str]
+
+    def _set(self, call: str, array: Window | NDArray[Any], value: int) -> None:
+        address, dtype = _place_of(call, array)
+        limits = np.iinfo(dtype)
+        number = arguments.integer(call, "value", value, int(limits.min), int(limits.max))
+        self._array = array
+        self._address = address
+        self._size = 8 * dtype.itemsize
+        self._value = number % (1 << self._size)
+
+    @property
+    def _flags(self) -> int:
+        return 0
+
+    def _check_open(self, call: str) -> None:
+        if getattr(self._array, "closed", False):
+            raise arguments.wrong_value(call, "operations", "operations on open arrays", self._array)
+
+    def _queue(self, stream: StreamBase) -> None:
+        """Queue the operation alone."""
+        name = f"{self._function}{self._size}"
+        native = stream.native
+        with activated(stream.device):
+            (status,) = getattr(raw, name)(native, self._address, self._value, self._flags)
+        if status:
+            raise failure(status, name, _REMEDY)
+        self._hold(stream)
+
+    def _hold(self, stream: StreamBase) -> None:
+        if captures:
+            hold_node(stream.handle, "a memory operation", (self._array,))
+
+    def _part(self) -> Any:
+        """Return the operation as a part of a batch."""
+        result = enums.CUstreamBatchMemOpParams()
+        kind = getattr(enums.CUstreamBatchMemOpType, f"CU_STREAM_MEM_OP_{self._kind}_VALUE_{self._size}")
+        result.operation = kind
+        member = getattr(result, self._member)
+        member.operation, member.address, member.flags = kind, enums.CUdeviceptr(self._address), self._flags
+        if self._size == 32:
+            member.value = enums.cuuint32_t(self._value)
+        else:
+            member.value64 = enums.cuuint64_t(self._value)
+        return result
+
+
+class WriteValue(MemoryOperation):
+    """A write of an integer, for `batches.memory_operations`. The arguments are those of `Stream.write_value`."""
+
+    __slots__ = ()
+
+    _function, _kind, _member = "cuStreamWriteValue", "WRITE", "writeValue"
+
+    def __init__(self, array: Window | NDArray[Any], value: int) -> None:
+        self._set("WriteValue", array, value)
+
+    @classmethod
+    def _in_call(cls, call: str, array: Window | NDArray[Any], value: int) -> Self:
+        """Return the operation for a call, which errors name."""
+        result = cls.__new__(cls)
+        result._set(call, array, value)
+        return result
+
+    def __repr__(self) -> str:
+        return f"<WriteValue {self._value} at {self._address:#x}>"
+
+
+class WaitValue(MemoryOperation):
+    """A wait for an integer, for `batches.memory_operations`. The arguments are those of `Stream.wait_value`."""
+
+    __slots__ = ("_condition",)
+
+    _function, _kind, _member = "cuStreamWaitValue", "WAIT", "waitValue"
+
+    def __init__(self, array: Window | NDArray[Any], value: int, condition: Condition = "geq") -> None:
+        self._set("WaitValue", array, value)
+        self._condition = arguments.choice("WaitValue", "condition", condition, _CONDITIONS)
+
+    @classmethod
+    def _in_call(cls, call: str, array: Window | NDArray[Any], value: int, condition: Condition) -> Self:
+        """Return the operation for a call, which errors name."""
+        result = cls.__new__(cls)
+        result._set(call, array, value)
+        result._condition = arguments.choice(call, "condition", condition, _CONDITIONS)
+        return result
+
+    @property
+    def _flags(self) -> int:
+        return int(getattr(enums.CUstreamWaitValue_flags, f"CU_STREAM_WAIT_VALUE_{self._condition.upper()}"))
+
+    def __repr__(self) -> str:
+        return f"<WaitValue {self._condition} {self._value} at {self._address:#x}>"
+
+
+def queue_batch(call: str, operations: Iterable[MemoryOperation], stream: StreamBase) -> None:
+    """Queue operations in one call, in order, after checking them."""
+    wanted = "a list of WriteValue and WaitValue objects"
+    parts = arguments.items(call, "operations", operations, wanted)
+    for part in parts:
+        if not isinstance(part, MemoryOperation):
+            raise arguments.wrong_type(call, "operations", wanted, part)
+        part._check_open(call)
+    if len(parts) > _MOST:
+        raise arguments.unusable(call, "operations", f"have at most {_MOST} operations", len(parts))
+    if not parts:
+        return
+    with activated(stream.device):
+        api.cuStreamBatchMemOp(stream.native, len(parts), [part._part() for part in parts], 0)
+    if captures:
+        hold_node(stream.handle, "memory operations", tuple(part._array for part in parts))
+
+
+def _place_of(call: str, array: Any) -> tuple[int, np.dtype[Any]]:
+    """Return the address and the dtype of a call's argument, an array with one integer of 32 or 64 bits."""
+    name, rule = "array", "a DeviceArray or a pinned NumPy array"
+    on_host = isinstance(array, np.ndarray)
+    # A class has the attributes of its instances too.
+    if not on_host and (isinstance(array, type) or not all(hasattr(type(array), each) for each in _ATTRIBUTES)):
+        raise arguments.wrong_type(call, name, rule, array)
+    if not on_host and array.closed:
+        raise arguments.wrong_value(call, name, "open", array)
+    if array.dtype not in _DTYPES:
+        raise arguments.wrong_dtype(call, name, "int32, uint32, int64 or uint64", array.dtype)
+    if array.nbytes != array.dtype.itemsize:
+        raise arguments.unusable(call, name, "have exactly one element", f"the shape {array.shape}", "use flags[2:3]")
+    address = int(array.ctypes.data) if on_host else array.pointer
+    if address % array.dtype.itemsize:
+        raise arguments.unusable(call, name, f"be at a multiple of {array.dtype.itemsize} bytes", f"at {address:#x}")
+    return address, array.dtype

@@ -1,0 +1,256 @@
+"""Streams that write integers to memory, and wait for them, alone and in batches."""
+
+import gc
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py import batches
+
+SOURCE = """
+extern "C" __global__ void add(int *value, int by) { *value = *value * 10 + by; }
+extern "C" __global__ void signal(int *data, unsigned *flag)
+{
+    *data = 7;
+    __threadfence_system();
+    atomicExch_system(flag, 1u);
+}
+extern "C" __global__ void twice(int *data, int *out) { *out = *data * 2; }
+"""
+DTYPES = [np.int32, np.uint32, np.int64, np.uint64]
+
+
+@pytest.fixture(scope="module")
+def module():
+    return cuda.compile(SOURCE)
+
+
+@pytest.fixture
+def streams(device):
+    gc.collect()  # a collection of pinned memory waits for the device, which may wait for this thread
+    with cuda.Stream(non_blocking=True) as first, cuda.Stream(non_blocking=True) as second:
+        yield first, second
+
+
+def ends(stream):
+    """Return whether a stream ends within a few milliseconds."""
+    for _ in range(10):
+        if stream.done:
+            return True
+        time.sleep(1e-3)
+    return False
+
+
+def pinned(value, dtype=np.uint32):
+    result = cuda.pinned_empty(1, dtype)
+    result[0] = value
+    return result
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_are_written_to_any_array_of_integers(device, rng, dtype, streams):
+    limits = np.iinfo(dtype)
+    values = [int(limits.min), int(limits.max), int(rng.integers(1 << 20))]
+    array, host = cuda.full(5, 99, dtype), cuda.pinned_empty(5, dtype)
+    host[:] = 99
+    device.synchronize()
+    for place, value in enumerate(values, 1):
+        streams[0].write_value(array[place : place + 1], value)
+        streams[0].write_value(host[place : place + 1], value)
+    streams[0].synchronize()
+    for written in (array.to_host(), host):
+        assert written.tolist() == [99, *values, 99]
+
+
+CONDITIONS = {
+    ("geq", 5, 5): True, ("geq", 4, 5): False, ("geq", 6, 5): True, ("geq", 2, 2**32 - 3): True,
+    ("geq", 2**32 - 3, 2): False, ("eq", 5, 5): True, ("eq", 6, 5): False, ("and", 6, 2): True, ("and", 5, 2): False,
+    ("nor", 2**32 - 2, 0): True, ("nor", 2**32 - 2, 1): False, ("nor", 0, 0): True,
+}  # fmt: skip  # a table: the condition, the value in memory and the argument
+
+
+@pytest.mark.parametrize(("condition", "there", "value"), CONDITIONS, ids=str)
+@pytest.mark.parametrize("width", [32, 64])
+def test_a_stream_waits_until_the_condition_is_met(device, streams, condition, there, value, width):
+    dtype = np.uint32 if width == 32 else np.uint64
+    met = CONDITIONS[condition, there, value]
+    if width == 64:  # the same relations between numbers of 64 bits
+        there, value = (number - 2**32 + 2**64 if number > 2**31 else number for number in (there, value))
+    flag = pinned(there, dtype)
+    streams[0].wait_value(flag, value, condition)
+    assert ends(streams[0]) == met
+    # Each of these values ends the wait that was not met.
+    flag[0] = {"geq": value, "eq": value, "and": value, "nor": 0}[condition]
+    streams[0].synchronize()
+    assert streams[0].done
+
+
+def test_writes_and_waits_order_streams_without_events(device, streams, module):
+    first, second = streams
+    value, flags = cuda.to_device(np.zeros(1, np.int32)), cuda.zeros(2, np.uint32)
+    device.synchronize()
+    second.wait_value(flags[:1], 1, "eq")
+    module["add"][1, 1, 0, second](value, 2)
+    second.write_value(flags[1:], 1)
+    module["add"][1, 1, 0, first](value, 1)
+    first.write_value(flags[:1], 1)
+    first.wait_value(flags[1:], 1, "eq")
+    module["add"][1, 1, 0, first](value, 3)
+    first.synchronize()
+    assert value.to_host().tolist() == [123]
+
+
+def test_a_kernel_can_end_a_wait(device, streams, module):
+    first, second = streams
+    flag, data, out = cuda.zeros(1, np.uint32), cuda.zeros(1, np.int32), cuda.zeros(1, np.int32)
+    device.synchronize()
+    second.wait_value(flag, 1)
+    module["twice"][1, 1, 0, second](data, out)
+    module["signal"][1, 1, 0, first](data, flag)
+    second.synchronize()
+    assert out.to_host().tolist() == [14]
+
+
+def test_the_host_can_end_a_wait_before_and_while_it_waits(device, streams, module):
+    value, flag = cuda.zeros(1, np.int32), pinned(0)
+    device.synchronize()
+    streams[0].wait_value(flag, 1)
+    module["add"][1, 1, 0, streams[0]](value, 5)
+    assert not ends(streams[0])
+    flag[0] = 1
+    streams[0].synchronize()
+    assert value.to_host().tolist() == [5]
+    streams[0].wait_value(flag, 2)
+    thread = threading.Timer(0.05, lambda: flag.__setitem__(0, 2))
+    thread.start()
+    streams[0].synchronize()
+    thread.join()
+    assert streams[0].done
+
+
+def test_a_batch_runs_in_order(device, streams, module):
+    first, second = streams
+    flags, value = cuda.zeros(4, np.uint64), cuda.zeros(1, np.int32)
+    device.synchronize()
+    there, back, wide = flags[:1], flags[1:2], flags[2:3]
+    batches.memory_operations(
+        [batches.WriteValue(there, 1), batches.WaitValue(back, 1, "eq"), batches.WriteValue(wide, 2**40)], stream=first
+    )
+    module["add"][1, 1, 0, first](value, 2)
+    second.wait_value(there, 1)
+    module["add"][1, 1, 0, second](value, 1)
+    batches.memory_operations([batches.WriteValue(back, 1)], stream=second)
+    first.synchronize()
+    assert value.to_host().tolist() == [12]
+    assert flags.to_host().tolist() == [1, 1, 2**40, 0]
+    batches.memory_operations([], stream=first)
+    assert repr(batches.WaitValue(wide, 3, "eq")) == f"<WaitValue eq 3 at {wide.pointer:#x}>"
+
+
+def test_operations_in_captures_become_nodes_that_keep_their_memory(device, streams):
+    first, _ = streams
+    flags = cuda.zeros(3, np.uint32)
+    device.synchronize()
+    with first.capture() as graph:
+        first.write_value(flags[:1], 4)
+        first.wait_value(flags[:1], 4, "eq")
+        batches.memory_operations([batches.WriteValue(flags[1:2], 5), batches.WriteValue(flags[2:], 6)], stream=first)
+    assert [node.kind for node in graph.nodes] == ["batch_mem_op"] * 3
+    executable = graph.instantiate()
+    assert not flags.to_host().any()
+    executable.launch(first)
+    first.synchronize()
+    assert flags.to_host().tolist() == [4, 5, 6]
+
+
+class _Elsewhere:
+    dtype = np.dtype(np.uint32)
+
+
+BAD = {
+    "type": (lambda w: (5, 1), TypeError, "'array' must be a DeviceArray or a pinned NumPy array, not the int 5"),
+    "class": (lambda w: (_Elsewhere(), 1), TypeError, "'array' must be a DeviceArray or a pinned NumPy array"),
+    "dtype": (lambda w: (w.view(np.float32)[:1], 1), TypeError, "'array' must have dtype int32, uint32, int64"),
+    "two elements": (lambda w: (w[:2], 1), ValueError, r"'array' must have exactly one element, not the shape \(2,\)"),
+    "none": (lambda w: (w[:0], 1), ValueError, r"'array' must have exactly one element"),
+    "misaligned": (
+        lambda w: (cuda.DeviceArray.borrow(w.pointer + 2, 1, np.uint32), 1), ValueError, "be at a multiple of 4 bytes",
+    ),
+    "too large": (lambda w: (w[:1], 2**32), ValueError, f"'value' must be an int from 0 to {2**32 - 1}, not"),
+    "negative": (lambda w: (w[:1], -1), ValueError, f"'value' must be an int from 0 to {2**32 - 1}, not"),
+    "not an int": (lambda w: (w[:1], 1.0), TypeError, "'value' must be an int, not the float"),
+}  # fmt: skip  # a table
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_arguments_are_named_and_nothing_is_queued(device, streams, case):
+    words, (make, error, text) = cuda.zeros(8, np.uint32), BAD[case]
+    array, value = make(words)
+    for call, use in {
+        "Stream.write_value": streams[0].write_value,
+        "Stream.wait_value": streams[0].wait_value,
+        "WriteValue": batches.WriteValue,
+        "WaitValue": batches.WaitValue,
+    }.items():
+        with pytest.raises(error, match=f"^{call}: argument {text}|^{call}: argument 'array' must {text}"):
+            use(array, value)
+    assert not words.to_host().any()
+
+
+def test_other_bad_arguments_of_waits_and_batches(device, streams):
+    flag = cuda.zeros(1, np.uint32)
+    device.synchronize()
+    with pytest.raises(ValueError, match="^Stream.wait_value: argument 'condition' must be one of 'geq', 'eq', 'and'"):
+        streams[0].wait_value(flag, 1, "ge")
+    with pytest.raises(cuda.CudaError, match="pinned or managed host memory") as raised:
+        streams[0].write_value(np.zeros(1, np.uint32), 1)
+    assert raised.value.call == "cuStreamWriteValue32"
+    one = batches.WriteValue(flag, 1)
+    for bad in (5, one, [5], [one, None], "ab"):
+        with pytest.raises(TypeError, match="^batches.memory_operations: argument 'operations' must be a list of"):
+            batches.memory_operations(bad, stream=streams[0])
+    with pytest.raises(ValueError, match="must have at most 255 operations, not 256"):
+        batches.memory_operations([one] * 256, stream=streams[0])
+    batches.memory_operations([one] * 255, stream=streams[0])
+    streams[0].synchronize()
+    assert flag.to_host().tolist() == [1]
+    flag.close()
+    with pytest.raises(ValueError, match="'operations' must be operations on open arrays, not a closed DeviceArray"):
+        batches.memory_operations([one], stream=streams[0])
+    for call in (streams[0].write_value, streams[0].wait_value):
+        with pytest.raises(ValueError, match="'array' must be open, not a closed DeviceArray"):
+            call(flag, 1)
+
+
+@pytest.mark.needs("reset")
+def test_a_wait_for_memory_that_was_freed_is_a_fault_that_spares_other_streams_until_it_runs(device, streams):
+    flag, other = cuda.zeros(1, np.uint32), cuda.zeros(1, np.uint32)
+    device.synchronize()
+    streams[0].wait_value(flag, 3)
+    flag.close(stream=streams[1])
+    streams[1].synchronize()
+    streams[1].write_value(other, 8)
+    assert other.to_host(stream=streams[1]).tolist() == [8]
+    with pytest.raises(cuda.errors.IllegalAddressError, match="a stream memory operation of 4 bytes touches"):
+        streams[0].synchronize()
+    cuda.reset()
+
+
+@pytest.mark.needs("reset")
+@pytest.mark.parametrize("where", ["device", "host", "other stream"])
+def test_a_wait_that_nothing_can_end_is_reported_as_a_deadlock(device, streams, where):
+    first, second = streams
+    flag = pinned(0) if where == "host" else cuda.zeros(1, np.uint32)
+    device.synchronize()
+    first.wait_value(flag, 3)
+    if where == "other stream":  # each stream waits for the other
+        again = cuda.zeros(1, np.uint32)
+        second.wait_value(again, 1)
+        second.write_value(flag, 3)
+        first.write_value(again, 1)
+    with pytest.raises(cuda.errors.KernelTimeoutError, match=r"deadlock: wait for the 32-bit value at .* never end"):
+        first.synchronize()
+    cuda.reset()
