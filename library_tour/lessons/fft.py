@@ -86,6 +86,13 @@ LESSON = Lesson(
             "results. The real elements are a view of the padded array.",
         ),
         Step(
+            name="with a load callback",
+            shows=["callback_row[load:plan]", "window"],
+            text="A **callback** is a device function that the transform calls for each element that it loads or "
+            "stores. Here it multiplies the elements by a window. A kernel before the transform could do the same, but "
+            "would read and write the whole array once more.",
+        ),
+        Step(
             name="Poisson's equation",
             shows=["poisson", "poisson_row[u:got]"],
             text="In Fourier space, taking the second derivative means multiplying by minus the squared wave number. "
