@@ -93,6 +93,13 @@ LESSON = Lesson(
             "would read and write the whole array once more.",
         ),
         Step(
+            name="in a kernel, cuFFTDx",
+            shows=["transformed[fft]", "transformed[transform]"],
+            text="A kernel can also compute transforms itself. cuFFTDx is a library of device functions: the threads "
+            "of a block keep the elements of a row in registers and exchange them through shared memory. nvmath makes it "
+            "callable from kernels that are written in Python, for numba-cuda. This step needs a GPU.",
+        ),
+        Step(
             name="Poisson's equation",
             shows=["poisson", "poisson_row[u:got]"],
             text="In Fourier space, taking the second derivative means multiplying by minus the squared wave number. "
