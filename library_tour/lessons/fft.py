@@ -96,8 +96,8 @@ LESSON = Lesson(
             name="in a kernel, cuFFTDx",
             shows=["transformed[fft]", "transformed[transform]"],
             text="A kernel can also compute transforms itself. cuFFTDx is a library of device functions: the threads "
-            "of a block keep the elements of a row in registers and exchange them through shared memory. nvmath makes it "
-            "callable from kernels that are written in Python, for numba-cuda. This step needs a GPU.",
+            "of a block keep the elements of a row in registers and exchange them through shared memory. nvmath lets "
+            "kernels call it that are written in Python, for numba-cuda. This step needs a GPU.",
         ),
         Step(
             name="Poisson's equation",
