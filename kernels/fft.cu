@@ -4,6 +4,9 @@
 //             transforms need not. The mean, which the equation leaves undetermined, becomes zero
 //
 // The spectrum belongs to real elements on a square with sides of length 2 pi. It has the first n / 2 + 1 of n columns.
+//
+//   window    is a callback, which a transform of rows of n elements calls for each element that it loads. It multiplies
+//             the element by sin^2(pi k / n), where k is its place in the row
 
 extern "C" __global__ void poisson(double2* spectrum, int n)
 {
@@ -19,4 +22,12 @@ extern "C" __global__ void poisson(double2* spectrum, int n)
     double2* element = spectrum + size_t(row) * columns + column;
     element->x *= factor;
     element->y *= factor;
+}
+
+__device__ double2 window(void* x, unsigned long long i, void* data, void*)
+{
+    int n = *static_cast<int*>(data);
+    double wave = sinpi(static_cast<double>(i % n) / n);
+    double2 element = static_cast<double2*>(x)[i];
+    return make_double2(wave * wave * element.x, wave * wave * element.y);
 }

@@ -23,7 +23,7 @@ from .dtypes import (
     to_float8,
 )
 from .failures import NotPositiveDefiniteError, SingularMatrixError
-from .fourier import TransformPlan, fft, ifft, irfft, rfft
+from .fourier import Callback, TransformPlan, fft, ifft, irfft, rfft
 from .handles import release
 from .plans import Plan
 from .random import Generator, exponential, log_normal, normal, poisson, uniform
@@ -48,6 +48,7 @@ from .sparse import (
 )
 
 __all__ = [
+    "Callback",
     "Generator",
     "NotPositiveDefiniteError",
     "Plan",

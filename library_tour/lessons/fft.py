@@ -86,6 +86,20 @@ LESSON = Lesson(
             "results. The real elements are a view of the padded array.",
         ),
         Step(
+            name="with a load callback",
+            shows=["callback_row[load:plan]", "window"],
+            text="A **callback** is a device function that the transform calls for each element that it loads or "
+            "stores. Here it multiplies the elements by a window. A kernel before the transform could do the same, but "
+            "would read and write the whole array once more.",
+        ),
+        Step(
+            name="in a kernel, cuFFTDx",
+            shows=["transformed[fft]", "transformed[transform]"],
+            text="A kernel can also compute transforms itself. cuFFTDx is a library of device functions: the threads "
+            "of a block keep the elements of a row in registers and exchange them through shared memory. nvmath lets "
+            "kernels call it that are written in Python, for numba-cuda. This step needs a GPU.",
+        ),
+        Step(
             name="Poisson's equation",
             shows=["poisson", "poisson_row[u:got]"],
             text="In Fourier space, taking the second derivative means multiplying by minus the squared wave number. "

@@ -30,10 +30,15 @@ On the simulator, whose libraries run in software and which does not time:
     length 5^3            cuFFT        1.1e-07  6.6e-06  right
     length 7^3            cuFFT        1.2e-07  8.0e-06  right
     length 251, prime     cuFFT        2.1e-07  1.7e-05  right
+    with a load callback  cuFFT        2.6e-16  2.1e-14  right
     nvmath C2C double     nvmath, CPU  1.9e-16  1.0e-14  right
     nvmath C2C single     nvmath, CPU  1.0e-07  5.6e-06  right
     nvmath, planned       nvmath, CPU  1.0e-07  5.6e-06  right
+    in a kernel, cuFFTDx
     Poisson's equation    cuFFT        3.4e-16  2.1e-14  right
+    with a load callback: the callback is called by a kernel before the transform,
+    since cuFFT cannot
+    in a kernel, cuFFTDx: Skipped: kernels of numba-cuda need a GPU
     Poisson's equation: a kernel divides the spectrum by the negative of the squared
     wave number; the right-hand side is a single wave, which the grid represents
     exactly, so rounding is the only source of error
@@ -62,9 +67,10 @@ from cudart_py import libraries
 from .. import timing
 from ..checks import poisoned
 from ..counters import counted
-from ..device_code import blocks_for, load
+from ..device_code import blocks_for, find, load
 from ..limits import copy_limit
 from ..stop import Curve, Limit, Result, Row, Size
+from .device_functions import LENGTH, device_row
 from .high_level import lent, nvmath_row, runs_on_gpu
 from .judgement import judged, relative_error, work_of
 from .precisions import numbers, on_device, unit_roundoff
@@ -104,7 +110,9 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += dimension_rows(n)
     rows += layout_rows(n)
     rows += length_rows()
+    rows.append(callback_row(n, size, limit))
     rows += high_level_rows(n, size, limit)
+    rows.append(device_row(bound_of(np.complex128, LENGTH)))
     rows += timed_rows(size, limit)
     rows.append(poisson_row(n - n % 2))
     pictures = length_curves(limit) if timing.available() else []
@@ -252,6 +260,28 @@ def length_rows() -> list[Row]:
     return rows
 
 
+def callback_row(n: int, size: int, limit: Limit) -> Row:
+    """Multiply each row by a window in a callback, which the transform calls for each element that it loads."""
+    from scipy import fft as reference
+
+    x = numbers((BATCH, n), np.complex128)
+    load = libraries.Callback(find("fft"), "window", cuda.to_device(np.array([n], np.int32)))
+    plan = libraries.fft.plan(cuda.to_device(x), poisoned(x.shape, np.complex128), load=load)
+    got = plan().to_host()
+    window = np.sin(np.pi * np.arange(n, dtype=np.longdouble) / n) ** 2
+    # The window and the product add a few roundings.
+    error = relative_error(exact(got), reference.fft(window * exact(x)))
+    work: Callable[[], object] | None = None
+    if timing.available():
+        rows, length = cuda.zeros((size, size), np.complex128), cuda.to_device(np.array([size], np.int32))
+        work = libraries.fft.plan(rows, load=libraries.Callback(find("fft"), "window", length))
+    how = "by cuFFT itself" if plan.fused else "by a kernel before the transform, since cuFFT cannot"
+    note = f"the callback is called {how}"
+    does, bound = transform_work(x, got, n), 2 * bound_of(np.complex128, n)
+    return judged("with a load callback", "cuFFT", error, bound, work=work, amount=32 * size**2, limit=limit,
+                  does=does, note=note)  # fmt: skip  # grouped by meaning
+
+
 def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
     """Transform with nvmath.fft, which runs on the CPU if there is no GPU: in one call, and planned."""
     from scipy import fft as reference
@@ -286,6 +316,7 @@ def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
 
             plan = stack.enter_context(nvmath.fft.FFT(x, axes=[1], execution=execution))
             plan.plan()
+            plan.reset_operand(x)  # this array again, or another one of the same layout
             return lambda: plan.execute()
 
         rows.append(

@@ -82,6 +82,14 @@ def test_a_matrix_without_elements_is_converted(device, format):
     assert not sparse_to_dense(sparse_sort(empty)).to_host().any()
 
 
+def test_conversions_are_refused_during_a_capture(device, host):
+    with cuda.Stream() as stream:
+        a = SparseMatrix.from_host(host, stream=stream)
+        for call in (sparse_sort, sparse_transpose, lambda a, stream: sparse_convert(a, "csc", stream=stream)):
+            with pytest.raises(cuda.errors.CaptureError, match="cannot convert or sort"), stream.capture():
+                call(a, stream=stream)
+
+
 @pytest.mark.parametrize("op", "NT")
 def test_columns_take_part_in_products(device, numbers, host, op):
     a = SparseMatrix.from_host(host, "csc")

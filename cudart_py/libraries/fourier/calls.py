@@ -19,8 +19,10 @@ from ..failures import failure
 from ..handles import keep, scratch, thread_cache
 from ..plans import Plan
 from . import layout
-from .cufft_plans import NORMS, CufftPlan, NewArray, check_lengths, find_transform, halved, make_plan
+from .callbacks import Callback, Callbacks
+from .cufft_plans import CufftPlan
 from .layout import Axes
+from .making import NORMS, NewArray, check_lengths, find_transform, halved, make_plan
 
 FORWARD, INVERSE = -1, 1
 MOST_PLANS = 64
@@ -43,6 +45,11 @@ class TransformPlan(Plan[DeviceArray]):
     Everything that `Plan` says applies. A transform of other operands is queued directly, not as a graph, and by one
     thread at a time.
     """
+
+    @property
+    def fused(self) -> bool:
+        """Whether cuFFT itself calls the callbacks; otherwise, kernels before and after the transform do."""
+        return self._plan.fused
 
     def __init__(self, checked: _Checked, x: DeviceArray) -> None:
         name, stream, device, plan, out, copies = checked
@@ -75,7 +82,7 @@ class TransformPlan(Plan[DeviceArray]):
             if operand.strides != original.strides:
                 rule = f"have strides {original.strides}, like the plan's"
                 raise arguments.unusable(call, name, rule, operand.strides, "make a plan for it")
-        if not _check_alignment(call, self._name, x, out, addresses) and not self._plan.staged:
+        if not _check_alignment(call, self._name, x, out, addresses) and not self._plan.staging:
             name, place = ("x", 0) if self._name == "rfft" else ("out", 1)
             rule = f"begin at a multiple of {2 * (x, out)[place].itemsize} bytes, like the plan's"
             raise arguments.unusable(call, name, rule, f"at {addresses[place]:#x}", "make a plan for it")
@@ -111,6 +118,7 @@ def _checked(
     axis: int | None,
     axes: Axes,
     norm: str,
+    callbacks: Callbacks,
     stream: Stream | None,
     length: int | None,
     plans: dict[Any, Any],
@@ -129,14 +137,17 @@ def _checked(
         addresses = views.check_place(call, device, x=x, out=out)
         given = out.shape, out.strides, out.dtype
     aligned = _check_alignment(call, name, x, out, addresses)
-    key = (name, device.ordinal, numbers, norm, length, aligned, x.shape, x.strides, x.dtype, given)
+    key = (name, device.ordinal, numbers, norm, callbacks, length, aligned, x.shape, x.strides, x.dtype, given)
+    for argument_name, callback in zip(("load", "store"), callbacks, strict=True):
+        if callback is not None:
+            arguments.instance(call, argument_name, callback, Callback, "a Callback or None")
     plan: CufftPlan | None = plans.get(key)
     if plan is None:
         along = layout.as_axes(call, numbers, x.shape, argument)
         if length is not None:
             _check_length(call, length, x, out, along)
         target = _new_output(call, name, x, along, length) if out is None else out
-        plan = make_plan(call, name, device, x, target, (argument, numbers), norm, aligned=aligned)
+        plan = make_plan(call, name, device, x, target, (argument, numbers), norm, callbacks, aligned=aligned)
         if len(plans) >= MOST_PLANS:
             del plans[next(iter(plans))]
         plans[key] = plan
@@ -189,6 +200,7 @@ def transform(
     axis: int | None,
     axes: Axes,
     norm: str,
+    callbacks: Callbacks,
     stream: Stream | None,
     length: int | None = None,
     *,
@@ -196,7 +208,7 @@ def transform(
 ) -> DeviceArray:
     """Queue a transform."""
     plans = thread_cache("cufft")
-    checked = _checked(call, x, out, axis, axes, norm, stream, length, plans, overwrite=overwrite)
+    checked = _checked(call, x, out, axis, axes, norm, callbacks, stream, length, plans, overwrite=overwrite)
     name, where, device, plan, out, copies = checked
     with activated(device):
         if copies:
@@ -223,6 +235,7 @@ def planned(
     axis: int | None,
     axes: Axes,
     norm: str,
+    callbacks: Callbacks,
     stream: Stream | None,
     length: int | None = None,
     *,
@@ -230,7 +243,7 @@ def planned(
 ) -> TransformPlan:
     """Return a plan for a transform. Its cuFFT plan is its own, so that it stays bound to the plan's stream."""
     # The plans of direct calls would not do: those calls would bind a shared plan to other streams.
-    checked = _checked(call, x, out, axis, axes, norm, stream, length, {}, overwrite=overwrite)
+    checked = _checked(call, x, out, axis, axes, norm, callbacks, stream, length, {}, overwrite=overwrite)
     return TransformPlan(checked, x)
 
 

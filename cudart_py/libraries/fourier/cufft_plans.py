@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-import operator
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import arguments
 from ...context.capture import captures
 from ...context.current import activated
 from ...context.device import Device
@@ -18,11 +13,10 @@ from ...context.lifetimes import Handle  # releases plans at the right time
 from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
-from .. import views
-from ..dtypes import complex32, name_of
-from ..failures import failure
+from ..dtypes import complex32
 from ..handles import keep
 from . import elements, layout
+from .callbacks import Callbacks
 
 INT_MAX = 2**31 - 1
 # Temporary arrays in a work area begin at multiples of this number of bytes.
@@ -39,29 +33,33 @@ class Transform(NamedTuple):
     codes: tuple[int, int, int] | None = None
 
 
-_C2C = (
+C2C = (
     Transform(np.dtype(np.complex64), np.dtype(np.complex64), "C2C", "exec_c2c"),
     Transform(np.dtype(np.complex128), np.dtype(np.complex128), "Z2Z", "exec_z2z"),
     Transform(complex32, complex32, "", "xt_exec", (6, 6, 6)),
 )
 
 
-_R2C = (
+R2C = (
     Transform(np.dtype(np.float32), np.dtype(np.complex64), "R2C", "exec_r2c"),
     Transform(np.dtype(np.float64), np.dtype(np.complex128), "D2Z", "exec_d2z"),
     Transform(np.dtype(np.float16), complex32, "", "xt_exec", (2, 6, 6)),
 )
 
 
-_C2R = (
+C2R = (
     Transform(np.dtype(np.complex64), np.dtype(np.float32), "C2R", "exec_c2r"),
     Transform(np.dtype(np.complex128), np.dtype(np.float64), "Z2D", "exec_z2d"),
     Transform(complex32, np.dtype(np.float16), "", "xt_exec", (6, 2, 6)),
 )
 
 
-_FAMILIES = {"fft": _C2C, "ifft": _C2C, "rfft": _R2C, "irfft": _C2R}
-NORMS = ("backward", "ortho", "forward")
+def works_in_place(transform: Transform, source: layout.Layout, target: layout.Layout) -> bool:
+    """Return whether a transform between two layouts can work in place."""
+    if transform.source == transform.target:
+        return source == target
+    real, halved = (source, target) if transform.source.kind == "f" else (target, source)
+    return layout.fits_in_place(real, halved)
 
 
 class CufftPlan(Handle):
@@ -72,23 +70,31 @@ class CufftPlan(Handle):
         "area",
         "before",
         "bound",
+        "callbacks",
         "device",
         "directed",
         "function",
         "functions",
+        "fused",
         "in_place",
         "native",
         "offsets",
         "output",
         "rank",
         "spans",
-        "staged",
         "staging",
         "work_bytes",
     )
 
     def __init__(
-        self, device: Device, transform: Transform, lengths: tuple[int, ...], arrangement: layout.Arrangement
+        self,
+        device: Device,
+        transform: Transform,
+        lengths: tuple[int, ...],
+        arrangement: layout.Arrangement,
+        callbacks: Callbacks,
+        *,
+        fused: bool,
     ) -> None:
         source, target, self.offsets, _ = arrangement
         self._value, self._owned = None, True
@@ -103,13 +109,12 @@ class CufftPlan(Handle):
         self.output: tuple[tuple[int, ...], np.dtype[Any]] = (), transform.target
         self.before: elements.Pass | None = None
         self.after: elements.Pass | None = None
-        # The operand, "x" or "out", for which there is a temporary array in the work area, and where it begins there.
-        self.staged, self.staging = "", 0
-        if transform.source == transform.target:
-            self.in_place = source == target
-        else:
-            real, halved = (source, target) if transform.source.kind == "f" else (target, source)
-            self.in_place = layout.fits_in_place(real, halved)
+        # Where temporary arrays for "x" and "out" begin in the work area, if there are any.
+        self.staging: dict[str, int] = {}
+        # `fused` says that cuFFT itself calls the callbacks.
+        self.callbacks, self.fused = callbacks, fused
+        # Whether the input may be the output, which a plan with temporary arrays does not know itself.
+        self.in_place = works_in_place(transform, source, target)
         # Without embedding, cuFFT knows that the elements are contiguous.
         plain = source.plain and target.plain
         embed_in, embed_out = (0, 0) if plain else (source.embed, target.embed)
@@ -118,6 +123,7 @@ class CufftPlan(Handle):
             self.native = functions.create()
             self._value = self.native
             functions.set_auto_allocation(self.native, 0)
+            kept = callbacks.set(functions, self.native, device, transform[:2]) if fused else []
             if transform.codes:
                 code, code_out, inside = transform.codes
                 self.work_bytes = functions.xt_make_plan_many(
@@ -129,6 +135,7 @@ class CufftPlan(Handle):
                 make = functions.make_plan_many64 if wide else functions.make_plan_many
                 kind = int(functions.Type[transform.type])
                 self.work_bytes = make(self.native, self.rank, lengths, *ways[0], *ways[1], kind, source.batch)
+            del kept
 
     def queue(self, stream: Stream, source: int, target: int, direction: int, work: DeviceArray | None) -> None:
         """Queue the transform in a stream, with a work area (cufftExecC2C and related functions)."""
@@ -142,10 +149,9 @@ class CufftPlan(Handle):
                 self.area = work.pointer
             if captures:
                 keep(stream, "cuFFT", work)
-        staging = self.area + self.staging
-        result = staging if self.staged == "out" else target
+        result = self.area + self.staging["out"] if "out" in self.staging else target
         if self.before is not None:
-            first = staging if self.staged == "x" else target
+            first = self.area + self.staging["x"] if "x" in self.staging else target
             self.before.queue(stream, source, first)
             source = first
         for ahead, ahead_out in self.offsets:
@@ -156,148 +162,8 @@ class CufftPlan(Handle):
         if self.after is not None:
             self.after.queue(stream, result, target)
         if captures:
-            keep(stream, "cuFFT", self)
+            keep(stream, "cuFFT", self, *(each.data for each in self.callbacks if each is not None))
 
     def _release(self, value: Any) -> None:
         with activated(self.device):
             self.functions.destroy(value)
-
-
-class NewArray(NamedTuple):
-    """A contiguous output that is allocated only after all arguments have been checked."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """The distance in bytes between neighbouring elements along each axis."""
-        steps = itertools.accumulate(self.shape[:0:-1], operator.mul, initial=self.dtype.itemsize)
-        return tuple(steps)[::-1]
-
-
-def _span(array: DeviceArray | NewArray) -> int:
-    steps = zip(array.shape, array.strides, strict=True)
-    return sum((size - 1) * step for size, step in steps) + array.dtype.itemsize
-
-
-def halved(length: int) -> int:
-    """Return the number of complex elements in the transform of `length` real elements."""
-    return length // 2 + 1
-
-
-def find_transform(call: str, name: str, dtype: np.dtype[Any]) -> Transform:
-    """Return the transform of function `name` for a dtype; raise TypeError if the function does not accept it.
-
-    For real elements, `fft` and `ifft` use the transform of complex elements of the same precision.
-    """
-    family = _FAMILIES[name]
-    for transform, of_reals in zip(family, _R2C, strict=True):
-        if dtype == transform.source or (family is _C2C and dtype == of_reals.source):
-            return transform
-    known = [name_of(transform.source) for transform in (*family, *(_R2C if family is _C2C else ()))]
-    raise arguments.wrong_dtype(call, "x", views.one_of(known), name_of(dtype))
-
-
-def factor_of(name: str, norm: str, lengths: Sequence[int]) -> float:
-    """Return the factor of the result of a transform, by NumPy's convention."""
-    count = math.prod(lengths)
-    if norm == "ortho":
-        return 1 / math.sqrt(count)
-    return 1 / count if (norm == "forward") == (name in ("fft", "rfft")) else 1.0
-
-
-def check_lengths(call: str, x: DeviceArray, lengths: Sequence[int], remedy: str = "") -> None:
-    """Raise ValueError for a transform without elements."""
-    if min(lengths) < 1:
-        rule = "have a shape with at least one element per transform"
-        raise arguments.unusable(call, "x", rule, x.shape, remedy)
-
-
-def make_plan(
-    call: str,
-    name: str,
-    device: Device,
-    x: DeviceArray,
-    out: DeviceArray | NewArray,
-    axes: tuple[str, int | tuple[int, ...] | None],
-    norm: str,
-    *,
-    aligned: bool,
-) -> CufftPlan:
-    """Return a new plan for two arrays; raise TypeError or ValueError naming the operand if they do not match.
-
-    `axes` are given with the name of the argument that they came from. `aligned` says whether the real elements, if
-    there are any, begin where complex ones could.
-    """
-    transform = find_transform(call, name, x.dtype)
-    views.require_dtype(call, "out", out, transform.target, f"for 'x' of {name_of(x.dtype)}")
-    argument, numbers = axes
-    along = layout.as_axes(call, numbers, x.shape, argument)
-    arguments.dimensions(call, "out", out, len(x.shape))
-    expected, last = list(x.shape), along[-1]
-    reason = f"for 'x' of shape {x.shape} with {argument}={numbers}"
-    real = x.shape if name == "rfft" else out.shape
-    if name == "rfft":
-        expected[last] = halved(x.shape[last])
-    elif name == "irfft":
-        expected[last] = out.shape[last]
-        if x.shape[last] != halved(out.shape[last]):
-            either = f"{2 * x.shape[last] - 2} or {2 * x.shape[last] - 1}"
-            rule = f"have {either} elements along axis {last} {reason}"
-            raise arguments.unusable(call, "out", rule, out.shape[last])
-    arguments.same_shape(call, "out", out, tuple(expected), reason)
-    check_lengths(call, x, (*x.shape, *real))
-    lengths = tuple(real[axis] for axis in along)
-    if transform.codes and any(length & (length - 1) for length in lengths):
-        rule = "have transform lengths that are powers of two, since its elements are in half precision"
-        raise arguments.unusable(call, "x", rule, lengths)
-    target = layout.Operand("out", out.shape, out.strides, out.dtype.itemsize)
-    # Real elements are first converted to complex ones in `out`, where the transform then works in place.
-    converts = x.dtype != transform.source
-    source = target if converts else layout.Operand("x", x.shape, x.strides, x.itemsize)
-    arrangement = layout.arrange(call, source, target, along)
-    staged = _staged_operand(name, arrangement, x, out, aligned=aligned)
-    operands = {"x": source, "out": target}
-    if staged:
-        strides = layout.padded_strides(operands[staged].shape, operands[staged].itemsize, arrangement.order)
-        operands[staged] = operands[staged]._replace(strides=strides)
-        arrangement = layout.arrange(call, operands["x"], operands["out"], along)
-    before = after = None
-    factor = factor_of(name, norm, lengths)
-    with activated(device):
-        if converts:
-            before = elements.conversion(call, device, x.shape, (x.strides, out.strides), x.dtype)
-        elif staged == "x":
-            before = elements.movement(call, device, x.shape, (x.strides, operands["x"].strides), x.dtype)
-        if factor != 1 or staged == "out":
-            steps = operands["out"].strides, out.strides
-            after = elements.movement(call, device, out.shape, steps, out.dtype, factor)
-    try:
-        plan = CufftPlan(device, transform, lengths, arrangement)
-    except Exception as error:
-        raise failure(f"cufftMakePlanMany for {name}", error) from error
-    plan.before, plan.after = before, after
-    if staged:
-        _, shape, strides, itemsize = operands[staged]
-        plan.staged, plan.staging = staged, -(-plan.work_bytes // ALIGNMENT) * ALIGNMENT
-        plan.work_bytes = plan.staging + max(size * step for size, step in zip(shape, strides, strict=True)) + itemsize
-    plan.in_place = plan.in_place and not converts and not staged
-    plan.spans = _span(x), _span(out)
-    plan.output = out.shape, out.dtype
-    return plan
-
-
-def _staged_operand(
-    name: str, arrangement: layout.Arrangement, x: DeviceArray, out: DeviceArray | NewArray, *, aligned: bool
-) -> str:
-    """Return the name of the operand that needs a temporary array, or "".
-
-    In each call of cuFFT, the first real element must be where a complex one could be.
-    """
-    if name not in ("rfft", "irfft"):
-        return ""
-    real, place = (x, 0) if name == "rfft" else (out, 1)
-    if aligned and not any(start % (2 * real.dtype.itemsize) for start in arrangement.starts[place]):
-        return ""
-    return ("x", "out")[place]

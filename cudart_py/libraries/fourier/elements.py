@@ -18,6 +18,7 @@ from ...launch.loading import compile
 from ...pointer import Pointer
 from ...streams.stream import Stream
 from ..dtypes import complex32
+from .callbacks import Callback
 
 SOURCE = Path(__file__).parent / "device_code" / "elements.cu"
 BLOCK = 256
@@ -31,24 +32,27 @@ _REAL = {
     np.dtype(np.float64): "double",
     np.dtype(np.complex128): "double",
 }
-# `Layout` in elements.cu.
+# `Layout` in layout.cuh.
 _LAYOUT = np.dtype(
     [("sizes", np.int64, MOST_DIMENSIONS), ("steps", np.int64, MOST_DIMENSIONS), ("dimensions", np.int32)], align=True
 )
 
 
 class Pass(NamedTuple):
-    """A kernel that reads `size` elements of one array and writes those of another, or of the same one."""
+    """A kernel that reads `size` elements of one array and writes those of another, or of the same one.
+
+    `rest` are its last arguments.
+    """
 
     kernel: Kernel
     size: int
     layouts: tuple[Any, Any]
-    factor: tuple[float] | tuple[()] = ()
+    rest: tuple[Any, ...] = ()
 
     def queue(self, stream: Stream, source: int, target: int) -> None:
         """Queue the kernel for arrays at two addresses."""
         launch = self.kernel[-(-self.size // BLOCK), BLOCK, 0, stream]
-        launch(Pointer(source), self.layouts[0], Pointer(target), self.layouts[1], self.size, *self.factor)
+        launch(Pointer(source), self.layouts[0], Pointer(target), self.layouts[1], self.size, *self.rest)
 
 
 def movement(
@@ -85,6 +89,21 @@ def conversion(
     )
     kernel = _kernel(device, f"make_complex<{_REAL[dtype]}>")
     return Pass(kernel, math.prod(shape), (_layout(call, shape, real), _layout(call, shape, pairs)))
+
+
+def calling(
+    call: str,
+    callback: Callback,
+    shape: Sequence[int],
+    strides: tuple[Sequence[int], Sequence[int]],
+    dtype: np.dtype[Any],
+    *,
+    loads: bool,
+) -> Pass:
+    """Return a pass that calls a callback for each element. The device must be current."""
+    layouts = [_layout(call, shape, [step // dtype.itemsize for step in steps]) for steps in strides]
+    kernel = callback.kernel(dtype, loads=loads)
+    return Pass(kernel, math.prod(shape), (layouts[0], layouts[1]), (Pointer(callback.address, callback.data),))
 
 
 def _layout(call: str, shape: Sequence[int], steps: Sequence[int]) -> Any:

@@ -126,7 +126,7 @@ def arrange(call: str, source: Operand, target: Operand, axes: tuple[int, ...]) 
 
 
 def padded_strides(shape: tuple[int, ...], itemsize: int, order: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides in bytes of real elements in this order of axes, whose rows begin at even elements."""
+    """Return the strides in bytes of elements in this order of axes, whose rows begin at even elements."""
     strides, step = [0] * len(shape), itemsize
     for axis in reversed(order):
         strides[axis] = step

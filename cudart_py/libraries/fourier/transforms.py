@@ -8,6 +8,7 @@ from ... import arguments
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from ..plans import plannable
+from .callbacks import Callback, Callbacks
 from .calls import TransformPlan, planned, transform
 from .layout import Axes
 
@@ -22,10 +23,12 @@ def _plan_fft(
     axis: int | None = None,
     axes: Axes = -1,
     norm: str = "backward",
+    load: Callback | None = None,
+    store: Callback | None = None,
     stream: Stream | None = None,
 ) -> TransformPlan:
     """Return a plan for `fft` without queueing anything."""
-    return planned("fft.plan", x, out, axis, axes, norm, stream)
+    return planned("fft.plan", x, out, axis, axes, norm, Callbacks(load, store), stream)
 
 
 @plannable(_plan_fft)
@@ -36,6 +39,8 @@ def fft(
     axis: int | None = None,
     axes: Axes = -1,
     norm: str = "backward",
+    load: Callback | None = None,
+    store: Callback | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Queue the discrete Fourier transform of `x` and return it in `out`, by default a new array.
@@ -52,11 +57,15 @@ def fft(
     "forward", `fft` does; with "ortho", both divide by its square root. cuFFT itself scales nothing, and a division is
     one more pass over the result. To avoid it, pass `norm="forward"` to `ifft`, and divide elsewhere.
 
+    `load` and `store` are device functions that cuFFT calls for each element, which saves passes over the arrays: see
+    `Callback`. Where cuFFT cannot call them, kernels before and after the transform do: on the simulator, for lengths
+    with large prime factors, and for transforms that take several calls. With `store`, nothing is scaled.
+
     `fft.plan(...)` takes the same arguments and returns a `TransformPlan` for a transform that is repeated. `ifft`,
     `rfft` and `irfft` can be planned in the same way. Raises TypeError or ValueError, naming the operand, before
     anything is queued.
     """
-    return transform("fft", x, out, axis, axes, norm, stream)
+    return transform("fft", x, out, axis, axes, norm, Callbacks(load, store), stream)
 
 
 def _plan_ifft(
@@ -66,10 +75,12 @@ def _plan_ifft(
     axis: int | None = None,
     axes: Axes = -1,
     norm: str = "backward",
+    load: Callback | None = None,
+    store: Callback | None = None,
     stream: Stream | None = None,
 ) -> TransformPlan:
     """Return a plan for `ifft` without queueing anything."""
-    return planned("ifft.plan", x, out, axis, axes, norm, stream)
+    return planned("ifft.plan", x, out, axis, axes, norm, Callbacks(load, store), stream)
 
 
 @plannable(_plan_ifft)
@@ -80,13 +91,15 @@ def ifft(
     axis: int | None = None,
     axes: Axes = -1,
     norm: str = "backward",
+    load: Callback | None = None,
+    store: Callback | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Queue the inverse of `fft`, with the same arguments. By default, the result is divided by the number of elements.
 
     With `norm="forward"`, it is not divided, as in cuFFT.
     """
-    return transform("ifft", x, out, axis, axes, norm, stream)
+    return transform("ifft", x, out, axis, axes, norm, Callbacks(load, store), stream)
 
 
 def _plan_rfft(
@@ -96,10 +109,12 @@ def _plan_rfft(
     axis: int | None = None,
     axes: Axes = -1,
     norm: str = "backward",
+    load: Callback | None = None,
+    store: Callback | None = None,
     stream: Stream | None = None,
 ) -> TransformPlan:
     """Return a plan for `rfft` without queueing anything."""
-    return planned("rfft.plan", x, out, axis, axes, norm, stream)
+    return planned("rfft.plan", x, out, axis, axes, norm, Callbacks(load, store), stream)
 
 
 @plannable(_plan_rfft)
@@ -110,6 +125,8 @@ def rfft(
     axis: int | None = None,
     axes: Axes = -1,
     norm: str = "backward",
+    load: Callback | None = None,
+    store: Callback | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Queue the transform of real numbers, like `fft`: the first n // 2 + 1 of n results along the last of `axes`.
@@ -117,7 +134,7 @@ def rfft(
     For a transform in place, pad each row so that its result fits: `x = padded[..., :n]`,
     `out = padded.view(np.complex64)`.
     """
-    return transform("rfft", x, out, axis, axes, norm, stream)
+    return transform("rfft", x, out, axis, axes, norm, Callbacks(load, store), stream)
 
 
 def _inverse_options(call: str, length: Any, overwrite: Any) -> tuple[int | None, bool]:
@@ -133,13 +150,15 @@ def _plan_irfft(
     axis: int | None = None,
     axes: Axes = -1,
     norm: str = "backward",
+    load: Callback | None = None,
+    store: Callback | None = None,
     length: int | None = None,
     overwrite: bool = False,
     stream: Stream | None = None,
 ) -> TransformPlan:
     """Return a plan for `irfft` without queueing anything."""
     length, overwrite = _inverse_options("irfft.plan", length, overwrite)
-    return planned("irfft.plan", x, out, axis, axes, norm, stream, length, overwrite=overwrite)
+    return planned("irfft.plan", x, out, axis, axes, norm, Callbacks(load, store), stream, length, overwrite=overwrite)
 
 
 @plannable(_plan_irfft)
@@ -150,6 +169,8 @@ def irfft(
     axis: int | None = None,
     axes: Axes = -1,
     norm: str = "backward",
+    load: Callback | None = None,
+    store: Callback | None = None,
     length: int | None = None,
     overwrite: bool = False,
     stream: Stream | None = None,
@@ -164,4 +185,4 @@ def irfft(
     first unless `overwrite` is True. Raises ValueError if `length` does not match `x` or `out`.
     """
     length, overwrite = _inverse_options("irfft", length, overwrite)
-    return transform("irfft", x, out, axis, axes, norm, stream, length, overwrite=overwrite)
+    return transform("irfft", x, out, axis, axes, norm, Callbacks(load, store), stream, length, overwrite=overwrite)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ... import arguments
+from ...context.capture import captures, find
 from ...context.current import activated
 from ...context.device import Device
 from ...copies import memcpy, memset
 from ...driver.calls import library
+from ...errors import CaptureError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
@@ -56,14 +58,16 @@ def sparse_to_dense(a: SparseMatrix, out: DeviceArray | None = None, *, stream: 
 def sparse_convert(a: SparseMatrix, format: str, *, stream: Stream | None = None) -> SparseMatrix:
     """Queue the conversion of a sparse matrix to the format "csr", "csc" or "coo" and return the new matrix.
 
-    The result has its own arrays. Its elements are in the order of `sparse_sort`, unless `format` is the format of `a`
-    or it is converted from "csr" to "coo": then they stay where they are. Raises TypeError or ValueError, naming the
-    argument, before anything is queued (cusparseXcsr2coo, cusparseXcoo2csr, cusparseCsr2cscEx2).
+    The conversion cannot be captured. The result has its own arrays. Its elements are in the order of `sparse_sort`,
+    unless `format` is the format of `a` or a matrix is converted from "csr" to "coo": then they stay where they are.
+    Raises TypeError or ValueError, naming the argument, before anything is queued (cusparseXcsr2coo, cusparseXcoo2csr,
+    cusparseCsr2cscEx2).
     """
     call = "sparse_convert"
     where, device = views.device_of(call, stream)
     check_matrix(call, "a", a, device, FORMATS)
     arguments.choice(call, "format", format, FORMATS)
+    _refuse_capture(call, where)
     with activated(device):
         if format == a.format:
             return _copy(a, where)
@@ -82,11 +86,12 @@ def sparse_transpose(a: SparseMatrix, *, stream: Stream | None = None) -> Sparse
     """Queue the transposition of a sparse matrix, and return the new matrix in the same format (cusparseCsr2cscEx2).
 
     `a` has the format "csr", "csc" or "coo". Raises TypeError or ValueError, naming the operand, before anything is
-    queued. To multiply or solve with the transpose, pass `op="T"` instead.
+    queued. The transposition cannot be captured. To multiply or solve with the transpose, pass `op="T"` instead.
     """
     call = "sparse_transpose"
     where, device = views.device_of(call, stream)
     check_matrix(call, "a", a, device, FORMATS)
+    _refuse_capture(call, where)
     shape = a.shape[1], a.shape[0]
     with activated(device):
         if a.format == "coo":
@@ -101,14 +106,22 @@ def sparse_sort(a: SparseMatrix, *, stream: Stream | None = None) -> SparseMatri
     """Queue the sorting of the elements of a sparse matrix, and return the new matrix (cusparseXcsrsort).
 
     In the formats "csr" and "csc", the elements of each row or column are sorted by their index. In the format "coo",
-    they are sorted by row, then by column. Elements at the same place are kept, in any order. Raises TypeError or
+    they are sorted by row, then by column. Elements at the same place are kept, in any order. The sorting cannot be
+    captured. Raises TypeError or
     ValueError, naming the operand, before anything is queued.
     """
     call = "sparse_sort"
     where, device = views.device_of(call, stream)
     check_matrix(call, "a", a, device, FORMATS)
+    _refuse_capture(call, where)
     with activated(device):
         return _sorted(a, where, device)
+
+
+def _refuse_capture(call: str, stream: Stream) -> None:
+    """Raise CaptureError during a capture, in which cuSPARSE's conversions fail or damage the graph."""
+    if captures and find(stream.handle) is not None:
+        raise CaptureError(f"{call}: cuSPARSE cannot convert or sort a matrix during a capture: do it before")
 
 
 def _copied(array: DeviceArray, stream: Stream) -> DeviceArray:
@@ -133,7 +146,6 @@ def _expanded(a: SparseMatrix, stream: Stream, device: Device) -> SparseMatrix:
         _call(
             "cusparseXcsr2coo", "xcsr2coo", stream, device, a.offsets.pointer, a.count, a.shape[0], rows.pointer, base
         )
-    keep(stream, "sparse_convert", a.offsets, rows)
     return SparseMatrix("coo", a.shape, values, columns, rows)
 
 
@@ -155,7 +167,6 @@ def _compressed(a: SparseMatrix, stream: Stream, device: Device) -> SparseMatrix
         )
     else:
         memset(offsets, 0, stream=stream)
-    keep(stream, "sparse_convert", a.offsets, offsets)
     return SparseMatrix("csr", a.shape, a.values, a.indices, offsets)
 
 
@@ -174,7 +185,6 @@ def _turned(a: SparseMatrix, format: str, stream: Stream, device: Device) -> Spa
         _call("cusparseCsr2cscEx2", "csr2csc_ex2", stream, device, *parameters, size="csr2csc_ex2_buffer_size")
     else:
         memset(offsets, 0, stream=stream)
-    keep(stream, "sparse_convert", a.values, a.indices, a.offsets, values, indices, offsets)
     return SparseMatrix(format, a.shape, values, indices, offsets)
 
 
@@ -222,7 +232,6 @@ def _sorted(a: SparseMatrix, stream: Stream, device: Device) -> SparseMatrix:
         int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), a.kind.code,
     )  # fmt: skip  # grouped by meaning
     _call("cusparseGather", "gather", stream, device, source.handle, target.handle)
-    keep(stream, "sparse_sort", a.values, places, values, indices, offsets)
     return result
 
 
@@ -245,4 +254,3 @@ def _call(
         getattr(functions, name)(handle.native, *parameters, *(each.pointer for each in memory))
     except Exception as error:
         raise failure(symbol, error) from error
-    keep(stream, name, *memory)

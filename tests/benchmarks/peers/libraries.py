@@ -27,6 +27,8 @@ from .report import Bar, Comparison, Report, conditions, optional
 # The ratio that a bar for the same speed allows. Two measurements of the same work differ by 1 %, because clock rates
 # change and other programs run.
 SAME = 1.01
+# The ratio that a bar for more speed allows.
+FASTER = 0.99
 OPTIONS = MeasureOptions(min_samples=5, min_seconds=0.1, max_seconds=0.4, warm_up_seconds=0.05)
 HOST_OPTIONS = MeasureOptions(min_samples=30, min_seconds=0.2, max_seconds=0.4, warm_up_seconds=0.1)
 ROUNDS = 5
@@ -100,6 +102,46 @@ def transform(shape: tuple[int, int], axes: int | None) -> Case:
     return Case(f"fft {shape}, axes {axes}", Function(ours, {"cupy": theirs}, moved="signal spectrum"), 8192)
 
 
+WINDOW = """
+__device__ float2 window(void* x, unsigned long long i, void*, void*)
+{
+    float2 element = static_cast<float2*>(x)[i];
+    float weight = 0.5f - 0.5f * cospif(i % COLUMNS * (2.0f / COLUMNS));
+    return make_float2(weight * element.x, weight * element.y);
+}
+
+extern "C" __global__ void weigh(void* x, float2* out, unsigned long long count)
+{
+    unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
+    if (i < count)
+        out[i] = window(x, i, nullptr, nullptr);
+}
+"""
+
+
+def windowed(shape: tuple[int, int]) -> Case:
+    """Return a transform with a callback before it, beside a kernel that does the same and the transform alone."""
+    define = {"COLUMNS": shape[1]}
+
+    def ours(o: Operands) -> Work:
+        load = lib.Callback(WINDOW, "window", define=define)
+        return lib.fft.plan(o.signal.reshape(shape), o.spectrum.reshape(shape), load=load)
+
+    def kernel_and_transform(_: Any, o: Operands) -> Work:
+        x, out = o.signal.reshape(shape), o.spectrum.reshape(shape)
+        launch = cuda.compile(WINDOW, define=define)["weigh"][-(-x.size // 256), 256].bind(x, out, x.size)
+        plan = lib.fft.plan(out, out)
+
+        def work() -> None:
+            launch()
+            plan()
+
+        return work
+
+    function = Function(ours, {"numpy": kernel_and_transform}, moved="signal spectrum")
+    return Case(f"fft {shape} with a load callback, beside kernel and fft", function, 8192, most=FASTER)
+
+
 def cases() -> dict[str, list[Case]]:
     """Return the cases of all steps: host overhead of small calls with outputs given and all checks, and large work."""
     mm, gemm, philox = torch("mm", "a", "b", out="out"), CALLS["gemm"], lib.Generator("philox", 1)
@@ -128,7 +170,7 @@ def cases() -> dict[str, list[Case]]:
             Case(f"host: {what}", function, n, np.float32, most, host_seconds) for what, function, n, most in host
         ],
         "gemm": [Case(f"gemm 8192 {what}", function, 8192, dtype) for what, function, dtype in products],
-        "fft": [transform((65536, 1024), -1), transform((8192, 8192), None)],
+        "fft": [transform((65536, 1024), -1), transform((8192, 8192), None), windowed((65536, 1024))],
         "sparse": [
             *(Case(f"spmv 4096^2 {dtype}", spmv, 8192, dtype) for dtype in ("float64", "float32")),
             *(
@@ -166,7 +208,8 @@ def versus(case: Case, modules: Mapping[str, Any]) -> Comparison:
 
 
 def compare(steps: list[str]) -> Iterator[Comparison]:
-    modules = {name: optional(name) for name in ("torch", "cupy")}
+    # "numpy" stands for our own kernels.
+    modules = {name: optional(name) for name in ("torch", "cupy", "numpy")}
     started = time.perf_counter()
     known = cases()
     for step in steps:

@@ -1,23 +1,7 @@
 // Passes over the elements of an array that cuFFT does not do: copies between layouts, which may multiply by a factor, and
 // conversion from real to complex elements. Each thread handles one element. Real is float, double or Half.
 
-// The sizes of an array's dimensions and the distances between neighbours, in elements; the last dimension varies
-// fastest. Dimensions that are contiguous have been merged, so most arrays have one.
-struct Layout {
-    long long sizes[8];
-    long long steps[8];
-    int dimensions;
-};
-
-__device__ long long place_of(long long i, const Layout& layout)
-{
-    long long place = 0;
-    for (int d = layout.dimensions - 1; d > 0; --d) {
-        place += i % layout.sizes[d] * layout.steps[d];
-        i /= layout.sizes[d];
-    }
-    return place + i * layout.steps[0];
-}
+#include "layout.cuh"
 
 // Half precision without cuda_fp16.h, which not every environment has.
 struct Half {

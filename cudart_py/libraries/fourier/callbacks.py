@@ -1,0 +1,136 @@
+"""Callbacks: device functions that a transform calls for each element that it loads or stores."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import arguments
+from ...context.device import Device
+from ...driver.calls import library
+from ...host.files import read_file
+from ...launch.kernel import Kernel
+from ...launch.loading import compile, compile_image
+from ...memory.array import DeviceArray
+from ..dtypes import name_of
+
+FOLDER = Path(__file__).parent / "device_code"
+# For each dtype of elements: the type in CUDA C++, and the end of its name in cufftXtCallbackType.
+_ELEMENTS = {
+    np.dtype(np.float32): ("float", "REAL"),
+    np.dtype(np.float64): ("double", "REAL_DOUBLE"),
+    np.dtype(np.complex64): ("float2", "COMPLEX"),
+    np.dtype(np.complex128): ("double2", "COMPLEX_DOUBLE"),
+}
+
+
+class Callback:
+    """A device function that a transform calls for each element that it loads or stores (cufftXtSetJITCallback).
+
+    `source` is CUDA C++, or a Path to it, and `name` the name of the function in it, which is outside of namespaces and
+    not `extern "C"`. For `load=` of a transform of complex64 elements, the function is
+
+        __device__ float2 load(void* x, unsigned long long i, void* data, void* shared)
+
+    and returns element `i` of the input. For `store=`, it is
+
+        __device__ void store(void* out, unsigned long long i, float2 element, void* data, void* shared)
+
+    and stores the element. For other dtypes, the type is `double2`, `float` or `double`. `data` is the address of the
+    array of that name, or null. `i` counts elements from the beginning of the array, with its strides. `shared` is not
+    used. Each element must be loaded or stored by itself, in any order, and perhaps repeatedly.
+
+    `include`, `define` and `options` are those of `compile`. The source is compiled when a transform first uses the
+    callback.
+    """
+
+    def __init__(
+        self,
+        source: str | Path,
+        name: str,
+        data: DeviceArray | None = None,
+        *,
+        include: Sequence[str | Path] = (),
+        define: Mapping[str, Any] | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        call = "Callback"
+        if not isinstance(source, Path):
+            arguments.text(call, "source", source)
+        if not arguments.text(call, "name", name).isidentifier():
+            raise arguments.wrong_value(call, "name", "the name of a function", name)
+        if data is not None:
+            arguments.opened(call, "data", data, DeviceArray)
+        arguments.items(call, "include", include, "a sequence of folders")
+        arguments.items(call, "options", options, "a sequence of strings")
+        if define is not None:
+            arguments.instance(call, "define", define, Mapping, "a mapping of names to values")
+        self.source, self.name, self.data = source, name, data
+        self._include, self._define, self._options = list(include), dict(define or {}), list(options)
+
+    def __repr__(self) -> str:
+        return f"<Callback {self.name}>"
+
+    @property
+    def address(self) -> int:
+        """The address of the array `data`, or 0."""
+        return 0 if self.data is None else self.data.pointer
+
+    def link_time_code(self, device: Device) -> bytes:
+        """Return the function as link-time code for a device."""
+        image = compile_image(
+            self.source, arch=device.compute_capability, include=self._include, define=self._define,
+            options=[*self._options, "-rdc=true", "-dlto"],
+        )  # fmt: skip  # grouped by meaning
+        return image.ltoir
+
+    def kernel(self, dtype: np.dtype[Any], *, loads: bool) -> Kernel:
+        """Return a kernel that calls the function for each element. The device is current.
+
+        Raises CompileError if the function has other parameters than those of a callback.
+        """
+        source = self.source
+        text = read_file(source).decode() if isinstance(source, Path) else source
+        macros = {"FFT_CALLBACK": self.name, "FFT_ELEMENT": _ELEMENTS[dtype][0]}
+        if loads:
+            macros["FFT_LOADS"] = "1"
+        folders = [*([source.parent] if isinstance(source, Path) else []), *self._include, FOLDER]
+        module = compile(
+            f"{text}\n{(FOLDER / 'callbacks.cu').read_text()}", include=folders, options=self._options,
+            name=f"callback {self.name}", define={**self._define, **macros},
+        )  # fmt: skip  # grouped by meaning
+        return module["cudart_py_load" if loads else "cudart_py_store"]
+
+
+class Callbacks(NamedTuple):
+    """The callbacks of a transform."""
+
+    load: Callback | None = None
+    store: Callback | None = None
+
+    def check(self, call: str, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> None:
+        """Raise TypeError or ValueError unless the callbacks can handle elements of the dtypes of `x` and `out`."""
+        for name, callback, dtype in zip(("load", "store"), self, dtypes, strict=True):
+            if callback is None:
+                continue
+            if dtype not in _ELEMENTS:
+                rule = "be None for elements in half precision, for which cuFFT has no callbacks"
+                raise arguments.unusable(call, name, rule, f"{callback} for {name_of(dtype)}")
+            if callback.data is not None and callback.data.closed:
+                raise arguments.unusable(call, name, "have an open array as 'data'", "a closed one")
+
+    def set(self, functions: Any, plan: int, device: Device, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> list[Any]:
+        """Let cuFFT call the callbacks in a plan that has not been made; return what must outlive the making."""
+        kinds, kept = library("cufft").XtCallbackType, []
+        for prefix, callback, dtype in zip(("LD", "ST"), self, dtypes, strict=True):
+            if callback is not None:
+                code, name = callback.link_time_code(device), ctypes.create_string_buffer(callback.name.encode())
+                kept += [code, name]
+                kind = int(kinds[f"{prefix}_{_ELEMENTS[dtype][1]}"])
+                info = [callback.address]
+                functions.xt_set_jit_callback(plan, ctypes.addressof(name), code, len(code), kind, info)
+        return kept

@@ -1,0 +1,81 @@
+"""docs/nvmath-functions.md: every public name of the installed nvmath-python has its place, and no other name."""
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import cudart_py as cuda
+from cudart_py import libraries
+from tests.tables import quoted, rows
+
+FOUND = importlib.util.find_spec("nvmath")
+PAGE = (Path(__file__).parents[2] / "docs" / "nvmath-functions.md").read_text(encoding="utf-8")
+MODULES = {
+    *("nvmath", "nvmath.fft", "nvmath.linalg", "nvmath.linalg.advanced", "nvmath.linalg.advanced.helpers.matmul"),
+    *("nvmath.sparse", "nvmath.sparse.advanced", "nvmath.sparse.ust", "nvmath.tensor", "nvmath.device"),
+    *("nvmath.distributed", "nvmath.distributed.fft", "nvmath.distributed.linalg"),
+    *("nvmath.distributed.linalg.advanced", "nvmath.distributed.distribution", "nvmath.bindings"),
+}
+
+pytestmark = pytest.mark.skipif(FOUND is None, reason="nvmath-python is not installed")
+
+
+def file_of(module):
+    base = Path(FOUND.origin).parent.joinpath(*module.split(".")[1:])
+    return base.with_suffix(".py") if base.with_suffix(".py").exists() else base / "__init__.py"
+
+
+def names_of(path):
+    """Return the public names of a module from its text: its `__all__`, or what it imports from its package.
+
+    Importing would need numba for some of the modules.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets):
+            return set(ast.literal_eval(node.value))
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            source = base.with_suffix(".py") if base.with_suffix(".py").exists() else base / "__init__.py"
+            for name in (alias.asname or alias.name for alias in node.names):
+                if name == "*":
+                    found |= names_of(source)
+                elif not (base / f"{name}.py").exists() and not (base / name).is_dir():
+                    found.add(name)
+    return {name for name in found if not name.startswith("_")}
+
+
+def tables():
+    """Return the rows of the page by module: that of the heading above a table, or that which its first cell names."""
+    found, module = {}, ""
+    for part in re.split(r"^(?=## |\| name)", PAGE, flags=re.MULTILINE):
+        named = re.match(r"## (nvmath[\w.]*)$|\| name in `(nvmath[\w.]*)`", part, re.MULTILINE)
+        module = (named[1] or named[2]) if named else module
+        if part.startswith("| name"):
+            found[module] = rows(part)[1:]
+    return found
+
+
+def test_every_public_name_has_its_place():
+    found = tables()
+    assert set(found) == MODULES
+    for module, table in found.items():
+        listed = [name for row in table for name in quoted(row[0])]
+        assert len(listed) == len(set(listed)), module
+        assert set(listed) == names_of(file_of(module)), module
+
+
+def test_every_place_is_one_of_three_and_has_a_reason():
+    for table in tables().values():
+        for names, place, reason in table:
+            assert set(place.split(", ")) <= {"wrapped", "taught", "not"}, names
+            assert reason, names
+            for name in re.findall(r"`libraries\.(\w+)", reason):
+                assert hasattr(libraries, name), name
+            for name in re.findall(r"`cuda\.(\w+)", reason):
+                assert hasattr(cuda, name), name

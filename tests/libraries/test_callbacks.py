@@ -1,0 +1,127 @@
+"""Callbacks: transforms that load and store each element through a device function, against NumPy in between."""
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.libraries import Callback, fft, ifft, irfft, rfft
+
+pytestmark = pytest.mark.needs("libraries")
+
+SOURCE = """
+template <class Pair> __device__ Pair times(Pair x, double factor) { x.x *= factor; x.y *= factor; return x; }
+
+struct Filter { double factor; int columns; };
+
+// Multiplies by the column of the element.
+__device__ TYPE load(void* x, unsigned long long i, void* data, void* shared)
+{
+    auto* filter = static_cast<Filter*>(data);
+    return times(static_cast<TYPE*>(x)[i], filter->factor * (i % filter->columns));
+}
+
+__device__ void store(void* out, unsigned long long i, TYPE element, void* data, void* shared)
+{
+    static_cast<TYPE*>(out)[i] = times(element, 0.25 * (i % 7));
+}
+
+__device__ REAL load_real(void* x, unsigned long long i, void* data, void* shared)
+{
+    return static_cast<REAL*>(x)[i] + 3;
+}
+
+__device__ void store_real(void* out, unsigned long long i, REAL element, void* data, void* shared)
+{
+    static_cast<REAL*>(out)[i] = element * element;
+}
+"""
+TYPES = {np.complex64: {"TYPE": "float2", "REAL": "float"}, np.complex128: {"TYPE": "double2", "REAL": "double"}}
+
+
+def same(got, expected, dtype):
+    """The bound is 16 rounding errors per factor of two in the length, and one for each callback."""
+    bound = 80 * np.finfo(dtype).eps
+    return np.linalg.norm(got - expected) <= bound * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns", "axis"), [(np.complex64, 32, -1), (np.complex128, 251, -1), (np.complex64, 9, 0)]
+)
+def test_elements_pass_through_callbacks(device, numbers, dtype, columns, axis):
+    """cuFFT itself has no callbacks for the length 251, a large prime."""
+    x = numbers((5, columns), dtype)
+    data = cuda.to_device(np.array([(0.5, columns, 0)], [("factor", "f8"), ("columns", "i4"), ("unused", "i4")]))
+    load, store = Callback(SOURCE, "load", data, define=TYPES[dtype]), Callback(SOURCE, "store", define=TYPES[dtype])
+    place = 0.25 * (np.arange(x.size).reshape(x.shape) % 7)
+    loaded = 0.5 * np.arange(columns) * x.astype(complex)
+    array = cuda.to_device(x)
+    assert same(fft(array, axis=axis, load=load).to_host(), np.fft.fft(loaded, axis=axis), dtype)
+    assert same(fft(array, axis=axis, store=store).to_host(), np.fft.fft(x, axis=axis) * place, dtype)
+    both = ifft(array, axis=axis, load=load, store=store, norm="forward").to_host()
+    assert same(both, np.fft.ifft(loaded, axis=axis, norm="forward") * place, dtype)
+    fft(array, array, axis=axis, load=load)
+    assert same(array.to_host(), np.fft.fft(loaded, axis=axis), dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_real_elements_pass_through_callbacks_too(device, numbers, dtype):
+    real = np.empty(0, dtype).real.dtype
+    x, define = numbers((3, 6, 8), real), TYPES[dtype]
+    load, store = Callback(SOURCE, "load_real", define=define), Callback(SOURCE, "store_real", define=define)
+    spectrum = rfft(cuda.to_device(x), axes=(1, 2), load=load)
+    expected = np.fft.rfft2(x.astype(float) + 3)
+    assert same(spectrum.to_host(), expected, real)
+    back = irfft(spectrum, axes=(1, 2), store=store, norm="forward").to_host()
+    assert same(back, (48 * (x.astype(float) + 3)) ** 2, real)
+    assert same(spectrum.to_host(), expected, real)
+
+
+def test_offsets_count_from_the_beginning_of_a_window(device, numbers):
+    """The middle axis of a window takes several calls of cuFFT, and strides are part of an offset."""
+    host = numbers((4, 12, 10), complex)
+    source = """
+    __device__ double2 load(void* x, unsigned long long i, void* data, void* shared)
+    {
+        double2 element = static_cast<double2*>(x)[i];
+        element.x += i;
+        return element;
+    }
+    """
+    whole = cuda.to_device(host)
+    window, offsets = host[1:, ::2, :7], np.arange(host.size).reshape(host.shape)
+    offsets = offsets[1:, ::2, :7] - offsets[1, 0, 0]
+    found = fft(whole[1:, ::2, :7], axis=1, load=Callback(source, "load"))
+    assert same(found.to_host(), np.fft.fft(window + offsets, axis=1), float)
+
+
+def test_a_planned_transform_calls_its_callbacks_for_other_operands(device, numbers):
+    x = cuda.to_device(numbers((2, 16), complex))
+    store = Callback(SOURCE, "store", define=TYPES[np.complex128])
+    place = 0.25 * (np.arange(32).reshape(2, 16) % 7)
+    with fft.plan(x, store=store) as plan:
+        assert isinstance(plan.fused, bool)
+        assert same(plan().to_host(), np.fft.fft(x.to_host()) * place, float)
+        other = numbers((2, 16), complex)
+        assert same(plan(cuda.to_device(other)).to_host(), np.fft.fft(other) * place, float)
+
+
+def test_a_function_that_is_no_callback_is_refused_by_the_compiler(device):
+    for source in ("__device__ float2 load(void* x, int i) { return {}; }", "__device__ int other;"):
+        with pytest.raises(cuda.CompileError, match="callback load does not compile"):
+            fft(cuda.zeros(8, np.complex64), load=Callback(source, "load"))
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda f: fft(cuda.zeros(8, np.complex64), load="load"), "fft: argument 'load' must be a Callback or None"),
+        (lambda f: fft(cuda.zeros(8, np.float32), load=f), "fft: argument 'load' must be None for 'x' of float32"),
+        (lambda f: ifft(cuda.zeros(8, np.complex64), store=f), "ifft: argument 'store' must be None with norm='backw"),
+        (lambda f: rfft(cuda.zeros(8, np.float16), load=f), "rfft: argument 'load' must be None for .* half precision"),
+        (lambda f: Callback("source", "a b"), "Callback: argument 'name' must be the name of a function, not the str"),
+        (lambda f: Callback("source", "f", 5), "Callback: argument 'data' must be a DeviceArray, not the int 5"),
+    ],
+)
+def test_what_is_wrong_with_a_callback_is_named(device, call, error):
+    with pytest.raises((TypeError, ValueError), match=error):
+        call(Callback(SOURCE, "load", define=TYPES[np.complex64]))
