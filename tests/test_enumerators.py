@@ -65,7 +65,7 @@ def plain(name):
 
 def of_library(name):
     """Return nvmath's module for a routine or an enumerator, and its name without the library's prefix."""
-    for library in ("cublasLt", "cublas", "cufft", "cusparse", "cusolverDn", "curand"):
+    for library in ("cublasLt", "cublas", "cudss", "cufft", "cusparse", "cusolverDn", "curand"):
         if plain(name).startswith(library.lower()):
             return importlib.import_module(f"nvmath.bindings.{library}"), name[len(library) :]
     raise AssertionError(f"{name} is of no library")

@@ -47,7 +47,7 @@ from .fourier import fft, ifft, irfft, rfft
 from .handles import release
 from .plans import Plan
 from .random import Generator, log_normal, normal, poisson, uniform
-from .solvers import LuFactors, cholesky, eigh, inv, lstsq, lu_factor, qr, solve, solve_triangular, svd
+from .solvers import LuFactors, SparseSolver, cholesky, eigh, inv, lstsq, lu_factor, qr, solve, solve_triangular, svd
 from .sparse import (
     SparseMatrix,
     SparseVector,
@@ -69,6 +69,7 @@ __all__ = [
     "Plan",
     "SingularMatrixError",
     "SparseMatrix",
+    "SparseSolver",
     "SparseVector",
     "asum",
     "axpy",

@@ -42,6 +42,9 @@ class LuFactors:
         self._factors, self._kind = factors, kind
         self._pivots = pivots
 
+    def __repr__(self) -> str:
+        return f"<LuFactors of shape {self._factors.shape}, {self._factors.dtype}>"
+
     @property
     def lu(self) -> DeviceArray:
         """U, and below the diagonal L without its diagonal of ones; a view with contiguous columns."""

@@ -29,6 +29,10 @@ def _recorded_launch() -> cuda.profiling.LaunchProfile:
     return cuda.profiling.LaunchProfile("k", (1, 1, 1), (32, 1, 1), {}, (), {}, record)
 
 
+def _diagonal() -> libraries.SparseMatrix:
+    return libraries.SparseMatrix.from_host(sparse.csr_array(np.eye(3, dtype=np.float32)))
+
+
 # Parameters that share a good value, named as in `GOOD`.
 _SAME: Mapping[Callable[[World], Any], str] = {
     World.array: "array dst other src x y spmm.out",
@@ -157,6 +161,11 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     **{f"{call}.a": lambda w: cuda.to_device(np.eye(3, dtype=np.float32)) for call in ("inv", "lu_factor", "solve")},
     "solve.precision": lambda w: "float16",
     "gemm_sums.a": lambda w: w.square().T,
+    "SparseSolver.a": lambda w: _diagonal(),
+    "SparseSolver.kind": lambda w: "positive",
+    "refinements": lambda w: 1,
+    "triangle": lambda w: "upper",
+    "SparseSolver.refactorize.values": lambda w: w.array(3),
     "LuFactors.solve.b": World.square,
     "from_float8.x": lambda w: libraries.to_float8(w.host()),
     "to_float8.x": World.host,
@@ -216,6 +225,7 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "NodeWait": lambda w: cuda.graphs.NodeWait(w.event()),
     "RegisteredMemory": lambda w: cuda.register_host(np.zeros(5000)),
     "SparseMatrix": World.sparse,
+    "SparseSolver": lambda w: libraries.SparseSolver(_diagonal()),
     "Stream": lambda w: cuda.Stream(),
     "Surface": lambda w: cuda.textures.Surface(w.cuda_array()),
     "TensorMap": lambda w: cuda.tensor_maps.TensorMap(w.array((2, 4)), (2, 4)),
