@@ -65,7 +65,7 @@ def plain(name):
 
 def of_library(name):
     """Return nvmath's module for a routine or an enumerator, and its name without the library's prefix."""
-    for library in ("cublasLt", "cublas", "cufft", "cusparse", "cusolverDn", "curand"):
+    for library in ("cublasLt", "cublas", "cudss", "cufft", "cusparse", "cusolverDn", "curand"):
         if plain(name).startswith(library.lower()):
             return importlib.import_module(f"nvmath.bindings.{library}"), name[len(library) :]
     raise AssertionError(f"{name} is of no library")
@@ -86,7 +86,8 @@ def test_every_function_of_our_libraries_is_named():
     libraries = importlib.import_module("cudart_py.libraries")
     named = set(re.findall(r"`libraries\.(\w+)", PAGE))
     assert named <= set(libraries.__all__)
-    others = {"Plan", "TransformPlan", "NotPositiveDefiniteError", "SingularMatrixError"}  # without a counterpart in C
+    # Without a counterpart in C.
+    others = {"IllConditionedWarning", "NotPositiveDefiniteError", "Plan", "SingularMatrixError", "TransformPlan"}
     conversions = {"bfloat16", "complex32", "from_bfloat16", "to_bfloat16"}
     conversions |= {"float8_e4m3", "float8_e5m2", "from_float8", "to_float8"}
     assert set(libraries.__all__) - named == others | conversions

@@ -114,9 +114,13 @@ class CudaBackend:
         self.functions = functions
 
     def abilities(self) -> frozenset[str]:
-        """Return the capabilities of every GPU, and "libraries" if CUDA's libraries are installed."""
-        always = frozenset({"checkpoint", "concurrent_host", "coredump", "gpu_timing", "interop"})
-        return always | {"libraries"} if _libraries_found() else always
+        """Return the capabilities of every GPU, and "libraries" and "cudss" if CUDA's libraries are installed."""
+        found = {"checkpoint", "concurrent_host", "coredump", "gpu_timing", "interop"}
+        if _found("cublas", "cufft", "cusparse", "cusolver", "curand"):
+            found.add("libraries")
+        if _found("cudss"):
+            found.add("cudss")
+        return frozenset(found)
 
     def library(self, name: str) -> Any:
         """Return `nvmath.bindings.<name>`, which loads the library when it is first called."""
@@ -211,11 +215,11 @@ class SimulatorBackend:
         self.drop_bytes = driver.drop_bytes
 
     def abilities(self) -> frozenset[str]:
-        """Return the simulator's capabilities, and "libraries" if its versions of the libraries can run."""
+        """Return the simulator's capabilities, and "libraries" and "cudss" if its versions of the libraries can run."""
         from ..simulator import libraries  # imported late: few programs need it
 
         always = self._driver.CAPABILITIES
-        return always | {"libraries"} if libraries.available() else always
+        return always | {"libraries", "cudss"} if libraries.available() else always
 
     def library(self, name: str) -> Any:
         """Return the simulator's version of a library, which has the same functions as nvmath's bindings."""
@@ -353,11 +357,12 @@ def _simulator() -> Backend:
 
 
 @functools.cache
-def _libraries_found() -> bool:
+def _found(*libraries: str) -> bool:
+    """Return whether all of these libraries of CUDA are installed."""
     from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib  # imported late, as above
 
     try:
-        for library in ("cublas", "cufft", "cusparse", "cusolver", "curand"):
+        for library in libraries:
             load_nvidia_dynamic_lib(library)
     except DynamicLibNotFoundError:
         return False

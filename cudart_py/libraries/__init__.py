@@ -11,7 +11,27 @@
 
 from __future__ import annotations
 
-from .blas import axpy, dot, empty_aux, gemm, gemm_epilogue, gemm_gradient, gemm_sums, gemv, matmul, scal, scaled_gemm
+from .blas import (
+    asum,
+    axpy,
+    dot,
+    empty_aux,
+    gemm,
+    gemm_batched,
+    gemm_epilogue,
+    gemm_gradient,
+    gemm_sums,
+    gemv,
+    ger,
+    iamax,
+    matmul,
+    nrm2,
+    scal,
+    scaled_gemm,
+    symm,
+    symv,
+    syrk,
+)
 from .dtypes import (
     bfloat16,
     complex32,
@@ -22,12 +42,12 @@ from .dtypes import (
     to_bfloat16,
     to_float8,
 )
-from .failures import NotPositiveDefiniteError, SingularMatrixError
+from .failures import IllConditionedWarning, NotPositiveDefiniteError, SingularMatrixError
 from .fourier import Callback, TransformPlan, fft, ifft, irfft, rfft
 from .handles import release
 from .plans import Plan
 from .random import Generator, exponential, log_normal, normal, poisson, uniform
-from .solvers import cholesky, eigh, lstsq, qr, solve, solve_triangular, svd
+from .solvers import LuFactors, SparseSolver, cholesky, eigh, inv, lstsq, lu_factor, qr, solve, solve_triangular, svd
 from .sparse import (
     SparseMatrix,
     SparseVector,
@@ -50,12 +70,16 @@ from .sparse import (
 __all__ = [
     "Callback",
     "Generator",
+    "IllConditionedWarning",
+    "LuFactors",
     "NotPositiveDefiniteError",
     "Plan",
     "SingularMatrixError",
     "SparseMatrix",
+    "SparseSolver",
     "SparseVector",
     "TransformPlan",
+    "asum",
     "axpy",
     "bfloat16",
     "cholesky",
@@ -70,17 +94,23 @@ __all__ = [
     "from_bfloat16",
     "from_float8",
     "gemm",
+    "gemm_batched",
     "gemm_epilogue",
     "gemm_gradient",
     "gemm_sums",
     "gemv",
     "gemvi",
+    "ger",
+    "iamax",
     "ifft",
+    "inv",
     "irfft",
     "log_normal",
     "lstsq",
+    "lu_factor",
     "matmul",
     "normal",
+    "nrm2",
     "poisson",
     "qr",
     "release",
@@ -103,6 +133,9 @@ __all__ = [
     "spsm",
     "spsv",
     "svd",
+    "symm",
+    "symv",
+    "syrk",
     "to_bfloat16",
     "to_float8",
     "uniform",

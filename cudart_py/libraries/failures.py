@@ -31,6 +31,10 @@ class NotPositiveDefiniteError(CudaError, np.linalg.LinAlgError):
         self.minor = minor
 
 
+class IllConditionedWarning(RuntimeWarning):
+    """A matrix for which a result may have no correct digits, or whose numerical rank is not full."""
+
+
 # Keyed by the libraries' names of statuses. A status that is missing here becomes a plain CudaError.
 _BY_STATUS: dict[str, type[CudaError]] = {
     "NOT_INITIALIZED": NoDeviceError,

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.needs("libraries")
 
 NAMES = {
     **vars(libraries),
+    "cuda": cuda,
     "np": np,
     "sparse": sparse,
     "empty": np.empty,
@@ -102,6 +103,10 @@ REFUSED = {
     "gemm_gradient(f32(4, 5), f32(5, 3), 'gelu', f32(4, 8)[:, :3], bias_gradient=f32(4))":
         "ValueError: gemm_gradient: bias_gradient: (3,) ... 'b' ... not (4,)",
     "gemm_sums(f32(4, 5), f32(5, 3), f32(4))": "ValueError: gemm_sums: sums: (3,) ... sums of 'b' ... not (4,)",
+    "gemm_sums(f32(4, 5), f32(5, 3), f32(4), of='a')":
+        "ValueError: gemm_sums: a: contiguous columns with of='a' ... not contiguous rows; pass x.T",
+    "gemm_sums(f32(4, 5), f32(3, 5).T, f32(3))":
+        "ValueError: gemm_sums: b: contiguous rows with of='b' ... not contiguous columns; pass a copy",
     "gemm_sums(f32(4, 5), f32(5, 3), f32(3), of='out')": "ValueError: gemm_sums: of: 'a', 'b' ... not the str 'out'",
     "empty_aux((4, 3), 'f4', 'tanh')": "ValueError: empty_aux: activation: 'relu', 'gelu' ... not the str 'tanh'",
     "scaled_gemm(f32(16, 16), f32(16, 16))":
@@ -122,8 +127,23 @@ REFUSED = {
     "scaled_gemm(f8(256, 256), f8(256, 256).T, f32(2, 4)[:, :2], f32(2, 4)[:, :2].T)":
         "ValueError: scaled_gemm: scale_b: blocks of 128 elements ... 'scale_a'",
     "scaled_gemm(f8(16, 16), f8(16, 16).T, dtype='f8')":
-        "TypeError: scaled_gemm: dtype: bfloat16, float16 or float32 ... not float64",
+        "TypeError: scaled_gemm: dtype: bfloat16, float16, float32 or float8_e4m3 ... not float64",
+    "scaled_gemm(f8(16, 16), f8(16, 16).T, dtype='f4', bias=f32(16))":
+        "TypeError: scaled_gemm: bias: bfloat16 ... float32 ... not float32",
+    "scaled_gemm(f8(16, 16), f8(16, 16).T, amax=f32(1))": "ValueError: scaled_gemm: amax: None ... bfloat16",
     "to_float8([1.0], 'f4')": "TypeError: to_float8: dtype: float8_e4m3 or float8_e5m2 ... not float32",
+    "nrm2(of(f16, 4))": "TypeError: nrm2: x: float32 ... float64 ... complex64 ... complex128 ... not float16",
+    "nrm2(c64(4), c64(1))": "TypeError: nrm2: out: float32 ... complex64 ... not complex64",
+    "iamax(f64(0))": "ValueError: iamax: x: at least one element ... not the shape (0,)",
+    "ger(1.0, f64(4), f64(5), f64(5, 4))": "ValueError: ger: a: (4, 5) ... 'x' ... 'y' ... not (5, 4)",
+    "symv(f64(4, 5), f64(4))": "ValueError: symv: a: square ... not of shape (4, 5)",
+    "symm(f64(4, 4), f64(5, 4))": "ValueError: symm: b: 4 rows ... 'a' ... not (5, 4)",
+    "symm(f64(4, 4), f64(4, 5), side='up')": "ValueError: symm: side: 'left', 'right' ... not the str 'up'",
+    "syrk(f64(4, 5), f64(5, 5))": "ValueError: syrk: out: (4, 4) ... 'a' ... not (5, 5)",
+    "gemm_batched(f64(2, 4, 4), [f64(4, 4)])": "TypeError: gemm_batched: a: sequence of DeviceArrays ... DeviceArray",
+    "gemm_batched([f64(4, 4), f64(4, 5)], [f64(4, 4)] * 2)":
+        "ValueError: gemm_batched: a[1]: (4, 4) ... 'a[0]' ... not (4, 5)",
+    "gemm_batched([f64(4, 4)], [f64(4, 4)] * 2)": "ValueError: gemm_batched: b: 1 matrices ... 'a' ... not 2",
     "fft(c64(3, 0))": "ValueError: fft: x: at least one ... not (3, 0)",
     "irfft(c64(1))": "ValueError: irfft: x: at least one ... not (1,) ... pass length=1",
     "fft(of(i32, 8))": "TypeError: fft: x: complex64 ... complex128 ... float32 ... not int32",
@@ -187,6 +207,21 @@ REFUSED = {
     "solve(f64(3, 3), f32(3))": "TypeError: solve: b: float64 ... 'a' ... not float32",
     "solve(of(f16, 3, 3), f64(3))":
         "TypeError: solve: a: float32 ... float64 ... complex64 ... complex128 ... not float16",
+    "solve(f64(2, 3, 4), f64(2, 3))": "ValueError: solve: a: square matrices ... not the shape (2, 3, 4)",
+    "solve(f64(2, 3, 3), f64(3))": "ValueError: solve: b: (2, 3) ... (2, 3, n) ... 'a' ... (2, 3, 3) ... not (3,)",
+    "solve(f64(3, 3), f64(3), precision='float64')":
+        "ValueError: solve: precision: 'float32', 'float16' ... not the str 'float64'",
+    "solve(f32(3, 3), f32(3), precision='float32')":
+        "ValueError: solve: precision: lower ... 'a' ... float32 ... not the str 'float32'",
+    "solve(f64(2, 3, 3), f64(2, 3), precision='tf32')":
+        "ValueError: solve: precision: None for a batch ... not the str 'tf32'",
+    "solve(f64(3, 3), f64(3), precision='tf32', positive=True)":
+        "ValueError: solve: precision: None with positive=True ... not the str 'tf32'",
+    "lstsq(f64(3, 4), f64(3), rcond=0.1)": "ValueError: lstsq: rcond: None with method='qr' ... not the float 0.1",
+    "lstsq(f64(2, 3, 4), f64(2, 3))": "ValueError: lstsq: a: as many rows ... not the shape (2, 3, 4)",
+    "inv(f64(3, 4))": "ValueError: inv: a: square ... not of shape (3, 4)",
+    "lu_factor(of(f16, 3, 3))": "TypeError: lu_factor: a: float32 ... not float16",
+    "lu_factor(cuda.full((1, 1), 2.0)).solve(f64(2))": "ValueError: LuFactors.solve: b: (1,) ... not (2,)",
     "cholesky(f64(3, 6)[:, ::2])": "ValueError: cholesky: a: adjacent ... 16 bytes apart ... pass a copy",
     "qr(f64(3, 4))": "ValueError: qr: a: at least ... as many rows ... not the shape (3, 4)",
     "lstsq(f64(3, 4), f64(3))": "ValueError: lstsq: a: at least ... as many rows ... not the shape (3, 4)",

@@ -117,3 +117,17 @@ def test_a_window_of_an_output_receives_a_product_with_a_bias(device, rng):
     expected = np.full((18, 40), 7.0)
     expected[1:17, 8:32] = lib.from_float8(a) @ lib.from_float8(w).T + bias
     assert np.array_equal(whole.to_host(), expected)
+
+
+def test_an_output_of_8_bit_floats_is_scaled_and_its_largest_value_noted(device, rng):
+    a, w = lib.to_float8(rng.integers(-3, 4, (32, 64))), lib.to_float8(rng.integers(-3, 4, (48, 64)))
+    amax, scale = cuda.full(1, -1, np.float32), cuda.full(1, 0.25, np.float32)
+    bias = rng.integers(-9, 10, 48)
+    got = lib.scaled_gemm(
+        cuda.to_device(a), cuda.to_device(w).T, dtype=lib.float8_e4m3, scale_out=scale, amax=amax,
+        bias=cuda.to_device(lib.to_bfloat16(bias)),
+    )  # fmt: skip  # grouped by meaning
+    expected = lib.from_float8(a) @ lib.from_float8(w).T + bias
+    assert float(amax) == np.abs(expected).max()
+    assert np.array_equal(lib.from_float8(got.to_host()), lib.from_float8(lib.to_float8(expected / 4)))
+    assert got.dtype == lib.float8_e4m3

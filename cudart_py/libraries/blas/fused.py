@@ -139,14 +139,21 @@ def gemm_sums(
 
     `sums` receives, with `of="b"`, the sum of each column of `b`, and with `of="a"`, the sum of each row of `a`. In the
     product x^T dz, which is the gradient of a weight, the sums of the columns of dz are the gradient of the bias
-    (cublasLtMatmul with CUBLASLT_EPILOGUE_BGRADA and BGRADB). Dtypes, layouts, `compute` and `algorithm` are those of
-    `gemm_epilogue`. Raises TypeError or ValueError, naming the operand, before anything is queued.
+    (cublasLtMatmul with CUBLASLT_EPILOGUE_BGRADA and BGRADB). The elements along the summed index must not be adjacent:
+    the rows of `b` must be contiguous for its sums, and the columns of `a`, such as x.T, for its sums. Dtypes, layouts,
+    `compute` and `algorithm` are those of `gemm_epilogue`. Raises TypeError or ValueError, naming the operand, before
+    anything is queued.
     """
     call = "gemm_sums"
     arguments.choice(call, "of", of, ("a", "b"))
     arguments.choice(call, "algorithm", algorithm, ALGORITHMS)
-    found = _checked(call, a, b, out, compute, stream, {})
+    found = _checked(call, a, b, out, compute, stream, {}, by_columns=of == "a")
     views.check_place(call, found.device, sums=sums)
+    none = operation(call, "of", "N")
+    if of == "b" and found.operations[1] != none:
+        raise arguments.unusable(call, "b", "have contiguous rows with of='b'", "contiguous columns", "pass a copy")
+    if of == "a" and found.operations[0] == none:
+        raise arguments.unusable(call, "a", "have contiguous columns with of='a'", "contiguous rows", "pass x.T")
     _check_vector(call, "sums", sums, found, found.shape["ab".index(of)], f"for the sums of {of!r}")
     # cuBLAS is column-major, so its first factor is our second.
     return _run(call, found, "BGRADA" if of == "b" else "BGRADB", [], {"BIAS_POINTER": sums}, algorithm)
@@ -183,12 +190,14 @@ def _checked(
     compute: str | None,
     stream: Stream | None,
     others: dict[str, DeviceArray | None],
+    *,
+    by_columns: bool = False,
 ) -> _Operands:
     where, device = views.device_of(call, stream)
     views.check_place(call, device, a=a, b=b, **{name: other for name, other in others.items() if other is not None})
     kind = views.kind(call, "a", a, TYPES)
     views.require_dtype(call, "b", b, a.dtype, "like 'a'")
-    left, turned_a = views.oriented(call, "a", a)
+    left, turned_a = views.oriented(call, "a", a, by_columns=by_columns)
     right, turned_b = views.oriented(call, "b", b)
     shape = a.shape[0], b.shape[1]
     views.check_product(call, ("b", b.shape[0]), ("a", a.shape[1]))

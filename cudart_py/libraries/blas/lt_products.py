@@ -170,6 +170,9 @@ class LtProduct(Handle):
 
     def point_to(self, pointers: dict[str, int]) -> None:
         """Set the addresses of other operands, such as "BIAS_POINTER", for the next product."""
+        for name in self._pointers.keys() - pointers.keys():
+            self._set(name, 0)
+            del self._pointers[name]
         for name, address in pointers.items():
             if self._pointers.get(name) != address:
                 self._set(name, address)

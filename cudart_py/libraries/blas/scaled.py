@@ -20,7 +20,7 @@ from .products import check_along_k
 from .scalars import compute_type, factor, operation
 
 TYPES = ("float8_e4m3", "float8_e5m2")
-RESULTS = ("bfloat16", "float16", "float32")
+RESULTS = ("bfloat16", "float16", "float32", "float8_e4m3")
 # Elements along k that share a scale, and the alignment that cuBLASLt's kernels for 8-bit floats need, in bytes.
 BLOCK, ALIGNMENT = 128, 16
 # The scales of 128 x 128 blocks are stored in lines along k of a multiple of this number.
@@ -43,6 +43,8 @@ def scaled_gemm(
     *,
     dtype: DTypeLike = bfloat16,
     bias: DeviceArray | None = None,
+    scale_out: DeviceArray | None = None,
+    amax: DeviceArray | None = None,
     fast_accumulation: bool = False,
     algorithm: str = "heuristic",
     stream: Stream | None = None,
@@ -51,8 +53,10 @@ def scaled_gemm(
 
     `a` and `b` have the dtype `float8_e4m3` or `float8_e5m2`, but not both the latter. The tensor cores read them along
     the summed index k, so the rows of `a` and the columns of `b` must be contiguous: pass `w.T`, where `w` has the
-    shape (n, k). They must begin a multiple of 16 bytes apart. `out` has the dtype `dtype`: `bfloat16`, float16 or
-    float32. `bias` has this dtype too, and one element per column of `out`.
+    shape (n, k). They must begin a multiple of 16 bytes apart. `out` has the dtype `dtype`: `bfloat16`, float16,
+    float32 or `float8_e4m3`. For the last, the product is multiplied by `scale_out`, an array of one float32 element,
+    and `amax`, another one, receives the largest absolute value before this. `bias` has one element per column of
+    `out`, and the dtype float16 if that of `out` is, and else `bfloat16`.
 
     The scales are float32 arrays on the device, for `a` of shape (m, k) and `b` of shape (k, n), and are both of the
     same kind, except that the two kinds of blocks may be combined:
@@ -76,7 +80,7 @@ def scaled_gemm(
     arguments.choice(call, "algorithm", algorithm, ALGORITHMS)
     fast_accumulation = arguments.flag(call, "fast_accumulation", fast_accumulation)
     where, device = views.device_of(call, stream)
-    others = {"scale_a": scale_a, "scale_b": scale_b, "bias": bias, "out": out}
+    others = {"scale_a": scale_a, "scale_b": scale_b, "bias": bias, "out": out, "scale_out": scale_out, "amax": amax}
     views.check_place(call, device, a=a, b=b, **{name: other for name, other in others.items() if other is not None})
     kinds = views.kind(call, "a", a, TYPES), views.kind(call, "b", b, TYPES)
     if kinds[0].name == kinds[1].name == "float8_e5m2":
@@ -93,7 +97,8 @@ def scaled_gemm(
         raise arguments.unusable(call, "a", "have at least one column", a.shape)
     scales = _scale(call, "scale_a", scale_a, a.shape), _scale(call, "scale_b", scale_b, b.shape[::-1], turned=True)
     _check_pair(call, *scales)
-    asked = arguments.dtype(call, "dtype", dtype) if out is None else out.dtype
+    asked = arguments.dtype(call, "dtype", dtype)
+    asked = asked if out is None else out.dtype
     kind = kind_of(asked)
     if kind is None or kind.name not in RESULTS:
         name = "dtype" if out is None else "out"
@@ -109,8 +114,15 @@ def scaled_gemm(
             call, "b" if out is None else "out", f"have rows of 'out' that begin a multiple of {ALIGNMENT} bytes apart",
             result.leading * asked.itemsize, "pad the columns of 'b', or pass a slice of a padded array as 'out'",
         )  # fmt: skip  # grouped by meaning
+    for name, number in (("scale_out", scale_out), ("amax", amax)):
+        if number is not None:
+            if kind.name != "float8_e4m3":
+                raise arguments.wrong_value(call, name, f"None for an output of dtype {kind.name}", number)
+            views.require_dtype(call, name, number, np.dtype(np.float32), "like every scale")
+            arguments.same_shape(call, name, number, (1,), "for one number")
     if bias is not None:
-        views.require_dtype(call, "bias", bias, asked, "like 'out'")
+        half = asked if kind.name == "float16" else bfloat16
+        views.require_dtype(call, "bias", bias, half, f"for an output of dtype {kind.name}")
         arguments.same_shape(call, "bias", bias, shape[1:], "for 'b' of as many columns")
         arguments.contiguous(call, "bias", bias)
     if out is None:
@@ -120,12 +132,18 @@ def scaled_gemm(
         return out
     compute, _ = compute_type(call, KINDS[np.dtype(np.float32)], None)
     settings, pointers = _settings(scales, bias, fast=fast_accumulation)
+    if scale_out is not None:
+        pointers["D_SCALE_POINTER"] = scale_out
+    if amax is not None:
+        pointers["AMAX_D_POINTER"] = amax
     problem = Problem(
         (part(kinds[0], left, a), part(kinds[1], right, b), part(kind, result, out)),
         (operation(call, "a", "N"), operation(call, "b", "T")),
         compute,
         KINDS[np.dtype(np.float32)].code,
         settings,
+        # The matrix that beta = 0 multiplies cannot have 8-bit floats.
+        added=KINDS[bfloat16].code if kind.name == "float8_e4m3" else None,
     )
     factors = factor(1.0, kinds[0]), factor(0.0, kinds[0])
     run(call, where, device, problem, factors, (a, b, out), pointers, search=algorithm == "search")
@@ -145,7 +163,10 @@ def _settings(
             settings.append((f"{letter}_SCALE_MODE", int(enums.MatmulMatrixScale[scale.mode])))
             pointers[f"{letter}_SCALE_POINTER"] = scale.array
     if bias is not None:
+        kind = kind_of(bias.dtype)
         settings.append(("EPILOGUE", int(enums.Epilogue.BIAS)))
+        if kind is not None:
+            settings.append(("BIAS_DATA_TYPE", kind.code))
         pointers["BIAS_POINTER"] = bias
     return tuple(settings), pointers
 

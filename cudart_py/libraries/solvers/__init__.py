@@ -1,8 +1,22 @@
-"""Linear systems and factorizations with cuSOLVER."""
+"""Linear systems and factorizations with cuSOLVER, cuBLAS and cuDSS."""
 
 from __future__ import annotations
 
 from .factors import eigh, lstsq, qr, svd
+from .inverses import LuFactors, inv, lu_factor
 from .linear import cholesky, solve, solve_triangular
+from .sparse_direct import SparseSolver
 
-__all__ = ["cholesky", "eigh", "lstsq", "qr", "solve", "solve_triangular", "svd"]
+__all__ = [
+    "LuFactors",
+    "SparseSolver",
+    "cholesky",
+    "eigh",
+    "inv",
+    "lstsq",
+    "lu_factor",
+    "qr",
+    "solve",
+    "solve_triangular",
+    "svd",
+]

@@ -6,6 +6,8 @@ or failure.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from ... import arguments
@@ -14,24 +16,32 @@ from ...context.device import Device
 from ...driver.calls import library
 from ...errors import CudaError
 from ...memory.array import DeviceArray
-from ...memory.creation import empty
+from ...memory.creation import empty, to_device, zeros
 from ...streams.stream import Stream
 from .. import views
+from ..blas.products import gemm
 from ..blas.scalars import factor
 from ..dtypes import KINDS, Kind
-from ..failures import SingularMatrixError, failure
+from ..failures import IllConditionedWarning, SingularMatrixError, failure
 from ..handles import library_handle
+from .batched_factors import eigh_batch, lstsq_batch, qr_batch, svd_batch
 from .layout import copied, diagonal, transposed, triangle
-from .linear import TYPES, Work, check_right_hand_side, check_square, columns_of
+from .linear import check_square
+from .right_hand_sides import check_right_hand_side, columns_of
+from .work import TYPES, Work
 
 
 def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
     """Return Q, with orthonormal columns, and the upper triangular R, such that Q R = a (cusolverDnXgeqrf, Xorgqr).
 
-    `a` must have at least as many rows as columns. Raises TypeError or ValueError, naming the operand.
+    `a` must have at least as many rows as columns. If it has three dimensions, the first is a batch of matrices
+    (cublasSgeqrfBatched, and Xorgqr for one matrix after the other). Raises TypeError or ValueError, naming the
+    operand.
     """
     call = "qr"
     where, device = views.device_of(call, stream)
+    if _is_batch(a):
+        return qr_batch(call, a, where, device)
     kind = _check_tall(call, a, device)
     m, n = a.shape
     with activated(device):
@@ -44,15 +54,39 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
         return transposed(factors, kind, where), upper
 
 
-def lstsq(a: DeviceArray, b: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
-    """Return the x that minimises the norm of a x - b, for one or several right-hand sides, using QR.
+def lstsq(
+    a: DeviceArray,
+    b: DeviceArray,
+    *,
+    method: str = "qr",
+    rcond: float | None = None,
+    stream: Stream | None = None,
+) -> DeviceArray:
+    """Return the x that minimises the norm of a x - b, for one or several right-hand sides.
 
-    `a` must have at least as many rows as columns, and full rank. Raises SingularMatrixError, with the column, if the
+    With `method="qr"`, the fastest, `a` must have at least as many rows as columns, and full rank. If `a` has three
+    dimensions, the first is a batch of matrices, and `b` has the shape (batch, m) or (batch, m, k)
+    (cublasSgelsBatched).
+
+    With `method="svd"`, `a` is a single matrix of any shape and rank, and x the solution with the smallest norm, as
+    `numpy.linalg.lstsq` returns it. Singular values of at most `rcond` times the largest count as zero; the default of
+    `rcond` is max(m, n) eps. If some do, an IllConditionedWarning gives the rank.
+
+    With `method="qr"`, raises SingularMatrixError, with the column, if the
     absolute value of a diagonal element of R is at most n eps times that of the largest, for n columns. Raises
     TypeError or ValueError, naming the operand.
     """
     call = "lstsq"
+    arguments.choice(call, "method", method, ("qr", "svd"))
+    if rcond is not None:
+        rcond = arguments.number(call, "rcond", rcond, 0.0, 1.0)
+        if method == "qr":
+            raise arguments.wrong_value(call, "rcond", "None with method='qr'", rcond)
     where, device = views.device_of(call, stream)
+    if method == "svd":
+        return _least_norm(call, a, b, rcond, where, device)
+    if _is_batch(a):
+        return lstsq_batch(call, a, b, where, device)
     kind = _check_tall(call, a, device)
     views.check_place(call, device, b=b)
     check_right_hand_side(call, b, a)
@@ -84,21 +118,54 @@ def lstsq(a: DeviceArray, b: DeviceArray, *, stream: Stream | None = None) -> De
         return transposed(x[:, :n], kind, where)
 
 
+def _least_norm(
+    call: str, a: DeviceArray, b: DeviceArray, rcond: float | None, stream: Stream, device: Device
+) -> DeviceArray:
+    """Return the least-squares solution with the smallest norm, V diag(1 / s) U^H b, from the values that count."""
+    views.check_place(call, device, a=a, b=b)
+    kind = views.kind(call, "a", a, TYPES)
+    views.matrix(call, "a", a)
+    check_right_hand_side(call, b, a)
+    if not a.size or not b.size:
+        name, array = ("a", a) if not a.size else ("b", b)
+        raise arguments.unusable(call, name, "have at least one element", f"the shape {array.shape}")
+    u, s, vh = svd(a, stream=stream)
+    values = s.to_host(stream=stream)
+    least = (max(a.shape) * np.finfo(kind.real).eps if rcond is None else rcond) * values[0]
+    rank = int(np.count_nonzero(values > least))
+    if rank < len(values):
+        text = f"{call}: 'a' has the rank {rank}, not {len(values)}: x is the solution with the smallest norm"
+        warnings.warn(text, IllConditionedWarning, stacklevel=3)
+    right = b.reshape(b.size, 1) if b.ndim == 1 else b
+    columns = right.shape[1]
+    with activated(device):
+        x = zeros((a.shape[1], columns), a.dtype, stream=stream)
+        if rank:
+            parts = gemm(u[:, :rank], right, op_a="C", stream=stream).to_host(stream=stream)
+            scaled = to_device((parts / values[:rank, None]).astype(a.dtype), stream=stream)
+            gemm(vh[:rank], scaled, x, op_a="C", stream=stream)
+    return x.reshape(x.shape[0]) if b.ndim == 1 else x
+
+
 def svd(
     a: DeviceArray, *, method: str = "qr", stream: Stream | None = None
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
     """Return U, the singular values s in descending order, and V^H, such that U diag(s) V^H = a, in reduced form.
 
     `method` is "qr" (cusolverDnXgesvd) or "polar" (cusolverDnXgesvdp), which is faster and finds singular values below
-    eps times the largest less accurately. Raises CudaError if the iteration does not converge, and TypeError or
+    eps times the largest less accurately. If `a` has three dimensions, the first is a batch of matrices: those of at
+    most 32 rows and columns are decomposed together by the Jacobi method (cusolverDnSgesvdjBatched), and larger ones
+    one after the other. Raises CudaError if the iteration does not converge, and TypeError or
     ValueError, naming the operand.
     """
     call = "svd"
     where, device = views.device_of(call, stream)
     views.check_place(call, device, a=a)
     kind = views.kind(call, "a", a, TYPES)
-    views.matrix(call, "a", a)
     arguments.choice(call, "method", method, ("qr", "polar"))
+    if a.ndim == 3:
+        return svd_batch(call, a, kind, where, device, lambda matrix: svd(matrix, method=method, stream=stream))
+    views.matrix(call, "a", a)
     if not a.size:
         raise arguments.unusable(call, "a", "have at least one row and one column", f"the shape {a.shape}")
     m, n = a.shape
@@ -141,13 +208,16 @@ def _svd_of_columns(
 def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
     """Return the eigenvalues of a Hermitian matrix, in ascending order, and its eigenvectors, as columns.
 
-    Only the lower triangle of `a` is read (cusolverDnXsyevd). Raises CudaError if the iteration does not converge, and
+    Only the lower triangle of `a` is read (cusolverDnXsyevd). If `a` has three dimensions, the first is a batch of
+    matrices (cusolverDnXsyevBatched). Raises CudaError if the iteration does not converge, and
     TypeError or ValueError, naming the operand.
     """
     call = "eigh"
     where, device = views.device_of(call, stream)
     views.check_place(call, device, a=a)
     kind = views.kind(call, "a", a, TYPES)
+    if a.ndim == 3:
+        return eigh_batch(call, a, kind, where, device)
     n = check_square(call, "a", a)
     with activated(device):
         vectors = copied(a, where)
@@ -162,6 +232,10 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
             raise CudaError(f"{call}: the eigenvalues of 'a' did not converge: {failed} are missing", call=call)
         # LAPACK saw the transpose. For a Hermitian matrix this is the conjugate, so the eigenvectors are conjugated.
         return values, transposed(vectors, kind, where, conjugate=kind.is_complex)
+
+
+def _is_batch(a: object) -> bool:
+    return isinstance(a, DeviceArray) and a.ndim == 3
 
 
 def _check_tall(call: str, a: DeviceArray, device: Device) -> Kind:

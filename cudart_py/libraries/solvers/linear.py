@@ -6,111 +6,27 @@ or failure.
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
 
 import numpy as np
 
 from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
-from ...context.lifetimes import Handle  # releases the parameters at the right time
 from ...driver.calls import library
-from ...errors import InvalidValueError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..blas.scalars import factor, operation
 from ..dtypes import Kind
-from ..failures import NotPositiveDefiniteError, SingularMatrixError, failure
-from ..handles import library_handle, thread_cache
+from ..failures import IllConditionedWarning, NotPositiveDefiniteError, SingularMatrixError, failure
+from ..handles import library_handle
+from .batched_linear import cholesky_batch, solve_batch
 from .layout import copied, diagonal, transposed, triangle
-
-TYPES = ("float32", "float64", "complex64", "complex128")
-
-
-class _Parameters(Handle):
-    """The cusolverDnParams_t that the 64-bit functions require. Its defaults are never changed."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        self._owned = True
-        self._value = library("cusolverDn").create_params()
-
-    def _release(self, value: Any) -> None:
-        library("cusolverDn").destroy_params(value)
-
-
-def _symbol(name: str) -> str:
-    """Return the name of a cuSOLVER function from that of its binding: "cusolverDnXgetrf" for "xgetrf"."""
-    return f"cusolverDn{name[:1].upper()}{name[1:]}"
-
-
-class Work:
-    """One use of cuSOLVER: its handle, its stream, and the status (`info`) that it writes to device memory."""
-
-    def __init__(self, stream: Stream, device: Device) -> None:
-        self.stream = stream
-        handle = library_handle("cusolverDn", stream, device)
-        self.handle, self.functions = handle.native, handle.functions
-        cache = thread_cache("cusolverDn")
-        if "parameters" not in cache:
-            cache["parameters"] = _Parameters()
-        self.parameters = cache["parameters"].handle
-        self.info = empty(1, np.int32, stream=stream)
-        self._held: list[Any] = []
-
-    def run(self, name: str, *operands: Any, sizing: tuple[Any, ...] | None = None) -> None:
-        """Call a function of the 64-bit interface, "xgetrf" for cusolverDnXgetrf, with the workspaces that it needs.
-
-        `sizing` has the arguments of the function that returns the workspace sizes, if they differ from `operands`.
-        """
-        functions = self.functions
-        try:
-            ask = getattr(functions, f"{name}_buffer_size")
-            sizes = ask(self.handle, self.parameters, *(operands if sizing is None else sizing))
-            device_bytes, host_bytes = int(sizes[0]), int(sizes[1])
-            memory = empty(max(device_bytes, 1), np.uint8, stream=self.stream)
-            host = np.empty(max(host_bytes, 1), np.uint8)
-            self._held.append(host)  # kept alive until `verdict` has waited
-            getattr(functions, name)(
-                self.handle, self.parameters, *operands, memory.pointer, device_bytes, host.ctypes.data, host_bytes,
-                self.info.pointer,
-            )  # fmt: skip  # grouped by meaning
-        except Exception as error:
-            raise failure(_symbol(name), error) from error
-
-    def run_typed(self, name: str, *operands: Any) -> None:
-        """Call a function of the older interface, "dormqr" for cusolverDnDormqr, with the workspace that it needs."""
-        functions = self.functions
-        try:
-            count = int(getattr(functions, f"{name}_buffer_size")(self.handle, *operands))
-            # The count is in elements, which have at most 16 bytes.
-            memory = empty(max(count, 1), np.complex128, stream=self.stream)
-            getattr(functions, name)(self.handle, *operands, memory.pointer, count, self.info.pointer)
-        except Exception as error:
-            raise failure(_symbol(name), error) from error
-
-    def run_plain(self, name: str, *operands: Any) -> None:
-        """Call a function of the 64-bit interface that needs no workspace."""
-        try:
-            getattr(self.functions, name)(self.handle, self.parameters, *operands, self.info.pointer)
-        except Exception as error:
-            raise failure(_symbol(name), error) from error
-
-    def verdict(self, name: str) -> int:
-        """Wait and return the status of a function, "xgetrf" for cusolverDnXgetrf: 0 for success, or a positive number.
-
-        It is the failed pivot, counted from 1, the order of the minor that is not positive, or the number of values
-        that did not converge. Raises InvalidValueError for a negative status.
-        """
-        info = int(self.info.to_host(stream=self.stream)[0])
-        self._held.clear()
-        if info < 0:
-            symbol = _symbol(name)
-            raise InvalidValueError(f"{symbol}: argument {-info} of the library's function is wrong", call=symbol)
-        return info
+from .refined import check_precision, solve_refined
+from .right_hand_sides import check_right_hand_side, columns_of, rows_of
+from .work import TYPES, Work
 
 
 def check_square(call: str, name: str, a: DeviceArray) -> int:
@@ -121,33 +37,43 @@ def check_square(call: str, name: str, a: DeviceArray) -> int:
     return view.rows
 
 
-def check_right_hand_side(call: str, b: DeviceArray, a: DeviceArray) -> None:
-    """Check the right-hand sides for a matrix: a vector, or a matrix with one column per system."""
-    views.require_dtype(call, "b", b, a.dtype, "like 'a'")
-    if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
-        rule = f"have shape ({a.shape[0]},) or ({a.shape[0]}, n) for 'a' of shape {a.shape}"
-        raise arguments.unusable(call, "b", rule, b.shape)
-    if b.ndim == 2:
-        views.matrix(call, "b", b)
-    else:
-        arguments.contiguous(call, "b", b)
+def factor_in_place(call: str, factors: DeviceArray, kind: Kind, stream: Stream, device: Device) -> DeviceArray:
+    """Factor a column-major matrix in place and return its pivots; raise SingularMatrixError for a zero pivot."""
+    n = factors.shape[0]
+    work = Work(stream, device)
+    pivots = empty(n, np.int64, stream=stream)
+    shape = n, n, kind.code, factors.pointer, n
+    work.run("xgetrf", *shape, pivots.pointer, kind.code, sizing=(*shape, kind.code))
+    pivot = work.verdict("xgetrf")
+    if pivot:
+        raise SingularMatrixError(
+            f"{call}: 'a' is singular: pivot {pivot - 1} of its elimination is zero", pivot=pivot - 1, call=call
+        )
+    return pivots
 
 
-def columns_of(b: DeviceArray, kind: Kind, stream: Stream) -> tuple[DeviceArray, int]:
-    """Return a column-major copy of right-hand sides, and their number."""
-    return (copied(b, stream), 1) if b.ndim == 1 else (transposed(b, kind, stream), b.shape[1])
-
-
-def rows_of(x: DeviceArray, like: DeviceArray, kind: Kind, stream: Stream) -> DeviceArray:
-    """Return column-major solutions in the row-major layout of the right-hand sides `like`."""
-    return x if like.ndim == 1 else transposed(x, kind, stream)
-
-
-def solve(a: DeviceArray, b: DeviceArray, *, positive: bool = False, stream: Stream | None = None) -> DeviceArray:
+def solve(
+    a: DeviceArray,
+    b: DeviceArray,
+    *,
+    positive: bool = False,
+    precision: str | None = None,
+    stream: Stream | None = None,
+) -> DeviceArray:
     """Return x such that a x = b, for a vector or a matrix of right-hand sides (cusolverDnXgetrf and Xgetrs).
 
+    If `a` has three dimensions, the first is a batch of matrices, and `b` has the shape (batch, n) or (batch, n, k)
+    (cublasSgetrfBatched and getrsBatched; with `positive`, cusolverDnSpotrfBatched).
+
     Uses LU with partial pivoting. With `positive`, which declares the matrix Hermitian and positive definite, uses
-    Cholesky (Xpotrf) and reads only the lower triangle. Raises SingularMatrixError, with the zero pivot, or
+    Cholesky (Xpotrf) and reads only the lower triangle.
+
+    `precision` is the precision of the factors of a single matrix: "float32" for double precision, "float16",
+    "bfloat16" or "tf32". The solution is refined to the precision of `a` (cusolverDnDSgesv and others), which is faster
+    for large, well-conditioned matrices. If the refinement does not converge, the system is solved without it, and an
+    IllConditionedWarning is given.
+
+    Raises SingularMatrixError, with the zero pivot, or
     NotPositiveDefiniteError, with the minor that is not positive. Raises TypeError or ValueError, naming the operand.
     There is no check for NaNs: if `a` contains one, the solution contains NaNs, unless the factorization stops at the
     NaN and raises an error.
@@ -157,11 +83,22 @@ def solve(a: DeviceArray, b: DeviceArray, *, positive: bool = False, stream: Str
     where, device = views.device_of(call, stream)
     views.check_place(call, device, a=a, b=b)
     kind = views.kind(call, "a", a, TYPES)
+    check_precision(call, precision, kind, positive=positive)
+    if a.ndim == 3:
+        if precision is not None:
+            raise arguments.wrong_value(call, "precision", "None for a batch", precision)
+        return solve_batch(call, a, b, kind, where, device, positive=positive)
     n = check_square(call, "a", a)
     check_right_hand_side(call, b, a)
     if not b.size:
         return empty(b.shape, b.dtype, stream=where)
     with activated(device):
+        if precision is not None:
+            refined = solve_refined(a, b, kind, precision, where, device)
+            if refined is not None:
+                return refined
+            text = f"the refinement of factors in {precision} did not converge, so the system was solved without it"
+            warnings.warn(f"{call}: 'a' is ill-conditioned: {text}", IllConditionedWarning, stacklevel=2)
         work = Work(where, device)
         x, count = columns_of(b, kind, where)
         ends = kind.code, x.pointer, n
@@ -173,14 +110,7 @@ def solve(a: DeviceArray, b: DeviceArray, *, positive: bool = False, stream: Str
         else:
             # Our rows are LAPACK's columns, so it factors the transpose of a.
             factors = copied(a, where)
-            pivots = empty(n, np.int64, stream=where)
-            shape = n, n, kind.code, factors.pointer, n
-            work.run("xgetrf", *shape, pivots.pointer, kind.code, sizing=(*shape, kind.code))
-            pivot = work.verdict("xgetrf")
-            if pivot:
-                raise SingularMatrixError(
-                    f"{call}: 'a' is singular: pivot {pivot - 1} of its elimination is zero", pivot=pivot - 1, call=call
-                )
+            pivots = factor_in_place(call, factors, kind, where, device)
             matrix = int(library("cublas").Operation.T), n, count, kind.code, factors.pointer, n
             work.run_plain("xgetrs", *matrix, pivots.pointer, *ends)
             work.verdict("xgetrs")
@@ -205,6 +135,7 @@ def _factor_positive(call: str, work: Work, a: DeviceArray, kind: Kind) -> Devic
 def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Return the lower triangular L such that L L^H = a, for a Hermitian positive definite matrix (cusolverDnXpotrf).
 
+    If `a` has three dimensions, the first is a batch of matrices (cusolverDnSpotrfBatched).
     Only the lower triangle of `a` is read. Raises NotPositiveDefiniteError, with the minor that is not positive, and
     TypeError or ValueError, naming the operand. There is no check for NaNs: if `a` contains one, L contains NaNs,
     unless the factorization stops at the NaN and raises an error.
@@ -213,6 +144,8 @@ def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     where, device = views.device_of(call, stream)
     views.check_place(call, device, a=a)
     kind = views.kind(call, "a", a, TYPES)
+    if a.ndim == 3:
+        return cholesky_batch(call, a, kind, where, device)
     n = check_square(call, "a", a)
     with activated(device):
         return triangle(_factor_positive(call, Work(where, device), a, kind), n, where, lower=True)

@@ -3,38 +3,69 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from nvmath.bindings import cublas as bindings
-from nvmath.bindings.cublas import DiagType, FillMode, Operation, PointerMode, SideMode, Status
+from nvmath.bindings.cublas import DiagType, FillMode, Operation, SideMode, Status
 from scipy import linalg
 
 from .common.calls import queue
-from .common.functions import LibraryError, Objects, entry, missing
-from .common.numbers import DTYPES, LETTERS, Numbers, from_host, narrowed, widened
+from .common.functions import LibraryError, entry, missing
+from .common.numbers import DTYPES, LETTERS, narrowed, widened
 from .common.operands import Operand, array, columns, vector
-from .common.products import multiplied, scale_dtype, supported
+from .common.products import multiplied, scale_dtype, supported, turned
+from .dense.cublas_batches import (  # noqa: F401  # functions of this module
+    cgels_batched,
+    cgeqrf_batched,
+    cgetrf_batched,
+    cgetri_batched,
+    cgetrs_batched,
+    ctrsm_batched,
+    dgels_batched,
+    dgeqrf_batched,
+    dgetrf_batched,
+    dgetri_batched,
+    dgetrs_batched,
+    dtrsm_batched,
+    gemm_batched_ex,
+    sgels_batched,
+    sgeqrf_batched,
+    sgetrf_batched,
+    sgetri_batched,
+    sgetrs_batched,
+    strsm_batched,
+    zgels_batched,
+    zgeqrf_batched,
+    zgetrf_batched,
+    zgetri_batched,
+    zgetrs_batched,
+    ztrsm_batched,
+)
+from .dense.cublas_handles import Handle, handles
+from .dense.cublas_levels import (  # noqa: F401  # functions of this module
+    asum_ex,
+    cgeru,
+    csymm,
+    csymv,
+    csyrk,
+    dger,
+    dsymm,
+    dsymv,
+    dsyrk,
+    iamax_ex,
+    nrm2_ex,
+    sger,
+    ssymm,
+    ssymv,
+    ssyrk,
+    zgeru,
+    zsymm,
+    zsymv,
+    zsyrk,
+)
 
 _call = entry(Status.EXECUTION_FAILED)
-
-
-@dataclass
-class _Handle:
-    """The state of a handle: its stream, its workspace, and whether scalars are on the host or the device."""
-
-    stream: int = 0
-    workspace: tuple[int, int] = (0, 0)
-    pointer_mode: int = int(PointerMode.HOST)
-
-    def workspaces(self) -> tuple[Operand, ...]:
-        """Return the workspace that the program has set, if any."""
-        address, nbytes = self.workspace
-        return (vector(address, nbytes, np.uint8),) if nbytes else ()
-
-
-_handles: Objects[_Handle] = Objects(Status.NOT_INITIALIZED)
 
 
 def __getattr__(name: str) -> Any:
@@ -46,47 +77,33 @@ def __getattr__(name: str) -> Any:
 
 def create() -> int:
     """Return a new handle (cublasCreate)."""
-    return _handles.add(_Handle())
+    return handles.add(Handle())
 
 
 def destroy(handle: int) -> None:
     """Destroy a handle (cublasDestroy)."""
-    _handles.remove(handle)
+    handles.remove(handle)
 
 
 def set_stream(handle: int, stream_id: int) -> None:
     """Set the stream of later calls, and return to cuBLAS's own workspace (cublasSetStream)."""
-    found = _handles.find(handle)
+    found = handles.find(handle)
     found.stream, found.workspace = int(stream_id), (0, 0)
 
 
 def set_workspace(handle: int, workspace: int, workspace_size_in_bytes: int) -> None:
     """Set the workspace of later calls, in device memory (cublasSetWorkspace)."""
-    _handles.find(handle).workspace = int(workspace), int(workspace_size_in_bytes)
+    handles.find(handle).workspace = int(workspace), int(workspace_size_in_bytes)
 
 
 def set_pointer_mode(handle: int, mode: int) -> None:
     """Set whether alpha, beta and scalar results of later calls are in host or device memory (cublasSetPointerMode)."""
-    _handles.find(handle).pointer_mode = int(mode)
-
-
-def _factors(handle: _Handle, dtype: np.dtype[Any], *addresses: int) -> list[Any]:
-    """Return factors such as alpha from host memory; raise NOT_SUPPORTED in any pointer mode other than HOST."""
-    if handle.pointer_mode != PointerMode.HOST:
-        raise LibraryError(Status.NOT_SUPPORTED, "factors must be in host memory: set the pointer mode HOST")
-    return [from_host(address, dtype) for address in addresses]
+    handles.find(handle).pointer_mode = int(mode)
 
 
 def _require(condition: bool, reason: str) -> None:
     if not condition:
         raise LibraryError(Status.INVALID_VALUE, reason)
-
-
-def turned(matrix: Numbers, operation: int) -> Numbers:
-    """Return op(matrix) for a cublasOperation_t."""
-    if operation == Operation.N:
-        return matrix
-    return matrix.conj().T if operation == Operation.C and matrix.dtype.kind == "c" else matrix.T
 
 
 # -- products of matrices ------------------------------------------------------------------------
@@ -110,9 +127,9 @@ def _queue_product(
     compute: int,
 ) -> None:
     """Queue c = alpha op(a) op(b) + beta c for batches of matrices."""
-    found = _handles.find(handle)
+    found = handles.find(handle)
     a, b, c = operands
-    alpha, beta = _factors(found, scale_dtype(a.dtype, compute), *factors)
+    alpha, beta = found.factors(scale_dtype(a.dtype, compute), *factors)
 
     def product() -> None:
         result = c.elements
@@ -190,8 +207,8 @@ def _geam(
     beta: int, b: int, ldb: int, c: int, ldc: int,
 ) -> None:  # fmt: skip  # grouped by meaning
     """Queue c = alpha op(a) + beta op(b) (cublasSgeam and related functions)."""
-    found = _handles.find(handle)
-    first, second = _factors(found, dtype, alpha, beta)
+    found = handles.find(handle)
+    first, second = found.factors(dtype, alpha, beta)
     left = columns(int(a), *((m, n) if transa == Operation.N else (n, m)), lda, dtype)
     right = columns(int(b), *((m, n) if transb == Operation.N else (n, m)), ldb, dtype)
     out = columns(int(c), m, n, ldc, dtype)
@@ -213,8 +230,8 @@ def _trsm(
     lda: int, b: int, ldb: int,
 ) -> None:  # fmt: skip  # grouped by meaning
     """Queue the solution of op(a) x = alpha b, or x op(a) = alpha b, with a triangular a, into b (cublasStrsm)."""
-    found = _handles.find(handle)
-    (factor,) = _factors(found, dtype, alpha)
+    found = handles.find(handle)
+    (factor,) = found.factors(dtype, alpha)
     order = m if side == SideMode.LEFT else n
     matrix, out = columns(int(a), order, order, lda, dtype), columns(int(b), m, n, ldb, dtype)
     lower, unit = uplo == FillMode.LOWER, diag == DiagType.UNIT
@@ -255,8 +272,8 @@ def _gemv(
     beta: int, y: int, incy: int,
 ) -> None:  # fmt: skip  # grouped by meaning
     """Queue y = alpha op(a) x + beta y (cublasSgemv and related functions)."""
-    found = _handles.find(handle)
-    factor, rest = _factors(found, dtype, alpha, beta)
+    found = handles.find(handle)
+    factor, rest = found.factors(dtype, alpha, beta)
     _require(min(incx, incy) > 0, f"the increments are {incx} and {incy}: the simulator requires positive ones")
     rows, count = (m, n) if trans == Operation.N else (n, m)
     matrix = columns(int(a), m, n, lda, dtype)
@@ -278,8 +295,8 @@ def axpy_ex(
     executiontype: int,
 ) -> None:  # fmt: skip  # grouped by meaning
     """Queue y = alpha x + y (cublasAxpyEx)."""
-    found = _handles.find(handle)
-    (factor,) = _factors(found, DTYPES[int(alpha_type)], alpha)
+    found = handles.find(handle)
+    (factor,) = found.factors(DTYPES[int(alpha_type)], alpha)
     source, out = vector(int(x), n, DTYPES[int(x_type)], incx), vector(int(y), n, DTYPES[int(y_type)], incy)
 
     def add() -> None:
@@ -294,8 +311,8 @@ def scal_ex(
     handle: int, n: int, alpha: int, alpha_type: int, x: int, x_type: int, incx: int, execution_type: int
 ) -> None:
     """Queue x = alpha x (cublasScalEx)."""
-    found = _handles.find(handle)
-    (factor,) = _factors(found, DTYPES[int(alpha_type)], alpha)
+    found = handles.find(handle)
+    (factor,) = found.factors(DTYPES[int(alpha_type)], alpha)
     out = vector(int(x), n, DTYPES[int(x_type)], incx)
 
     def multiply() -> None:
@@ -311,9 +328,8 @@ def dot_ex(
     execution_type: int,
 ) -> None:  # fmt: skip  # grouped by meaning
     """Queue the dot product of x and y, which is written to device memory (cublasDotEx)."""
-    found = _handles.find(handle)
-    if found.pointer_mode != PointerMode.DEVICE:
-        raise LibraryError(Status.NOT_SUPPORTED, "results must be in device memory: set the pointer mode to DEVICE")
+    found = handles.find(handle)
+    found.require_results_on_device()
     first, second = vector(int(x), n, DTYPES[int(x_type)], incx), vector(int(y), n, DTYPES[int(y_type)], incy)
     out = vector(int(result), 1, DTYPES[int(result_type)])
 

@@ -9,6 +9,7 @@ import numpy as np
 from nvmath import bindings
 from nvmath.bindings.cublas import Operation, Status
 from nvmath.bindings.cublasLt import (
+    Epilogue,
     MatmulDescAttribute,
     MatrixLayoutAttribute,
     get_matmul_desc_attribute_dtype,
@@ -20,9 +21,9 @@ from .common.calls import queue
 from .common.functions import LibraryError, Objects, entry, missing
 from .common.numbers import DTYPES, Numbers, from_host, narrowed, to_host, widened
 from .common.operands import Operand, array, vector
-from .common.products import EIGHT_BIT_FLOATS, multiplied, scale_dtype, supported
-from .epilogues import Epilogues
-from .scales import Scale, scale_of
+from .common.products import EIGHT_BIT_FLOATS, multiplied, scale_dtype, supported, turned
+from .dense.epilogues import Epilogues
+from .dense.scales import Scale, scale_of
 
 _call = entry(Status.EXECUTION_FAILED)
 
@@ -145,6 +146,10 @@ def _check(attributes: dict[int, int], a: _Layout, b: _Layout, c: _Layout, d: _L
     operations = attributes.get(int(MatmulDescAttribute.TRANSA), 0), attributes.get(int(MatmulDescAttribute.TRANSB), 0)
     if not supported(first, second, out, compute) or (added != out and out not in EIGHT_BIT_FLOATS):
         raise LibraryError(Status.NOT_SUPPORTED, "cuBLASLt has no product of these types in this precision")
+    epilogue = attributes.get(int(MatmulDescAttribute.EPILOGUE), int(Epilogue.DEFAULT))
+    along_k = {int(Epilogue.BGRADA): operations[0] != Operation.N, int(Epilogue.BGRADB): operations[1] == Operation.N}
+    if along_k.get(epilogue):
+        raise LibraryError(Status.NOT_SUPPORTED, "the sums of a factor need its elements along k not to be adjacent")
     if floats and operations != (Operation.T, Operation.N):
         raise LibraryError(Status.NOT_SUPPORTED, "products of 8-bit floats need a transposed a and a b as it is")
 
@@ -193,7 +198,4 @@ def matmul(
 
 def _factor(matrix: Numbers, operation: int, scale: Scale) -> Numbers:
     """Return op(matrix), with the scales applied to an 8-bit float."""
-    found = scale.loaded(matrix)
-    if operation == Operation.N:
-        return found
-    return found.conj().T if operation == Operation.C and found.dtype.kind == "c" else found.T
+    return turned(scale.loaded(matrix), operation)

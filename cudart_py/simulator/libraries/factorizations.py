@@ -41,7 +41,12 @@ def matrix_at(address: int, rows: int, count: int, leading: int, code: int) -> O
 
 def lapack_function(name: str, matrix: Operand) -> Callable[..., Any]:
     """Return a LAPACK function for a matrix; `name` is its name without the letter of the dtype."""
-    letter = next(letter for letter, dtype in LETTERS.items() if dtype == matrix.dtype)
+    return lapack_for(name, matrix.dtype)
+
+
+def lapack_for(name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
+    """Return a LAPACK function for a dtype."""
+    letter = next(letter for letter, known in LETTERS.items() if known == dtype)
     found: Callable[..., Any] = getattr(lapack, letter + name)
     return found
 

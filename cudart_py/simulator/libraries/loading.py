@@ -14,6 +14,7 @@ from ...errors import NotSupportedError
 _MODULES = {
     "cublas": "cublas",
     "cublasLt": "cublaslt",
+    "cudss": "cudss",
     "cufft": "cufft",
     "curand": "curand",
     "cusolverDn": "cusolver",

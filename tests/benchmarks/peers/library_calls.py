@@ -226,6 +226,14 @@ CALLS: dict[str, Function] = {
     "gemv": Function(of(lib.gemv, "a", "column", "result"), torch("mv", "a", "column", out="result"), moved="a"),
     "axpy": Function(of(lib.axpy, 0.5, "x", "y"), torch(".add_", "y", "x", alpha=0.5), moved="x y y"),
     "scal": Function(of(lib.scal, 1.0, "x"), torch(".mul_", "x", 1.0), moved="x x"),
+    "nrm2": Function(of(lib.nrm2, "x"), torch("linalg.vector_norm", "x"), moved="x"),
+    "asum": Function(of(lib.asum, "x"), torch("linalg.vector_norm", "x", ord=1), moved="x"),
+    "iamax": Function(of(lib.iamax, "x"), moved="x", waits=True),
+    "ger": Function(of(lib.ger, 1e-9, "column", "column", "b"), torch(".addr_", "b", "column", "column", alpha=1e-9)),
+    "symv": Function(of(lib.symv, "definite", "column", "result"), moved="definite"),
+    "symm": Function(of(lib.symm, "definite", "b", "out"), flops=product),
+    "syrk": Function(of(lib.syrk, "a", "out"), flops=lambda o: o.n**3),
+    "gemm_batched": Function(lambda o: partial(lib.gemm_batched, [o.a], [o.b], [o.out]), flops=product),
     "dot": Function(of(lib.dot, "x", "y", "scalar"), torch("dot", "x", "y"), moved="x y"),
     # cuFFT
     "fft": Function(of(lib.fft, "signal", out="spectrum", axes=-1), cupy("fft.fft", "signal"), moved="signal spectrum"),
@@ -261,6 +269,8 @@ CALLS: dict[str, Function] = {
     ),
     # cuSOLVER
     "solve": Function(of(lib.solve, "a", "column"), cupy("linalg.solve", "a", "column"), waits=True),
+    "inv": Function(of(lib.inv, "definite"), cupy("linalg.inv", "definite"), waits=True),
+    "lu_factor": Function(of(lib.lu_factor, "definite"), torch("linalg.lu_factor", "definite"), waits=True),
     "cholesky": Function(of(lib.cholesky, "definite"), cupy("linalg.cholesky", "definite"), waits=True),
     "solve_triangular": Function(
         of(lib.solve_triangular, "triangle", "b"),

@@ -29,6 +29,10 @@ def _recorded_launch() -> cuda.profiling.LaunchProfile:
     return cuda.profiling.LaunchProfile("k", (1, 1, 1), (32, 1, 1), {}, (), {}, record)
 
 
+def _diagonal() -> libraries.SparseMatrix:
+    return libraries.SparseMatrix.from_host(sparse.csr_array(np.eye(3, dtype=np.float32)))
+
+
 # Parameters that share a good value, named as in `GOOD`.
 _SAME: Mapping[Callable[[World], Any], str] = {
     World.array: "array dst other src x y spmm.out",
@@ -168,6 +172,22 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     **{f"Generator.{name}.out": lambda w: w.array(dtype=np.uint32) for name in ("bits", "poisson")},
     **{f"Graph.{name}.after": lambda w: w.graph().nodes[0] for name in ("add_edge", "remove_edge")},
     "empty_aux.shape": lambda w: (3, 3),
+    **{f"gemm_batched.{name}": lambda w: [w.square(), w.square()] for name in ("a", "b", "out")},
+    **{f"{call}.x": lambda w: w.array(3) for call in ("asum", "ger", "iamax", "nrm2", "symv")},
+    **{f"{call}.out": lambda w: w.array(1) for call in ("asum", "nrm2")},
+    "ger.y": lambda w: w.array(3),
+    "symv.out": lambda w: w.array(3),
+    **{f"{call}.out": World.square for call in ("symm", "syrk")},
+    "side": lambda w: "right",
+    **{f"{call}.a": lambda w: cuda.to_device(np.eye(3, dtype=np.float32)) for call in ("inv", "lu_factor", "solve")},
+    "solve.precision": lambda w: "float16",
+    "gemm_sums.a": lambda w: w.square().T,
+    "SparseSolver.a": lambda w: _diagonal(),
+    "SparseSolver.kind": lambda w: "positive",
+    "refinements": lambda w: 1,
+    "triangle": lambda w: "upper",
+    "SparseSolver.refactorize.values": lambda w: w.array(3),
+    "LuFactors.solve.b": World.square,
     "from_float8.x": lambda w: libraries.to_float8(w.host()),
     "to_float8.x": World.host,
     "to_float8.dtype": lambda w: libraries.float8_e5m2,
@@ -220,6 +240,7 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "GrowableArray": lambda w: cuda.virtual.GrowableArray(8, np.float32),
     "Kernel": lambda w: w.kernel,
     "Launch": lambda w: w.launch,
+    "LuFactors": lambda w: libraries.lu_factor(cuda.to_device(np.eye(3, dtype=np.float32))),
     "LazyModule": lambda w: cuda.LazyModule(SOURCE),
     "NodeAllocation": lambda w: cuda.graphs.NodeAllocation(3, np.float32),
     "MemoryPool": lambda w: cuda.MemoryPool(),
@@ -228,6 +249,7 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "NodeWait": lambda w: cuda.graphs.NodeWait(w.event()),
     "RegisteredMemory": lambda w: cuda.register_host(np.zeros(5000)),
     "SparseMatrix": World.sparse,
+    "SparseSolver": lambda w: libraries.SparseSolver(_diagonal()),
     "Stream": lambda w: cuda.Stream(),
     "Surface": lambda w: cuda.textures.Surface(w.cuda_array()),
     "TensorMap": lambda w: cuda.tensor_maps.TensorMap(w.array((2, 4)), (2, 4)),

@@ -32,7 +32,7 @@ MODULES: tuple[ModuleType, ...] = (cuda, *_SUBMODULES, cudart_py.benchmark, libr
 RETURNED = {
     "ArrayHandle", "CacheInfo", "Ceilings", "CompiledImage", "Condition", "DeviceArray", "DeviceProperties", "Diagram",
     "EventHandle", "GraphNode", "Kernel", "KernelAttributes", "Launch", "LaunchProfile", "LineProfile",
-    "ManagedAttributes", "Measurement", "MemoryInfo", "Multiprocessors", "Occupancy", "Parameter", "Plan",
+    "LuFactors", "ManagedAttributes", "Measurement", "MemoryInfo", "Multiprocessors", "Occupancy", "Parameter", "Plan",
     "PointerAttributes", "Signature", "TextureOptions", "TransformPlan", "Variable", "WarpAccess", "WarpRecord",
     "WarpShuffle", "WarpStep",
 }  # fmt: skip  # a list of words

@@ -18,7 +18,7 @@ from tests.simulator.support import Status, download, ok, upload
 
 pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")
 
-NAMES = ("cublas", "cublasLt", "cufft", "cusolverDn", "cusparse")
+NAMES = ("cublas", "cublasLt", "cudss", "cufft", "cusolverDn", "cusparse")
 N = 4
 BYTES = N * N * 8
 
@@ -44,8 +44,8 @@ def test_what_is_not_there_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -
         cublas.srotg(1, 2, 3, 4, 5)
     with pytest.raises(AttributeError, match="sgemmm"):
         cublas.sgemmm  # noqa: B018  # the attribute is what is tested
-    with pytest.raises(cuda.errors.NotSupportedError, match="has no cudss"):
-        libraries.find("cudss")
+    with pytest.raises(cuda.errors.NotSupportedError, match="has no cutensor"):
+        libraries.find("cutensor")
     monkeypatch.setattr(loading, "_has_scipy", lambda: False)
     assert not libraries.available()
     with pytest.raises(cuda.errors.NotSupportedError, match=r"SciPy.*'cudart-py\[cpu\]'"):

@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from ...state.contexts import Context
 
 
+Indirect = Callable[[], tuple[Sequence[Operand], Sequence[Operand]]]
+
+
 class LibraryCall(Operation):
     """A library call, as work in a stream or a node of a graph: its inputs, its outputs and its computation.
 
-    The memory of `workspaces` must be live when the call runs; its contents don't matter.
+    The memory of `workspaces` must be live when the call runs; its contents don't matter. `indirect` returns further
+    inputs and outputs, whose addresses are read from the other inputs when the call runs.
     """
 
-    __slots__ = ("_compute", "_reads", "_workspaces", "_writes", "name")
+    __slots__ = ("_compute", "_indirect", "_reads", "_workspaces", "_writes", "name")
 
     node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
     computes = True
@@ -33,7 +37,9 @@ class LibraryCall(Operation):
         reads: Sequence[Operand],
         writes: Sequence[Operand],
         workspaces: Sequence[Operand],
+        indirect: Indirect | None,
     ) -> None:
+        self._indirect = indirect
         self.name = name
         self._compute = compute
         self._reads, self._writes, self._workspaces = _filled(reads), _filled(writes), _filled(workspaces)
@@ -47,15 +53,25 @@ class LibraryCall(Operation):
 
     def run(self, context: Context) -> None:
         """Check all memory that the call accesses, and compute."""
-        for operand in (*self._reads, *self._writes, *self._workspaces):
+        for operand in self._workspaces:
             operand.require(context, self.name)
-        for operand in self._reads:
-            operand.check_read(self.name)
-        for operand in self._writes:
-            operand.check_write(self.name)
+        self._check(context, self._reads, self._writes)
+        further: tuple[Operand, ...] = ()
+        if self._indirect is not None:
+            reads, writes = map(_filled, self._indirect())
+            self._check(context, reads, writes)
+            further = writes
         self._compute()
-        for operand in self._writes:
+        for operand in (*self._writes, *further):
             operand.note_written()
+
+    def _check(self, context: Context, reads: Sequence[Operand], writes: Sequence[Operand]) -> None:
+        for operand in (*reads, *writes):
+            operand.require(context, self.name)
+        for operand in reads:
+            operand.check_read(self.name)
+        for operand in writes:
+            operand.check_write(self.name)
 
 
 def _filled(operands: Sequence[Operand]) -> tuple[Operand, ...]:
@@ -71,6 +87,7 @@ def queue(
     reads: Sequence[Operand] = (),
     writes: Sequence[Operand] = (),
     workspaces: Sequence[Operand] = (),
+    indirect: Indirect | None = None,
 ) -> None:
     """Submit a call to a stream, or add it to the graph if the stream is being captured."""
-    submit(find_stream(stream), LibraryCall(name, compute, reads, writes, workspaces))
+    submit(find_stream(stream), LibraryCall(name, compute, reads, writes, workspaces, indirect))

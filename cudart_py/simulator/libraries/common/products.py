@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from nvmath.bindings.cublas import ComputeType
+from nvmath.bindings.cublas import ComputeType, Operation
 
 from .numbers import BFLOAT16, E4M3, E5M2, Numbers, rounded, rounded_to_tf32, widened
 
@@ -69,3 +69,10 @@ def multiplied(a: Numbers, b: Numbers, compute: int) -> Numbers:
         kind = _HALF if compute == ComputeType.COMPUTE_32F_FAST_16F else BFLOAT16
         left, right = rounded(left, kind), rounded(right, kind)
     return np.asarray(left @ right)
+
+
+def turned(matrix: Numbers, operation: int) -> Numbers:
+    """Return op(matrix) for a cublasOperation_t."""
+    if operation == Operation.N:
+        return matrix
+    return matrix.conj().T if operation == Operation.C and matrix.dtype.kind == "c" else matrix.T

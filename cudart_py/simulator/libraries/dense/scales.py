@@ -6,10 +6,10 @@ import numpy as np
 from nvmath.bindings.cublas import Status
 from nvmath.bindings.cublasLt import MatmulDescAttribute, MatmulMatrixScale
 
-from .common.functions import LibraryError
-from .common.numbers import E4M3, E5M2, Numbers, widened
-from .common.operands import Operand, array, vector
-from .common.products import EIGHT_BIT_FLOATS
+from ..common.functions import LibraryError
+from ..common.numbers import E4M3, E5M2, Numbers, widened
+from ..common.operands import Operand, array, vector
+from ..common.products import EIGHT_BIT_FLOATS
 
 _BLOCK = 128
 # The largest finite numbers.

@@ -8,9 +8,9 @@ import numpy as np
 from nvmath.bindings.cublas import Status
 from nvmath.bindings.cublasLt import Epilogue, MatmulDescAttribute
 
-from .common.functions import LibraryError
-from .common.numbers import DTYPES, Numbers, narrowed, widened
-from .common.operands import Operand, array, vector
+from ..common.functions import LibraryError
+from ..common.numbers import DTYPES, Numbers, narrowed, widened
+from ..common.operands import Operand, array, vector
 
 _SLOPE, _CUBIC = np.sqrt(2 / np.pi), 0.044715
 

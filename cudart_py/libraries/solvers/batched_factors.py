@@ -1,0 +1,180 @@
+"""Orthogonal factorizations, least squares and eigenvalues of batches of matrices, with cuBLAS and cuSOLVER."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import arguments
+from ...context.current import activated
+from ...context.device import Device
+from ...context.lifetimes import Handle  # releases the parameters at the right time
+from ...driver.calls import library
+from ...errors import CudaError
+from ...memory.array import DeviceArray
+from ...memory.creation import empty
+from ...streams.stream import Stream
+from .. import views
+from ..dtypes import KINDS, Kind
+from ..failures import SingularMatrixError
+from ..handles import thread_cache
+from .batched_linear import check_right_hand_sides, columns_of_batch, one_by_one, rows_of_batch, run_batched
+from .batches import addresses_of, check_batch, diagonals, transposed_batch
+from .work import TYPES, Work
+
+Parts = tuple[DeviceArray, DeviceArray, DeviceArray]
+
+# The largest matrices of the batched Jacobi method.
+MOST_JACOBI = 32
+WITH_VECTORS = 1  # CUSOLVER_EIG_MODE_VECTOR
+
+
+class _JacobiParameters(Handle):
+    """The gesvdjInfo_t that the Jacobi method requires. Its defaults are never changed."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._owned = True
+        self._value = library("cusolverDn").create_gesvdj_info()
+
+    def _release(self, value: Any) -> None:
+        library("cusolverDn").destroy_gesvdj_info(value)
+
+
+def _check_tall_batch(call: str, a: DeviceArray, device: Device) -> Kind:
+    views.check_place(call, device, a=a)
+    kind = views.kind(call, "a", a, TYPES)
+    view = check_batch(call, "a", a, square=False)
+    if view.columns > view.rows:
+        raise arguments.unusable(call, "a", "have as many rows as columns or more", f"the shape {a.shape}")
+    return kind
+
+
+def qr_batch(call: str, a: DeviceArray, stream: Stream, device: Device) -> tuple[DeviceArray, DeviceArray]:
+    """Return Q and R of each matrix of a batch (cublasSgeqrfBatched, and one cusolverDnSorgqr per matrix)."""
+    kind = _check_tall_batch(call, a, device)
+    count, m, n = a.shape
+    with activated(device):
+        factors = transposed_batch(a, stream)
+        tau = empty((count, n), a.dtype, stream=stream)
+        if not count:
+            return empty(a.shape, a.dtype, stream=stream), empty((0, n, n), a.dtype, stream=stream)
+        addresses, scalars = addresses_of(factors, stream), addresses_of(tau, stream)
+        status = np.zeros(1, np.int32)  # of the arguments, in host memory
+        operands = m, n, addresses.pointer, m, scalars.pointer, status.ctypes.data, count
+        run_batched("geqrfBatched", stream, device, kind, "geqrf_batched", *operands)
+        upper = transposed_batch(factors, stream, part="upper", rows=n)
+        work = Work(stream, device)
+        name = f"{kind.letter}{'un' if kind.is_complex else 'or'}gqr"
+        for place in range(count):
+            work.run_typed(name, m, n, n, factors[place].pointer, m, tau[place].pointer)
+        work.verdict(name)
+        return transposed_batch(factors, stream), upper
+
+
+def lstsq_batch(call: str, a: DeviceArray, b: DeviceArray, stream: Stream, device: Device) -> DeviceArray:
+    """Return the least-squares solutions of a batch of systems with full rank (cublasSgelsBatched)."""
+    kind = _check_tall_batch(call, a, device)
+    views.check_place(call, device, b=b)
+    check_right_hand_sides(call, b, a)
+    count, m, n = a.shape
+    if not b.size:
+        raise arguments.unusable(call, "b", "have at least one right-hand side", f"the shape {b.shape}")
+    with activated(device):
+        factors, x = transposed_batch(a, stream), columns_of_batch(b, stream)
+        info, status = empty(count, np.int32, stream=stream), np.zeros(1, np.int32)
+        none = int(library("cublas").Operation.N)
+        operands = addresses_of(factors, stream), addresses_of(x, stream)
+        run_batched(
+            "gelsBatched", stream, device, kind, "gels_batched", none, m, n, x.shape[1], operands[0].pointer, m,
+            operands[1].pointer, m, status.ctypes.data, info.pointer, count,
+        )  # fmt: skip  # grouped by meaning
+        _check_ranks(call, factors, kind, stream)
+        return rows_of_batch(x[:, :, :n].copy(stream=stream), b, stream)
+
+
+def _check_ranks(call: str, factors: DeviceArray, kind: Kind, stream: Stream) -> None:
+    """Raise SingularMatrixError for the first matrix whose R has a diagonal element that is zero up to rounding."""
+    sizes = np.abs(diagonals(factors, stream))
+    least = sizes.shape[1] * np.finfo(kind.real).eps * sizes.max(axis=1, keepdims=True)
+    lost = np.argwhere(~(sizes > least))
+    if lost.size:
+        place, column = map(int, lost[0])
+        fact = f"column {column} depends on the previous columns, up to rounding"
+        raise SingularMatrixError(
+            f"{call}: matrix {place} of 'a' does not have full rank: {fact}", pivot=column, call=call
+        )
+
+
+def svd_batch(
+    call: str,
+    a: DeviceArray,
+    kind: Kind,
+    stream: Stream,
+    device: Device,
+    single: Callable[[DeviceArray], Parts],
+) -> Parts:
+    """Return U, s and V^H of each matrix of a batch (cusolverDnSgesvdjBatched).
+
+    cuSOLVER has no such function for larger matrices; `single` decomposes those one by one.
+    """
+    view = check_batch(call, "a", a, square=False)
+    count, rows, columns = a.shape
+    least = min(rows, columns)
+    if not count:
+        shapes = (0, rows, least), (0, least), (0, least, columns)
+        u, s, vh = (
+            empty(shape, dtype, stream=stream)
+            for shape, dtype in zip(shapes, (a.dtype, kind.real, a.dtype), strict=True)
+        )
+        return u, s, vh
+    if max(view.rows, view.columns) > MOST_JACOBI:
+        u, s, vh = one_by_one(a, single, stream)
+        return u, s, vh
+    with activated(device):
+        cache = thread_cache("cusolverDn")
+        if "jacobi" not in cache:
+            cache["jacobi"] = _JacobiParameters()
+        # LAPACK sees the transpose of each matrix: a^T = W diag(s) Z^H, so a = conj(Z) diag(s) W^T.
+        matrix = a.copy(stream=stream)
+        m, n = columns, rows
+        values = empty((count, least), kind.real, stream=stream)
+        left, right = (empty((count, order, order), a.dtype, stream=stream) for order in (m, n))
+        work = Work(stream, device, count)
+        name = f"{kind.letter}gesvdj_batched"
+        operands = WITH_VECTORS, m, n, matrix.pointer, m, values.pointer, left.pointer, m, right.pointer, n
+        work.run_jacobi(name, *operands, parameters=cache["jacobi"].handle, count=count)
+        _check_converged(call, work, name)
+        u = transposed_batch(right[:, :least], stream, conjugate=kind.is_complex)
+        return u, values, left[:, :least].copy(stream=stream)
+
+
+def _check_converged(call: str, work: Work, name: str) -> None:
+    failed = work.verdicts(name)
+    places = np.flatnonzero(failed)
+    if places.size:
+        raise CudaError(f"{call}: the iteration for matrix {places[0]} of 'a' did not converge", call=call)
+
+
+def eigh_batch(
+    call: str, a: DeviceArray, kind: Kind, stream: Stream, device: Device
+) -> tuple[DeviceArray, DeviceArray]:
+    """Return the eigenvalues and eigenvectors of a batch of Hermitian matrices (cusolverDnXsyevBatched)."""
+    n = check_batch(call, "a", a, square=True).rows
+    count = a.shape[0]
+    with activated(device):
+        vectors = a.copy(stream=stream)
+        values = empty((count, n), kind.real, stream=stream)
+        if not count:
+            return values, vectors
+        work = Work(stream, device, count)
+        real = KINDS[kind.real].code
+        fill = int(library("cublas").FillMode.UPPER)  # column-major LAPACK sees our lower triangles as the upper ones
+        operands = WITH_VECTORS, fill, n, kind.code, vectors.pointer, n, real, values.pointer, kind.code
+        work.run("xsyev_batched", *operands, last=(count,))
+        _check_converged(call, work, "xsyev_batched")
+        # LAPACK saw the transposes. For Hermitian matrices these are the conjugates.
+        return values, transposed_batch(vectors, stream, conjugate=kind.is_complex)

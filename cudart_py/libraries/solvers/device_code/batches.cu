@@ -1,0 +1,58 @@
+// Prepares batches of small matrices for LAPACK's routines: transposes each matrix, and writes the addresses of all.
+
+__device__ inline float conjugated(float x) { return x; }
+__device__ inline double conjugated(double x) { return x; }
+__device__ inline float2 conjugated(float2 x) { return {x.x, -x.y}; }
+__device__ inline double2 conjugated(double2 x) { return {x.x, -x.y}; }
+
+// Element is float, double, float2 or double2. Each block of 32 x 8 threads transposes a tile of 32 x 32 elements of one
+// matrix: block x is the matrix, y and z the tile. The matrices of `from` have `rows` rows that begin `leading` elements
+// apart, and begin `stride` elements apart. Those of `to` are contiguous. Of each result, `part` keeps all elements (0),
+// the lower triangle (1) or the upper one (2), and sets the others to zero.
+template <class Element>
+__global__ void transpose_matrices(const Element* from, long long leading, long long stride, Element* to, long long rows,
+                                   long long columns, int part, bool conjugate)
+{
+    __shared__ Element tile[32][33]; // the padding column prevents bank conflicts of accesses to a column
+    from += blockIdx.x * stride;
+    to += blockIdx.x * rows * columns;
+    long long left = blockIdx.y * 32ll;
+    long long top = blockIdx.z * 32ll;
+    for (int i = threadIdx.y; i < 32; i += blockDim.y) {
+        long long row = top + i;
+        long long column = left + threadIdx.x;
+        // The element becomes to[column][row].
+        bool kept = part == 0 || (part == 1 ? row <= column : row >= column);
+        if (row < rows && column < columns && kept)
+            tile[i][threadIdx.x] = from[row * leading + column];
+    }
+    __syncthreads();
+    for (int i = threadIdx.y; i < 32; i += blockDim.y) {
+        long long row = top + threadIdx.x;
+        long long column = left + i;
+        bool kept = part == 0 || (part == 1 ? row <= column : row >= column);
+        if (row < rows && column < columns) {
+            Element x = kept ? tile[threadIdx.x][i] : Element();
+            to[column * rows + row] = conjugate ? conjugated(x) : x;
+        }
+    }
+}
+
+// Writes the address of each of `count` matrices that begin `bytes` bytes apart.
+extern "C" __global__ void address_matrices(unsigned long long* addresses, unsigned long long first,
+                                            unsigned long long bytes, long long count)
+{
+    long long matrix = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (matrix < count)
+        addresses[matrix] = first + matrix * bytes;
+}
+
+// Copies the diagonal of each matrix, `count` elements of it. A thread copies one element.
+template <class Element>
+__global__ void take_diagonals(const Element* from, long long leading, long long stride, Element* to, long long count,
+                               long long batch)
+{
+    long long place = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (place < batch * count)
+        to[place] = from[place / count * stride + place % count * (leading + 1)];
+}

@@ -1,0 +1,187 @@
+"""Batches of small systems and factorizations, factors that solve many systems, inverses, and refined solutions."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py import libraries as lib
+
+pytestmark = pytest.mark.needs("libraries")
+
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+COUNT, N = 7, 6
+
+
+def near(got, expected, dtype, factor=300):
+    """Compare in units of the precision, relative to the norm of the expected values."""
+    return np.linalg.norm(got - expected) <= factor * np.finfo(dtype).eps * max(np.linalg.norm(expected), 1)
+
+
+def hermitian(x):
+    return x.conj().swapaxes(-1, -2)
+
+
+@pytest.fixture
+def definite(numbers):
+    """Return a function that makes a batch of positive definite matrices."""
+
+    def make(dtype, count=COUNT):
+        a = numbers((count, N, N), dtype)
+        return a @ hermitian(a) + N * np.eye(N, dtype=dtype)
+
+    return make
+
+
+@every_dtype
+def test_a_batch_has_cholesky_factors(device, definite, dtype):
+    a = definite(dtype)
+    factors = lib.cholesky(cuda.to_device(np.tril(a))).to_host()
+    assert near(factors @ hermitian(factors), a, dtype)
+    assert not np.triu(factors, 1).any()
+
+
+@every_dtype
+@pytest.mark.parametrize("columns", [(), (1,), (3,)])
+@pytest.mark.parametrize("positive", [True, False])
+def test_a_batch_of_systems_is_solved(device, numbers, definite, dtype, columns, positive):
+    a = definite(dtype) if positive else definite(dtype) + numbers((COUNT, N, N), dtype)
+    b = numbers((COUNT, N, *columns), dtype)
+    operands = cuda.to_device(np.tril(a) if positive else a), cuda.to_device(b)
+    x = lib.solve(*operands, positive=positive).to_host()
+    assert x.shape == b.shape
+    shape = (COUNT, N, -1)
+    assert near(a @ x.reshape(shape), b.reshape(shape), dtype)
+    assert np.array_equal(operands[1].to_host(), b)
+
+
+def test_a_batch_is_taken_from_windows_of_larger_matrices(device, numbers):
+    whole = numbers((5, 9, 9))
+    a, b = cuda.to_device(whole)[1:4, 2:8, 1:7], cuda.to_device(whole)[:3, :6, 4:6]
+    assert np.allclose(whole[1:4, 2:8, 1:7] @ lib.solve(a, b).to_host(), whole[:3, :6, 4:6])
+
+
+@every_dtype
+def test_a_batch_has_orthogonal_factors_and_least_squares(device, numbers, dtype):
+    a, b = numbers((COUNT, 9, 4), dtype), numbers((COUNT, 9, 2), dtype)
+    q, r = (part.to_host() for part in lib.qr(cuda.to_device(a)))
+    assert near(q @ r, a, dtype)
+    assert near(hermitian(q) @ q, np.broadcast_to(np.eye(4), (COUNT, 4, 4)), dtype)
+    assert not np.tril(r, -1).any()
+    x = lib.lstsq(cuda.to_device(a), cuda.to_device(b)).to_host()
+    assert near(hermitian(a) @ (a @ x - b), 0 * x, dtype)  # the normal equations
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9), (32, 32), (40, 5)])
+def test_a_batch_has_singular_values(device, numbers, dtype, shape):
+    a = numbers((3, *shape), dtype)
+    u, s, vh = (part.to_host() for part in lib.svd(cuda.to_device(a)))
+    assert near((u * s[:, None]) @ vh, a, dtype, 1000)
+    assert near(s, np.linalg.svd(a, compute_uv=False), dtype, 1000)
+
+
+@every_dtype
+def test_a_batch_has_eigenvalues(device, definite, dtype):
+    a = definite(dtype)
+    values, vectors = (part.to_host() for part in lib.eigh(cuda.to_device(np.tril(a))))
+    assert near(a @ vectors, vectors * values[:, None], dtype)
+    assert near(values, np.linalg.eigvalsh(a), dtype)
+
+
+def test_the_matrix_of_a_batch_that_fails_is_named(device):
+    broken = np.stack([np.eye(3), np.diag([1.0, 2.0, 0.0]), np.diag([1.0, -1.0, 1.0])])
+    with pytest.raises(lib.SingularMatrixError, match="^solve: matrix 1 of 'a' is singular: pivot 2") as error:
+        lib.solve(cuda.to_device(broken), cuda.zeros((3, 3)))
+    assert error.value.pivot == 2
+    with pytest.raises(lib.NotPositiveDefiniteError, match="^cholesky: matrix 1 .* minor of order 3"):
+        lib.cholesky(cuda.to_device(broken))
+    with pytest.raises(lib.SingularMatrixError, match="^lstsq: matrix 0 of 'a' does not have full rank: column 1"):
+        lib.lstsq(cuda.to_device(np.ones((2, 5, 2))), cuda.zeros((2, 5)))
+
+
+def test_an_empty_batch_has_empty_results(device):
+    empty = cuda.empty((0, 4, 3))
+    assert [part.shape for part in lib.qr(empty)] == [(0, 4, 3), (0, 3, 3)]
+    assert [part.shape for part in lib.svd(empty)] == [(0, 4, 3), (0, 3), (0, 3, 3)]
+    assert lib.cholesky(cuda.empty((0, 3, 3))).shape == (0, 3, 3)
+    assert lib.inv(cuda.empty((0, 3, 3))).shape == (0, 3, 3)
+
+
+@every_dtype
+@pytest.mark.parametrize("batch", [(), (COUNT,)])
+def test_factors_solve_systems_again_and_inverses_multiply_to_one(device, numbers, dtype, batch):
+    a = numbers((*batch, N, N), dtype) + N * np.eye(N, dtype=dtype)
+    factors = lib.lu_factor(cuda.to_device(a))
+    for op, turned in {"N": a, "T": a.swapaxes(-1, -2), "C": hermitian(a)}.items():
+        b = numbers((*batch, N, 2), dtype)
+        assert near(turned @ factors.solve(cuda.to_device(b), op=op).to_host(), b, dtype)
+    assert near(a @ factors.solve(cuda.to_device(b[..., 0].copy())).to_host()[..., None], b[..., :1], dtype)
+    assert near(a @ lib.inv(cuda.to_device(a)).to_host(), np.broadcast_to(np.eye(N), a.shape), dtype)
+    if not batch:
+        lu, order = factors.lu.T.to_host().T, np.arange(N)
+        for row, other in enumerate(factors.pivots.to_host() - 1):
+            order[[row, other]] = order[[other, row]]
+        assert near((np.tril(lu, -1) + np.eye(N)) @ np.triu(lu), a[order], dtype)
+
+
+def hilbert(n):
+    places = np.arange(n)
+    return 1 / (places[:, None] + places + 1)
+
+
+def test_an_inverse_without_correct_digits_is_warned_about(device, numbers):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lib.inv(cuda.to_device(hilbert(6)))
+    with pytest.warns(lib.IllConditionedWarning, match="^inv: 'a' is ill-conditioned: its condition number is about"):
+        lib.inv(cuda.to_device(hilbert(14)))
+    with pytest.raises(lib.SingularMatrixError, match="^inv: 'a' is singular: pivot 1"):
+        lib.inv(cuda.to_device(np.diag([1.0, 0.0, 2.0])))
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9)])
+def test_the_least_squares_solution_of_smallest_norm_is_numpys(device, numbers, dtype, shape):
+    a, b = numbers(shape, dtype), numbers((shape[0], 2), dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = lib.lstsq(cuda.to_device(a), cuda.to_device(b), method="svd").to_host()
+    assert near(x, np.linalg.lstsq(a, b)[0], dtype, 2000)
+    a[:, 2] = a[:, 0] - a[:, 1]
+    cutoff = 1e-4 if np.finfo(dtype).bits == 32 else 1e-10
+    expected, _, rank, _ = np.linalg.lstsq(a, b[:, 0], rcond=cutoff)
+    if rank == min(shape):
+        return
+    with pytest.warns(lib.IllConditionedWarning, match=f"^lstsq: 'a' has the rank {rank}, not {min(shape)}"):
+        x = lib.lstsq(cuda.to_device(a), cuda.to_device(b[:, 0].copy()), method="svd", rcond=cutoff).to_host()
+    assert near(x, expected, dtype, 2000)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision"),
+    [
+        (np.float64, "float32"),
+        (np.float64, "float16"),
+        (np.float64, "bfloat16"),
+        (np.float64, "tf32"),
+        (np.float32, "float16"),
+        (np.complex128, "float32"),
+        (np.complex64, "bfloat16"),
+    ],
+)
+def test_a_refined_solution_has_the_precision_of_the_matrix(device, numbers, dtype, precision):
+    a, b = numbers((40, 40), dtype) + 40 * np.eye(40, dtype=dtype), numbers((40, 3), dtype)
+    x = lib.solve(cuda.to_device(a), cuda.to_device(b), precision=precision).to_host()
+    assert near(a.astype(np.clongdouble) @ x, b, dtype, 100)
+
+
+def test_a_refinement_that_does_not_converge_is_replaced_with_a_warning(device):
+    a, b = hilbert(10), np.ones(10)
+    with pytest.warns(lib.IllConditionedWarning, match="^solve: .* factors in float16 did not converge"):
+        x = lib.solve(cuda.to_device(a), cuda.to_device(b), precision="float16").to_host()
+    assert np.linalg.norm(a @ x - b) <= 1e-3
+    singular = cuda.to_device(np.diag([1.0, 0.0, 3.0]))
+    with pytest.warns(lib.IllConditionedWarning), pytest.raises(lib.SingularMatrixError, match="pivot 1"):
+        lib.solve(singular, cuda.zeros(3), precision="float32")
