@@ -56,9 +56,7 @@ class _Microseconds:
 
     def piece(self, piece: Piece) -> tuple[float, float]:
         begin, end = piece.times or (0, 0)
-        # The clocks of the host and of the device differ by some microseconds.
-        late = max(0, piece.call.begin - begin)
-        return (begin + late - self._start) / 1e3, (end + late - self._start) / 1e3
+        return (begin - self._start) / 1e3, (end - self._start) / 1e3
 
 
 class _Steps:
