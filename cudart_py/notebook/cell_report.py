@@ -63,12 +63,21 @@ class CellReport:
 
     def _parts(self) -> Iterator[str]:
         if self._launches is not None:
-            # The summary would draw the lines with advice, and this report draws all.
-            yield profile_summary([replace(launch, warp=None) for launch in self._launches])
+            # The summary would also list the hottest lines, and draw those with advice. This report has all lines.
+            yield profile_summary([replace(launch, warp=None) for launch in self._launches], lines=0)
             yield from self._listings(self._launches)
         if self._findings is not None:
-            yield finding_list(self._findings) or f"<p>{_NO_FINDINGS}</p>"
+            yield finding_list(self._unlisted()) if self._findings else f"<p>{_NO_FINDINGS}</p>"
         yield from map(_picture, self._diagrams())
+
+    def _unlisted(self) -> list[Finding]:
+        """Return the findings that are not shown below their lines."""
+        findings = self._findings or ()
+        listed = [
+            lines for source in sources_of(self._launches or ()) for lines in findings_in(source, findings).values()
+        ]
+        shown = {(one.kind, one.kernel, one.file, one.line) for lines in listed for one in lines}
+        return [one for one in findings if (one.kind, one.kernel, one.file, one.line) not in shown]
 
     def _listings(self, launches: Sequence[LaunchProfile]) -> Iterator[str]:
         sources = sources_of(launches)

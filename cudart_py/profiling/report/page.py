@@ -63,8 +63,11 @@ def profile_page(
     return document(title, body, style="".join(file.read_text(encoding="utf-8") for file in (_STYLE, STYLE)))
 
 
-def profile_summary(launches: Sequence[LaunchProfile]) -> str:
-    """Return an HTML fragment for notebooks: launches, hottest lines, advice, and diagrams of lines with advice."""
+def profile_summary(launches: Sequence[LaunchProfile], *, lines: int = 5) -> str:
+    """Return an HTML fragment for notebooks: launches, hottest lines, advice, and diagrams of lines with advice.
+
+    `lines` is the maximum number of hottest lines.
+    """
     if not launches:
         return "<p>no launches</p>"
     wanted = choose(DEFAULT, ())
@@ -76,7 +79,7 @@ def profile_summary(launches: Sequence[LaunchProfile]) -> str:
     advised = dict.fromkeys((found.line.source.name, found.line.number) for found in advice)
     drawn = [diagram for place in advised for diagram in diagrams.get(place, ())]
     return (
-        f"<div>{_launches(launches, wanted)}{_hot(ranked[:5], wanted, {})}{_advice(advice, {})}"
+        f"<div>{_launches(launches, wanted)}{_hot(ranked[:lines], wanted, {}) if lines else ''}{_advice(advice, {})}"
         f"{figures([*kernel_diagrams(launches), *drawn])}</div>"
     )
 

@@ -197,10 +197,18 @@ class Recorder:
 
     def _read_times(self) -> None:
         driver = self._driver
+        ends: dict[tuple[int, int], int] = {}
         for piece in self._pieces:
             # The result does not matter: if the work has failed, its times cannot be read either.
             driver.cuEventSynchronize(piece.end)
-            piece.times = self._times(piece)
+            times = self._times(piece)
+            if times is not None:
+                # The clocks of host and device differ by some microseconds, and the device's times are rounded. Work
+                # runs after its call, though, and after the work before it in its stream.
+                key = piece.device, piece.work.stream
+                begin = max(times[0], piece.call.begin, ends.get(key, 0))
+                ends[key] = max(times[1], begin + 1)
+                piece.times = begin, ends[key]
         for piece in self._pieces:
             for event in filter(None, (piece.begin, piece.end)):
                 driver.cuEventDestroy(event)

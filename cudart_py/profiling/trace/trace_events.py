@@ -16,7 +16,7 @@ Event = dict[str, Any]
 
 _HOST, _FIRST_DEVICE = 1, 100
 _NAMES_OF_STREAMS = {0: "legacy default stream", 1: "legacy default stream", 2: "per-thread default stream"}
-_ORDER = "in order: the lengths are not times"
+_ORDER = "order, not time"
 # The order of events with the same time: the events of a track that end, then those that begin, then arrows.
 _PHASES = "MEBXsf"
 
@@ -56,9 +56,7 @@ class _Microseconds:
 
     def piece(self, piece: Piece) -> tuple[float, float]:
         begin, end = piece.times or (0, 0)
-        # The clocks of the host and of the device differ by some microseconds.
-        late = max(0, piece.call.begin - begin)
-        return (begin + late - self._start) / 1e3, (end + late - self._start) / 1e3
+        return (begin - self._start) / 1e3, (end - self._start) / 1e3
 
 
 class _Steps:
@@ -102,13 +100,13 @@ class _Tracks:
 
     def names(self) -> Iterator[Event]:
         """Yield the events that name the tracks."""
-        yield _named("process_name", _HOST, 0, "Host" if self._is_timed else f"Host, {_ORDER}")
+        label = "" if self._is_timed else f" ({_ORDER})"
+        yield _named("process_name", _HOST, 0, f"Host{label}")
         known = {thread.ident: thread.name for thread in threading.enumerate()}
         for ident, track in self._threads.items():
             yield _named("thread_name", _HOST, track, known.get(ident, f"thread {ident}"))
         for device in sorted({device for device, _ in self._streams}):
-            name = f"Device {device}: {Device(device).name}"
-            yield _named("process_name", _FIRST_DEVICE + device, 0, name if self._is_timed else f"{name}, {_ORDER}")
+            yield _named("process_name", _FIRST_DEVICE + device, 0, f"Device {device}{label}: {Device(device).name}")
         for (device, stream), track in self._streams.items():
             name = _NAMES_OF_STREAMS.get(stream, f"stream {stream:#x}")
             yield _named("thread_name", _FIRST_DEVICE + device, track, name)
