@@ -52,9 +52,6 @@ class Plain:
     def stopped(self, session: Session, stop: Stop) -> None:
         """Show where the launch has stopped, and read commands until it goes on."""
         self._session = session
-        kernel = session.recorder.lines
-        if stop.reason == "entry":
-            self._print(f"Kernel {kernel.called(kernel.entry.name)} begins.")
         if stop.reason == "step" and self._left[1]:
             following = self._step_on(stop)
             if following is None:
@@ -141,9 +138,18 @@ class Plain:
         raise ValueError(f"the command {word!r} is {'ambiguous' if found else 'not known'}: help lists all commands")
 
     def _show(self, stop: Stop) -> None:
-        if stop.reason == "breakpoint":
-            assert stop.breakpoint is not None
-            self._print(f"Breakpoint {stop.breakpoint.number}, {_relative(str(stop.breakpoint))}")
+        reason = self.described(stop)
+        self._print((f"{reason}\n" if reason else "") + self.location())
+
+    def location(self) -> str:
+        """Return the thread in focus and its place."""
+        return ("[in the past] " if self.session.is_past else "") + tables.location(self.session)
+
+    def described(self, stop: Stop) -> str:
+        """Return why a launch has stopped; "" for a step."""
+        found = []
+        if stop.breakpoint is not None:
+            found.append(f"Breakpoint {stop.breakpoint.number}, {_relative(str(stop.breakpoint))}")
         reasons = {
             "exited": "The thread has exited.",
             "start": "The recorded history begins here.",
@@ -151,11 +157,11 @@ class Plain:
             "fault": "The launch fails:",
             "interrupt": "Interrupted.",
         }
-        for text in (reasons.get(stop.reason, ""), stop.text):
-            if text:
-                self._print(text)
-        past = "[in the past] " if self.session.is_past else ""
-        self._print(past + tables.location(self.session))
+        if stop.reason == "entry":
+            lines = self.session.recorder.lines
+            found.append(f"Kernel {lines.called(lines.entry.name)} begins.")
+        found += [reasons.get(stop.reason, ""), stop.text]
+        return "\n".join(text for text in found if text)
 
     # --- commands
 
