@@ -127,7 +127,7 @@ def _in_terminal(program: Program, options: argparse.Namespace) -> int:
             frontend.running = True
         else:
             frontend.read_commands()
-        with attached(session, optimized=options.optimized), interrupting(session):
+        with attached(session, optimized=options.optimized), interrupting(session, frontend):
             status = program.run()
     except QuitDebugger:
         return 0

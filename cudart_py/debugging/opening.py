@@ -44,5 +44,5 @@ def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> Iterat
     frontend.attach(session)
     for text in breakpoints:
         session.breakpoints.read(text)
-    with attached(session), interrupting(session):
+    with attached(session), interrupting(session, frontend):
         yield

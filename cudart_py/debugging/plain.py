@@ -40,6 +40,8 @@ class Plain:
         self._left: tuple[Kind, int] = ("into", 0)
         # Whether the program has been started; breakpoints can be set before that.
         self.running = False
+        # Whether a person is asked for a command now.
+        self.at_prompt = False
 
     # --- the frontend of a session
 
@@ -117,14 +119,25 @@ class Plain:
 
     def _read(self) -> str | None:
         """Return the next command, or None after the last one."""
+        if self._is_terminal:
+            return self._read_from_terminal()
         if self._commands == []:
             return None
-        self._print(PROMPT, end="")
         line = sys.stdin.readline() if self._commands is None else self._commands.pop(0)
-        if not self._is_terminal:
-            # As in a terminal, so that the output can be read on its own.
-            self._print(line.rstrip("\n"))
+        # As in a terminal, so that the output can be read on its own.
+        self._print(PROMPT + line.rstrip("\n"))
         return line or None
+
+    def _read_from_terminal(self) -> str | None:
+        with contextlib.suppress(ImportError):  # some builds of Python lack it; its import lets input() edit lines
+            import readline  # noqa: F401
+        self.at_prompt = True
+        try:
+            return input(PROMPT)
+        except EOFError:
+            return None
+        finally:
+            self.at_prompt = False
 
     def _print(self, text: str, end: str = "\n") -> None:
         print(text, end=end, file=self._output or sys.stdout, flush=True)
@@ -436,23 +449,22 @@ def _expressions(text: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def interrupting(session: Session) -> Iterator[None]:
+def interrupting(session: Session, frontend: Plain) -> Iterator[None]:
     """Let Ctrl-C stop a kernel at its next instruction; a second one before that ends the program as usual.
 
-    Only the main thread may handle signals, so in another thread Ctrl-C does what it did before.
+    At the prompt, it does nothing. Only the main thread may handle signals, so in another thread Ctrl-C does what it
+    did before.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    pending = False
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal pending
-        if session.is_running and not pending:
-            pending = True
+        if frontend.at_prompt:
+            return
+        if session.is_running and not session.is_interrupted:
             session.interrupt()
         else:
-            pending = False
             signal.default_int_handler(number, frame)
 
     previous = signal.signal(signal.SIGINT, handle)

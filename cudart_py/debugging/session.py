@@ -95,6 +95,11 @@ class Session:
         self._frontend.finished(self)
         self._recorder = self._moment = None
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the launch will stop at its next instruction."""
+        return self._interrupted
+
     def interrupt(self) -> None:
         """Stop at the next instruction."""
         self._interrupted = True
