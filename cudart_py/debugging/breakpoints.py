@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from ..simulator.debugging.moments import Moment
     from ..simulator.debugging.recorder import Recorder
@@ -73,11 +71,11 @@ class Breakpoint:
         """
         group = moment.running
         assert group is not None
-        chosen = np.ones(len(group.lanes), np.bool_)
+        chosen = group.lanes >= 0
         if self.block is not None:
-            chosen &= np.array([_matches(moment.block_index(int(lane)), self.block) for lane in group.lanes])
+            chosen &= [_matches(moment.block_index(int(lane)), self.block) for lane in group.lanes]
         if self.thread is not None:
-            chosen &= np.array([_matches(moment.thread_index(int(lane)), self.thread) for lane in group.lanes])
+            chosen &= [_matches(moment.thread_index(int(lane)), self.thread) for lane in group.lanes]
         if self.condition and chosen.any():
             chosen &= recorder.holds(self.condition, recorder.scope(moment, group))
         lanes = group.lanes[chosen]

@@ -46,6 +46,9 @@ def add_command(commands: Any) -> None:
         action="store_true",
         help="speak the Debug Adapter Protocol on standard input and output, for an editor, which may name the program",
     )
+    parser.add_argument(
+        "--screen", action="store_true", help="use the whole terminal; needs the extra debugger, which installs Textual"
+    )
     parser.add_argument("--port", type=_port, help="speak it with an editor that connects to this TCP port (0: any)")
     parser.add_argument("program", nargs="?", help="the Python program: a file, or with -m a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for the program")
@@ -70,7 +73,23 @@ def _debug(options: argparse.Namespace) -> int:
                 f"debug takes a Python program, and {options.program} is {other}. Debug a program that compiles the "
                 "kernels with cudart_py.compile and launches them"
             )
+        if options.screen:
+            return _on_screen(program, options)
         return _for_client(program, options) if _has_client(options) else _in_terminal(program, options)
+
+
+def _on_screen(program: Program, options: argparse.Namespace) -> int:
+    try:
+        from .screen import Screen  # imported late, because Textual is an extra
+    except ImportError:
+        return _refuse("--screen needs Textual: pip install 'cudart-py[debugger]'")
+    try:
+        screen = Screen(
+            program, options.breakpoints, optimized=options.optimized, stop_at_findings=not options.no_findings
+        )
+    except ValueError as error:
+        options.parser.error(f"argument --break: {error}")
+    return screen.run() or 0
 
 
 def _has_client(options: argparse.Namespace) -> bool:
@@ -108,7 +127,7 @@ def _in_terminal(program: Program, options: argparse.Namespace) -> int:
             frontend.running = True
         else:
             frontend.read_commands()
-        with attached(session, optimized=options.optimized), interrupting(session):
+        with attached(session, optimized=options.optimized), interrupting(session, frontend):
             status = program.run()
     except QuitDebugger:
         return 0

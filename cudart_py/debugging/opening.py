@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 
 from .. import arguments
 from ..compilation.requests import texts
+from .breakpoints import Breakpoints
 
 
-@contextlib.contextmanager
-def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> Iterator[None]:
+def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> AbstractContextManager[None]:
     """Stop the kernels that are launched inside the block, and execute the debugger's commands.
 
         with cuda.debugger("scan.cu:12 if threadIdx.x == 3"):
@@ -27,12 +28,19 @@ def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> Iterat
     end of the block waits for the work queued inside.
 
     Entering the block raises NotSupportedError if the driver lacks the capability `debugger`, as a GPU's driver does:
-    use cuda-gdb there. Raises ValueError for a breakpoint that is not understood.
+    use cuda-gdb there. The call raises ValueError for a breakpoint that is not understood.
     """
-    for text in breakpoints:
-        arguments.text("debugger", "breakpoints", text)
-    if commands is not None:
-        commands = texts("debugger", "commands", commands)
+    for position, text in enumerate(breakpoints):
+        arguments.text("debugger", f"breakpoints[{position}]", text)
+        try:
+            Breakpoints().read(text)
+        except ValueError as error:
+            raise arguments.unusable("debugger", f"breakpoints[{position}]", f"name a place: {error}", text) from None
+    return _debugging(breakpoints, None if commands is None else texts("debugger", "commands", commands))
+
+
+@contextlib.contextmanager
+def _debugging(breakpoints: Sequence[str], commands: Sequence[str] | None) -> Iterator[None]:
     # Imported late, because few programs use the debugger.
     from .attaching import attached
     from .plain import Plain, interrupting
@@ -44,5 +52,5 @@ def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> Iterat
     frontend.attach(session)
     for text in breakpoints:
         session.breakpoints.read(text)
-    with attached(session), interrupting(session):
+    with attached(session), interrupting(session, frontend):
         yield

@@ -40,6 +40,8 @@ class Plain:
         self._left: tuple[Kind, int] = ("into", 0)
         # Whether the program has been started; breakpoints can be set before that.
         self.running = False
+        # Whether a person is asked for a command now.
+        self.at_prompt = False
 
     # --- the frontend of a session
 
@@ -52,9 +54,6 @@ class Plain:
     def stopped(self, session: Session, stop: Stop) -> None:
         """Show where the launch has stopped, and read commands until it goes on."""
         self._session = session
-        kernel = session.recorder.lines
-        if stop.reason == "entry":
-            self._print(f"Kernel {kernel.called(kernel.entry.name)} begins.")
         if stop.reason == "step" and self._left[1]:
             following = self._step_on(stop)
             if following is None:
@@ -120,14 +119,25 @@ class Plain:
 
     def _read(self) -> str | None:
         """Return the next command, or None after the last one."""
+        if self._is_terminal:
+            return self._read_from_terminal()
         if self._commands == []:
             return None
-        self._print(PROMPT, end="")
         line = sys.stdin.readline() if self._commands is None else self._commands.pop(0)
-        if not self._is_terminal:
-            # As in a terminal, so that the output can be read on its own.
-            self._print(line.rstrip("\n"))
+        # As in a terminal, so that the output can be read on its own.
+        self._print(PROMPT + line.rstrip("\n"))
         return line or None
+
+    def _read_from_terminal(self) -> str | None:
+        with contextlib.suppress(ImportError):  # some builds of Python lack it; its import lets input() edit lines
+            import readline  # noqa: F401
+        self.at_prompt = True
+        try:
+            return input(PROMPT)
+        except EOFError:
+            return None
+        finally:
+            self.at_prompt = False
 
     def _print(self, text: str, end: str = "\n") -> None:
         print(text, end=end, file=self._output or sys.stdout, flush=True)
@@ -141,9 +151,18 @@ class Plain:
         raise ValueError(f"the command {word!r} is {'ambiguous' if found else 'not known'}: help lists all commands")
 
     def _show(self, stop: Stop) -> None:
-        if stop.reason == "breakpoint":
-            assert stop.breakpoint is not None
-            self._print(f"Breakpoint {stop.breakpoint.number}, {_relative(str(stop.breakpoint))}")
+        reason = self.described(stop)
+        self._print((f"{reason}\n" if reason else "") + self.location())
+
+    def location(self) -> str:
+        """Return the thread in focus and its place."""
+        return ("[in the past] " if self.session.is_past else "") + tables.location(self.session)
+
+    def described(self, stop: Stop) -> str:
+        """Return why a launch has stopped; "" for a step."""
+        found = []
+        if stop.breakpoint is not None:
+            found.append(f"Breakpoint {stop.breakpoint.number}, {_relative(str(stop.breakpoint))}")
         reasons = {
             "exited": "The thread has exited.",
             "start": "The recorded history begins here.",
@@ -151,11 +170,11 @@ class Plain:
             "fault": "The launch fails:",
             "interrupt": "Interrupted.",
         }
-        for text in (reasons.get(stop.reason, ""), stop.text):
-            if text:
-                self._print(text)
-        past = "[in the past] " if self.session.is_past else ""
-        self._print(past + tables.location(self.session))
+        if stop.reason == "entry":
+            lines = self.session.recorder.lines
+            found.append(f"Kernel {lines.called(lines.entry.name)} begins.")
+        found += [reasons.get(stop.reason, ""), stop.text]
+        return "\n".join(text for text in found if text)
 
     # --- commands
 
@@ -430,23 +449,22 @@ def _expressions(text: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def interrupting(session: Session) -> Iterator[None]:
+def interrupting(session: Session, frontend: Plain) -> Iterator[None]:
     """Let Ctrl-C stop a kernel at its next instruction; a second one before that ends the program as usual.
 
-    Only the main thread may handle signals, so in another thread Ctrl-C does what it did before.
+    At the prompt, it does nothing. Only the main thread may handle signals, so in another thread Ctrl-C does what it
+    did before.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    pending = False
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal pending
-        if session.is_running and not pending:
-            pending = True
+        if frontend.at_prompt:
+            return
+        if session.is_running and not session.is_interrupted:
             session.interrupt()
         else:
-            pending = False
             signal.default_int_handler(number, frame)
 
     previous = signal.signal(signal.SIGINT, handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -94,6 +95,11 @@ class Session:
         self._frontend.finished(self)
         self._recorder = self._moment = None
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the launch will stop at its next instruction."""
+        return self._interrupted
+
     def interrupt(self) -> None:
         """Stop at the next instruction."""
         self._interrupted = True
@@ -139,7 +145,8 @@ class Session:
         if moment.mistake is None or not self.stop_at_findings:
             return None
         self.lane = moment.mistake.lane
-        return Stop("fault" if moment.mistake.is_fault else "finding", moment.mistake.report)
+        report = moment.mistake.report.replace(os.getcwd() + os.sep, "")
+        return Stop("fault" if moment.mistake.is_fault else "finding", report)
 
     def _stop_at(self, moment: Moment) -> Stop | None:
         """Return why a moment stops the launch, and put its thread in focus."""

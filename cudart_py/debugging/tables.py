@@ -55,25 +55,28 @@ def source_line(session: Session) -> str:
     return f"{place.line:>6}  {text[place.line - 1].rstrip()}"
 
 
-def source(session: Session, around: int | None = None) -> str:
-    """Return the lines around a line of the present file, by default around that of the thread in focus."""
+def source(session: Session, around: int | None = None, lines: int = _AROUND) -> str:
+    """Return the lines around a line of the present file, by default around that of the thread in focus.
+
+    `lines` is how many are shown before and after it.
+    """
     site = session.group.levels[session.level].site
     if site is None:
         return ""
     place = session.recorder.place(site)
     texts = session.recorder.lines.text(place.file)
     middle = place.line if around is None else around
-    numbers = range(max(1, middle - _AROUND), min(len(texts), middle + _AROUND) + 1)
+    numbers = range(max(1, middle - lines), min(len(texts), middle + lines) + 1)
     stops = {
         one.found[1]
         for one in session.breakpoints
         if one.found is not None and one.found[0] == session.recorder.lines.name(place.file)
     }
-    lines = []
+    marked = []
     for number in numbers:
         marks = ("*" if number in stops else " ") + (">" if number == place.line else " ")
-        lines.append(f"{marks}{number:>5}  {texts[number - 1]}".rstrip())
-    return "\n".join(lines)
+        marked.append(f"{marks}{number:>5}  {texts[number - 1]}".rstrip())
+    return "\n".join(marked)
 
 
 def calls(session: Session) -> str:

@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.needs("debugger")
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "debugger.md"
-_FILE = re.compile(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", re.DOTALL)
+FILE = re.compile(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", re.DOTALL)
 _SESSION = re.compile(r"<!-- session: (\S+) -->\n```text\n(.*?)```", re.DOTALL)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -35,7 +35,7 @@ for path in sys.argv[1:]:
 
 def test_the_sessions_on_the_page_show_what_the_debugger_shows(tmp_path):
     page = PAGE.read_text()
-    for match in _FILE.finditer(page):
+    for match in FILE.finditer(page):
         (tmp_path / match[1]).write_text(match[2])
     sessions = dict(match.groups() for match in _SESSION.finditer(page))
     for name, shown in sessions.items():

@@ -152,6 +152,8 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "warm_up_seconds": lambda w: 0.0,
     "work": World.bound,
     "sanitizer.mode": lambda w: "warn",
+    "debugger.breakpoints": lambda w: ("scale.cu:3 block 1 if n > 2",),
+    "debugger.commands": lambda w: ["info warps", "continue"],
     "compile_nvvm.options": lambda w: ["-opt=3"],
     "compile_nvvm.source": lambda w: NVVM_IR,
     "Device.attribute.name": lambda w: "warp_size",

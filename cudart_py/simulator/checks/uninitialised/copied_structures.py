@@ -9,19 +9,33 @@ is greater than its own size.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ptx.compiling.control_flow import Code
 from ...ptx.compiling.opcodes import form_of
+from ...ptx.running.groups import Group
 from ...ptx.syntax.instructions import Access, Instruction, Register, Vector
 from ...ptx.syntax.types import TYPE_SIZES
-
-if TYPE_CHECKING:
-    from ...ptx.compiling.control_flow import Code
+from .memory_marks import Origin
 
 Array = NDArray[Any]
+
+
+class Stored(NamedTuple):
+    """A mask of the bytes of a store to global memory without a defined value, with one row per lane.
+
+    These are undefined bytes, and constant bytes of the same registers. `some` marks the lanes that store undefined
+    bytes.
+    """
+
+    instruction: Instruction
+    undefined: Array
+    some: Array
+    origin: Origin
 
 
 class CopiedStructure(NamedTuple):
@@ -84,3 +98,47 @@ def copied_structures(code: Code, instructions: Sequence[Instruction]) -> list[C
         for slot in code.touched(instruction)[1]:
             writers[slot] = number, form.row.access == "ld"
     return [CopiedStructure(stores) for stores in found.values() if len(stores) > 1]
+
+
+@lru_cache(maxsize=256)
+def copies_of(code: Code) -> dict[int, tuple[int, CopiedStructure]]:
+    """Return the copies in code in which each block has one instruction.
+
+    They are keyed by the identity of each store, with the index that the store has in its copy.
+    """
+    whole = Code(code.function, code.base, code.is_entry)
+    return {
+        id(block.instructions[number]): (number, copy)
+        for block in whole.blocks
+        for copy in copied_structures(whole, block.instructions)
+        for number in copy.stores
+    }
+
+
+class SteppedCopies:
+    """The stores of copies that lanes have made so far, for code in which each block has one instruction.
+
+    Between two stores of a copy, the lanes may become part of another group.
+    """
+
+    def __init__(self) -> None:
+        # Keyed by the copy and the number of calls that the lanes are in; each row is a lane of the chunk.
+        self._made: dict[tuple[int, int], dict[int, Stored]] = {}
+
+    def add(self, group: Group, copy: CopiedStructure, number: int, new: dict[int, Stored]) -> dict[int, Stored]:
+        """Add a group's store to its earlier stores of a copy; return all of them if it is the last one, else {}."""
+        made = self._made.setdefault((id(copy), len(group.frames)), {})
+        lanes = group.lane_numbers
+        for each, stored in new.items():
+            if each not in made:
+                size = stored.undefined.shape[1]
+                undefined = np.zeros((group.chunk.lanes, size), np.bool_)
+                made[each] = stored._replace(undefined=undefined, some=np.zeros(group.chunk.lanes, np.bool_))
+            made[each].undefined[lanes], made[each].some[lanes] = stored.undefined, stored.some
+        if number != copy.last:
+            return {}
+        found = {}
+        for each, stored in made.items():
+            found[each] = stored._replace(undefined=stored.undefined[lanes], some=stored.some[lanes])
+            stored.undefined[lanes], stored.some[lanes] = False, False
+        return {each: stored for each, stored in found.items() if stored.some.any()}

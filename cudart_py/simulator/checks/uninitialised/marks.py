@@ -22,7 +22,7 @@ from ...ptx.compiling.opcodes import form_of
 from ...ptx.syntax.instructions import Access, Instruction, Register, Vector
 from ...ptx.syntax.types import TYPE_SIZES
 from .byte_rules import MOST, Rule, bytes_of, loaded, rules, undefined, widened
-from .copied_structures import CopiedStructure, copied_structures
+from .copied_structures import CopiedStructure, SteppedCopies, Stored, copied_structures, copies_of
 from .matrix_rules import MatrixRule
 from .memory_marks import MemoryMarks, Origin, Touched, moves_registers, slots_of
 
@@ -37,7 +37,7 @@ Array = NDArray[Any]
 class _Step(NamedTuple):
     """The effect of an instruction on marks: `stored` has the slots that it stores, `size` bytes from each.
 
-    `copy` is the copy of a structure to which the store belongs, or None.
+    `copy` is the copy of a structure to which the store belongs, or None, and `number` is the store's index in it.
     """
 
     instruction: Instruction
@@ -47,6 +47,7 @@ class _Step(NamedTuple):
     addresses: tuple[int, ...]
     stored: tuple[int, ...]
     size: int
+    number: int
     copy: CopiedStructure | None
 
     @property
@@ -61,19 +62,6 @@ class _Reached(NamedTuple):
     sink: str
     instruction: Instruction
     position: int
-    origin: Origin
-
-
-class _Stored(NamedTuple):
-    """A mask of the bytes of a store to global memory without a defined value, with one row per lane.
-
-    These are undefined bytes, and constant bytes of the same registers. `some` marks the lanes that store undefined
-    bytes.
-    """
-
-    instruction: Instruction
-    undefined: Array
-    some: Array
     origin: Origin
 
 
@@ -95,6 +83,7 @@ class Marks:
         # For each register, the origin of the value that was marked last in any lane.
         self._origins: dict[tuple[int, int, int], Origin] = {}
         self._memory = MemoryMarks()
+        self._stepped = SteppedCopies()
         self._pending: list[tuple[Instruction, Array, Origin, tuple[int, int] | None]] = []
         self._touched: list[Touched] = []
         self._steps: dict[int, tuple[list[_Step], frozenset[int]]] = {}
@@ -129,8 +118,8 @@ class Marks:
         touched, self._touched = self._touched, []
         reached: _Reached | None = None
         # The values that the stores of copied structures store, keyed by the index of the instruction.
-        copied: dict[int, _Stored] = {}
-        for number, step in enumerate(steps):
+        copied: dict[int, Stored] = {}
+        for step in steps:
             here = [one for one in touched if one.site is step.instruction]
             reached = reached or self._address(group, lanes, step)
             # An atomic operation returns what the word contained before it.
@@ -139,10 +128,12 @@ class Marks:
                 reached = reached or self._atomic(group, lanes, step, here)
             stored = None if step.atomic else self._store(group, lanes, step, here)
             if stored is not None and step.copy is not None:
-                copied[number] = stored
+                copied[step.number] = stored
             elif stored is not None:
                 reached = reached or _reached(stored)
-            if step.copy is not None and number == step.copy.last:
+            if step.copy is not None and group.code.stepped:
+                copied = self._stepped.add(group, step.copy, step.number, copied)
+            if step.copy is not None and step.number == step.copy.last:
                 reached = reached or _reached_by_copy(step.copy, copied)
             self._pass(group, lanes, step)
             for one in received:
@@ -177,7 +168,7 @@ class Marks:
                 return _Reached("an address", step.instruction, int(np.flatnonzero(marked)[0]), origin)
         return None
 
-    def _store(self, group: Group, lanes: Array, step: _Step, here: list[Touched]) -> _Stored | None:
+    def _store(self, group: Group, lanes: Array, step: _Step, here: list[Touched]) -> Stored | None:
         """Propagate marks to shared and local memory; return the undefined bytes stored to global memory, or None."""
         moves = moves_registers(step.instruction)
         row = form_of(step.instruction).row
@@ -196,7 +187,7 @@ class Marks:
         whole = (1 << step.size) - 1
         some = (marks & whole != 0).any(axis=1)
         undefined_bytes = bytes_of((marks | marks >> 8).reshape(-1), 0, step.size).reshape(group.n, -1)
-        return _Stored(step.instruction, undefined_bytes, some, self._origins[self._key(group, present[0])])
+        return Stored(step.instruction, undefined_bytes, some, self._origins[self._key(group, present[0])])
 
     def _store_marks(self, group: Group, lanes: Array, touched: Touched) -> None:
         """Propagate the marks of registers to the shared or local memory to which they are stored."""
@@ -222,7 +213,7 @@ class Marks:
             undefined_bytes = bytes_of(marks | marks >> 8, 0, step.size)
             some = (marks & (1 << step.size) - 1 != 0) & ~inside
             origin = self._origins[self._key(group, slot)]
-            reached = _reached(_Stored(step.instruction, undefined_bytes, some, origin), "an atomic operation")
+            reached = _reached(Stored(step.instruction, undefined_bytes, some, origin), "an atomic operation")
             if reached is not None:
                 return reached
         return None
@@ -293,13 +284,13 @@ class Marks:
             self._set(group, key[2], group.lane_numbers, None)
 
 
-def _reached(stored: _Stored, sink: str = "a store") -> _Reached | None:
+def _reached(stored: Stored, sink: str = "a store") -> _Reached | None:
     """Return the first lane that stores undefined bytes and no defined ones, or None."""
     places = np.flatnonzero(stored.some & stored.undefined.all(axis=1))
     return _Reached(sink, stored.instruction, int(places[0]), stored.origin) if len(places) else None
 
 
-def _reached_by_copy(copy: CopiedStructure, copied: dict[int, _Stored]) -> _Reached | None:
+def _reached_by_copy(copy: CopiedStructure, copied: dict[int, Stored]) -> _Reached | None:
     """Return the first lane that stores a member without any defined byte that is not padding, or None."""
     members = {number: copied[number] for number in copy.stores if number in copied}
     for number, stored in members.items():
@@ -315,16 +306,20 @@ def _reached_by_copy(copy: CopiedStructure, copied: dict[int, _Stored]) -> _Reac
 def _steps(code: Code, block: Block) -> tuple[list[_Step], frozenset[int]]:
     """Return the effect of each instruction of a basic block on marks, and the slots that are live after the block."""
     steps = []
-    copies = {number: copy for copy in copied_structures(code, block.instructions) for number in copy.stores}
-    for number, instruction in enumerate(block.instructions):
+    if code.stepped:
+        copies = copies_of(code)
+    else:
+        found = copied_structures(code, block.instructions)
+        copies = {id(block.instructions[number]): (number, copy) for copy in found for number in copy.stores}
+    for instruction in block.instructions:
         form = form_of(instruction)
         reads, writes = code.touched(instruction)
         addresses, stored = _sinks(code, instruction, form)
         passed = rules(code, instruction, form)
         # A matrix is stored from whole registers, each of which holds two half-precision elements.
         size = (4 if form.row.converges else min(TYPE_SIZES[form.type], MOST)) if stored else 0
-        copy = copies.get(number)
-        steps.append(_Step(instruction, passed, tuple(reads), tuple(writes), addresses, stored, size, copy))
+        number, copy = copies.get(id(instruction), (0, None))
+        steps.append(_Step(instruction, passed, tuple(reads), tuple(writes), addresses, stored, size, number, copy))
     kept = {slot for slot in range(len(code.types)) if block.live_out >> slot & 1}
     if block.terminator.kind in ("call", "return", "barrier"):
         kept.update(range(len(code.types)))
