@@ -18,7 +18,6 @@ from tests.forks import own_environment
 
 # The simulator alone checks kernels.
 pytestmark = pytest.mark.needs("profile")
-pytest_plugins = ["pytester"]
 
 RACING = """
 extern "C" __global__ void reverse(float* x)
@@ -165,16 +164,6 @@ def check_report(folder, output):
     # GitHub recognises an annotation only at the beginning of a line.
     (line,) = (line for line in output if "::error" in line)
     assert line.startswith(f"::error file=test_reverse.py,line={RACING_LINE},title=race in reverse::")
-
-
-def test_pytest_writes_the_findings_even_of_warnings_that_are_hidden(pytester, monkeypatch):
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    monkeypatch.setenv("GITHUB_WORKSPACE", str(pytester.path))
-    (pytester.path / "test_reverse.py").write_text(PROGRAM)
-    options = ["-q", "-n0", "-p", "no:cacheprovider", "-W", "ignore::cudart_py.errors.SimulatorWarning"]
-    done = pytester.runpytest_inprocess(*options, "--sanitize-report=out.sarif")
-    assert done.ret == 0
-    check_report(pytester.path, done.outlines)
 
 
 @pytest.mark.exhaustive
