@@ -18,21 +18,22 @@ class CellError(errors.CompileError):
     `cell` is the name of the cell's source in messages, and `lines` are the lines of the source.
     """
 
-    def __init__(self, error: errors.CompileError, cell: str, lines: list[str]) -> None:
+    def __init__(self, error: errors.CompileError, cell: str, lines: list[str], *, colored: bool) -> None:
         super().__init__(str(error), status=error.status, call=error.call, log=error.log)
         self._cell = cell
         self._lines = lines
+        self._colored = colored
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython shows."""
-        return marked(str(self), self._cell, self._lines).split("\n")
+        return marked(str(self), self._cell, self._lines, colored=self._colored).split("\n")
 
 
-def marked(text: str, cell: str, lines: list[str]) -> str:
+def marked(text: str, cell: str, lines: list[str], *, colored: bool = True) -> str:
     """Return the compiler's messages, in which a line of the cell is shown with the lines around it and an arrow.
 
     `text` has blocks separated by blank lines. The first line of a block may name a line of the cell, and then the
-    block's last line may have a caret below a character.
+    block's last line may have a caret below a character. With `colored`, the lines have a terminal's colours.
     """
     place = re.compile(rf"{re.escape(cell)}\((\d+)\): ((?:catastrophic )?\w+.*)")
     blocks = []
@@ -45,7 +46,8 @@ def marked(text: str, cell: str, lines: list[str]) -> str:
         # The caret's line is "    |     ^", whose margin is as wide as that of the quoted line.
         caret = next((line.partition("| ")[2] for line in rest if line.strip("| ^") == "" and "^" in line), "")
         blocks.append("\n".join(_marked_line(match[2], int(match[1]), caret, lines)))
-    return "\n\n".join(blocks)
+    result = "\n\n".join(blocks)
+    return result if colored else re.sub(r"\033\[\d+m", "", result)
 
 
 def _marked_line(message: str, line: int, caret: str, lines: list[str]) -> Iterator[str]:

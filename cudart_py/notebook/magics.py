@@ -113,7 +113,7 @@ class Magics:
 
         %%cuda --profile --run "saxpy[4, 256](2.0, x, y, n)"
         """
-        options = _parsed(_cell_parser(), shlex.split(line))
+        options = _parsed(_cell_parser(), line)
         if options is None:
             return
         wanted = _reports(options)
@@ -133,7 +133,8 @@ class Magics:
             # The lines of the cell are counted from the line with the magic, as the notebook numbers them.
             lines = ["", *cell.split("\n")]
             text = explain(module.log, lambda *_: None)
-            print(marked(text, options.name, lines), file=sys.stderr)  # noqa: T201  # as a compiler
+            shown = marked(text, options.name, lines, colored=self._is_colored)
+            print(shown, file=sys.stderr)  # noqa: T201  # as a compiler
         for name in module.kernels:
             print(module[name].signature)  # noqa: T201  # the result of the cell
         if options.run:
@@ -172,6 +173,10 @@ class Magics:
         moved, performed = (float(eval(text, space)) for text in (options.bytes, options.flops))
         return measure(lambda: exec(compiled, space), stream=stream, bytes=moved, flops=performed)
 
+    @property
+    def _is_colored(self) -> bool:
+        return str(self._shell.colors).lower() != "nocolor"
+
     def _compiled(self, options: argparse.Namespace, cell: str) -> Module:
         # The magic's own line is line 1 of the cell, as the notebook numbers the lines.
         source = "\n" + cell
@@ -189,8 +194,9 @@ class Magics:
                 call="%%cuda",
             )
         except errors.CompileError as error:
-            raise CellError(error, options.name, source.split("\n")) from None
-        return load_compiled("%%cuda", image, f"In [{self._shell.execution_count}]")
+            raise CellError(error, options.name, source.split("\n"), colored=self._is_colored) from None
+        # `In` has the text of each cell, and that of this one last.
+        return load_compiled("%%cuda", image, f"In [{len(self._shell.user_ns.get('In', ())) - 1}]")
 
     @contextlib.contextmanager
     def _reporting(self, options: argparse.Namespace) -> Iterator[None]:
@@ -249,8 +255,12 @@ def _macro(text: str) -> tuple[str, str | None]:
     return name, value if mark else None
 
 
-def _parsed(parser: _Parser, words: list[str]) -> argparse.Namespace | None:
-    """Return the parsed options; None if they ask for help, which is printed."""
+def _parsed(parser: _Parser, line: str) -> argparse.Namespace | None:
+    """Return the parsed options of a line; None if they ask for help, which is printed."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:  # an open quotation mark
+        parser.error(str(error))
     options = parser.parse_args(words)
     if options.help:
         print(parser.format_help())  # noqa: T201  # shown below the cell
@@ -261,22 +271,20 @@ def _parsed(parser: _Parser, words: list[str]) -> argparse.Namespace | None:
 def _with_code(parser: _Parser, line: str, cell: str | None) -> tuple[argparse.Namespace | None, str]:
     """Return the options at the beginning of a line, and the code: the rest of the line, or the cell."""
     if cell is not None:
-        return _parsed(parser, shlex.split(line)), cell
-    words, rest = _options_before(parser, line)
-    options = _parsed(parser, words)
+        return _parsed(parser, line), cell
+    options_of_line, rest = _options_before(parser, line)
+    options = _parsed(parser, options_of_line)
     if options is not None and not rest.strip():
         parser.error("there is no code to run")
     return options, rest
 
 
-def _options_before(parser: _Parser, line: str) -> tuple[list[str], str]:
-    """Split a line into the words of its options and the code that follows."""
+def _options_before(parser: _Parser, line: str) -> tuple[str, str]:
+    """Split a line into its options and the code that follows."""
     with_value = {text for action in parser._actions if action.nargs is None for text in action.option_strings}
-    words: list[str] = []
     rest = line.lstrip()
     while rest.startswith("-"):
         for _ in range(2 if rest.split(maxsplit=1)[0] in with_value else 1):
             if word := _WORD.match(rest):
-                words += shlex.split(word[0])
                 rest = rest[word.end() :]
-    return words, rest
+    return line.removesuffix(rest), rest

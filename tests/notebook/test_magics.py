@@ -100,6 +100,7 @@ def test_a_warning_marks_its_line_and_the_kernel_is_defined(shell):
         ("%%cuda --arhc=sm_90\nint i;", "--arhc=sm_90"),
         ("%cuda_time", "no code"),
         ("%cuda_time --bytes", "--bytes"),
+        ('%%cuda --run "reverse[1, 64](x)\nint i;', "quotation"),
     ],
 )
 def test_a_misused_magic_says_so_in_a_sentence(shell, code, words):
@@ -145,6 +146,15 @@ def test_a_run_that_fails_still_shows_its_report(shell, x):
     with capture.capture_output() as output:
         assert not shell.run_cell("%%cuda_run --profile\nreverse[1, 64](x)\n1 / 0").success
     assert "reverse" in output.outputs[0].data["text/html"]
+
+
+@pytest.mark.needs("profile", "reset")
+def test_a_fault_is_in_the_findings_and_is_raised(shell, x, fresh_driver):
+    run(shell, "cuda", 'extern "C" __global__ void beyond(float* x) {\n    x[1 << 28] = 1;\n}')
+    with capture.capture_output() as output:
+        result = shell.run_cell("%cuda_run --sanitize beyond[1, 1](x)")
+    assert isinstance(result.error_in_exec, cuda.errors.IllegalAddressError)
+    assert "<strong>fault</strong> in beyond" in output.outputs[0].data["text/html"]
 
 
 def test_a_time_is_a_measurement_of_the_code_after_the_options(shell, x):
