@@ -36,6 +36,13 @@ def test_copy(gpu_benchmark):
 """
 
 
+@pytest.fixture(autouse=True)
+def own_runs(monkeypatch):
+    """Let the runs of pytest be those of a user, whose benchmarks are enabled."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:cacheprovider")
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+
+
 def run_step(script, folder, **inputs):
     """Run a step of the action as a runner does: in bash, with its inputs and the runner's variables."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -43,7 +50,7 @@ def run_step(script, folder, **inputs):
     given = {f"INPUT_{name.upper()}": value for name, value in inputs.items()}
     return subprocess.run(
         ["bash", str(ACTION / script)],
-        env={**own_environment(), "PATH": path, "PYTEST_ADDOPTS": "-p no:cacheprovider", **runner, **given},
+        env={**own_environment(), "PATH": path, **runner, **given},
         cwd=folder,
         capture_output=True,
         text=True,
@@ -98,7 +105,7 @@ def test_the_action_fails_for_worse_counters_and_writes_a_comment(tmp_path):
     shared = {"benchmarks": "-q -n 0 bench_copy.py", "accepted": "accepted.json", "comment": "comment.md"}
     stored = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-n", "0", "bench_copy.py", "--benchmark-json=accepted.json"],
-        env={**own_environment(), "PYTEST_ADDOPTS": "-p no:cacheprovider"},
+        env=own_environment(),
         cwd=tmp_path,
     )
     assert stored.returncode == 0
