@@ -34,9 +34,10 @@ def enable(file: str | Path, *, lightweight: bool = False, abort: bool = True) -
       kernel raises the error, as without a coredump.
 
     The driver ignores the settings for contexts that exist, so the block must begin before the first use of any device.
-    If the block uses a device, the settings remain until the process ends, because drivers of CUDA 13.0 cannot launch
-    newly loaded code if coredumps are disabled after a context was created. Otherwise, the former settings return.
-    CUDA's environment variables, such as `CUDA_ENABLE_COREDUMP_ON_EXCEPTION`, take precedence.
+    If the block uses a device, the settings remain until the process ends. If coredumps were disabled after a context
+    was created, drivers of CUDA 13.0 would no longer load code or find kernels there (CUDA_ERROR_INVALID_VALUE). If the
+    block uses no device, the former settings return. CUDA's environment variables, such as
+    `CUDA_ENABLE_COREDUMP_ON_EXCEPTION`, take precedence.
 
     Raises RuntimeError if a device is in use, NotSupportedError with a driver that lacks the capability `coredump`, and
     TypeError or ValueError for invalid arguments.

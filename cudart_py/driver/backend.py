@@ -326,7 +326,11 @@ def _cuda(*, required: bool) -> Backend:
         # The driver is not initialised, so only its functions for error texts may be called.
         text = driver.cuGetErrorString(result)[1]
         reason = text.decode() if text else result.name
-        raise errors.NoDeviceError(f"cuInit: {reason} ({result.name})", status=result, call="cuInit")
+        from . import error_log  # imported late, as in `CudaBackend.explanation`
+
+        explanation = error_log.explanation(int(result))
+        message = f"cuInit: {reason} ({result.name})" + (f"\n{explanation}" if explanation else "")
+        raise errors.NoDeviceError(message, status=result, call="cuInit", explanation=explanation)
     _, version = driver.cuDriverGetVersion()
     if version // 1000 < _MAJOR:
         raise errors.NoDeviceError(

@@ -178,8 +178,9 @@ def allocation_error(
 
     These are the requested bytes, the free and total device memory, and the maximum size of `pool`.
     """
+    plain = failure(status, call)
     if status.name != "CUDA_ERROR_OUT_OF_MEMORY":
-        return failure(status, call)
+        return plain
     message = f"{call}: {nbytes:,} bytes of {kind} were requested"
     free_bytes = total = None
     if kind == "device memory":
@@ -189,6 +190,15 @@ def allocation_error(
         message += f"; the pool holds at most {pool.max_size:,}"
         if pool.used + nbytes <= pool.max_size:
             message += ", and each allocation is rounded up"
+    message += f" ({status.name})"
+    if plain.explanation:
+        message += f"\n{plain.explanation}"
     return errors.OutOfMemoryError(
-        f"{message} ({status.name})", status=status, call=call, requested=nbytes, free=free_bytes, total=total
+        message,
+        status=status,
+        call=call,
+        explanation=plain.explanation,
+        requested=nbytes,
+        free=free_bytes,
+        total=total,
     )

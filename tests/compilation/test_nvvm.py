@@ -92,6 +92,13 @@ def test_link_time_code_is_linked_as_an_image_and_as_bytes_but_not_loaded(librar
             cuda.load(code)
 
 
+@pytest.mark.needs("in_process")
+def test_a_driver_that_runs_ptx_says_what_it_cannot_link(library, device):
+    function = cuda.images.compile_image("__device__ int one() { return 1; }", options=["-rdc=true"])
+    with pytest.raises(cuda.errors.NotSupportedError, match="link only PTX, images from .*, or link-time code"):
+        cuda.link([compile_nvvm(IR + USED, options=["-gen-lto"]), function])
+
+
 def test_an_error_has_the_log_and_the_line(library):
     with pytest.raises(cuda.CompileError, match=r"wrong\.ll does not compile\n\nwrong\.ll \(9, 9\): ") as caught:
         compile_nvvm(IR.replace("fmul", "multiply"), name="wrong.ll")

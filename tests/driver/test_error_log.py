@@ -102,6 +102,13 @@ def test_an_error_has_the_explanation_as_an_attribute_and_in_its_message(device)
     assert str(caught.value).endswith(f"\n{caught.value.explanation}")
 
 
+def test_an_error_about_memory_has_the_explanation_after_the_sizes(device, monkeypatch):
+    monkeypatch.setattr(type(backend.chosen()), "explanation", lambda self, status: f"the driver says {status}")
+    with pytest.raises(cuda.OutOfMemoryError, match=r"were requested; .*\)\nthe driver says 2$") as caught:
+        cuda.empty(1 << 50, "u1")
+    assert caught.value.explanation == "the driver says 2"
+
+
 @pytest.mark.needs("gpu_timing")
 def test_a_gpus_driver_says_which_argument_is_wrong(device):
     with pytest.raises(cuda.errors.InvalidValueError) as caught:

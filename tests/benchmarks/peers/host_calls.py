@@ -352,6 +352,11 @@ UNTIMED = {
     ),
     "cuDevicePrimaryCtxRetain": "once in a process",
     "cuDevicePrimaryCtxReset": "the simulator alone has it",
+    **{
+        f"cuCheckpointProcess{name}": "concerns another process"
+        for name in ("GetState", "GetRestoreThreadId", "Lock", "Checkpoint", "Restore", "Unlock")
+    },
+    "cuCoredumpSetAttributeGlobal": "once in a process",
     "cuDeviceGetByPCIBusId": "once, when a program chooses its device",
     "cuDeviceGetPCIBusId": "one of many properties that are read together, once",
     **dict.fromkeys(
