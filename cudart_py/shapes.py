@@ -59,61 +59,66 @@ def index(
     TypeError for anything else.
     """
     keys = list(key) if isinstance(key, tuple) else [key]
-    if sum(k is Ellipsis for k in keys) > 1:
+    places = [place for place, k in enumerate(keys) if k is Ellipsis]
+    if len(places) > 1:
         raise IndexError("an index can contain at most one Ellipsis")
-    if Ellipsis not in [k for k in keys if k is Ellipsis]:
-        keys.append(Ellipsis)
-    given = sum(k is not Ellipsis and k is not None for k in keys)
+    new = sum(k is None for k in keys)
+    given = len(keys) - len(places) - new
     if given > len(shape):
         raise IndexError(f"{given} indices for an array of {len(shape)} dimensions")
-    place = next(i for i, k in enumerate(keys) if k is Ellipsis)
+    place = places[0] if places else len(keys)
     keys[place : place + 1] = [slice(None)] * (len(shape) - given)
 
-    offset = 0
-    axes: list[tuple[int, int | None]] = []
-    axis = 0
+    offset = axis = 0
+    sizes: list[int] = []
+    steps: list[int | None] = []
     for number, k in enumerate(keys):
         if k is None:
-            axes.append((1, None))
+            sizes.append(1)
+            steps.append(None)
             continue
         size, stride = shape[axis], strides[axis]
-        name = f"index[{number}]"
         if isinstance(k, slice):
-            start, length, step = _steps(name, k, size)
+            start, length, step = _selected(number, k, size)
             offset += start * stride if length else 0
+            sizes.append(length)
             # The stride of an axis with a single element has no meaning.
-            axes.append((length, stride * step if length > 1 else abs(stride * step)))
+            steps.append(stride * step if length > 1 else abs(stride * step))
         else:
-            offset += _position(name, k, axis, size) * stride
+            offset += _position(number, k, axis, size) * stride
         axis += 1
-    return offset, tuple(size for size, _ in axes), _with_new_axes(axes, itemsize)
+    if new:
+        steps = _with_new_axes(sizes, steps, itemsize)
+    return offset, tuple(sizes), tuple(steps)  # type: ignore[arg-type]  # no step is None any more
 
 
-def _steps(name: str, k: slice, size: int) -> tuple[int, int, int]:
+def _selected(number: int, k: slice, size: int) -> tuple[int, int, int]:
     """Return the first index, the number of indices and the step of a slice of an axis."""
     try:
-        selected = range(size)[k]
+        start, stop, step = k.indices(size)
     except TypeError:
-        raise TypeError(f"DeviceArray: argument {name!r} must have bounds and a step that are ints or None") from None
+        raise TypeError(
+            f"DeviceArray: argument 'index[{number}]' must have bounds and a step that are ints or None"
+        ) from None
     except ValueError:
-        raise unusable("DeviceArray", name, "have a step other than 0", 0) from None
-    return selected.start, len(selected), selected.step
+        raise unusable("DeviceArray", f"index[{number}]", "have a step other than 0", 0) from None
+    return start, len(range(start, stop, step)), step
 
 
-def _position(name: str, k: Any, axis: int, size: int) -> int:
+def _position(number: int, k: Any, axis: int, size: int) -> int:
     try:
         if isinstance(k, bool | np.bool_):
             raise TypeError
         position = operator.index(k)
     except TypeError:
         remedy = "a field's name must be the only index: x['a'][2:5]" if isinstance(k, str) else ""
-        raise wrong_type("DeviceArray", name, "an int, a slice or None", k, remedy) from None
+        raise wrong_type("DeviceArray", f"index[{number}]", "an int, a slice or None", k, remedy) from None
     if not -size <= position < size:
         raise IndexError(f"the index, {describe(position)}, is outside axis {axis} of size {size}")
     return position % size
 
 
-def _with_new_axes(axes: list[tuple[int, int | None]], itemsize: int) -> tuple[int, ...]:
+def _with_new_axes(sizes: list[int], steps: list[int | None], itemsize: int) -> list[int | None]:
     """Return the strides of axes, some of which are new and have none yet.
 
     NumPy gives new axes a stride of 0. Here, they get the size of what they contain, as in a contiguous array, because
@@ -121,10 +126,10 @@ def _with_new_axes(axes: list[tuple[int, int | None]], itemsize: int) -> tuple[i
     """
     strides: list[int] = []
     within = itemsize
-    for size, stride in reversed(axes):
+    for size, stride in zip(reversed(sizes), reversed(steps), strict=True):
         strides.append(within if stride is None else stride)
         within = abs(strides[-1]) * max(size, 1)
-    return tuple(reversed(strides))
+    return [*reversed(strides)]
 
 
 def permutation(call: str, axes: tuple[Any, ...], count: int) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from ..streams.host_functions import NodeFunction
 from .graph_memory import GraphMemory
 from .memory import NodeAllocation, NodeFree, empty
 from .node_events import NodeRecord, NodeWait
+from .node_memory_operations import NodeMemoryOperations
 from .node_work import NodeCopy, NodeFill
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "NodeFill",
     "NodeFree",
     "NodeFunction",
+    "NodeMemoryOperations",
     "NodeRecord",
     "NodeWait",
     "empty",

@@ -188,7 +188,7 @@ class DeviceArray(ArrayViews):
         """
         call = "DeviceArray.to_host"
         if out is None:
-            if any(step < 0 for step in self.strides):
+            if not self.is_contiguous and any(step < 0 for step in self.strides):
                 # Few copies can fill the array in the order of the memory; NumPy then reverses the axes.
                 return np.ascontiguousarray(self._forward.to_host(stream=stream)[self._reversals]).reshape(self.shape)
             out = np.empty(self.shape, self.dtype)
@@ -240,7 +240,7 @@ class DeviceArray(ArrayViews):
                 remedy = "fill(value) sets every element to one value"
                 raise arguments.wrong_value(call, "source", f"of the array's shape {self.shape}", source, remedy)
             if host.shape == self.shape:
-                if any(step < 0 for step in self.strides):
+                if not self.is_contiguous and any(step < 0 for step in self.strides):
                     to, host = self._forward._region, host[self._reversals]
                 if any(step <= 0 for step in host.strides):
                     host = np.ascontiguousarray(host).reshape(self.shape)

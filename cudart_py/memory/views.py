@@ -98,7 +98,7 @@ class ArrayViews(ArrayProtocols):
     @property
     def T(self) -> Self:  # noqa: N802  # NumPy's name
         """A view with the axes in reverse order; the elements are not moved in memory."""
-        return self.transpose()
+        return self._view(self.shape[::-1], self.dtype, self.strides[::-1], 0)
 
     def transpose(self, *axes: Any) -> Self:
         """Return a view with the axes in another order, given as ints or as one tuple; without them, in reverse order.

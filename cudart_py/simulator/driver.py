@@ -172,6 +172,7 @@ from .calls.graphs.kernel_attributes import (
     cuGraphKernelNodeSetAttribute,
 )
 from .calls.graphs.node_changes import (
+    cuGraphExecBatchMemOpNodeSetParams,
     cuGraphExecChildGraphNodeSetParams,
     cuGraphExecEventRecordNodeSetEvent,
     cuGraphExecEventWaitNodeSetEvent,
@@ -184,6 +185,7 @@ from .calls.graphs.node_changes import (
     cuGraphNodeSetEnabled,
 )
 from .calls.graphs.node_settings import (
+    cuGraphBatchMemOpNodeSetParams,
     cuGraphEventRecordNodeGetEvent,
     cuGraphEventRecordNodeSetEvent,
     cuGraphEventWaitNodeGetEvent,

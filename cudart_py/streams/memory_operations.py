@@ -134,8 +134,8 @@ class WaitValue(MemoryOperation):
         return f"<WaitValue {self._condition} {self._value} at {self._address:#x}>"
 
 
-def queue_batch(call: str, operations: Iterable[MemoryOperation], stream: StreamBase) -> None:
-    """Queue operations in one call, in order, after checking them."""
+def checked_operations(call: str, operations: Iterable[MemoryOperation]) -> list[MemoryOperation]:
+    """Return a call's argument `operations`, after checking that their arrays are open."""
     wanted = "a list of WriteValue and WaitValue objects"
     parts = arguments.items(call, "operations", operations, wanted)
     for part in parts:
@@ -144,6 +144,12 @@ def queue_batch(call: str, operations: Iterable[MemoryOperation], stream: Stream
         part._check_open(call)
     if len(parts) > _MOST:
         raise arguments.unusable(call, "operations", f"have at most {_MOST} operations", len(parts))
+    return parts
+
+
+def queue_batch(call: str, operations: Iterable[MemoryOperation], stream: StreamBase) -> None:
+    """Queue operations in one call, in order, after checking them."""
+    parts = checked_operations(call, operations)
     if not parts:
         return
     with activated(stream.device):

@@ -201,7 +201,9 @@ SM = CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
     [
         (1, 0, 8, [8], 124),
         (2, 0, 16, [16, 16], 100),
+        (100, 0, 8, [8] * 15, 12),
         (100, 0, 10, [16] * 8, 4),
+        (100, 0, 24, [24] * 5, 12),
         (4, 1, 2, [2] * 4, 124),
         (70, 1, 1, [2] * 66, 0),
         (1, 0, 0, [8], 124),
@@ -239,7 +241,8 @@ def test_the_statuses_of_bad_arguments_are_the_drivers(device):
             lambda: raw.cuGreenCtxCreate(description, device.handle, 0),
             lambda: raw.cuGreenCtxStreamCreate(green, 0, 0),
         ],
-        "SUCCESS": [lambda: raw.cuStreamDestroy(stream), lambda: raw.cuGreenCtxDestroy(green)],
+        "SUCCESS": [lambda: raw.cuGreenCtxDestroy(green)],
+        "CONTEXT_IS_DESTROYED": [lambda: raw.cuStreamSynchronize(stream), lambda: raw.cuStreamDestroy(stream)],
     }
     for name, each in calls.items():
         assert [call()[0].name.removeprefix("CUDA_").removeprefix("ERROR_") for call in each] == [name] * len(each)

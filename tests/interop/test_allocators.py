@@ -62,7 +62,7 @@ def test_nvmath_gets_memory_that_any_stream_may_use_at_once(pool):
 
 
 def test_the_allocator_is_nvmaths_memory_manager(pool):
-    memory = pytest.importorskip("nvmath.memory")
+    memory = pytest.importorskip("nvmath.memory", reason="nvmath-python is not installed")
     allocator = allocators.nvmath(pool)
     assert isinstance(allocator, memory.BaseCUDAMemoryManager)
     assert isinstance(allocator, memory.BaseCUDAMemoryManagerAsync)
@@ -129,7 +129,7 @@ def test_pools_of_other_memory_are_refused_before_the_library_is_imported(device
 
 
 def test_real_cupy_allocates_from_the_pool(pool):
-    cupy = pytest.importorskip("cupy")
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
     if "interop" not in cuda.capabilities():
         pytest.skip("other libraries cannot use this driver's memory")
     cupy.cuda.set_allocator(allocators.cupy(pool))

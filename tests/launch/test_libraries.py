@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.driver import backend
 from cudart_py.driver.calls import api, raw
 
 SOURCE = """
@@ -27,6 +28,10 @@ NAMES = ["scale<float>", "scale<double>"]
 @pytest.fixture(scope="module")
 def image():
     return cuda.images.compile_image(SOURCE, names=NAMES)
+
+
+def code_of(image):
+    return image.cubin if backend.chosen().image_kind == "cubin" else image.ptx
 
 
 @pytest.fixture
@@ -88,8 +93,8 @@ def test_a_kernel_keeps_its_library_loaded(image, calls):
 
 @pytest.mark.parametrize("form", ["bytes", "path"])
 def test_images_of_others_are_loaded_too(image, tmp_path, form):
-    (tmp_path / "kernels.ptx").write_bytes(image.ptx)
-    given = image.ptx if form == "bytes" else tmp_path / "kernels.ptx"
+    (tmp_path / "kernels").write_bytes(code_of(image))
+    given = code_of(image) if form == "bytes" else tmp_path / "kernels"
     kernels = cuda.LazyModule.from_image(given)
     x = cuda.to_device(np.arange(4, dtype=np.int32))
     kernels["add"][1, 4](x, np.int32(3))
@@ -113,7 +118,7 @@ def test_bad_images_are_named_when_given_or_when_loaded():
 def test_a_module_is_pickled_as_its_image_and_loaded_when_it_is_used(image, how, calls):
     modules = {
         "compiled": lambda: cuda.load(image),
-        "image": lambda: cuda.load(image.ptx),
+        "image": lambda: cuda.load(code_of(image)),
         "lazy image": lambda: cuda.LazyModule.from_image(image),
         "lazy source": lambda: cuda.LazyModule(SOURCE, names=NAMES),
         "restored": lambda: pickle.loads(pickle.dumps(cuda.load(image))),

@@ -166,6 +166,42 @@ def test_operations_in_captures_become_nodes_that_keep_their_memory(device, stre
     assert flags.to_host().tolist() == [4, 5, 6]
 
 
+def test_nodes_of_memory_operations_are_added_and_changed(device, streams, module):
+    first, _ = streams
+    flags, value = cuda.zeros(2, np.uint32), cuda.zeros(1, np.int32)
+    device.synchronize()
+
+    def work(number):
+        return cuda.graphs.NodeMemoryOperations(
+            [batches.WriteValue(flags[:1], number), batches.WaitValue(flags[:1], number, "eq")]
+        )
+
+    with cuda.graphs.Graph() as graph:
+        node = graph.add(work(7))
+        graph.add(module["add"][1, 1].bind(value, 5), after=node)
+        assert node.kind == "batch_mem_op"
+        executable = graph.instantiate()
+        for change, written in (
+            (lambda: None, 7),
+            (lambda: executable.set_node(node, work(8)), 8),
+        ):
+            change()
+            executable.launch(first)
+            assert flags.to_host(stream=first).tolist() == [written, 0]
+        graph.set_node(node, work(9))
+        graph.instantiate().launch(first)
+        assert flags.to_host(stream=first).tolist() == [9, 0]
+        assert value.to_host(stream=first).tolist() == [555]
+        closed = work(1)
+        flags.close()
+        with pytest.raises(ValueError, match="closed"):
+            graph.add(closed)
+    with pytest.raises(ValueError, match="^NodeMemoryOperations: .* must have at least one operation"):
+        cuda.graphs.NodeMemoryOperations([])
+    with pytest.raises(TypeError, match="^NodeMemoryOperations: argument 'operations' must be a list of"):
+        cuda.graphs.NodeMemoryOperations(5)
+
+
 class _Elsewhere:
     dtype = np.dtype(np.uint32)
 

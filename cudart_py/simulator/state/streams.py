@@ -34,7 +34,7 @@ def find_stream(handle: Any) -> Stream:
         if stream.context.sticky is not None:
             raise StatusError(stream.context.sticky)
         if stream.green is not None and stream.green.destroyed:
-            raise StatusError(CUresult.CUDA_ERROR_STREAM_DETACHED)
+            raise StatusError(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED)
         current()
         return stream
     if value < 0:

@@ -253,6 +253,7 @@ class ExecutableGraph(Handle):
           graph is closed, because an earlier launch may still have to call it.
         - "event_record": a `NodeRecord` (cuGraphExecEventRecordNodeSetEvent).
         - "wait_event": a `NodeWait` (cuGraphExecEventWaitNodeSetEvent).
+        - "batch_mem_op": a `NodeMemoryOperations` (cuGraphExecBatchMemOpNodeSetParams).
         - "graph": a graph of the same topology (cuGraphExecChildGraphNodeSetParams).
 
         For all other kinds, instantiate another graph.

@@ -86,6 +86,7 @@ class Graph(GraphBase):
         - `graphs.NodeCopy`, `graphs.NodeFill` (cuGraphAddMemcpyNode, cuGraphAddMemsetNode),
         - `graphs.NodeFunction`, a host function (cuGraphAddHostNode),
         - `graphs.NodeRecord`, `graphs.NodeWait` for events (cuGraphAddEventRecordNode, cuGraphAddEventWaitNode),
+        - `graphs.NodeMemoryOperations` for integers in memory (cuGraphAddBatchMemOpNode),
         - `graphs.NodeAllocation`, `graphs.NodeFree` (cuGraphAddMemAllocNode, cuGraphAddMemFreeNode),
         - another graph, of which a copy becomes one node (cuGraphAddChildGraphNode).
 

@@ -166,6 +166,7 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
         for call in ("Stream.write_value", "Stream.wait_value", "WriteValue", "WaitValue")
     },
     **{f"{call}.condition": lambda w: "nor" for call in ("Stream.wait_value", "WaitValue")},
+    "NodeMemoryOperations.operations": lambda w: [cuda.batches.WriteValue(w.array(1, np.uint32), 1)],
     "batches.memory_operations.operations": lambda w: [cuda.batches.WriteValue(w.array(1, np.uint32), 1)],
     "multiprocessors": lambda w: cuda.green_contexts.multiprocessors(),
     "Multiprocessors.split.counts": lambda w: 16,
@@ -247,6 +248,9 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "NodeAllocation": lambda w: cuda.graphs.NodeAllocation(3, np.float32),
     "MemoryPool": lambda w: cuda.MemoryPool(),
     "Module": lambda w: cuda.compile(SOURCE),
+    "NodeMemoryOperations": lambda w: cuda.graphs.NodeMemoryOperations(
+        [cuda.batches.WriteValue(w.array(1, np.uint32), 1)]
+    ),
     "NodeRecord": lambda w: cuda.graphs.NodeRecord(w.event()),
     "NodeWait": lambda w: cuda.graphs.NodeWait(w.event()),
     "RegisteredMemory": lambda w: cuda.register_host(np.zeros(5000)),

@@ -45,6 +45,9 @@ _IGNORE_COSCHEDULING = 1  # the name of the enumeration changed between versions
 # Together with the flag for the largest clusters. The driver ignores unknown flags.
 _BOTH = 3
 
+# One of an H200's groups of multiprocessors has only 12, and therefore room for one part of 8.
+_FULL_UNITS = 15
+
 _descriptors: Handles[Partition] = Handles(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
@@ -86,8 +89,8 @@ def cuDevSmResourceSplitByCount(nbGroups: Any, input_: Any, flags: Any, minCount
         raise StatusError(CUresult.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION)
     unit = UNIT_ALONE if value & _IGNORE_COSCHEDULING else UNIT
     size = min(max(1, -(-least // unit)) * unit, total)
-    wanted = number(nbGroups)
-    count = min(wanted, total // size) if wanted else total // size
+    most, wanted = total // size - (size == UNIT and total > _FULL_UNITS * UNIT), number(nbGroups)
+    count = min(wanted, most) if wanted else most
     split = object()
 
     def part(first: int, last: int) -> Any:
@@ -123,7 +126,10 @@ def cuGreenCtxCreate(desc: Any, dev: Any, flags: Any) -> Any:
 
 @entry(frees=True)
 def cuGreenCtxDestroy(hCtx: Any) -> None:
-    """Destroy a green context; its streams can then only be destroyed (cuGreenCtxDestroy)."""
+    """Destroy a green context; every call with its streams then returns CUDA_ERROR_CONTEXT_IS_DESTROYED.
+
+    Destroying such a stream returns it too (cuGreenCtxDestroy).
+    """
     green = green_contexts.find(hCtx)
     green_contexts.remove(green.handle)
     green.destroyed = True

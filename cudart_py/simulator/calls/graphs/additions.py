@@ -9,7 +9,6 @@ from typing import Any
 from cuda.bindings.driver import CUgraphNode, CUgraphNodeType, CUresult
 
 from ...state.arguments import number
-from ...state.contexts import find_context
 from ...state.errors import StatusError
 from ...state.queue.conditionals import Conditional
 from ...state.queue.graphs import ChildGraph, Empty, Graph, find_graph, find_nodes
@@ -17,9 +16,8 @@ from ...state.queue.operations import Operation
 from ..entry import entry
 from ..memory.graph_memory import AllocateInGraph, FreeInGraph, allocation_of, free_of
 from ..streams.events import RecordEvent, WaitForEvent, find_event
-from ..streams.memory_operations import batch_of
 from .conditionals import conditional_of
-from .node_parameters import copy_of, fill_of, host_call_of, kernel_of, refuse
+from .node_parameters import copy_of, fill_of, host_call_of, kernel_of, memory_operations_of, refuse
 
 _TYPE = CUgraphNodeType
 # The offset in bytes of the graphs in CUDA_CONDITIONAL_NODE_PARAMS, after the handle, the type and the size.
@@ -98,14 +96,7 @@ def cuGraphAddMemFreeNode(hGraph: Any, dependencies: Any, numDependencies: Any, 
 @entry(values=1)
 def cuGraphAddBatchMemOpNode(hGraph: Any, dependencies: Any, numDependencies: Any, nodeParams: Any) -> Any:
     """Add a batch of stream memory operations after the given nodes (cuGraphAddBatchMemOpNode)."""
-    return _add(hGraph, dependencies, numDependencies, lambda graph: _memory_operations(nodeParams))
-
-
-def _memory_operations(parameters: Any) -> Operation:
-    """Return the batch of operations that a CUDA_BATCH_MEM_OP_NODE_PARAMS describes."""
-    if parameters is None or not number(parameters.count):
-        raise refuse()
-    return batch_of(parameters.count, parameters.paramArray, parameters.flags, find_context(parameters.ctx))
+    return _add(hGraph, dependencies, numDependencies, lambda graph: memory_operations_of(nodeParams))
 
 
 @entry(values=1)
@@ -149,7 +140,7 @@ def changed_operation(parameters: Any) -> Operation:
         case _TYPE.CU_GRAPH_NODE_TYPE_WAIT_EVENT:
             return WaitForEvent(find_event(parameters.eventWait.event))
         case _TYPE.CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-            return _memory_operations(parameters.memOp)
+            return memory_operations_of(parameters.memOp)
     raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
 
 

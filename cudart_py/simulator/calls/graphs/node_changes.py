@@ -20,10 +20,11 @@ from ..memory.box_copies import BoxCopy
 from ..memory.copies import Copy
 from ..memory.fills import Fill
 from ..streams.events import RecordEvent, WaitForEvent, find_event
+from ..streams.memory_operations import MemoryOperations
 from .additions import changed_operation
 from .executables import Executable, executables
 from .flattening import FlatGraph, kinds_of
-from .node_parameters import copy_of, fill_of, host_call_of, kernel_of, refuse, require
+from .node_parameters import copy_of, fill_of, host_call_of, kernel_of, memory_operations_of, refuse, require
 
 # The operations that can be disabled.
 _SWITCHED = (KernelLaunch, Copy, BoxCopy, Fill)
@@ -133,6 +134,14 @@ def cuGraphExecHostNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -
     executable, place, before = _find(hGraphExec, hNode)
     require(before, HostCall)
     executable.operations[place] = host_call_of(nodeParams)
+
+
+@entry()
+def cuGraphExecBatchMemOpNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
+    """Change the memory operations of a node in an executable graph (cuGraphExecBatchMemOpNodeSetParams)."""
+    executable, place, before = _find(hGraphExec, hNode)
+    require(before, MemoryOperations)
+    executable.operations[place] = memory_operations_of(nodeParams)
 
 
 @entry()

@@ -33,6 +33,7 @@ from ..memory.copies import Copy
 from ..memory.cuda_arrays import cuda_arrays
 from ..memory.fills import Fill, checked_fill
 from ..modules.functions import find_launchable
+from ..streams.memory_operations import MemoryOperations, batch_of
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
@@ -74,6 +75,13 @@ def copy_of(parameters: Any, context: Any) -> BoxCopy:
     if made is None:
         raise refuse()
     return made
+
+
+def memory_operations_of(parameters: Any) -> MemoryOperations:
+    """Return the memory operations that a CUDA_BATCH_MEM_OP_NODE_PARAMS describes, at least one."""
+    if parameters is None or not number(parameters.count):
+        raise refuse()
+    return batch_of(parameters.count, parameters.paramArray, parameters.flags, find_context(parameters.ctx))
 
 
 def fill_of(parameters: Any, context: Any) -> Fill:

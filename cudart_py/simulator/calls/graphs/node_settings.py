@@ -15,6 +15,7 @@ from ..memory.copies import Copy
 from ..memory.fills import Fill
 from ..memory.graph_memory import AllocateInGraph, FreeInGraph, allocation_parameters
 from ..streams.events import RecordEvent, WaitForEvent, find_event
+from ..streams.memory_operations import MemoryOperations
 from .additions import changed_operation
 from .node_parameters import (
     copy_of,
@@ -25,6 +26,7 @@ from .node_parameters import (
     host_parameters,
     kernel_of,
     kernel_parameters,
+    memory_operations_of,
     refuse,
     require,
 )
@@ -55,6 +57,14 @@ def cuGraphMemcpyNodeSetParams(hNode: Any, nodeParams: Any) -> None:
     node = find_node(hNode)
     require(node.operation, Copy, BoxCopy)
     node.operation = copy_of(nodeParams, None)
+
+
+@entry()
+def cuGraphBatchMemOpNodeSetParams(hNode: Any, nodeParams: Any) -> None:
+    """Change the memory operations of a node (cuGraphBatchMemOpNodeSetParams)."""
+    node = find_node(hNode)
+    require(node.operation, MemoryOperations)
+    node.operation = memory_operations_of(nodeParams)
 
 
 @entry(values=1)

@@ -51,6 +51,8 @@ def cuStreamDestroy(hStream: Any) -> None:
     settle(stream.context)
     if stream.context.sticky is not None:
         raise StatusError(stream.context.sticky)
+    if stream.green is not None and stream.green.destroyed:
+        raise StatusError(CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED)
 
 
 @entry()
