@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cudart_py import images, standins
+from cudart_py.__main__ import main
 from cudart_py.standins import library
 
 SQUARES = """extern "C" __global__ void squares(float *numbers, int n)
@@ -229,10 +230,8 @@ def test_the_assembler_hands_on_ptx_and_has_a_version_of_its_own(tmp_path):
     assert output.read_text() == ".version 9.1"
 
 
-def test_what_is_no_program_gets_a_sentence_and_a_status(run, tmp_path):
-    names = ("script.py", "source.cu", "folder", "32-bit", "other")
-    script, source, folder, short, other = (tmp_path / name for name in names)
-    script.write_text("def f(:\n")
+def test_what_is_no_program_gets_a_sentence_and_a_status(capfd, run, tmp_path):
+    source, folder, short, other = (tmp_path / name for name in ("source.cu", "folder", "32-bit", "other"))
     for path in (source, folder):
         path.mkdir()
     # The beginning of a header: its magic number, 32 bits (1) or 64 (2), and little-endian.
@@ -241,17 +240,22 @@ def test_what_is_no_program_gets_a_sentence_and_a_status(run, tmp_path):
     for path in (short, other):
         path.chmod(0o755)
     cases = [
-        (1, "SyntaxError", run(script)),
-        (1, "No module named", run("-m", "nonsense")),
-        (2, "source.cu' is a folder, not a file", run(source)),
-        (2, "folder' is a folder, not a program", run(folder)),
-        (126, "32-bit' cannot be executed: it is a 32-bit program", run(short)),
-        (126, "other' cannot be executed: Exec format error", run(other)),
+        (2, "source.cu' is a folder, not a file", source),
+        (2, "folder' is a folder, not a program", folder),
+        (126, "32-bit' cannot be executed: it is a 32-bit program", short),
+        (126, "other' cannot be executed: Exec format error", other),
     ]
-    for status, said, ended in cases:
-        assert said in ended.stderr
-        assert (ended.returncode, ended.stdout) == (status, "")
-        assert "Traceback" not in ended.stderr
+    for status, said, path in cases:
+        assert main(["run", str(path)]) == status
+        out, error = capfd.readouterr()
+        assert out == ""
+        assert error.splitlines()[-1].startswith("cudart-py run: ")
+        assert said in error
+    script = tmp_path / "script.py"
+    script.write_text("def f(:\n")
+    ended = run(script)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "SyntaxError" in ended.stderr
 
 
 def test_a_static_program_runs_with_a_note(run, tmp_path):
@@ -264,16 +268,18 @@ def test_a_static_program_runs_with_a_note(run, tmp_path):
     assert "linked statically" in ended.stderr
 
 
-def test_a_cache_that_cannot_be_used_gets_a_sentence(run, monkeypatch):
+def test_a_cache_that_cannot_be_used_gets_a_sentence(capfd, monkeypatch):
     homeless = {"HOME": "/proc/none", "XDG_CACHE_HOME": "", "CUDART_PY_CACHE": ""}
     places = [("/proc/none/.cache/cudart_py", homeless)]
     # The second exists, but nothing can be created in it, not even by root.
     places += [(place, {"CUDART_PY_CACHE": place}) for place in ("/proc/none", "/proc/self/fdinfo", __file__)]
     for place, environment in places:
-        ended = run("true", **environment)
-        assert f"the cache folder '{place}' cannot be used: " in ended.stderr
-        assert ended.stderr.endswith("; set CUDART_PY_CACHE to another\n")
-        assert ended.returncode == 2
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        assert main(["run", "true"]) == 2
+        error = capfd.readouterr().err
+        assert error.startswith(f"cudart-py run: the cache folder '{place}' cannot be used: ")
+        assert error.endswith("; set CUDART_PY_CACHE to another\n")
     # Without HOME, and for a user whom the system does not know, there is no place.
     monkeypatch.setattr(library.cache, "folder", lambda: "")
     with pytest.raises(library.StandInError, match="home folder is unknown: set CUDART_PY_CACHE"):
