@@ -61,6 +61,15 @@ def libraries() -> Path:
     folder = _cache() / f"standins-{hashlib.sha256(described.encode()).hexdigest()[:16]}"
     if folder.is_dir():
         return folder
+    try:
+        _build(folder, sources, real, script, compiler)
+    except OSError as error:
+        raise _unusable(str(folder.parent), error) from error
+    return folder
+
+
+def _build(folder: Path, sources: dict[str, str], real: dict[str, str], script: str, compiler: str) -> None:
+    """Compile the libraries, and put them into a new folder."""
     # Built beside its final place and renamed, so that other processes never see half of it.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".standins-") as place:
         built = Path(place, "libraries")
@@ -71,7 +80,7 @@ def libraries() -> Path:
             for builtins in Path(path).parent.glob("libnvrtc-builtins.so*"):
                 (built / builtins.name).unlink(missing_ok=True)
                 (built / builtins.name).symlink_to(builtins)
-        if assembler:
+        if script:
             (built / ASSEMBLER).write_text(script)
             (built / ASSEMBLER).chmod(0o755)
         for name, source in sources.items():
@@ -81,7 +90,6 @@ def libraries() -> Path:
         except OSError:
             if not folder.is_dir():  # another process was first
                 raise
-    return folder
 
 
 def preloaded(folder: Path) -> list[Path]:
@@ -98,8 +106,14 @@ def _cache() -> Path:
     try:
         make_private_folder(place)
     except OSError as error:
-        raise StandInError(f"the cache folder {place!r} cannot be used: {error.strerror}") from error
+        raise _unusable(place, error) from error
     return Path(place)
+
+
+def _unusable(place: str, error: OSError) -> StandInError:
+    return StandInError(
+        f"the cache folder {place!r} cannot be used: {error.strerror}; set {cache.ENVIRONMENT_VARIABLE} to another"
+    )
 
 
 def _c_compiler() -> str:

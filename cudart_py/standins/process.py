@@ -6,10 +6,12 @@ and warnings have no line of Python to name. In a process of Python, everything 
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import ctypes
 import os
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -23,6 +25,7 @@ from .messages import Implementation, say
 
 _UNKNOWN = 999
 _LAUNCH_FAILED = 719
+_MOMENT = 0.01  # seconds
 
 # Python's side of the tables; the C code has only their addresses.
 _callbacks: list[Any] = []
@@ -123,6 +126,10 @@ def _guarded(function: Function, implementation: Implementation) -> Implementati
         except SimulatorWarning as finding:  # the mode of the checks is "error"
             say(str(finding))
             result = _LAUNCH_FAILED
+        except KeyboardInterrupt:
+            # No exception can leave a call from C, so the interrupt comes again once the call has returned.
+            threading.Timer(_MOMENT, _thread.interrupt_main).start()
+            result = _UNKNOWN
         except BaseException:
             traceback.print_exc()
             result = _UNKNOWN

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from cudart_py import images, standins
+from cudart_py.__main__ import main
+from cudart_py.standins import library
 
 SQUARES = """extern "C" __global__ void squares(float *numbers, int n)
 {
@@ -156,7 +158,7 @@ def test_a_process_that_cannot_be_started_gets_a_sentence(run, driver_program, t
     empty = {"CUDART_PY_CACHE": str(tmp_path / "cache")}
     cases = [
         ("there is no program 'nonsense'", run("nonsense")),
-        ("there is no file", run(tmp_path / "missing.py")),
+        ("does not exist", run(tmp_path / "missing.py")),
         ("cannot be executed", run(text)),
         ("CUDART_PY_CC='nonsense' was not found: install one", run(driver_program, CUDART_PY_CC="nonsense", **empty)),
         ("could not build libcuda", run(driver_program, CUDART_PY_CC="false", **empty)),
@@ -226,3 +228,104 @@ def test_the_assembler_hands_on_ptx_and_has_a_version_of_its_own(tmp_path):
     options = ["-lineinfo", "-v", "--gpu-name=sm_90a"]
     subprocess.run([assembler, *options, source, "-o", output], check=True)
     assert output.read_text() == ".version 9.1"
+
+
+def test_what_is_no_program_gets_a_sentence_and_a_status(capfd, run, tmp_path):
+    source, folder, short, other = (tmp_path / name for name in ("source.cu", "folder", "32-bit", "other"))
+    for path in (source, folder):
+        path.mkdir()
+    # The beginning of a header: its magic number, 32 bits (1) or 64 (2), and little-endian.
+    short.write_bytes(b"\x7fELF\x01\x01\x01" + bytes(100))
+    other.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(100))
+    for path in (short, other):
+        path.chmod(0o755)
+    cases = [
+        (2, "source.cu' is a folder, not a file", source),
+        (2, "folder' is a folder, not a program", folder),
+        (126, "32-bit' cannot be executed: it is a 32-bit program", short),
+        (126, "other' cannot be executed: Exec format error", other),
+    ]
+    for status, said, path in cases:
+        assert main(["run", str(path)]) == status
+        out, error = capfd.readouterr()
+        assert out == ""
+        assert error.splitlines()[-1].startswith("cudart-py run: ")
+        assert said in error
+    script = tmp_path / "script.py"
+    script.write_text("def f(:\n")
+    ended = run(script)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "SyntaxError" in ended.stderr
+
+
+def test_a_static_program_runs_with_a_note(run, tmp_path):
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text("int main() { return 4; }\n")
+    if subprocess.run(["gcc", "-static", source, "-o", program], capture_output=True, check=False).returncode:
+        pytest.skip("there is no static library of C")
+    ended = run(program)
+    assert ended.returncode == 4
+    assert "linked statically" in ended.stderr
+
+
+def test_a_cache_that_cannot_be_used_gets_a_sentence(capfd, monkeypatch):
+    homeless = {"HOME": "/proc/none", "XDG_CACHE_HOME": "", "CUDART_PY_CACHE": ""}
+    places = [("/proc/none/.cache/cudart_py", homeless)]
+    # The second exists, but nothing can be created in it, not even by root.
+    places += [(place, {"CUDART_PY_CACHE": place}) for place in ("/proc/none", "/proc/self/fdinfo", __file__)]
+    for place, environment in places:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        assert main(["run", "true"]) == 2
+        error = capfd.readouterr().err
+        assert error.startswith(f"cudart-py run: the cache folder '{place}' cannot be used: ")
+        assert error.endswith("; set CUDART_PY_CACHE to another\n")
+    # Without HOME, and for a user whom the system does not know, there is no place.
+    monkeypatch.setattr(library.cache, "folder", lambda: "")
+    with pytest.raises(library.StandInError, match="home folder is unknown: set CUDART_PY_CACHE"):
+        library.libraries()
+
+
+def test_libraries_and_folders_that_the_user_has_set_are_kept(run):
+    mine = {"LD_LIBRARY_PATH": "/first:/second", "LD_PRELOAD": "libm.so.6"}
+    set_to = dict(line.split("=", 1) for line in run("env", **mine).stdout.splitlines() if line.startswith("LD_"))
+    assert set_to["LD_LIBRARY_PATH"].endswith(":/first:/second")
+    assert set_to["LD_PRELOAD"].endswith(":libm.so.6")
+
+
+WAITING = """
+import sys
+from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+from cuda.bindings import driver
+
+SOURCE = 'extern "C" __global__ void wait(volatile int *flag) { while (!*flag) {} }'
+device = Device()
+device.set_current()
+stream = device.create_stream()
+wait = Program(SOURCE, code_type="c++", options=ProgramOptions(arch="sm_90")).compile("cubin").get_kernel("wait")
+flag = device.allocate(4, stream=stream)
+driver.cuMemsetD32Async(int(flag.handle), 0, 1, stream.handle)
+launch(stream, LaunchConfig(grid=1, block=32), wait, flag)
+print("waiting", flush=True)
+stream.sync()
+"""
+
+
+def test_an_interrupt_ends_a_script_while_a_kernel_runs(tmp_path):
+    script = tmp_path / "waiting.py"
+    script.write_text(WAITING)
+    with subprocess.Popen(
+        [sys.executable, "-m", "cudart_py", "run", str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        # A process in the background of a shell ignores interrupts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        try:
+            assert process.stdout.readline() == b"waiting\n"
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            # Python ends by the signal, or with status 1 if the error of the interrupted call ended the script before.
+            assert process.wait(60) in (-signal.SIGINT, 1)
+        finally:
+            process.kill()

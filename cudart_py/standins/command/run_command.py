@@ -17,9 +17,12 @@ from ...findings.options import add_report_options
 from .. import profile_report
 from ..library import StandInError, libraries, preloaded
 from ..library_names import ASSEMBLER
+from ..messages import say
+from . import executables
 from .nvcc import CompilationError, compile_program
 
 REFUSED = 2
+_INTERRUPTED = 130
 _CANNOT_EXECUTE = 126
 _SANITIZER_VARIABLE = "CUDART_PY_SANITIZER"
 _LIBRARY_PATH = "LD_LIBRARY_PATH"
@@ -80,6 +83,13 @@ def _run(options: argparse.Namespace) -> int:
             reports.write_file([], options.sanitize_report, options.sanitize_format)
     except (StandInError, CompilationError, OSError) as error:
         return _refuse(str(error))
+    except KeyboardInterrupt:  # while something is compiled
+        return _INTERRUPTED
+    if isinstance(program, str):
+        if reason := executables.why_not(Path(program)):
+            return _refuse(f"{options.program!r} cannot be executed: {reason}", _CANNOT_EXECUTE)
+        if executables.is_static(Path(program)):
+            say(f"{options.program!r} is linked statically, so the simulator can serve only programs that it starts")
     sys.stdout.flush()
     try:
         # The program takes the place of this process, so signals reach it and its exit status is the command's.
@@ -95,11 +105,14 @@ def _command(options: argparse.Namespace) -> tuple[str | int, list[str]]:
     source = Path(options.program)
     if source.suffix not in (".py", *_COMPILED):
         found = str(source) if source.is_file() else shutil.which(options.program)
+        if found is None and source.is_dir():
+            raise FileNotFoundError(f"{options.program!r} is a folder, not a program")
         if found is None:
             raise FileNotFoundError(f"there is no program {options.program!r}")
         return os.path.abspath(found), [options.program, *options.arguments]
     if not source.is_file():
-        raise FileNotFoundError(f"there is no file {options.program!r}")
+        kind = "is a folder, not a file" if source.is_dir() else "does not exist"
+        raise FileNotFoundError(f"{options.program!r} {kind}")
     if source.suffix == ".py":
         return sys.executable, [sys.executable, options.program, *options.arguments]
     with tempfile.TemporaryDirectory(prefix="cudart-py-") as folder:

@@ -27,6 +27,8 @@ MOST_AXES = 5
 # The alignment of a box in shared memory.
 BOX_ALIGNMENT = 128
 _SIGNATURE = 0x50414D54
+# Bytes 8 to 15 are unused: CUTLASS and Triton clear a bit of them in the maps of small arrays, since the driver of CUDA
+# 13.1 and earlier ones leave it set by mistake.
 _LAYOUT = np.dtype(
     {
         "names": [
@@ -34,7 +36,7 @@ _LAYOUT = np.dtype(
             *("address", "sizes", "strides", "box", "steps", "interleave"),
         ],
         "formats": ["u4", "u1", "u1", "u1", "u1", "u8", ("u4", 5), ("u8", 4), ("u2", 5), ("u1", 5), "u1"],
-        "offsets": [0, 4, 5, 6, 7, 8, 16, 40, 72, 82, 87],
+        "offsets": [0, 4, 5, 6, 7, 88, 16, 40, 72, 82, 87],
         "itemsize": BYTES,
     }
 )

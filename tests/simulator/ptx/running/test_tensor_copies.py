@@ -120,3 +120,11 @@ def test_a_kernel_cannot_copy_by_a_map_that_it_has_made_unusable(on_each, width,
     changed = maps(on_each, on_each.zeros(6 * ROW, np.float32))
     with pytest.raises(error, match=text):
         on_each.launch("change", 1, 1, changed, width)
+
+
+def test_a_map_does_not_depend_on_the_bit_that_libraries_clear():
+    """CUTLASS and Triton clear bit 21 of the second word of a small array's map, for drivers up to CUDA 13.1."""
+    found = TensorMap(7, (1 << 47) - 16, (1 << 32, 1 << 32), ((1 << 40) - 16,), (256, 256), (8, 8), 3, nan=True)
+    words = np.frombuffer(found.pack(), np.uint64).copy()
+    words[1] &= np.uint64(~(1 << 21) & (1 << 64) - 1)
+    assert TensorMap.unpack(words.tobytes()) == found
