@@ -126,6 +126,23 @@ def test_factors_solve_systems_again_and_inverses_multiply_to_one(device, number
         assert near((np.tril(lu, -1) + np.eye(N)) @ np.triu(lu), a[order], dtype)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+def test_transposed_operands_are_solved(device, numbers, definite, dtype):
+    a, b = definite(dtype, 1)[0] + numbers((N, N), dtype), numbers((2, N), dtype)
+    turned, right = cuda.to_device(a).T, cuda.to_device(b).T
+    assert near(a.T @ lib.solve(turned, right).to_host(), b.T, dtype)
+    assert near(a.T @ lib.lu_factor(turned).solve(right).to_host(), b.T, dtype)
+    assert near(a.T @ lib.inv(turned).to_host(), np.eye(N), dtype)
+    assert near(a.T @ lib.lstsq(turned, right).to_host(), b.T, dtype, 2000)
+    q, r = lib.qr(turned)
+    assert near(q.to_host() @ r.to_host(), a.T, dtype)
+    u, s, vh = (part.to_host() for part in lib.svd(turned))
+    assert near(u * s @ vh, a.T, dtype)
+    triangle = np.triu(a) + N * np.eye(N, dtype=dtype)
+    x = lib.solve_triangular(cuda.to_device(triangle).T, right)
+    assert near(triangle.T @ x.to_host(), b.T, dtype)
+
+
 def hilbert(n):
     places = np.arange(n)
     return 1 / (places[:, None] + places + 1)
