@@ -193,7 +193,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         **dict.fromkeys(("argmax", "argmin", "max", "mean", "min", "sort", "sqrt", "sum"), ("cty", KERNEL)),
         "concatenate": ("cy", "cuda.memcpy(z[:n], x)"),
         # libraries and textures
-        "matmul": ("cty", "libraries.gemm(a, b)"),
+        "matmul": ("cty", "libraries.matmul(a, b)"),
         "dot": ("cty", "libraries.dot(x, y)"),
         "fft": ("cty", "libraries.rfft(x)"),
         "linalg": ("cty", "libraries.solve(a, b)"),
@@ -336,7 +336,7 @@ OPERATORS: dict[str, dict[str, str]] = {
     "DeviceArray": {
         **dict.fromkeys((f"__{way}{name}__" for name in _ARITHMETIC for way in ("", "r")), _ONE_VALUE),
         **dict.fromkeys(_UNARY_AND_ORDER, _ONE_VALUE),
-        **dict.fromkeys(("__matmul__", "__rmatmul__"), "libraries.gemm(a, b)"),
+        **dict.fromkeys(("__matmul__", "__rmatmul__"), "libraries.matmul(a, b)"),
         "__round__": "round(float(x), 2)",
     },
 }

@@ -19,6 +19,7 @@ def capabilities() -> frozenset[str]:
     | `checkpoint` | the state of processes can be saved and restored (`cuda.checkpoints`) |
     | `concurrent_host` | a running kernel and the host see each other's writes |
     | `coredump` | a kernel that fails can leave a file for the debugger (`cuda.coredumps`) |
+    | `cudss` | `libraries.SparseSolver` can be used |
     | `debugger` | `cuda.debugger()` stops kernels |
     | `gpu_timing` | event times are the device's times |
     | `in_process` | kernels run in this process: signals interrupt them, and they print to `sys.stdout` |

@@ -122,6 +122,19 @@ def test_a_search_is_made_once_for_a_layout_and_changes_no_result(device, number
     assert np.linalg.norm(first - expected) <= 1e-6 * np.linalg.norm(expected)
 
 
+def test_a_searched_product_is_scaled_added_and_planned(device, numbers):
+    a, b, c = numbers((3, 5, 7)), numbers((7, 4)), numbers((3, 5, 4))
+    operands, out = (cuda.to_device(a), cuda.to_device(b)), cuda.to_device(c)
+    lib.gemm(*operands, out, alpha=2.0, beta=0.5, algorithm="search")
+    assert np.allclose(out.to_host(), 2 * (a @ b) + 0.5 * c, rtol=0, atol=1e-12)
+    with lib.gemm.plan(*operands, out, algorithm="search") as plan:
+        plan()
+        assert np.allclose(out.to_host(), a @ b, rtol=0, atol=1e-12)
+    turned = cuda.full((4, 5), np.nan)
+    lib.gemm(operands[0][1], operands[1], turned.T, algorithm="search")
+    assert np.allclose(turned.to_host().T, a[1] @ b, rtol=0, atol=1e-12)
+
+
 def test_a_search_during_a_capture_is_refused_with_the_remedy(device):
     release()
     a, out = cuda.zeros((16, 16), np.float32), cuda.empty((16, 16), np.float32)

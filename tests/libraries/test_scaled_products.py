@@ -131,3 +131,9 @@ def test_an_output_of_8_bit_floats_is_scaled_and_its_largest_value_noted(device,
     assert float(amax) == np.abs(expected).max()
     assert np.array_equal(lib.from_float8(got.to_host()), lib.from_float8(lib.to_float8(expected / 4)))
     assert got.dtype == lib.float8_e4m3
+    # The same product without a scale is not multiplied by that of the call before.
+    small = lib.to_float8(rng.integers(-1, 2, (32, 64)))
+    expected = lib.from_float8(small) @ lib.from_float8(w).T
+    lib.scaled_gemm(cuda.to_device(a), cuda.to_device(w).T, dtype=lib.float8_e4m3, scale_out=scale)
+    unscaled = lib.scaled_gemm(cuda.to_device(small), cuda.to_device(w).T, dtype=lib.float8_e4m3)
+    assert np.array_equal(lib.from_float8(unscaled.to_host()), lib.from_float8(lib.to_float8(expected)))

@@ -65,7 +65,7 @@ class LtProduct(Handle):
         "searched",
     )
 
-    def __init__(self, handle: LibraryHandle, problem: Problem) -> None:
+    def __init__(self, handle: LibraryHandle, problem: Problem, pointers: dict[str, int]) -> None:
         self._value, self._owned = None, True
         self.device, self.functions = handle.device, handle.functions
         self.searched = False
@@ -84,6 +84,8 @@ class LtProduct(Handle):
         if problem.added is not None:
             self._added = self._layout(out._replace(code=problem.added))
             self._layouts.append(self._added)
+        # The heuristic refuses scales of rows and blocks whose addresses are not known.
+        self.point_to(pointers)
         self._candidates = self._recommended(handle, problem)
         self.algorithm = self._candidates[:1]
 
@@ -277,8 +279,9 @@ def prepare(
     """
     with activated(device):
         try:
-            product = _product(library_handle("cublasLt", stream, device), problem)
-            product.point_to({name: array.pointer for name, array in pointers.items()})
+            places = {name: array.pointer for name, array in pointers.items()}
+            product = _product(library_handle("cublasLt", stream, device), problem, places)
+            product.point_to(places)
             if search and not product.searched:
                 if captures and find(stream.handle) is not None:
                     raise CaptureError(
@@ -297,14 +300,14 @@ def _addresses(problem: Problem, arrays: tuple[DeviceArray, DeviceArray, DeviceA
     return a, b, 0 if problem.added is not None else out, out
 
 
-def _product(handle: LibraryHandle, problem: Problem) -> LtProduct:
+def _product(handle: LibraryHandle, problem: Problem, pointers: dict[str, int]) -> LtProduct:
     products = thread_cache("cublasLt")
     key = handle.device.ordinal, problem
     product: LtProduct | None = products.get(key)
     if product is None:
         if len(products) >= MOST_PLANS:
             del products[next(iter(products))]
-        product = products[key] = LtProduct(handle, problem)
+        product = products[key] = LtProduct(handle, problem, pointers)
     return product
 
 

@@ -25,7 +25,7 @@ from ..dtypes import KINDS, Kind
 from ..failures import IllConditionedWarning, SingularMatrixError, failure
 from ..handles import library_handle
 from .batched_factors import eigh_batch, lstsq_batch, qr_batch, svd_batch
-from .layout import copied, diagonal, transposed, triangle
+from .layout import by_rows, copied, diagonal, transposed, triangle
 from .linear import check_square
 from .right_hand_sides import check_right_hand_side, columns_of
 from .work import TYPES, Work
@@ -42,7 +42,7 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
     where, device = views.device_of(call, stream)
     if _is_batch(a):
         return qr_batch(call, a, where, device)
-    kind = _check_tall(call, a, device)
+    a, kind = _check_tall(call, a, where, device)
     m, n = a.shape
     with activated(device):
         work = Work(where, device)
@@ -87,8 +87,10 @@ def lstsq(
         return _least_norm(call, a, b, rcond, where, device)
     if _is_batch(a):
         return lstsq_batch(call, a, b, where, device)
-    kind = _check_tall(call, a, device)
+    a, kind = _check_tall(call, a, where, device)
     views.check_place(call, device, b=b)
+    views.require_dtype(call, "b", b, a.dtype, "like 'a'")
+    b = by_rows(call, "b", b, kind, where, device)
     check_right_hand_side(call, b, a)
     m, n = a.shape
     if not b.size:
@@ -124,6 +126,8 @@ def _least_norm(
     """Return the least-squares solution with the smallest norm, V diag(1 / s) U^H b, from the values that count."""
     views.check_place(call, device, a=a, b=b)
     kind = views.kind(call, "a", a, TYPES)
+    views.require_dtype(call, "b", b, a.dtype, "like 'a'")
+    a, b = by_rows(call, "a", a, kind, stream, device), by_rows(call, "b", b, kind, stream, device)
     views.matrix(call, "a", a)
     check_right_hand_side(call, b, a)
     if not a.size or not b.size:
@@ -165,6 +169,7 @@ def svd(
     arguments.choice(call, "method", method, ("qr", "polar"))
     if a.ndim == 3:
         return svd_batch(call, a, kind, where, device, lambda matrix: svd(matrix, method=method, stream=stream))
+    a = by_rows(call, "a", a, kind, where, device)
     views.matrix(call, "a", a)
     if not a.size:
         raise arguments.unusable(call, "a", "have at least one row and one column", f"the shape {a.shape}")
@@ -218,6 +223,7 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
     kind = views.kind(call, "a", a, TYPES)
     if a.ndim == 3:
         return eigh_batch(call, a, kind, where, device)
+    a = by_rows(call, "a", a, kind, where, device)
     n = check_square(call, "a", a)
     with activated(device):
         vectors = copied(a, where)
@@ -238,15 +244,17 @@ def _is_batch(a: object) -> bool:
     return isinstance(a, DeviceArray) and a.ndim == 3
 
 
-def _check_tall(call: str, a: DeviceArray, device: Device) -> Kind:
+def _check_tall(call: str, a: DeviceArray, stream: Stream, device: Device) -> tuple[DeviceArray, Kind]:
+    """Return a matrix with contiguous rows, and its kind; raise ValueError if it has more columns than rows."""
     views.check_place(call, device, a=a)
     kind = views.kind(call, "a", a, TYPES)
+    a = by_rows(call, "a", a, kind, stream, device)
     view = views.matrix(call, "a", a)
     if not 0 < view.columns <= view.rows:
         raise arguments.unusable(
             call, "a", "have at least one column, and as many rows as columns or more", f"the shape {a.shape}"
         )
-    return kind
+    return a, kind
 
 
 def _name(kind: Kind, what: str) -> str:

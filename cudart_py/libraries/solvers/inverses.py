@@ -26,7 +26,7 @@ from .batched_linear import (
     solve_factored,
 )
 from .batches import addresses_of, check_batch, transposed_batch
-from .layout import transposed
+from .layout import by_rows, transposed
 from .linear import check_square, factor_in_place
 from .right_hand_sides import check_right_hand_side, columns_of, rows_of
 from .work import TYPES, Work
@@ -77,6 +77,8 @@ class LuFactors:
                 sizes = factors.shape[1], x.shape[1]
                 solve_factored(where, device, kind, turn, sizes, addresses, self._pivots, addresses_of(x, where))
                 return rows_of_batch(x, b, where)
+        views.require_dtype(call, "b", b, factors.dtype, "like 'a'")
+        b = by_rows(call, "b", b, kind, where, device)
         check_right_hand_side(call, b, factors)
         if not b.size:
             return empty(b.shape, b.dtype, stream=where)
@@ -105,6 +107,7 @@ def lu_factor(a: DeviceArray, *, stream: Stream | None = None) -> LuFactors:
             factors = transposed_batch(a, where)
             _, pivots = factor_batch(call, factors, kind, where, device)
             return LuFactors(factors, pivots, kind)
+    a = by_rows(call, "a", a, kind, where, device)
     check_square(call, "a", a)
     with activated(device):
         factors = transposed(a, kind, where)
@@ -124,6 +127,7 @@ def inv(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     kind = views.kind(call, "a", a, TYPES)
     if a.ndim == 3:
         return _inverses(call, a, kind, where, device)
+    a = by_rows(call, "a", a, kind, where, device)
     n = check_square(call, "a", a)
     with activated(device):
         # Our rows are LAPACK's columns, so it inverts the transpose, and its columns are the rows of the inverse.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...context.current import activated
 from ...context.device import Device, current_device
 from ...context.resetting import at_reset
 from ...copies import memcpy, memcpy2d
@@ -61,6 +62,20 @@ def transposed(array: DeviceArray, kind: Kind, stream: Stream, *, conjugate: boo
     except Exception as error:
         raise failure(f"cublas{kind.letter.upper()}geam", error) from error
     return result
+
+
+def by_rows(call: str, name: str, array: DeviceArray, kind: Kind, stream: Stream, device: Device) -> DeviceArray:
+    """Return a matrix with contiguous rows: `array` itself, or a copy of one with contiguous columns, such as `a.T`.
+
+    Arrays of other dimensions are returned as they are. Raises ValueError if neither are contiguous.
+    """
+    if array.ndim != 2:
+        return array
+    _, turned = views.oriented(call, name, array)
+    if not turned:
+        return array
+    with activated(device):
+        return transposed(array.T, kind, stream)
 
 
 def triangle(columns: DeviceArray, rows: int, stream: Stream, *, lower: bool) -> DeviceArray:

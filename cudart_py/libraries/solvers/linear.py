@@ -23,7 +23,7 @@ from ..dtypes import Kind
 from ..failures import IllConditionedWarning, NotPositiveDefiniteError, SingularMatrixError, failure
 from ..handles import library_handle
 from .batched_linear import cholesky_batch, solve_batch
-from .layout import copied, diagonal, transposed, triangle
+from .layout import by_rows, copied, diagonal, transposed, triangle
 from .refined import check_precision, solve_refined
 from .right_hand_sides import check_right_hand_side, columns_of, rows_of
 from .work import TYPES, Work
@@ -88,6 +88,8 @@ def solve(
         if precision is not None:
             raise arguments.wrong_value(call, "precision", "None for a batch", precision)
         return solve_batch(call, a, b, kind, where, device, positive=positive)
+    views.require_dtype(call, "b", b, a.dtype, "like 'a'")
+    a, b = by_rows(call, "a", a, kind, where, device), by_rows(call, "b", b, kind, where, device)
     n = check_square(call, "a", a)
     check_right_hand_side(call, b, a)
     if not b.size:
@@ -146,6 +148,7 @@ def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     kind = views.kind(call, "a", a, TYPES)
     if a.ndim == 3:
         return cholesky_batch(call, a, kind, where, device)
+    a = by_rows(call, "a", a, kind, where, device)
     n = check_square(call, "a", a)
     with activated(device):
         return triangle(_factor_positive(call, Work(where, device), a, kind), n, where, lower=True)
@@ -175,6 +178,8 @@ def solve_triangular(
     where, device = views.device_of(call, stream)
     views.check_place(call, device, a=a, b=b)
     kind = views.kind(call, "a", a, TYPES)
+    views.require_dtype(call, "b", b, a.dtype, "like 'a'")
+    a, b = by_rows(call, "a", a, kind, where, device), by_rows(call, "b", b, kind, where, device)
     n = check_square(call, "a", a)
     check_right_hand_side(call, b, a)
     turn = operation(call, "op", op)

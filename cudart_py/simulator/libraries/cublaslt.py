@@ -150,6 +150,10 @@ def _check(attributes: dict[int, int], a: _Layout, b: _Layout, c: _Layout, d: _L
     along_k = {int(Epilogue.BGRADA): operations[0] != Operation.N, int(Epilogue.BGRADB): operations[1] == Operation.N}
     if along_k.get(epilogue):
         raise LibraryError(Status.NOT_SUPPORTED, "the sums of a factor need its elements along k not to be adjacent")
+    for letter in "AB":
+        mode = attributes.get(int(MatmulDescAttribute[f"{letter}_SCALE_MODE"]), 0)
+        if mode and not attributes.get(int(MatmulDescAttribute[f"{letter}_SCALE_POINTER"])):
+            raise LibraryError(Status.INVALID_VALUE, f"the scales of the matrix {letter} have no address")
     if floats and operations != (Operation.T, Operation.N):
         raise LibraryError(Status.NOT_SUPPORTED, "products of 8-bit floats need a transposed a and a b as it is")
 

@@ -69,7 +69,7 @@ class _Csr:
 
 @dataclass
 class _Data:
-    """What the phases leave: the factors, and the numbers that data_get returns."""
+    """The results of the phases: the factors, and the numbers that data_get returns."""
 
     stage: int = 0
     factors: Any = None

@@ -21,6 +21,7 @@ from cudart_py import libraries as lib
 from cudart_py.benchmark import MeasureOptions
 from cudart_py.benchmark.peers import in_turns
 
+from . import lt_best
 from .library_calls import CALLS, Function, Operands, cupy, of, product, tensor, torch
 from .report import Bar, Comparison, Report, conditions, optional
 
@@ -88,6 +89,52 @@ def in_bfloat16(m: Any, o: Operands) -> Work:
     """Return a product by PyTorch on its own arrays, because it does not accept our type for these numbers."""
     x, y = (tensor(m, each).to(m.bfloat16) for each in (o.a, o.b))
     return functools.partial(m.matmul, x, y, out=m.empty_like(x))
+
+
+LT = "nvmath.bindings.cublasLt"
+
+
+def lt_algorithm(types: lt_best.Types, a: str, b: str, out: str, *, along_k: bool = False, fast: bool = False) -> Any:
+    """Return cuBLASLt's best algorithm, measured through the bindings, as a rival."""
+
+    def make(m: Any, o: Operands) -> Work:
+        operands = (getattr(o, name) for name in (a, b, out))
+        return lt_best.fastest(m, types, *operands, along_k=along_k, fast=fast)
+
+    return {LT: make}
+
+
+def integers_by_torch(m: Any, o: Operands) -> Work:
+    return functools.partial(m._int_mm, tensor(m, o.integers), tensor(m, o.other_integers.T).T)
+
+
+def searched() -> list[tuple[str, Function, Any]]:
+    """Return products whose algorithm is searched for, beside PyTorch and cuBLASLt's best algorithm."""
+    search = {"algorithm": "search"}
+    fp8 = of(lib.scaled_gemm, "a8", "b8", out="out16", fast_accumulation=True, **search)
+    int8 = of(lib.gemm, "integers", "other_integers", "sums_of_integers", **search)
+    emulated = of(lib.gemm, "a", "b", "out", compute="emulated", **search)
+    best8 = lt_algorithm(lt_best.FP8, "a8", "b8", "out16", along_k=True, fast=True)
+    best_int = lt_algorithm(lt_best.INT8, "integers", "other_integers", "sums_of_integers", along_k=True)
+    mm = torch("mm", "a", "b", out="out")
+    return [
+        ("FP8", Function(fp8, {**CALLS["scaled_gemm"].rivals, **best8}, flops=product), np.float32),
+        ("int8", Function(int8, {"torch": integers_by_torch, **best_int}, flops=product), np.float32),
+        (
+            "emulated fp64",
+            Function(emulated, {**mm, **lt_algorithm(lt_best.EMULATED, "a", "b", "out")}, flops=product),
+            np.float64,
+        ),
+        (
+            "fp16",
+            Function(
+                of(lib.gemm, "a", "b", "out", **search),
+                {**mm, **lt_algorithm(lt_best.FP16, "a", "b", "out")},
+                flops=product,
+            ),
+            np.float16,
+        ),
+    ]
 
 
 def transform(shape: tuple[int, int], axes: int | None) -> Case:
@@ -163,6 +210,14 @@ def cases() -> dict[str, list[Case]]:
     }
     factored = [("Cholesky 8192 fp64", CALLS["cholesky"], 8192), ("LU 8192 fp64", CALLS["solve"], 8192)]
     factored += [("QR 4096 fp64", CALLS["qr"], 4096), ("SVD 1024 fp64", CALLS["svd"], 1024)]
+    many = [
+        ("Cholesky 10,000 x 32^2 fp64", Function(of(lib.cholesky, "many"), cupy("linalg.cholesky", "many")), 32),
+        (
+            "LU 10,000 x 32^2 fp64",
+            Function(of(lib.solve, "many", "many_b"), cupy("linalg.solve", "many", "many_b")),
+            32,
+        ),
+    ]
     polar = Function(of(lib.svd, "a", method="polar"), CALLS["svd"].rivals)
     factored += [("SVD 1024 fp64, by polar decomposition", polar, 1024), ("eigh 2048 fp64", CALLS["eigh"], 2048)]
     return {
@@ -170,6 +225,10 @@ def cases() -> dict[str, list[Case]]:
             Case(f"host: {what}", function, n, np.float32, most, host_seconds) for what, function, n, most in host
         ],
         "gemm": [Case(f"gemm 8192 {what}", function, 8192, dtype) for what, function, dtype in products],
+        "searched": [
+            Case(f"gemm 8192 {what}, searched", function, 8192, dtype) for what, function, dtype in searched()
+        ],
+        "batches": [Case(what, function, n, np.float64, how=wall_seconds) for what, function, n in many],
         "fft": [transform((65536, 1024), -1), transform((8192, 8192), None), windowed((65536, 1024))],
         "sparse": [
             *(Case(f"spmv 4096^2 {dtype}", spmv, 8192, dtype) for dtype in ("float64", "float32")),
@@ -183,7 +242,7 @@ def cases() -> dict[str, list[Case]]:
     }
 
 
-STEPS = ("host", "gemm", "fft", "sparse", "random", "solver")
+STEPS = ("host", "gemm", "searched", "batches", "fft", "sparse", "random", "solver")
 
 
 def versus(case: Case, modules: Mapping[str, Any]) -> Comparison:
@@ -209,7 +268,7 @@ def versus(case: Case, modules: Mapping[str, Any]) -> Comparison:
 
 def compare(steps: list[str]) -> Iterator[Comparison]:
     # "numpy" stands for our own kernels.
-    modules = {name: optional(name) for name in ("torch", "cupy", "numpy")}
+    modules = {name: optional(name) for name in ("torch", "cupy", "numpy", LT)}
     started = time.perf_counter()
     known = cases()
     for step in steps:

@@ -49,6 +49,18 @@ def definite(o: Operands) -> cuda.DeviceArray:
     return cuda.to_device(((half + half.T) / 2 + 2 * o.n * np.eye(o.n)).astype(o.dtype))
 
 
+MANY = 10_000
+
+
+def many(o: Operands) -> cuda.DeviceArray:
+    half = o.normal(MANY, o.n, o.n)
+    return cuda.to_device(half @ half.swapaxes(1, 2) + o.n * np.eye(o.n, dtype=o.dtype))
+
+
+def small_integers(o: Operands) -> cuda.DeviceArray:
+    return cuda.to_device(np.random.default_rng(3).integers(-100, 100, (o.n, o.n), np.int8))
+
+
 def few(o: Operands) -> lib.SparseVector:
     places = np.arange(0, o.n, 8, dtype=np.int32)
     return lib.SparseVector(o.n, cuda.to_device(places), o.array(places.size))
@@ -79,6 +91,12 @@ MADE: dict[str, Callable[[Operands], Any]] = {
     # 8-bit floats and integers, along k as the tensor cores read them.
     "a8": lambda o: cuda.to_device(lib.to_float8(o.host)),
     "b8": lambda o: cuda.to_device(lib.to_float8(o.normal(o.n, o.n))).T,
+    "integers": small_integers,
+    "other_integers": lambda o: small_integers(o).T,
+    "sums_of_integers": lambda o: cuda.empty((o.n, o.n), np.int32),
+    # Ten thousand small systems.
+    "many": many,
+    "many_b": lambda o: o.array(MANY, o.n, 1),
     "definite": definite,
     "column": lambda o: o.array(o.n),
     "result": lambda o: cuda.empty(o.n, o.dtype),
