@@ -167,6 +167,7 @@ def _fused(work: _Work, out: DeviceArray | NewArray) -> CufftPlan | None:
     It has callbacks only for some lengths, and only if it can link them. A mistake in them shows in their own kernels.
     """
     plan = None
+    # A status of cuFFT, NVRTC's or the linker's: the plan with passes then either works or reports the mistake.
     with contextlib.suppress(Exception):
         plan = CufftPlan(work.device, work.transform, work.lengths, work.arrangement, work.callbacks, fused=True)
         if work.factor != 1:
