@@ -114,6 +114,12 @@ class Callbacks(NamedTuple):
     load: Callback | None = None
     store: Callback | None = None
 
+    def check_types(self, call: str) -> None:
+        """Raise TypeError for anything that is neither a callback nor None."""
+        for name, callback in zip(("load", "store"), self, strict=True):
+            if callback is not None:
+                arguments.instance(call, name, callback, Callback, "a Callback or None")
+
     def check(self, call: str, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> None:
         """Raise TypeError or ValueError unless the callbacks can handle elements of the dtypes of `x` and `out`."""
         for name, callback, dtype in zip(("load", "store"), self, dtypes, strict=True):
@@ -136,3 +142,11 @@ class Callbacks(NamedTuple):
                 info = [address_of(callback)]
                 functions.xt_set_jit_callback(plan, ctypes.addressof(name), code, len(code), kind, info)
         return kept
+
+
+NO_CALLBACKS = Callbacks()
+
+
+def callbacks_of(load: Callback | None, store: Callback | None) -> Callbacks:
+    """Return the callbacks of a transform, which mostly has none."""
+    return NO_CALLBACKS if load is None and store is None else Callbacks(load, store)
