@@ -106,9 +106,14 @@ def test_a_planned_transform_calls_its_callbacks_for_other_operands(device, numb
 
 
 def test_a_function_that_is_no_callback_is_refused_by_the_compiler(device):
-    for source in ("__device__ float2 load(void* x, int i) { return {}; }", "__device__ int other;"):
-        with pytest.raises(cuda.CompileError, match="callback load does not compile"):
-            fft(cuda.zeros(8, np.complex64), load=Callback(source, "load"))
+    """The linker would not notice another type of the result."""
+    wrong = "__device__ double2 f(void* x, unsigned long long i, void* data, void* shared) { return {}; }"
+    for source in ("__device__ float2 f(void* x, int i) { return {}; }", "__device__ int other;", wrong):
+        with pytest.raises(cuda.CompileError, match="callback f does not compile") as error:
+            fft(cuda.zeros(8, np.complex64), load=Callback(source, "f"))
+    assert "a callback for load= takes (void* x, unsigned long long i, void* data, void* shared)" in str(error.value)
+    with pytest.raises(cuda.CompileError, match="a callback for store= takes"):
+        fft(cuda.zeros(8, np.complex64), store=Callback(wrong, "f"))
 
 
 @pytest.mark.parametrize(

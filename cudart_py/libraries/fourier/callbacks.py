@@ -81,31 +81,33 @@ def address_of(callback: Callback) -> int:
     return 0 if callback.data is None else callback.data.pointer
 
 
-def link_time_code(callback: Callback, device: Device) -> bytes:
-    """Return the function as link-time code for a device."""
-    image = compile_image(
-        callback.source, arch=device.compute_capability, include=callback._include, define=callback._define,
-        options=[*callback._options, "-rdc=true", "-dlto"],
-    )  # fmt: skip  # grouped by meaning
-    return image.ltoir
+def link_time_code(callback: Callback, device: Device, dtype: np.dtype[Any], *, loads: bool) -> bytes:
+    """Return the function as link-time code for a device. Raises CompileError if it is no callback for the dtype."""
+    text, options = _text(callback, '#include "signature.cuh"', dtype, loads=loads)
+    options["options"] += ["-rdc=true", "-dlto"]
+    return compile_image(text, arch=device.compute_capability, **options).ltoir
 
 
 def calling_kernel(callback: Callback, dtype: np.dtype[Any], *, loads: bool) -> Kernel:
     """Return a kernel that calls the function for each element. The device is current.
 
-    Raises CompileError if the function has other parameters than those of a callback.
+    Raises CompileError if the function is no callback for the dtype.
     """
+    text, options = _text(callback, (FOLDER / "callbacks.cu").read_text(), dtype, loads=loads)
+    return compile(text, **options)["cudart_py_load" if loads else "cudart_py_store"]
+
+
+def _text(callback: Callback, rest: str, dtype: np.dtype[Any], *, loads: bool) -> tuple[str, dict[str, Any]]:
+    """Return the source of a callback, followed by the rest of a program, and the options to compile it with."""
     source = callback.source
     text = read_file(source).decode() if isinstance(source, Path) else source
-    macros = {"FFT_CALLBACK": callback.name, "FFT_ELEMENT": _ELEMENTS[dtype][0]}
-    if loads:
-        macros["FFT_LOADS"] = "1"
-    folders = [*([source.parent] if isinstance(source, Path) else []), *callback._include, FOLDER]
-    module = compile(
-        f"{text}\n{(FOLDER / 'callbacks.cu').read_text()}", include=folders, options=callback._options,
-        name=f"callback {callback.name}", define={**callback._define, **macros},
-    )  # fmt: skip  # grouped by meaning
-    return module["cudart_py_load" if loads else "cudart_py_store"]
+    macros = {"FFT_CALLBACK": callback.name, "FFT_ELEMENT": _ELEMENTS[dtype][0], **({"FFT_LOADS": 1} if loads else {})}
+    return f"{text}\n{rest}\n", {
+        "name": f"callback {callback.name}",
+        "include": [*([source.parent] if isinstance(source, Path) else []), *callback._include, FOLDER],
+        "define": {**callback._define, **macros},
+        "options": [*callback._options],
+    }
 
 
 class Callbacks(NamedTuple):
@@ -136,7 +138,8 @@ class Callbacks(NamedTuple):
         kinds, kept = library("cufft").XtCallbackType, []
         for prefix, callback, dtype in zip(("LD", "ST"), self, dtypes, strict=True):
             if callback is not None:
-                code, name = link_time_code(callback, device), ctypes.create_string_buffer(callback.name.encode())
+                code = link_time_code(callback, device, dtype, loads=prefix == "LD")
+                name = ctypes.create_string_buffer(callback.name.encode())
                 kept += [code, name]
                 kind = int(kinds[f"{prefix}_{_ELEMENTS[dtype][1]}"])
                 info = [address_of(callback)]
