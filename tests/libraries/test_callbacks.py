@@ -98,8 +98,12 @@ def test_a_planned_transform_calls_its_callbacks_for_other_operands(device, numb
     x = cuda.to_device(numbers((2, 16), complex))
     store = Callback(SOURCE, "store", define=TYPES[np.complex128])
     place = 0.25 * (np.arange(32).reshape(2, 16) % 7)
+    separate = Callback(SOURCE, "store", define=TYPES[np.complex128], fuse=False)
+    with fft.plan(x, store=separate) as plan:
+        assert not plan.fused
+        expected = plan().to_host()
     with fft.plan(x, store=store) as plan:
-        assert isinstance(plan.fused, bool)
+        assert same(plan().to_host(), expected, float)
         assert same(plan().to_host(), np.fft.fft(x.to_host()) * place, float)
         other = numbers((2, 16), complex)
         assert same(plan(cuda.to_device(other)).to_host(), np.fft.fft(other) * place, float)

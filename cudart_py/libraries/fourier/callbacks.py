@@ -45,8 +45,9 @@ class Callback:
     array of that name, or null. `i` counts elements from the beginning of the array, with its strides. `shared` is not
     used. Each element must be loaded or stored by itself, in any order, and perhaps repeatedly.
 
-    `include`, `define` and `options` are those of `compile`. The source is compiled when a transform first uses the
-    callback.
+    With `fuse`, cuFFT itself calls the function where it can. Without, a kernel before or after the transform does,
+    which may be faster. `include`, `define` and `options` are those of `compile`. The source is compiled when a
+    transform first uses the callback. Its function is checked then: CompileError if it has another signature.
     """
 
     def __init__(
@@ -58,8 +59,10 @@ class Callback:
         include: Sequence[str | Path] = (),
         define: Mapping[str, Any] | None = None,
         options: Sequence[str] = (),
+        fuse: bool = True,
     ) -> None:
         call = "Callback"
+        self.fuse = arguments.flag(call, "fuse", fuse)
         make_request(
             call, source, names=(), arch=None, std=None, fast_math=False, include=include, headers=None, define=define,
             options=options, name=None,

@@ -134,7 +134,8 @@ def make_plan(
     staged = _misaligned(name, arrangement, x, out, aligned=aligned)
     work = _Work(call, device, transform, lengths, arrangement, callbacks, factor)
     plan = None
-    if any(callbacks) and not (staged or converts or len(arrangement.offsets) > 1):
+    wanted = all(callback is None or callback.fuse for callback in callbacks) and any(callbacks)
+    if wanted and not (staged or converts or len(arrangement.offsets) > 1):
         plan = _fused(work, out)
     if plan is None:
         try:
