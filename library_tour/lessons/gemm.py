@@ -123,8 +123,9 @@ LESSON = Lesson(
         "Below a few hundred rows, a product cannot fill the device, and the limit is the host time per call, shown in "
         "the 'host us' column.",
         "In '0.5 a b - 2 c', the product is scaled and added to the scaled output. The 'nvmath' rows call NVIDIA's "
-        "Python library nvmath, and 'planned' plans once and executes several times. The last rows multiply a matrix "
-        "by a vector (gemv), add vectors (axpy) and scale a vector (scal).",
+        "Python library nvmath, and 'planned' plans once and executes several times, whereas 'autotuned' first "
+        "measures several algorithms. The rows with tensors are contractions by cuTENSOR. The last rows multiply a "
+        "matrix by a vector (gemv), add vectors (axpy) and scale a vector (scal).",
     ],
     exercise=Exercise(
         task="`products(a, b)` multiplies many pairs of matrices: for each i, it returns the transpose of `a[i]` "

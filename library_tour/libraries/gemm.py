@@ -21,6 +21,8 @@ On the simulator, whose libraries run in software and which does not time:
     nvmath, planned       nvmath, CPU  1.8e-08  5.8e-06  right
     nvmath, bias, GELU
     nvmath, tensors
+    nvmath, 3 tensors
+    nvmath, autotuned
     op N x op T           cuBLAS       1.8e-08  2.3e-05  right
     op N x op C           cuBLAS       1.8e-08  2.3e-05  right
     op T x op N           cuBLAS       1.8e-08  2.3e-05  right
@@ -40,6 +42,8 @@ On the simulator, whose libraries run in software and which does not time:
     scal float64          cuBLAS       4.8e-17  4.4e-16  right
     nvmath, bias, GELU: Skipped: nvmath provides this function only on a GPU
     nvmath, tensors: Skipped: nvmath provides this function only on a GPU
+    nvmath, 3 tensors: Skipped: nvmath provides this function only on a GPU
+    nvmath, autotuned: Skipped: nvmath provides this function only on a GPU
     Errors are in the Frobenius norm, relative to the product of the operands'
     norms. Matrices are row-major. cuBLAS expects column-major matrices. The stop
     therefore asks it for the transposed product, so that nothing has to be copied.
@@ -70,6 +74,7 @@ from ..stop import Curve, Limit, Points, Result, Row, Size
 from .high_level import lent, nvmath_row, runs_on_gpu
 from .judgement import judged, relative_error, work_of
 from .precisions import PRECISIONS, Precision, bound_of, exact, numbers, on_device, peak_of
+from .stateful import autotuned_row, ternary_row
 
 TITLE = "Matrix products with cuBLAS: precisions, layouts, epilogues"
 SIZE = Size("rows and columns of the matrices", full=4096, small=96, least=4)
@@ -198,7 +203,7 @@ def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
         nvmath_row("nvmath, tensors", lambda: contracted(a, b), error_of, bound, gpu_only=True,
                    make_work=lambda: functools.partial(contracted, *operands()), amount=amount, limit=limit)
     )  # fmt: skip  # grouped by meaning
-    return rows
+    return [*rows, ternary_row(a, b), autotuned_row(a, b, error_of, bound)]
 
 
 def matmul_row(name: str, n: int, size: int, limit: Limit) -> Row:

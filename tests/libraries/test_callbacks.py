@@ -98,17 +98,26 @@ def test_a_planned_transform_calls_its_callbacks_for_other_operands(device, numb
     x = cuda.to_device(numbers((2, 16), complex))
     store = Callback(SOURCE, "store", define=TYPES[np.complex128])
     place = 0.25 * (np.arange(32).reshape(2, 16) % 7)
+    separate = Callback(SOURCE, "store", define=TYPES[np.complex128], fuse=False)
+    with fft.plan(x, store=separate) as plan:
+        assert not plan.fused
+        expected = plan().to_host()
     with fft.plan(x, store=store) as plan:
-        assert isinstance(plan.fused, bool)
+        assert same(plan().to_host(), expected, float)
         assert same(plan().to_host(), np.fft.fft(x.to_host()) * place, float)
         other = numbers((2, 16), complex)
         assert same(plan(cuda.to_device(other)).to_host(), np.fft.fft(other) * place, float)
 
 
 def test_a_function_that_is_no_callback_is_refused_by_the_compiler(device):
-    for source in ("__device__ float2 load(void* x, int i) { return {}; }", "__device__ int other;"):
-        with pytest.raises(cuda.CompileError, match="callback load does not compile"):
-            fft(cuda.zeros(8, np.complex64), load=Callback(source, "load"))
+    """The linker would not notice another type of the result."""
+    wrong = "__device__ double2 f(void* x, unsigned long long i, void* data, void* shared) { return {}; }"
+    for source in ("__device__ float2 f(void* x, int i) { return {}; }", "__device__ int other;", wrong):
+        with pytest.raises(cuda.CompileError, match="callback f does not compile") as error:
+            fft(cuda.zeros(8, np.complex64), load=Callback(source, "f"))
+    assert "a callback for load= takes (void* x, unsigned long long i, void* data, void* shared)" in str(error.value)
+    with pytest.raises(cuda.CompileError, match="a callback for store= takes"):
+        fft(cuda.zeros(8, np.complex64), store=Callback(wrong, "f"))
 
 
 @pytest.mark.parametrize(

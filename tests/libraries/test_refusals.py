@@ -286,7 +286,7 @@ QUEUES = {
     "cublas": ("gemm_ex", "dgemv", "axpy_ex", "scal_ex", "dot_ex"),
     "cublasLt": ("matmul",),
     "cufft": ("exec_c2c", "exec_r2c", "exec_c2r", "xt_exec"),
-    "cusparse": ("sp_mv", "sp_mm", "sddmm"),
+    "cusparse": ("sp_mv", "sp_mm", "sddmm", "sp_sv_solve", "sp_sm_solve", "csr2csc_ex2"),
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import arguments
+from ...compilation.requests import make_request
 from ...context.device import Device
 from ...driver.calls import library
 from ...host.files import read_file
@@ -44,8 +45,9 @@ class Callback:
     array of that name, or null. `i` counts elements from the beginning of the array, with its strides. `shared` is not
     used. Each element must be loaded or stored by itself, in any order, and perhaps repeatedly.
 
-    `include`, `define` and `options` are those of `compile`. The source is compiled when a transform first uses the
-    callback.
+    With `fuse`, cuFFT itself calls the function where it can. Without, a kernel before or after the transform does,
+    which may be faster. `include`, `define` and `options` are those of `compile`. The source is compiled when a
+    transform first uses the callback. Its function is checked then: CompileError if it has another signature.
     """
 
     def __init__(
@@ -57,53 +59,58 @@ class Callback:
         include: Sequence[str | Path] = (),
         define: Mapping[str, Any] | None = None,
         options: Sequence[str] = (),
+        fuse: bool = True,
     ) -> None:
         call = "Callback"
-        if not isinstance(source, Path):
-            arguments.text(call, "source", source)
+        self.fuse = arguments.flag(call, "fuse", fuse)
+        make_request(
+            call, source, names=(), arch=None, std=None, fast_math=False, include=include, headers=None, define=define,
+            options=options, name=None,
+        )  # fmt: skip  # grouped by meaning
         if not arguments.text(call, "name", name).isidentifier():
             raise arguments.wrong_value(call, "name", "the name of a function", name)
         if data is not None:
             arguments.opened(call, "data", data, DeviceArray)
-        arguments.items(call, "include", include, "a sequence of folders")
-        arguments.items(call, "options", options, "a sequence of strings")
-        if define is not None:
-            arguments.instance(call, "define", define, Mapping, "a mapping of names to values")
         self.source, self.name, self.data = source, name, data
-        self._include, self._define, self._options = list(include), dict(define or {}), list(options)
+        folders = [include] if isinstance(include, str | Path) else include
+        self._include, self._define, self._options = list(folders), dict(define or {}), list(options)
 
     def __repr__(self) -> str:
         return f"<Callback {self.name}>"
 
-    @property
-    def address(self) -> int:
-        """The address of the array `data`, or 0."""
-        return 0 if self.data is None else self.data.pointer
 
-    def link_time_code(self, device: Device) -> bytes:
-        """Return the function as link-time code for a device."""
-        image = compile_image(
-            self.source, arch=device.compute_capability, include=self._include, define=self._define,
-            options=[*self._options, "-rdc=true", "-dlto"],
-        )  # fmt: skip  # grouped by meaning
-        return image.ltoir
+def address_of(callback: Callback) -> int:
+    """Return the address of the array `data` of a callback, or 0."""
+    return 0 if callback.data is None else callback.data.pointer
 
-    def kernel(self, dtype: np.dtype[Any], *, loads: bool) -> Kernel:
-        """Return a kernel that calls the function for each element. The device is current.
 
-        Raises CompileError if the function has other parameters than those of a callback.
-        """
-        source = self.source
-        text = read_file(source).decode() if isinstance(source, Path) else source
-        macros = {"FFT_CALLBACK": self.name, "FFT_ELEMENT": _ELEMENTS[dtype][0]}
-        if loads:
-            macros["FFT_LOADS"] = "1"
-        folders = [*([source.parent] if isinstance(source, Path) else []), *self._include, FOLDER]
-        module = compile(
-            f"{text}\n{(FOLDER / 'callbacks.cu').read_text()}", include=folders, options=self._options,
-            name=f"callback {self.name}", define={**self._define, **macros},
-        )  # fmt: skip  # grouped by meaning
-        return module["cudart_py_load" if loads else "cudart_py_store"]
+def link_time_code(callback: Callback, device: Device, dtype: np.dtype[Any], *, loads: bool) -> bytes:
+    """Return the function as link-time code for a device. Raises CompileError if it is no callback for the dtype."""
+    text, options = _text(callback, '#include "signature.cuh"', dtype, loads=loads)
+    options["options"] += ["-rdc=true", "-dlto"]
+    return compile_image(text, arch=device.compute_capability, **options).ltoir
+
+
+def calling_kernel(callback: Callback, dtype: np.dtype[Any], *, loads: bool) -> Kernel:
+    """Return a kernel that calls the function for each element. The device is current.
+
+    Raises CompileError if the function is no callback for the dtype.
+    """
+    text, options = _text(callback, (FOLDER / "callbacks.cu").read_text(), dtype, loads=loads)
+    return compile(text, **options)["cudart_py_load" if loads else "cudart_py_store"]
+
+
+def _text(callback: Callback, rest: str, dtype: np.dtype[Any], *, loads: bool) -> tuple[str, dict[str, Any]]:
+    """Return the source of a callback, followed by the rest of a program, and the options to compile it with."""
+    source = callback.source
+    text = read_file(source).decode() if isinstance(source, Path) else source
+    macros = {"FFT_CALLBACK": callback.name, "FFT_ELEMENT": _ELEMENTS[dtype][0], **({"FFT_LOADS": 1} if loads else {})}
+    return f"{text}\n{rest}\n", {
+        "name": f"callback {callback.name}",
+        "include": [*([source.parent] if isinstance(source, Path) else []), *callback._include, FOLDER],
+        "define": {**callback._define, **macros},
+        "options": [*callback._options],
+    }
 
 
 class Callbacks(NamedTuple):
@@ -111,6 +118,12 @@ class Callbacks(NamedTuple):
 
     load: Callback | None = None
     store: Callback | None = None
+
+    def check_types(self, call: str) -> None:
+        """Raise TypeError for anything that is neither a callback nor None."""
+        for name, callback in zip(("load", "store"), self, strict=True):
+            if callback is not None:
+                arguments.instance(call, name, callback, Callback, "a Callback or None")
 
     def check(self, call: str, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> None:
         """Raise TypeError or ValueError unless the callbacks can handle elements of the dtypes of `x` and `out`."""
@@ -128,9 +141,18 @@ class Callbacks(NamedTuple):
         kinds, kept = library("cufft").XtCallbackType, []
         for prefix, callback, dtype in zip(("LD", "ST"), self, dtypes, strict=True):
             if callback is not None:
-                code, name = callback.link_time_code(device), ctypes.create_string_buffer(callback.name.encode())
+                code = link_time_code(callback, device, dtype, loads=prefix == "LD")
+                name = ctypes.create_string_buffer(callback.name.encode())
                 kept += [code, name]
                 kind = int(kinds[f"{prefix}_{_ELEMENTS[dtype][1]}"])
-                info = [callback.address]
+                info = [address_of(callback)]
                 functions.xt_set_jit_callback(plan, ctypes.addressof(name), code, len(code), kind, info)
         return kept
+
+
+NO_CALLBACKS = Callbacks()
+
+
+def callbacks_of(load: Callback | None, store: Callback | None) -> Callbacks:
+    """Return the callbacks of a transform, which mostly has none."""
+    return NO_CALLBACKS if load is None and store is None else Callbacks(load, store)

@@ -18,7 +18,7 @@ from ...launch.loading import compile
 from ...pointer import Pointer
 from ...streams.stream import Stream
 from ..dtypes import complex32
-from .callbacks import Callback
+from .callbacks import Callback, address_of, calling_kernel
 
 SOURCE = Path(__file__).parent / "device_code" / "elements.cu"
 BLOCK = 256
@@ -102,8 +102,8 @@ def calling(
 ) -> Pass:
     """Return a pass that calls a callback for each element. The device must be current."""
     layouts = [_layout(call, shape, [step // dtype.itemsize for step in steps]) for steps in strides]
-    kernel = callback.kernel(dtype, loads=loads)
-    return Pass(kernel, math.prod(shape), (layouts[0], layouts[1]), (Pointer(callback.address, callback.data),))
+    kernel = calling_kernel(callback, dtype, loads=loads)
+    return Pass(kernel, math.prod(shape), (layouts[0], layouts[1]), (Pointer(address_of(callback), callback.data),))
 
 
 def _layout(call: str, shape: Sequence[int], steps: Sequence[int]) -> Any:

@@ -42,7 +42,7 @@ def whole_axes(call: str, axes: Any) -> int | tuple[int, ...]:
 def chosen_axes(call: str, axis: Any, axes: Any) -> tuple[str, int | tuple[int, ...] | None]:
     """Return the name of the argument that gives the axes, and these; raise ValueError if both arguments are given."""
     if axis is None:
-        return "axes", axes if axes is None or axes.__class__ is int else whole_axes(call, axes)
+        return "axes", None if axes is None else whole_axes(call, axes)
     chosen = arguments.integer(call, "axis", axis)
     if axes.__class__ is not int or axes != -1:
         raise arguments.wrong_value(call, "axis", "None where 'axes' is given", axis)

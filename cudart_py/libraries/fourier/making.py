@@ -134,7 +134,8 @@ def make_plan(
     staged = _misaligned(name, arrangement, x, out, aligned=aligned)
     work = _Work(call, device, transform, lengths, arrangement, callbacks, factor)
     plan = None
-    if any(callbacks) and not (staged or converts or len(arrangement.offsets) > 1):
+    wanted = all(callback is None or callback.fuse for callback in callbacks) and any(callbacks)
+    if wanted and not (staged or converts or len(arrangement.offsets) > 1):
         plan = _fused(work, out)
     if plan is None:
         try:
@@ -167,6 +168,7 @@ def _fused(work: _Work, out: DeviceArray | NewArray) -> CufftPlan | None:
     It has callbacks only for some lengths, and only if it can link them. A mistake in them shows in their own kernels.
     """
     plan = None
+    # A status of cuFFT, NVRTC's or the linker's: the plan with passes then either works or reports the mistake.
     with contextlib.suppress(Exception):
         plan = CufftPlan(work.device, work.transform, work.lengths, work.arrangement, work.callbacks, fused=True)
         if work.factor != 1:

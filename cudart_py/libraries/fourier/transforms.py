@@ -8,7 +8,7 @@ from ... import arguments
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from ..plans import plannable
-from .callbacks import Callback, Callbacks
+from .callbacks import Callback, callbacks_of
 from .calls import TransformPlan, planned, transform
 from .layout import Axes
 
@@ -28,7 +28,7 @@ def _plan_fft(
     stream: Stream | None = None,
 ) -> TransformPlan:
     """Return a plan for `fft` without queueing anything."""
-    return planned("fft.plan", x, out, axis, axes, norm, Callbacks(load, store), stream)
+    return planned("fft.plan", x, out, axis, axes, norm, callbacks_of(load, store), stream)
 
 
 @plannable(_plan_fft)
@@ -65,7 +65,7 @@ def fft(
     `rfft` and `irfft` can be planned in the same way. Raises TypeError or ValueError, naming the operand, before
     anything is queued.
     """
-    return transform("fft", x, out, axis, axes, norm, Callbacks(load, store), stream)
+    return transform("fft", x, out, axis, axes, norm, callbacks_of(load, store), stream)
 
 
 def _plan_ifft(
@@ -80,7 +80,7 @@ def _plan_ifft(
     stream: Stream | None = None,
 ) -> TransformPlan:
     """Return a plan for `ifft` without queueing anything."""
-    return planned("ifft.plan", x, out, axis, axes, norm, Callbacks(load, store), stream)
+    return planned("ifft.plan", x, out, axis, axes, norm, callbacks_of(load, store), stream)
 
 
 @plannable(_plan_ifft)
@@ -99,7 +99,7 @@ def ifft(
 
     With `norm="forward"`, it is not divided, as in cuFFT.
     """
-    return transform("ifft", x, out, axis, axes, norm, Callbacks(load, store), stream)
+    return transform("ifft", x, out, axis, axes, norm, callbacks_of(load, store), stream)
 
 
 def _plan_rfft(
@@ -114,7 +114,7 @@ def _plan_rfft(
     stream: Stream | None = None,
 ) -> TransformPlan:
     """Return a plan for `rfft` without queueing anything."""
-    return planned("rfft.plan", x, out, axis, axes, norm, Callbacks(load, store), stream)
+    return planned("rfft.plan", x, out, axis, axes, norm, callbacks_of(load, store), stream)
 
 
 @plannable(_plan_rfft)
@@ -134,7 +134,7 @@ def rfft(
     For a transform in place, pad each row so that its result fits: `x = padded[..., :n]`,
     `out = padded.view(np.complex64)`.
     """
-    return transform("rfft", x, out, axis, axes, norm, Callbacks(load, store), stream)
+    return transform("rfft", x, out, axis, axes, norm, callbacks_of(load, store), stream)
 
 
 def _inverse_options(call: str, length: Any, overwrite: Any) -> tuple[int | None, bool]:
@@ -158,7 +158,9 @@ def _plan_irfft(
 ) -> TransformPlan:
     """Return a plan for `irfft` without queueing anything."""
     length, overwrite = _inverse_options("irfft.plan", length, overwrite)
-    return planned("irfft.plan", x, out, axis, axes, norm, Callbacks(load, store), stream, length, overwrite=overwrite)
+    return planned(
+        "irfft.plan", x, out, axis, axes, norm, callbacks_of(load, store), stream, length, overwrite=overwrite
+    )
 
 
 @plannable(_plan_irfft)
@@ -185,4 +187,4 @@ def irfft(
     first unless `overwrite` is True. Raises ValueError if `length` does not match `x` or `out`.
     """
     length, overwrite = _inverse_options("irfft", length, overwrite)
-    return transform("irfft", x, out, axis, axes, norm, Callbacks(load, store), stream, length, overwrite=overwrite)
+    return transform("irfft", x, out, axis, axes, norm, callbacks_of(load, store), stream, length, overwrite=overwrite)

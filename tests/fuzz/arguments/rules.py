@@ -65,6 +65,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "src": ("strided device array", "array of the last device"),
     "copy_from.source": ("reversed", "read-only", "strided device array", "array of the last device"),
     "as_device_array.x": DEVICE_ARRAYS,
+    "Callback.data": DEVICE_ARRAYS,
     "from_dlpack.x": DEVICE_ARRAYS,
     "empty_like.other": (*ARRAYS, *DEVICE_ARRAYS, "closed array", "vast array"),
     "zeros_like.other": (*ARRAYS, *DEVICE_ARRAYS, "closed array", "vast array"),

@@ -3,6 +3,7 @@
 // is.
 
 #include "layout.cuh"
+#include "signature.cuh"
 
 #ifdef FFT_LOADS
 extern "C" __global__ void cudart_py_load(void* source, const Layout from, FFT_ELEMENT* target, const Layout to,
