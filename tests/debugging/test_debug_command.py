@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import cudart_py as cuda
 from cudart_py.__main__ import main
+from cudart_py.debugging import attaching, debug_command
 from tests.debugging.conftest import KERNELS
 
 pytestmark = pytest.mark.needs("debugger")
@@ -152,3 +154,12 @@ def test_a_command_line_that_is_wrong_is_refused(program, capsys, arguments, mes
 def test_only_python_programs_are_debugged(program, capsys):
     assert main(["debug", str(program.with_name("kernels.cu"))]) == 2
     assert "is C++" in capsys.readouterr().err
+
+
+def test_a_driver_without_the_capability_is_refused_by_the_command_and_by_the_call(program, monkeypatch, capsys):
+    for module in (attaching, debug_command):
+        monkeypatch.setattr(module, "capabilities", frozenset)
+    assert main(["debug", str(program)]) == 2
+    assert "use cuda-gdb" in capsys.readouterr().err
+    with pytest.raises(cuda.errors.NotSupportedError, match="lacks the capability 'debugger'"), cuda.debugger():
+        pass

@@ -278,4 +278,6 @@ extern "C" __global__ void silent_if_unused(int* out) {
 def test_values_are_followed_into_functions_and_back(name):
     texts = found(cuda.compile(CALLED)[name][1, 32], cuda.zeros(32, np.int32))
     assert bool(texts) == name.startswith("found")
-    assert all("uninitialised value reaches a store" in text and "plus_one(s[threadIdx.x], 0)" in text for text in texts)
+    assert all(
+        "uninitialised value reaches a store" in text and "plus_one(s[threadIdx.x], 0)" in text for text in texts
+    )
