@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 
 from .. import arguments
 from ..compilation.requests import texts
-from .breakpoints import Breakpoints
 
 
 def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> AbstractContextManager[None]:
@@ -30,6 +29,8 @@ def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> Abstra
     Entering the block raises NotSupportedError if the driver lacks the capability `debugger`, as a GPU's driver does:
     use cuda-gdb there. The call raises ValueError for a breakpoint that is not understood.
     """
+    from .breakpoints import Breakpoints  # imported late, like the modules below, because few programs need them
+
     for position, text in enumerate(breakpoints):
         arguments.text("debugger", f"breakpoints[{position}]", text)
         try:
@@ -41,7 +42,7 @@ def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> Abstra
 
 @contextlib.contextmanager
 def _debugging(breakpoints: Sequence[str], commands: Sequence[str] | None) -> Iterator[None]:
-    # Imported late, because few programs use the debugger.
+    # Imported late, as above.
     from .attaching import attached
     from .plain import Plain, interrupting
     from .session import Session

@@ -129,8 +129,8 @@ class Plain:
         return line or None
 
     def _read_from_terminal(self) -> str | None:
-        with contextlib.suppress(ImportError):  # some builds of Python lack it; its import lets input() edit lines
-            import readline  # noqa: F401
+        with contextlib.suppress(ImportError):  # some builds of Python lack it
+            import readline  # noqa: F401  # its import lets input() edit lines
         self.at_prompt = True
         try:
             return input(PROMPT)

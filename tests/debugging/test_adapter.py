@@ -1,6 +1,7 @@
 """The Debug Adapter Protocol: the requests of an editor, from the start of a program to its end."""
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,11 +39,18 @@ cuda.current_device().synchronize()
 
 
 class Client:
-    """An editor's side of the protocol."""
+    """An editor's side of the protocol, on standard streams, or at a TCP port."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "cudart_py", "debug", "--adapter"]
+    def __init__(self, *options: str) -> None:
+        command = [sys.executable, "-m", "cudart_py", "debug", *options]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self._source, self._target = self.process.stdout, self.process.stdin
+        if "--port" in options:
+            assert self.process.stderr is not None
+            port = int(self.process.stderr.readline().removeprefix(b"waiting at port "))
+            connected = socket.create_connection(("127.0.0.1", port))
+            self._source, self._target = connected.makefile("rb"), connected.makefile("wb")
+            connected.close()  # the files keep it open
         self.events: list[dict[str, Any]] = []
         self._sent = 0
 
@@ -50,9 +58,9 @@ class Client:
         """Send a request, and return the response; events that come before it are kept."""
         self._sent += 1
         text = json.dumps({"seq": self._sent, "type": "request", "command": command, "arguments": arguments}).encode()
-        assert self.process.stdin is not None
-        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(text), text))
-        self.process.stdin.flush()
+        assert self._target is not None
+        self._target.write(b"Content-Length: %d\r\n\r\n%b" % (len(text), text))
+        self._target.flush()
         for message in self._messages():
             if message["type"] == "response":
                 assert (message["command"], message["request_seq"]) == (command, self._sent)
@@ -78,7 +86,7 @@ class Client:
         raise AssertionError(self._failure())
 
     def _messages(self) -> Iterator[dict[str, Any]]:
-        stream = self.process.stdout
+        stream = self._source
         assert stream is not None
         while header := stream.readline():
             stream.readline()
@@ -93,8 +101,9 @@ class Client:
 
 
 @pytest.fixture
-def client() -> Iterator[Client]:
-    made = Client()
+def client(request) -> Iterator[Client]:
+    """Return a client of a debugger with the options of the mark `parametrize`, by default on standard streams."""
+    made = Client(*getattr(request, "param", ("--adapter",)))
     yield made
     made.process.kill()
     made.process.communicate()
@@ -175,6 +184,7 @@ def test_an_editor_sets_breakpoints_in_the_program_steps_both_ways_and_sees_lane
     assert client.process.wait(30) == 0
 
 
+@pytest.mark.parametrize("client", [("--port", "0")], indirect=True)
 def test_the_programs_output_and_its_failure_are_events_and_unknown_requests_are_refused(client, tmp_path):
     path = tmp_path / "program.py"
     path.write_text('import sys\nprint("arguments", sys.argv[1:])\nraise KeyError("lost")\n')

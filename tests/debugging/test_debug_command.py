@@ -1,4 +1,4 @@
-"""`cudart-py debug`: programs with planted mistakes, debugged through a terminal and through a pipe."""
+"""`cudart-py debug` in a terminal, and the command lines that it refuses."""
 
 import os
 import pty
@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import cudart_py as cuda
 from cudart_py.__main__ import main
+from cudart_py.debugging import attaching, debug_command
 from tests.debugging.conftest import KERNELS
 
 pytestmark = pytest.mark.needs("debugger")
@@ -126,18 +128,6 @@ def test_control_c_stops_a_kernel_that_does_not_end(program, tmp_path):
         terminal.close()
 
 
-def test_a_wrong_index_is_found_through_a_pipe_and_the_program_fails_as_without_the_debugger(program):
-    commands = "run\nprint i\nprint threadIdx.x\nlanes i\ncontinue\n"
-    command = [sys.executable, "-m", "cudart_py", "debug", str(program), "beyond", "7"]
-    done = subprocess.run(command, input=commands, capture_output=True, text=True, timeout=120, check=False)
-    assert "(cudart-py) print i\n64\n" in done.stdout
-    assert "(cudart-py) print threadIdx.x\n32\n" in done.stdout
-    assert "out of bounds" in done.stdout
-    assert "IllegalAddressError" in done.stderr
-    assert done.stdout.endswith("The program has ended with status 1.\n")
-    assert done.returncode == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [(["absent.py"], "absent.py does not exist"), (["--break", "", "{program}"], "argument --break: name a line")],
@@ -152,3 +142,12 @@ def test_a_command_line_that_is_wrong_is_refused(program, capsys, arguments, mes
 def test_only_python_programs_are_debugged(program, capsys):
     assert main(["debug", str(program.with_name("kernels.cu"))]) == 2
     assert "is C++" in capsys.readouterr().err
+
+
+def test_a_driver_without_the_capability_is_refused_by_the_command_and_by_the_call(program, monkeypatch, capsys):
+    for module in (attaching, debug_command):
+        monkeypatch.setattr(module, "capabilities", frozenset)
+    assert main(["debug", str(program)]) == 2
+    assert "use cuda-gdb" in capsys.readouterr().err
+    with pytest.raises(cuda.errors.NotSupportedError, match="lacks the capability 'debugger'"), cuda.debugger():
+        pass

@@ -43,6 +43,8 @@ def test_the_sessions_on_the_page_show_what_the_debugger_shows(tmp_path):
         (tmp_path / name).write_text("".join(f"{command}\n" for command in commands))
     command = [sys.executable, "-c", RUNNER, *sessions]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    # The program fails as it does without the debugger.
+    assert "IllegalAddressError" in done.stderr
     for name, shown in sessions.items():
         # The page leaves out the lines of source that a report quotes, as these are shown below it.
         output = re.sub(r"^    \d+ \| .*\n", "", (tmp_path / name).read_text(), flags=re.MULTILINE)

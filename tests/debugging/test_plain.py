@@ -36,6 +36,17 @@ def test_a_breakpoint_stops_only_the_block_and_thread_that_its_condition_selects
     np.testing.assert_array_equal(out.to_host(), [numbers.sum(), 0, 0])
 
 
+def test_a_breakpoint_may_name_a_function_a_kernel_and_a_thread(debugged, numbers):
+    x, pair = cuda.to_device(np.concatenate([numbers, numbers])), np.array((1.5, (4, 5, 6)), PAIR)
+    commands = "break kernels.cu:23 kernel total\nbreak scaled thread 33\nrun\nfinish\ninfo breakpoints\n"
+    shown = debugged(commands, "calls", x, pair)
+    assert "Breakpoint 2, " in shown.after("run")
+    assert "thread (33, 0, 0), warp 1 lane 1, active lanes 0xffffffff\nscaled, " in shown.after("run")
+    assert line_of(shown.after("finish")) == 24
+    listed = shown.after("info breakpoints")
+    assert re.search(r"kernels.cu:23 kernel total, hit 0 times\n.*:3 thread 33, hit 1 times", listed)
+
+
 def test_lanes_have_their_own_values_and_the_mask_shows_which_are_active(debugged, numbers):
     x, out = cuda.to_device(numbers), cuda.zeros(1, np.float32)
     shown = debugged(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.debugging.conftest import KERNELS, column
 
-pytest.importorskip("textual")
+pytest.importorskip("textual", reason="Textual is not installed")
 from cudart_py.debugging.screen import Screen  # needs Textual
 from cudart_py.host.programs import Program  # as above
 

@@ -25,8 +25,8 @@ def on_standard_streams() -> Connection:
 def on_port(port: int) -> Connection:
     """Wait for a client at a TCP port of this machine; port 0 stands for any port that is free."""
     with socket.create_server(("127.0.0.1", port)) as listening:
-        # For the client, which may not know the port.
-        print(f"cudart-py debug: waiting at port {listening.getsockname()[1]}", file=sys.stderr, flush=True)  # noqa: T201
+        port = listening.getsockname()[1]
+        print(f"waiting at port {port}", file=sys.stderr, flush=True)  # noqa: T201  # the client may not know the port
         connected, _ = listening.accept()
     return Connection(connected.makefile("rb"), connected.makefile("wb"))
 
@@ -42,7 +42,7 @@ def run_for_client(connection: Connection, program: Program | None, *, optimized
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         chosen = program or _program_of(launch)
         if chosen is None or not chosen.exists:
-            print(f"the program {launch.get('program', '')!r} does not exist", file=sys.stderr)  # noqa: T201
+            print(f"the program {launch.get('program', '')!r} does not exist", file=sys.stderr)  # noqa: T201  # for the user
         else:
             status = _run(adapter, chosen, optimized=optimized or bool(launch.get("optimized")))
     adapter.ended(status)

@@ -258,3 +258,26 @@ def test_cub_works_on_partial_tiles():
     assert kernels.get(sorted_values, 7).tolist() == order.tolist()
     assert kernels.get(sums, 7).tolist() == [0, 1, 3, 6, 10, 15, 21]
     assert kernels.get(total, 1).tolist() == [28]
+
+
+# The compiler does not inline these functions, so the values are arguments and results.
+CALLED = """
+__device__ __noinline__ int plus_one(int x, int unused) { return x + 1; }
+extern "C" __global__ void found_in_an_argument(int* out) {
+    __shared__ int s[32];
+    out[threadIdx.x] = plus_one(s[threadIdx.x], 0);
+}
+extern "C" __global__ void silent_if_unused(int* out) {
+    __shared__ int s[32];
+    out[threadIdx.x] = plus_one(threadIdx.x, s[threadIdx.x]);
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["found_in_an_argument", "silent_if_unused"])
+def test_values_are_followed_into_functions_and_back(name):
+    texts = found(cuda.compile(CALLED)[name][1, 32], cuda.zeros(32, np.int32))
+    assert bool(texts) == name.startswith("found")
+    assert all(
+        "uninitialised value reaches a store" in text and "plus_one(s[threadIdx.x], 0)" in text for text in texts
+    )

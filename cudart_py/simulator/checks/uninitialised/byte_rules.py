@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ptx.compiling.control_flow import passes_parameter
 from ...ptx.compiling.forms import Form
 from ...ptx.compiling.opcodes import form_of
-from ...ptx.syntax.instructions import Immediate, Instruction, Operand, Register, Vector
+from ...ptx.syntax.instructions import Access, Immediate, Instruction, Operand, Register, Vector
 from ...ptx.syntax.types import TYPE_SIZES
 from .matrix_rules import MatrixRule, matrix_rules
 
@@ -126,6 +127,8 @@ def widened(code: Code, site: Instruction, slot: int, first: int, bytes_: Array)
 def rules(code: Code, instruction: Instruction, form: Form) -> tuple[Rule | MatrixRule, ...]:
     """Return the rules for the registers that an instruction writes, or none if it doesn't propagate marks."""
     reads, writes = code.touched(instruction)
+    if passes_parameter(form):
+        return _passed(code, instruction, form)
     flow = form.row.flow
     if flow == "fresh" or not reads or any(width(code, slot) > MOST for slot in (*reads, *writes)):
         return ()
@@ -138,6 +141,24 @@ def rules(code: Code, instruction: Instruction, form: Form) -> tuple[Rule | Matr
     if flow in ("choice", "select"):
         how, everything = "every", tuple((slot, 0) for slot in reads)
     return tuple(Rule(slot, how, (everything,) * width(code, slot)) for slot in writes)
+
+
+def _passed(code: Code, instruction: Instruction, form: Form) -> tuple[Rule, ...]:
+    """Return the rules of a load or store of a parameter, which is kept in slots; a kernel's parameters are defined."""
+    access = next(operand for operand in instruction.operands if isinstance(operand, Access))
+    if not code.is_parameter(access):
+        return ()
+    value = next(operand for operand in instruction.operands if not isinstance(operand, Access))
+    items = value.items if isinstance(value, Vector) else (value,)
+    found = []
+    for item, slot in zip(items, code.parameter_slots(instruction), strict=True):
+        if isinstance(item, Register):
+            register = code.slot(item.name)
+            source, target = (slot, register) if form.row.access == "ld" else (register, slot)
+            size = width(code, source)
+            bytes_ = (((source, k),) if k < size else (_CONSTANT,) for k in range(width(code, target)))
+            found.append(Rule(target, "any", tuple(bytes_)))
+    return tuple(found)
 
 
 # --- operands -----------------------------------------------------------------------------------------------------

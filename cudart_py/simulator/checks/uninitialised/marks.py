@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...ptx.compiling.control_flow import passes_parameter
 from ...ptx.compiling.forms import Form
 from ...ptx.compiling.opcodes import form_of
-from ...ptx.syntax.instructions import Access, Instruction, Register, Vector
+from ...ptx.syntax.instructions import Access, Call, Instruction, Register, Symbol, Vector
 from ...ptx.syntax.types import TYPE_SIZES
 from .byte_rules import MOST, Rule, bytes_of, loaded, rules, undefined, widened
 from .copied_structures import CopiedStructure, SteppedCopies, Stored, copied_structures, copies_of
@@ -154,6 +154,10 @@ class Marks:
             if reached is None and marked is not None and last is not None and not _is_choice(last):
                 position = int(np.flatnonzero(marked)[0])
                 reached = _Reached("a branch", last, position, self._origins[self._key(group, condition)])
+        if block.terminator.kind == "call":
+            self._call(group, block)
+        elif block.terminator.kind == "return":
+            self._return(group)
         self._forget(group, kept)
         if reached is None:
             return None
@@ -248,6 +252,37 @@ class Marks:
         for slot in step.writes:
             self._set(group, slot, lanes, results.get(slot), origin)
 
+    def _call(self, group: Group, block: Block) -> None:
+        """Propagate the marks of arguments to the parameters of the function that a group is about to call."""
+        instruction = block.terminator.instruction
+        assert instruction is not None
+        call = instruction.operands[0]
+        assert isinstance(call, Call)
+        state = group.chunk.state
+        callee = state.program.code(call.target.name) if isinstance(call.target, Symbol) else None
+        if callee is None:
+            return
+        parameters = state.launch.entry.module.function_parameters[callee.name]
+        for parameter, passed in zip(parameters, group.code.call_sites[id(instruction)].arguments, strict=False):
+            for piece, slot in callee.parameter_pieces.get(parameter.name, {}).items():
+                self._hand_over(group, passed.get(piece), (len(group.frames) + 1, callee.base, slot))
+
+    def _return(self, group: Group) -> None:
+        """Propagate the marks of results to the function that a group is about to return to."""
+        frame = group.frames[-1]
+        results = group.chunk.state.launch.entry.module.function_results[group.code.name]
+        for result, wanted in zip(results, frame.results, strict=False):
+            for piece, slot in wanted.items():
+                source = group.code.parameter_pieces.get(result.name, {}).get(piece)
+                self._hand_over(group, source, (len(group.frames) - 1, frame.code.base, slot))
+
+    def _hand_over(self, group: Group, source: int | None, target: tuple[int, int, int]) -> None:
+        """Set the marks of another function's register to those of a register of a group, or remove them."""
+        lanes = group.lane_numbers
+        marks = None if source is None else self._of(group, source, lanes)
+        origin = None if source is None or marks is None else self._origins[self._key(group, source)]
+        self._set_at(target, lanes, marks, origin)
+
     # --- the marks themselves
 
     def _key(self, group: Group, slot: int) -> tuple[int, int, int]:
@@ -268,7 +303,9 @@ class Marks:
         self._origins[key] = origin
 
     def _set(self, group: Group, slot: int, lanes: Array, marks: Array | None, origin: Origin | None = None) -> None:
-        key = self._key(group, slot)
+        self._set_at(self._key(group, slot), lanes, marks, origin)
+
+    def _set_at(self, key: tuple[int, int, int], lanes: Array, marks: Array | None, origin: Origin | None) -> None:
         if marks is not None and marks.any() and origin is not None:
             self._marks.setdefault(key, np.zeros(self._lanes, np.uint16))[lanes] = marks
             self._origins[key] = origin
