@@ -56,7 +56,7 @@ class MemoryChecks:
         self._launch = state.launch
         self._memory = state.memory
         self._shadows = ShadowTable(state.memory)
-        self._guessed_loads = GuessedLoads()
+        self._guessed_loads = GuessedLoads(state.program)
         self._races = races
         self._findings = findings
         self._racing = racing

@@ -294,3 +294,27 @@ def test_profiles_have_the_text_of_sources_that_are_no_files(device):
     text = annotated_sources(p.launches)
     assert text.count("kernel.cu\n") == text.count("*x = 1") + text.count("*x = 2") == 2
     assert {line.file for line in p.launches[0].lines if line.line} == {"kernel.cu"}
+
+
+CALLED = """
+__device__ __noinline__ int swapped(int* bits, int old, int value) { return atomicCAS(bits, old, value); }
+extern "C" __global__ void greatest(int* bits) {
+    for (int seen = *bits, old = -1; seen != old;) {
+        old = seen;
+        seen = swapped(bits, old, max(old, (int)threadIdx.x));
+    }
+}
+extern "C" __global__ void compared_with_another(int* bits, int* out) {
+    out[threadIdx.x] = *bits;
+    swapped(bits, threadIdx.x, 7);
+}
+"""
+
+
+def test_a_first_guess_for_a_swap_in_a_called_function_is_no_race():
+    """The compiler does not inline the function, nor any function with -G."""
+    kernels = cuda.compile(CALLED)
+    bits, out = cuda.zeros(1, np.int32), cuda.zeros(32, np.int32)
+    assert found(kernels["greatest"][1, 64], bits) == []
+    assert bits.to_host()[0] == 63
+    assert "race" in found(kernels["compared_with_another"][2, 16], bits, out)[0]
