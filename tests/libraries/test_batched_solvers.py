@@ -97,6 +97,8 @@ def test_the_matrix_of_a_batch_that_fails_is_named(device):
     assert error.value.pivot == 2
     with pytest.raises(lib.NotPositiveDefiniteError, match="^cholesky: matrix 1 .* minor of order 3"):
         lib.cholesky(cuda.to_device(broken))
+    with pytest.raises(lib.NotPositiveDefiniteError, match="^solve: matrix 1 .* minor of order 3"):
+        lib.solve(cuda.to_device(broken), cuda.zeros((3, 3)), positive=True)
     with pytest.raises(lib.SingularMatrixError, match="^lstsq: matrix 0 of 'a' does not have full rank: column 1"):
         lib.lstsq(cuda.to_device(np.ones((2, 5, 2))), cuda.zeros((2, 5)))
 

@@ -37,25 +37,30 @@ def cholesky_batch(call: str, a: DeviceArray, kind: Kind, stream: Stream, device
     """Return the lower triangular factors of a batch of positive definite matrices (cusolverDnSpotrfBatched)."""
     check_batch(call, "a", a, square=True)
     with activated(device):
-        factors = _factor_positive(call, a, kind, stream, device)
-        return transposed_batch(factors, stream, part="lower")
+        factors, work = _factor_positive(a, kind, stream, device)
+        result = transposed_batch(factors, stream, part="lower")
+        _check_minors(call, work, kind)
+        return result
 
 
-def _factor_positive(call: str, a: DeviceArray, kind: Kind, stream: Stream, device: Device) -> DeviceArray:
-    """Return L of each matrix in column-major order, with unrelated numbers above its diagonal.
+def _factor_positive(a: DeviceArray, kind: Kind, stream: Stream, device: Device) -> tuple[DeviceArray, Work]:
+    """Queue L of each matrix in column-major order, with unrelated numbers above its diagonal.
 
-    cuSOLVER is faster with lower triangles, so the matrices are transposed while they are copied.
+    cuSOLVER is faster with lower triangles, so the matrices are transposed while they are copied. Later work is queued
+    before `_check_minors` waits for the statuses, so that the device does not idle meanwhile.
     """
     count, n = a.shape[:2]
-    factors = transposed_batch(a, stream)
-    if not count:
-        return factors
-    work = Work(stream, device, count)
-    fill = int(library("cublas").FillMode.LOWER)
-    name = f"{kind.letter}potrf_batched"
-    addresses = addresses_of(factors, stream)
-    work.call(name, fill, n, addresses.pointer, n, work.info.pointer, count)
-    minors = work.verdicts(name)
+    factors, work = transposed_batch(a, stream), Work(stream, device, count)
+    if count:
+        fill = int(library("cublas").FillMode.LOWER)
+        addresses = addresses_of(factors, stream)
+        work.call(f"{kind.letter}potrf_batched", fill, n, addresses.pointer, n, work.info.pointer, count)
+    return factors, work
+
+
+def _check_minors(call: str, work: Work, kind: Kind) -> None:
+    """Wait, and raise NotPositiveDefiniteError for the first matrix that is not positive definite."""
+    minors = work.verdicts(f"{kind.letter}potrf_batched")
     place = _first(minors)
     if place is not None:
         minor = int(minors[place])
@@ -63,7 +68,6 @@ def _factor_positive(call: str, a: DeviceArray, kind: Kind, stream: Stream, devi
         raise NotPositiveDefiniteError(
             f"{call}: matrix {place} of 'a' is not positive definite: {fact}", minor=minor, call=call
         )
-    return factors
 
 
 def _first(statuses: NDArray[np.int32]) -> int | None:
@@ -73,17 +77,23 @@ def _first(statuses: NDArray[np.int32]) -> int | None:
 
 
 def factor_batch(
-    call: str, factors: DeviceArray, kind: Kind, stream: Stream, device: Device
-) -> tuple[DeviceArray, DeviceArray]:
-    """Factor a batch of column-major matrices in place; return their addresses and the pivots, counted from 1.
+    factors: DeviceArray, kind: Kind, stream: Stream, device: Device
+) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+    """Queue the LU factors of a batch of column-major matrices, in place (cublasSgetrfBatched).
 
-    Raises SingularMatrixError for the first matrix with a zero pivot (cublasSgetrfBatched).
+    Returns the addresses of the matrices, the pivots, counted from 1, and the statuses for `check_pivots`.
     """
     count, n = factors.shape[:2]
     addresses, pivots = addresses_of(factors, stream), empty((count, n), np.int32, stream=stream)
     info = empty(count, np.int32, stream=stream)
-    operands = n, addresses.pointer, n, pivots.pointer, info.pointer, count
-    run_batched("getrfBatched", stream, device, kind, "getrf_batched", *operands)
+    if count:
+        operands = n, addresses.pointer, n, pivots.pointer, info.pointer, count
+        run_batched("getrfBatched", stream, device, kind, "getrf_batched", *operands)
+    return addresses, pivots, info
+
+
+def check_pivots(call: str, info: DeviceArray, stream: Stream) -> None:
+    """Wait, and raise SingularMatrixError for the first matrix with a zero pivot."""
     zeros = info.to_host(stream=stream)
     place = _first(zeros)
     if place is not None:
@@ -93,7 +103,6 @@ def factor_batch(
             pivot=pivot,
             call=call,
         )
-    return addresses, pivots
 
 
 def check_right_hand_sides(call: str, b: DeviceArray, a: DeviceArray) -> None:
@@ -133,19 +142,23 @@ def solve_batch(
         x = columns_of_batch(b, stream)
         systems, places = x.shape[1], addresses_of(x, stream)
         if positive:
-            factors = _factor_positive(call, a, kind, stream, device)
+            factors, work = _factor_positive(a, kind, stream, device)
             addresses, one = addresses_of(factors, stream), factor(1.0, kind)
             # cuSOLVER's potrsBatched takes only one right-hand side.
             for turn in (enums.Operation.N, enums.Operation.C):
                 modes = map(int, (enums.SideMode.LEFT, enums.FillMode.LOWER, turn, enums.DiagType.NON_UNIT))
                 sizes = n, systems, one.address, addresses.pointer, n, places.pointer, n, count
                 run_batched("trsmBatched", stream, device, kind, "trsm_batched", *modes, *sizes)
+            result = rows_of_batch(x, b, stream)
+            _check_minors(call, work, kind)
         else:
             # Our rows are LAPACK's columns, so it factors the transpose of each matrix.
             factors = a.copy(stream=stream)
-            addresses, pivots = factor_batch(call, factors, kind, stream, device)
+            addresses, pivots, info = factor_batch(factors, kind, stream, device)
             solve_factored(stream, device, kind, enums.Operation.T, (n, systems), addresses, pivots, places)
-        return rows_of_batch(x, b, stream)
+            result = rows_of_batch(x, b, stream)
+            check_pivots(call, info, stream)
+        return result
 
 
 def solve_factored(

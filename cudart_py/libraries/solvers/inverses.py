@@ -18,6 +18,7 @@ from ..blas.scalars import operation
 from ..dtypes import Kind
 from ..failures import IllConditionedWarning
 from .batched_linear import (
+    check_pivots,
     check_right_hand_sides,
     columns_of_batch,
     factor_batch,
@@ -105,7 +106,8 @@ def lu_factor(a: DeviceArray, *, stream: Stream | None = None) -> LuFactors:
         check_batch(call, "a", a, square=True)
         with activated(device):
             factors = transposed_batch(a, where)
-            _, pivots = factor_batch(call, factors, kind, where, device)
+            _, pivots, info = factor_batch(factors, kind, where, device)
+            check_pivots(call, info, where)
             return LuFactors(factors, pivots, kind)
     a = by_rows(call, "a", a, kind, where, device)
     check_square(call, "a", a)
@@ -155,11 +157,12 @@ def _inverses(call: str, a: DeviceArray, kind: Kind, stream: Stream, device: Dev
         inverse = empty(a.shape, a.dtype, stream=stream)
         if not count:
             return inverse
-        addresses, pivots = factor_batch(call, copy, kind, stream, device)
+        addresses, pivots, zeros = factor_batch(copy, kind, stream, device)
         info = empty(count, np.int32, stream=stream)
         operands = n, addresses.pointer, n, pivots.pointer, addresses_of(inverse, stream)
         run_batched(
             "getriBatched", stream, device, kind, "getri_batched", *operands[:4], operands[4].pointer, n, info.pointer,
             count,
         )  # fmt: skip  # grouped by meaning
+        check_pivots(call, zeros, stream)
         return inverse

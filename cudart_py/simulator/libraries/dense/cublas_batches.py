@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from nvmath.bindings.cublas import DiagType, FillMode, Operation, SideMode, Status
-from scipy import linalg
+from scipy.linalg import blas
 
 from ..common.functions import LibraryError, entry
 from ..common.numbers import DTYPES, LETTERS, from_host, narrowed, to_host, widened
@@ -131,12 +131,13 @@ def _trsm_batched(
     triangles, out = Batch(a, batch_count, m, m, lda, dtype), Batch(b, batch_count, m, n, ldb, dtype)
     lower, unit = uplo == FillMode.LOWER, diag == DiagType.UNIT
     turn = {Operation.N: 0, Operation.T: 1, Operation.C: 2}[Operation(trans)]
+    letter = next(letter for letter, known in LETTERS.items() if known == dtype)
 
     def solve() -> None:
+        # The BLAS divides by zeros on the diagonal, as the device does.
+        trsm = getattr(blas, f"{letter}trsm")
         for triangle, right in zip(triangles, out, strict=True):
-            right[...] = linalg.solve_triangular(
-                triangle, factor * right, trans=turn, lower=lower, unit_diagonal=unit, check_finite=False
-            )
+            right[...] = trsm(factor, triangle, right, lower=lower, trans_a=turn, diag=unit)
 
     stream = handles.find(handle).stream
     queue_batches(stream, "cublas<t>trsmBatched", solve, reads=(triangles, out), writes=(out,))
