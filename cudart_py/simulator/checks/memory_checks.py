@@ -226,7 +226,7 @@ class MemoryChecks:
             if kind != "ld":
                 races.mark(footprint, history, now)
             return
-        strength = _strength(form_of(site))
+        strength = _strength(form_of(site), kind)
         race: Race | None
         if kind == "ld":
             exempt = self._guessed_loads.contain(footprint.group.code, site)
@@ -360,7 +360,7 @@ class MemoryChecks:
         strong = " by an atomic or volatile access" if record & STRONG else ""
         span = self._races.span_of(record)
         name = self._races.past.name if span is None else span.name
-        mine = _strength(form_of(site))
+        mine = _strength(form_of(site), footprint.access.kind)
         if mine & record & STRONG and (mine | record) & BLOCK_SCOPE:
             strong += _BLOCK_SCOPED
         what = (
@@ -393,8 +393,11 @@ def _arrivals(access: MemoryAccess) -> Array:
     return np.broadcast_to(access.values[0] if counted else 1, access.group.n)
 
 
-def _strength(form: Form) -> int:
-    """Return the flags in the record of a strong access, or 0 for a plain access."""
-    if not form.strong:
+def _strength(form: Form, kind: str) -> int:
+    """Return the flags in the record of a strong access, or 0 for a plain access.
+
+    A bulk reduction updates each element atomically, but its reads of the source are plain.
+    """
+    if not form.strong and not (kind != "ld" and "reduce" in form.words):
         return 0
     return STRONG | BLOCK_SCOPE if form.scope == "cta" else STRONG

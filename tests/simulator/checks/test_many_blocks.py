@@ -1,4 +1,4 @@
-"""Asynchronous copies in launches of more blocks than an engine runs at once."""
+"""Asynchronous copies and reductions in launches of more blocks than an engine runs at once."""
 
 import numpy as np
 import pytest
@@ -17,6 +17,20 @@ extern "C" __global__ void reversed(const float *in, float *out, int waits)
         asm volatile("cp.async.wait_group 0;" ::: "memory");
     __syncthreads();
     out[blockIdx.x * 256 + threadIdx.x] = tile[255 - threadIdx.x];
+}
+// Each block adds 1 to every sum. The last block but one may also read the first sum, which nothing orders.
+extern "C" __global__ void counted(int *sums, int *out, int reads)
+{
+    __shared__ alignas(16) int ones[256];
+    ones[threadIdx.x] = 1;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s32 [%0], [%1], 1024;"
+                     "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"
+                     :: "l"(sums), "r"((unsigned)__cvta_generic_to_shared(ones)) : "memory");
+        if (reads && blockIdx.x == gridDim.x - 2) *out = sums[0];
+    }
 }"""
 BLOCKS = 300  # the NumPy engine runs 32,768 threads at once
 
@@ -44,3 +58,17 @@ def test_a_missing_wait_in_the_last_block_is_found(device, engine):
         kernel[BLOCKS, 256](array, cuda.empty(array.shape, np.float32), 0)
         with pytest.raises(cuda.errors.SimulatorWarning, match=rf"block \({BLOCKS - 1}, 0, 0\)"):
             device.synchronize()
+
+
+@pytest.mark.parametrize("reads", [0, pytest.param(1, marks=pytest.mark.needs("profile"))])
+def test_bulk_reductions_of_all_blocks_are_atomic_but_reads_are_not_ordered(device, engine, reads):
+    if device.compute_capability < (9, 0):
+        pytest.skip("bulk copies need compute capability 9.0")
+    kernel, sums = cuda.compile(SOURCE, arch="sm_90")["counted"], cuda.zeros(256, np.int32)
+    with cuda.sanitizer("error"):
+        kernel[BLOCKS, 256](sums, cuda.zeros(1, np.int32), reads)
+        if reads:
+            with pytest.raises(cuda.errors.SimulatorWarning, match="race: it reads 4 bytes"):
+                device.synchronize()
+        else:
+            np.testing.assert_array_equal(sums.to_host(), BLOCKS)
