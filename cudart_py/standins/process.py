@@ -77,6 +77,10 @@ def _prepare(embedded: bool) -> None:
     profile_report.begin()
     if embedded:
         progress.start()
+    else:
+        from .runtime import bindings  # imported late: programs in C++ need no bindings
+
+        bindings.replace_functions(_guarded)
 
 
 def finish() -> None:

@@ -1,4 +1,4 @@
-"""What the header of an executable says: whether the stand-ins can be loaded into it."""
+"""Headers of executables, which tell whether the stand-ins can be loaded."""
 
 from __future__ import annotations
 
