@@ -10,7 +10,7 @@ import cudart_py as cuda
 from cudart_py import coredumps
 
 with coredumps.enable("core", {options}):
-    kernel = cuda.compile("__global__ void fail() {{ asm volatile(\"trap;\"); }}")["fail"]
+    kernel = cuda.compile("__global__ void fail() {{ asm volatile(\\"trap;\\"); }}")["fail"]
     kernel[1, 1]()
     try:
         cuda.current_device().synchronize()

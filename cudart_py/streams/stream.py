@@ -195,9 +195,10 @@ class Stream(StreamBase):
 
             stream.write_value(flags[3:4], 1)
 
-        `array` has one element of dtype int32, uint32, int64 or uint64. It is a DeviceArray, or a NumPy array in pinned
-        or managed memory. Whoever sees the value also sees what the stream's earlier work has written. In a stream that
-        is being captured, the write becomes a node of the graph.
+        `array` has one element of dtype int32, uint32, int64 or uint64. It is a NumPy array in pinned or managed
+        memory, or a DeviceArray whose memory is not from a pool: drivers of CUDA 13.0 refuse the memory of pools, which
+        raises InvalidValueError. Whoever sees the value also sees what the stream's earlier work has written. In a
+        stream that is being captured, the write becomes a node of the graph.
         """
         WriteValue._in_call("Stream.write_value", array, value)._queue(self)
 

@@ -162,12 +162,12 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "device_pointer.array": lambda w: cuda.pinned_empty(3, mapped=True),
     "DeviceArray.reshape.shape": lambda w: (3, 2),
     **{
-        f"{call}.array": lambda w: cuda.full(1, 2**31 - 1, np.uint32)  # no accepted value makes a call wait
+        f"{call}.array": lambda w: w.pinned_word()  # no accepted value makes a call wait
         for call in ("Stream.write_value", "Stream.wait_value", "WriteValue", "WaitValue")
     },
     **{f"{call}.condition": lambda w: "nor" for call in ("Stream.wait_value", "WaitValue")},
-    "NodeMemoryOperations.operations": lambda w: [cuda.batches.WriteValue(w.array(1, np.uint32), 1)],
-    "batches.memory_operations.operations": lambda w: [cuda.batches.WriteValue(w.array(1, np.uint32), 1)],
+    "NodeMemoryOperations.operations": lambda w: [cuda.batches.WriteValue(w.pinned_word(), 1)],
+    "batches.memory_operations.operations": lambda w: [cuda.batches.WriteValue(w.pinned_word(), 1)],
     "multiprocessors": lambda w: cuda.green_contexts.multiprocessors(),
     "Multiprocessors.split.counts": lambda w: 16,
     "DeviceArray.transpose.axes": lambda w: (1, 0),
@@ -236,8 +236,8 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "Generator": lambda w: libraries.Generator(),
     "Graph": World.graph,
     "GraphMemory": lambda w: cuda.graphs.GraphMemory(),
-    "WaitValue": lambda w: cuda.batches.WaitValue(w.array(1, np.uint32), 0),
-    "WriteValue": lambda w: cuda.batches.WriteValue(w.array(1, np.uint32), 0),
+    "WaitValue": lambda w: cuda.batches.WaitValue(w.pinned_word(), 0),
+    "WriteValue": lambda w: cuda.batches.WriteValue(w.pinned_word(), 0),
     "GreenContext": lambda w: cuda.green_contexts.GreenContext(cuda.green_contexts.multiprocessors()),
     "Multiprocessors": lambda w: cuda.green_contexts.multiprocessors(),
     "GrowableArray": lambda w: cuda.virtual.GrowableArray(8, np.float32),
@@ -248,9 +248,7 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "NodeAllocation": lambda w: cuda.graphs.NodeAllocation(3, np.float32),
     "MemoryPool": lambda w: cuda.MemoryPool(),
     "Module": lambda w: cuda.compile(SOURCE),
-    "NodeMemoryOperations": lambda w: cuda.graphs.NodeMemoryOperations(
-        [cuda.batches.WriteValue(w.array(1, np.uint32), 1)]
-    ),
+    "NodeMemoryOperations": lambda w: cuda.graphs.NodeMemoryOperations([cuda.batches.WriteValue(w.pinned_word(), 1)]),
     "NodeRecord": lambda w: cuda.graphs.NodeRecord(w.event()),
     "NodeWait": lambda w: cuda.graphs.NodeWait(w.event()),
     "RegisteredMemory": lambda w: cuda.register_host(np.zeros(5000)),

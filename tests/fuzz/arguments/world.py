@@ -57,6 +57,12 @@ class World:
         host = self.host(shape, dtype)
         return self.watch(cuda.to_device(host), host)
 
+    def pinned_word(self) -> Any:
+        """Return a pinned word, as memory operations need it; memory of pools is refused."""
+        word = cuda.pinned_empty(1, np.uint32)
+        word[0] = 2**31 - 1
+        return word
+
     def square(self) -> cuda.DeviceArray:
         """Return a positive definite 3 x 3 matrix."""
         host = np.array([[4, 1, 0], [1, 5, 1], [0, 1, 6]], np.float32)

@@ -353,7 +353,8 @@ extern "C" __global__ void get(const int *x, int *out) { *out = *x; }
 @pytest.mark.parametrize(("kernel", "race"), [("atomic", False), ("plain", True)])
 def test_a_wait_for_a_value_is_ordered_after_the_kernel_that_released_it(kernel: str, race: bool) -> None:
     compiled, (waiting, other) = cuda.compile(SIGNAL), separate()
-    x, out, flag = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32), cuda.zeros(1, np.uint32)
+    x, out, flag = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32), cuda.pinned_empty(1, np.uint32, mapped=True)
+    flag[0] = 0
     cuda.current_device().synchronize()
 
     def work() -> None:

@@ -160,10 +160,10 @@ def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool, site: str
 
 
 def kernel_that_wrote(address: int, size: int) -> Work | None:
-    """Return the work, not ordered before the current one, whose atomic or volatile store wrote device memory last."""
+    """Return the work, not ordered before the current one, whose atomic or volatile store wrote memory last."""
     allocation = memory.live.find(address)
     spans = unordered()
-    if mode() == "off" or not spans or allocation is None or allocation.on_host:
+    if mode() == "off" or not spans or allocation is None:
         return None
     history = allocation.shadow.history
     if not history.prepare(4):
