@@ -139,6 +139,8 @@ def _is_complete(source: Path) -> bool:
     recipe = (source / "Makefile").read_text()
     if set(_LINKED.findall(recipe)) - _USUAL or any(source.rglob("*.dvc")):
         return False  # the suite keeps large files elsewhere, by Data Version Control
+    if "cmake" in recipe and any("FetchContent" in path.read_text() for path in source.rglob("CMakeLists.txt")):
+        return False  # it downloads a library
     commands = _STARTS.search(recipe)
     words = [word for word in (commands[1].split() if commands else []) if "$(" not in word]
     inputs = [word for word in words if word.startswith("../") or (_INPUT.search(word) and "out" not in word.lower())]
