@@ -179,13 +179,16 @@ def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object]) 
     world = World()
     turns, every = places(), every_call() if seed is None else []
     # Some calls compile helper kernels once and keep them: those that block a stream, compare streams, cut triangles,
-    # or scale and convert elements beside transforms. They are compiled before memory is counted.
+    # scale and convert elements beside transforms, or make other distributions of uniform numbers. They are compiled
+    # before memory is counted.
     measure(lambda: world.kernel[1, 1](1.0, None, None, 0), options=QUICK)
     measure(lambda stream: world.kernel[1, 1, 0, stream](1.0, None, None, 0), streams=2, options=QUICK)
     with contextlib.suppress(*MISSING):  # without the libraries there is no such kernel
         libraries.qr(cuda.zeros((3, 2), "float32"))
         for dtype in ("float32", "float64"):
             libraries.fft(cuda.zeros(3, dtype), norm="ortho")
+            libraries.uniform(2, 3, 4, dtype)
+            libraries.exponential(1, 4, dtype)
     before = _alive(world)
     for number in range(begin, end):
         random_ = random.Random(f"{seed} {number}")
