@@ -94,7 +94,7 @@ LESSON = Lesson(
         ),
         Step(
             name="in a kernel, cuFFTDx",
-            shows=["transformed[fft]", "transformed[transform]"],
+            shows=["transformed"],
             text="A kernel can also compute transforms itself. cuFFTDx is a library of device functions: the threads "
             "of a block keep the elements of a row in registers and exchange them through shared memory. nvmath lets "
             "kernels call it that are written in Python, for numba-cuda. This step needs a GPU.",

@@ -45,6 +45,10 @@ class _ProductPlan(Plan[SparseMatrix]):
 
     def _find(self, stream: Stream, device: Device, offsets: DeviceArray) -> SparseMatrix:
         """Return the result, whose places the library finds; its values are not computed yet."""
+        if not (self._a.count and self._b.count):  # the library returns sizes of buffers that mean nothing
+            memset(offsets, 0, stream=stream)
+            nothing = empty(0, self._a.values.dtype, stream=stream), empty(0, INDEX_DTYPE, stream=stream)
+            return SparseMatrix("csr", (self._a.shape[0], self._b.shape[1]), *nothing, offsets)
         enums, handle = library("cusparse"), library_handle("cusparse", stream, device)
         plain, functions = int(enums.Operation.NON_TRANSPOSE), handle.functions
         parameters = (
