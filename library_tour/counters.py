@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -9,7 +10,9 @@ import cudart_py as cuda
 from cudart_py.profiling.metric_names import (
     BYTES,
     CONFLICTS,
+    CONSTANTS,
     GLOBAL,
+    GRID_SIZE,
     LANES,
     LOCAL,
     LOCAL_REQUESTS,
@@ -18,6 +21,7 @@ from cudart_py.profiling.metric_names import (
     SECTOR_BYTES,
     SECTORS,
     SHARED,
+    TEXELS,
     WARPS,
     WAVEFRONTS,
     names,
@@ -25,7 +29,6 @@ from cudart_py.profiling.metric_names import (
 
 from .stop import Value
 
-TEXELS = "l1tex__t_sectors_pipe_tex_mem_texture.sum"
 ATOMICS = ("red", "atom")
 
 
@@ -46,7 +49,7 @@ COLUMNS: Mapping[str, Column] = {
     "loads": Column(names(REQUESTS, ["ld"])),
     "stores": Column(names(REQUESTS, ["st"])),
     "sectors read": Column([*names(SECTORS, ["ld"]), TEXELS]),
-    "constants": Column(["idc__requests.sum"]),
+    "constants": Column([CONSTANTS]),
     "local": Column(names(LOCAL_REQUESTS, LOCAL)),
     "sectors/local": Column(names(LOCAL_SECTORS, LOCAL), names(LOCAL_REQUESTS, LOCAL)),
     "atomics": Column(names(REQUESTS, ATOMICS)),
@@ -75,7 +78,7 @@ def count(work: Callable[[], object], columns: Sequence[str]) -> dict[str, Value
 def counted(work: Callable[[], object]) -> dict[str, float]:
     """Run `work`; return the sums of its launches' metrics, or none if the driver does not count.
 
-    A metric that any launch lacks is left out.
+    The number of blocks is among them. A metric that any launch lacks is left out.
     """
     if not available():
         work()
@@ -86,7 +89,8 @@ def counted(work: Callable[[], object]) -> dict[str, float]:
     launches = [launch.metrics for launch in profiled.launches]
     common = set.intersection(*map(set, launches)) if launches else set()
     # Only plain sums can be added up, not ratios.
-    return {name: sum(metrics[name] for metrics in launches) for name in sorted(common) if name.endswith(".sum")}
+    sums = {name: sum(metrics[name] for metrics in launches) for name in sorted(common) if name.endswith(".sum")}
+    return {**sums, GRID_SIZE: sum(math.prod(launch.grid) for launch in profiled.launches)} if launches else sums
 
 
 def values(metrics: Mapping[str, float], columns: Sequence[str]) -> dict[str, Value]:

@@ -6,9 +6,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudart_py.profiling.metric_names import GLOBAL, LOCAL, LOCAL_SECTORS, SECTOR_BYTES, SECTORS, names, total
+from cudart_py.profiling.card import H200
+from cudart_py.profiling.metric_names import (
+    GLOBAL,
+    LOCAL,
+    LOCAL_SECTORS,
+    OPERATIONS,
+    SECTOR_BYTES,
+    SECTORS,
+    TEXELS,
+    names,
+    total,
+)
 
-from .counters import TEXELS
 from .figures import WIDTH, figure, save, ticks
 from .report import number
 from .stop import Row
@@ -17,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_NAMED = 45  # kernels with one line each; if there are more, each stop has one line
-OPERATIONS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 
 
 class Card(NamedTuple):
@@ -35,7 +44,9 @@ class Card(NamedTuple):
 # double-precision rate. The programming guide lists 2 double-precision results per clock and multiprocessor, compared
 # with 64 (T4) or 128 (RTX 4090) in single precision.
 CARDS = {
-    "h200": Card("NVIDIA H200", 4278, 65.2, 33.4, "measured: a copy, and multiply-adds"),
+    "h200": Card(
+        H200.name, 1e-9 * H200.memory, 1e-12 * H200.fp32, 1e-12 * H200.fp64, "measured: a copy, and multiply-adds"
+    ),
     "h100": Card("NVIDIA H100 SXM", 3350, 67, 34, "data sheet"),
     "a100": Card("NVIDIA A100 40GB", 1555, 19.5, 9.7, "data sheet"),
     "v100": Card("NVIDIA V100 SXM2", 900, 15.7, 7.8, "data sheet"),

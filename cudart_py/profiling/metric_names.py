@@ -16,6 +16,12 @@ SHARED_ACCESSES = "smsp__inst_executed_op_shared_{}.sum"
 MATRIX_LOADS = "smsp__inst_executed_op_ldsm.sum"
 WARPS = "smsp__inst_executed.sum"
 LANES = "smsp__thread_inst_executed.sum"
+CONSTANTS = "idc__requests.sum"
+TEXELS = "l1tex__t_sectors_pipe_tex_mem_texture.sum"
+# Lanes that executed an operation such as "ffma": its precision (f or d), and add, mul or fma.
+OPERATIONS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+# The number of blocks, which a launch has and a line lacks.
+GRID_SIZE = "launch__grid_size"
 
 # The kinds of accesses in the metric names. A reduction ("red") is an atomic whose result is not used.
 GLOBAL = ("ld", "st", "red", "atom")

@@ -23,6 +23,7 @@ from .advice import Advice, advise_on
 from .columns import DEFAULT, GROUPS, Column, choose, read_choice
 from .profiles import Profile, profile
 from .report.annotated_source import annotated_sources
+from .report.cost_table import cost_table
 from .report.data import profile_data
 from .report.drawn_lines import kernel_diagrams, line_diagrams
 from .report.explanations import FIGURES, LIMITS
@@ -178,12 +179,15 @@ def _sections(
         yield "\n".join(("Findings of the simulator's checks:", *finding_texts(findings)))
     if not counted.launches:
         return
-    described = [f"{name}: {text}" for name, text in FIGURES.items() if name != "share"]
+    described = [f"{name}: {text}" for name, text in FIGURES.items() if name not in ("share", "estimate, bound")]
     yield "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent="    ") for line in (*described, *LIMITS))
     yield annotated_sources(counted.launches, columns)
     yield from map(str, kernel_diagrams(counted.launches))
     yield from (str(diagram) for drawn in line_diagrams(counted.launches).values() for diagram in drawn)
-    advice = advise_on(hot_lines(sources_of(counted.launches)))
+    ranked = hot_lines(sources_of(counted.launches))
+    if ranked:
+        yield cost_table(ranked)
+    advice = advise_on(ranked)
     advised = "Advice, starting with the lines that keep a multiprocessor busiest:"
     head = advised if advice else "No advice: no rule applies."
     yield "\n".join((head, *map(_advised, advice)))

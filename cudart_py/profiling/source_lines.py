@@ -8,14 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from .card import H200
 from .metric_names import GLOBAL, LOCAL, LOCAL_SECTORS, SECTORS, SHARED, WARPS, WAVEFRONTS, add, names, total
 
 if TYPE_CHECKING:
     from .profiles import LaunchProfile
-
-# The throughput of a multiprocessor of compute capability 9.0 per cycle: its four schedulers issue one warp instruction
-# each, its shared memory serves one wavefront, and the L2 cache delivers 64 bytes, or two sectors.
-_INSTRUCTIONS, _WAVEFRONTS, _SECTORS = 4, 1, 2
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,7 @@ def weight(metrics: Mapping[str, float]) -> float:
     """
     sectors = total(metrics, (*names(SECTORS, GLOBAL), *names(LOCAL_SECTORS, LOCAL)))
     wavefronts = total(metrics, names(WAVEFRONTS, SHARED))
-    return metrics.get(WARPS, 0) / _INSTRUCTIONS + wavefronts / _WAVEFRONTS + sectors / _SECTORS
+    return metrics.get(WARPS, 0) / H200.instructions + wavefronts / H200.wavefronts + sectors / H200.sectors
 
 
 def hot_lines(sources: Iterable[Source]) -> list[HotLine]:

@@ -67,7 +67,7 @@ def test_what_the_driver_cannot_run_is_a_row_that_says_so():
 def test_counters_become_columns_but_those_that_the_driver_does_not_have(monkeypatch):
     output = cuda.zeros(8, np.int32)
     monkeypatch.setattr(counters, "available", lambda: True)
-    launch = SimpleNamespace(metrics=dict.fromkeys(METRICS, 12) | {METRICS[1]: 3})
+    launch = SimpleNamespace(grid=(2, 1, 1), metrics=dict.fromkeys(METRICS, 12) | {METRICS[1]: 3})
     monkeypatch.setattr(cuda, "profile", lambda: nullcontext(SimpleNamespace(launches=[launch, launch])))
     [row] = measure([variant(lambda: cuda.memset(output, 3), output)], LIMIT, ["sectors/load", "loads", "conflicts"])
     assert row.values == {"sectors/load": 4.0, "loads": 6}

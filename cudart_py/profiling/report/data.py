@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...findings.places import distinct
 from ...findings.records import Finding
 from ..advice import advise_on
+from ..costs import assumptions, cost
 from ..source_lines import hot_lines, name_of, sources_of
 from .explanations import LIMITS
 
@@ -21,7 +22,9 @@ def profile_data(
     """Return a profile as dictionaries and lists; `metrics` has the names of the metrics to include, by default all.
 
     The key "launches" has each launch with its lines. "lines" has the sums over all launches, the heaviest line first,
-    each with a "share" from 0 to 1. "advice" has sentences with their rules. "findings" has the distinct mistakes that
+    each with a "share" from 0 to 1, and with the "seconds" of its estimated cost and the "bound" that explains them.
+    "assumptions" are those of the estimates. "advice" has sentences with their rules, and the parts of each sentence:
+    "symptom", "cause", "remedy" and the expected "gain", from 0 to 1. "findings" has the distinct mistakes that
     the simulator has found, each with its number of "times". The number "format" changes whenever the
     meaning of a key changes.
     """
@@ -29,6 +32,7 @@ def profile_data(
     return {
         "format": 1,
         "limits": list(LIMITS),
+        "assumptions": assumptions(),
         "launches": [
             {
                 "kernel": launch.kernel,
@@ -48,12 +52,22 @@ def profile_data(
                 "line": line.number,
                 "text": line.source.text(line.number).strip(),
                 "share": line.share,
+                **cost(line.metrics)._asdict(),
                 "metrics": _chosen(line.metrics, metrics),
             }
             for line in ranked
         ],
         "advice": [
-            {"file": found.line.source.name, "line": found.line.number, "sentence": found.sentence, "rule": found.rule}
+            {
+                "file": found.line.source.name,
+                "line": found.line.number,
+                "sentence": found.sentence,
+                "symptom": found.symptom,
+                "cause": found.cause,
+                "remedy": found.remedy,
+                "gain": found.gain,
+                "rule": found.rule,
+            }
             for found in advise_on(ranked)
         ],
         "findings": [

@@ -10,6 +10,8 @@ FIGURES = {
     "bank conflicts (confl.)": "wavefronts of shared memory beyond the ideal number, for loads, stores and atomics. "
     "Lanes of an atomic that add to one word need a wavefront each",
     "active lanes": "active lanes per instruction of a warp, out of 32, on average over all instructions",
+    "estimate, bound": "the time of a line's work on an H200, estimated from the counters alone, and the unit that "
+    "needs longest. Estimates compare lines and variants, and are not measured times",
     "share": "a line's part of the cycles for which all lines keep a multiprocessor's units busy, at 4 warp "
     "instructions, 1 wavefront of shared memory or 2 sectors per cycle. It says where to look first, and is not a time",
 }

@@ -13,8 +13,10 @@ from ...pages.document import document
 from ...pages.tables import Cell, table
 from ..advice import Advice, advise_on
 from ..columns import DEFAULT, Column, choose
+from ..costs import assumptions
 from ..source_lines import HotLine, Source, hot_lines, sources_of
 from .annotated_source import shown_lines
+from .cost_table import cells_of
 from .drawn_lines import figures, kernel_diagrams, line_diagrams
 from .explanations import FIGURES, LIMITS
 from .finding_list import finding_list, findings_in
@@ -87,7 +89,11 @@ def profile_summary(launches: Sequence[LaunchProfile], *, lines: int = 5) -> str
 def _explained() -> str:
     figures = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in FIGURES.items())
     limits = "".join(f"<li>{escape(limit)}</li>" for limit in LIMITS)
-    return f"<ul>{limits}</ul><details><summary>Meaning of the figures</summary><dl>{figures}</dl></details>"
+    assumed = "".join(f"<li>{escape(text)}</li>" for text in assumptions())
+    return (
+        f"<ul>{limits}</ul><details><summary>Meaning of the figures</summary><dl>{figures}</dl></details>"
+        f"<details><summary>Assumptions of the estimates</summary><ul>{assumed}</ul></details>"
+    )
 
 
 def _launches(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> str:
@@ -127,12 +133,13 @@ def _hot(ranked: Sequence[HotLine], columns: Sequence[Column], links: Mapping[in
             Cell(f"{100 * line.share:.1f} %", "figure"),
             Cell(_place(line), "name", _link(line, links)),
             Cell(line.source.text(line.number).strip(), "code"),
+            *(Cell(text, "figure") for text in cells_of(line)),
             *(Cell(column.text(line.metrics), "figure") for column in columns),
         )
         for line in ranked[:_MOST_LINES]
         if line.share >= _HOT_SHARE
     ]
-    return table("hot", ("share", "line", "source", *map(heading, columns)), rows)
+    return table("hot", ("share", "line", "source", "estimate", "bound", *map(heading, columns)), rows)
 
 
 def _advice(found: Sequence[Advice], links: Mapping[int, str]) -> str:

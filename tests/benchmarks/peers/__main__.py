@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .report import Report, write_page
 
-BENCHMARKS = ("host", "copies", "course", "libraries", "measuring", "simulator", "programs", "devices")
+BENCHMARKS = ("host", "copies", "course", "libraries", "measuring", "simulator", "programs", "devices", "estimates")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
