@@ -25,7 +25,7 @@ from .metric_names import (
 from .source_lines import HotLine
 
 Metrics = Mapping[str, float]
-# Lines with a smaller share of the weight are not worth optimizing.
+# Lines with a smaller share of the cost are not worth optimizing.
 _LEAST_SHARE = 0.01
 # Smaller gains have no figure.
 _LEAST_GAIN = 0.01
@@ -69,7 +69,7 @@ class Symptom(NamedTuple):
 def advise_on(lines: Iterable[HotLine]) -> list[Advice]:
     """Return the advice on lines, in the order of `lines`.
 
-    Lines with less than 1 percent of the weight get no advice. Lines of CUDA's own headers get none either, because
+    Lines with less than 1 percent of the cost get no advice. Lines of CUDA's own headers get none either, because
     nobody edits them. The expected gain of each piece of advice is relative to the sum of the lines' estimated costs.
     """
     lines = list(lines)

@@ -96,9 +96,9 @@ def _per_second(card: Card, per_cycle: float) -> float:
 UNITS = (
     Unit("issue slots", "instructions are those of PTX, and each takes one issue slot", _issued),
     Unit(
-        "L1 and shared-memory wavefronts",
-        "each request to global or local memory takes one wavefront, and an access to shared memory takes the counted "
-        "ones",
+        "wavefronts",
+        "L1 and shared memory serve one per cycle. Each request to global or local memory takes one, and an access to "
+        "shared memory takes those that are counted",
         _wavefronts,
     ),
     Unit("L2 sectors", "L2 serves every sector, because no hit in L1 is counted", _sectors),

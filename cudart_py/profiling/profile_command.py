@@ -188,7 +188,7 @@ def _sections(
     if ranked:
         yield cost_table(ranked)
     advice = advise_on(ranked)
-    advised = "Advice, starting with the lines that keep a multiprocessor busiest:"
+    advised = "Advice, starting with the most expensive lines:"
     head = advised if advice else "No advice: no rule applies."
     yield "\n".join((head, *map(_advised, advice)))
 

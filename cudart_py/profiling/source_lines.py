@@ -1,4 +1,4 @@
-"""The source lines of launches: the sums of their metrics, and the load of each line on a multiprocessor."""
+"""The source lines of launches: the sums of their metrics, and the share of each line in the estimated cost."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .card import H200
-from .metric_names import GLOBAL, LOCAL, LOCAL_SECTORS, SECTORS, SHARED, WARPS, WAVEFRONTS, add, names, total
+from .costs import cost
+from .metric_names import add
 
 if TYPE_CHECKING:
     from .profiles import LaunchProfile
@@ -29,7 +29,7 @@ class Source:
 
 
 class HotLine(NamedTuple):
-    """A line with its share of the weight of all lines, from 0 to 1."""
+    """A line with its share of the estimated cost of all lines, from 0 to 1."""
 
     source: Source
     number: int
@@ -79,23 +79,15 @@ def _source(name: str, file: str, text: str | None, lines: Mapping[int, Mapping[
     return Source(name, tuple(texts), lines)
 
 
-def weight(metrics: Mapping[str, float]) -> float:
-    """Return the cycles that the units of a multiprocessor would need for this work, one unit after another.
-
-    It shows where to look first, but it is not a time: the units work in parallel, and no cache is modelled.
-    """
-    sectors = total(metrics, (*names(SECTORS, GLOBAL), *names(LOCAL_SECTORS, LOCAL)))
-    wavefronts = total(metrics, names(WAVEFRONTS, SHARED))
-    return metrics.get(WARPS, 0) / H200.instructions + wavefronts / H200.wavefronts + sectors / H200.sectors
-
-
 def hot_lines(sources: Iterable[Source]) -> list[HotLine]:
-    """Return all lines that executed instructions, the heaviest first."""
-    weights = [
-        (source, number, weight(metrics)) for source in sources for number, metrics in sorted(source.lines.items())
+    """Return all lines that executed instructions, the line with the greatest estimated cost first."""
+    costs = [
+        (source, number, cost(metrics).seconds)
+        for source in sources
+        for number, metrics in sorted(source.lines.items())
     ]
-    whole = sum(heavy for _, _, heavy in weights) or 1.0
-    return sorted((HotLine(source, number, heavy / whole) for source, number, heavy in weights), key=_lightness)
+    whole = sum(seconds for _, _, seconds in costs) or 1.0
+    return sorted((HotLine(source, number, seconds / whole) for source, number, seconds in costs), key=_lightness)
 
 
 def _lightness(line: HotLine) -> float:

@@ -38,7 +38,7 @@ def test_the_card_is_the_one_that_the_simulator_presents(device):
     [
         ("issue slots", {"smsp__inst_executed.sum": 8000}, 2000 * CYCLE),
         (
-            "L1 and shared-memory wavefronts",
+            "wavefronts",
             {
                 "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": 500,
                 "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum": 30,

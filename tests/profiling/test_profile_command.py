@@ -75,15 +75,15 @@ def test_a_program_without_mistakes_gets_no_advice_and_is_told_so(program):
 
 def test_json_has_the_launches_the_lines_ranked_and_the_advice(reports):
     _, data = reports
-    assert data["format"] == 1
+    assert data["format"] == 2
     launches = [(launch["kernel"], launch["grid"], launch["block"]) for launch in data["launches"]]
     assert launches == [("transpose", [2, 2, 1], [32, 32, 1]), ("tiled", [2, 2, 1], [32, 32, 1])]
     assert any("No cache is modelled" in limit for limit in data["limits"])
-    assert [(line["file"], line["line"]) for line in data["lines"][:2]] == [("slow.cu", 13), ("slow.cu", 4)]
-    assert data["lines"][0]["text"] == "out[y * n + x] = tile[threadIdx.x][threadIdx.y];"
+    assert [(line["file"], line["line"]) for line in data["lines"][:2]] == [("slow.cu", 4), ("slow.cu", 13)]
+    assert data["lines"][1]["text"] == "out[y * n + x] = tile[threadIdx.x][threadIdx.y];"
     assert sum(line["share"] for line in data["lines"]) == pytest.approx(1)
-    assert [advice["line"] for advice in data["advice"]] == [13, 4]
-    assert "bank conflicts" in data["advice"][0]["rule"]
+    assert [advice["line"] for advice in data["advice"]] == [4, 13]
+    assert "bank conflicts" in data["advice"][1]["rule"]
     for launch in data["launches"]:
         assert sum(line["metrics"][LANES] for line in launch["lines"]) == launch["metrics"][LANES]
 

@@ -21,8 +21,8 @@ def profile_data(
 ) -> dict[str, Any]:
     """Return a profile as dictionaries and lists; `metrics` has the names of the metrics to include, by default all.
 
-    The key "launches" has each launch with its lines. "lines" has the sums over all launches, the heaviest line first,
-    each with a "share" from 0 to 1, and with the "seconds" of its estimated cost and the "bound" that explains them.
+    The key "launches" has each launch with its lines. "lines" has the sums over all launches, the most expensive line
+    first, each with the "seconds" of its estimated cost, the "bound" that explains them, and its "share" from 0 to 1.
     "assumptions" are those of the estimates. "advice" has sentences with their rules, and the parts of each sentence:
     "symptom", "cause", "remedy" and the expected "gain", from 0 to 1. "findings" has the distinct mistakes that
     the simulator has found, each with its number of "times". The number "format" changes whenever the
@@ -30,7 +30,7 @@ def profile_data(
     """
     ranked = hot_lines(sources_of(launches))
     return {
-        "format": 1,
+        "format": 2,
         "limits": list(LIMITS),
         "assumptions": assumptions(),
         "launches": [

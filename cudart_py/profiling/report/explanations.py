@@ -12,8 +12,7 @@ FIGURES = {
     "active lanes": "active lanes per instruction of a warp, out of 32, on average over all instructions",
     "estimate, bound": "the time of a line's work on an H200, estimated from the counters alone, and the unit that "
     "needs longest. Estimates compare lines and variants, and are not measured times",
-    "share": "a line's part of the cycles for which all lines keep a multiprocessor's units busy, at 4 warp "
-    "instructions, 1 wavefront of shared memory or 2 sectors per cycle. It says where to look first, and is not a time",
+    "share": "a line's part of the sum of the estimates of all lines. It says where to look first",
 }
 LIMITS = (
     "No cache is modelled: sectors that the first-level cache (L1) would serve are counted too, so that a value "

@@ -133,7 +133,7 @@ def _hot(ranked: Sequence[HotLine], columns: Sequence[Column], links: Mapping[in
             Cell(f"{100 * line.share:.1f} %", "figure"),
             Cell(_place(line), "name", _link(line, links)),
             Cell(line.source.text(line.number).strip(), "code"),
-            *(Cell(text, "figure") for text in cells_of(line)),
+            *map(Cell, cells_of(line), ("figure", "name")),
             *(Cell(column.text(line.metrics), "figure") for column in columns),
         )
         for line in ranked[:_MOST_LINES]
