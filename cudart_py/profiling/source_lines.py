@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .costs import cost
 from .metric_names import add
 
 if TYPE_CHECKING:
@@ -81,6 +80,8 @@ def _source(name: str, file: str, text: str | None, lines: Mapping[int, Mapping[
 
 def hot_lines(sources: Iterable[Source]) -> list[HotLine]:
     """Return all lines that executed instructions, the line with the greatest estimated cost first."""
+    from .costs import cost  # imported late: `import cudart_py` needs this module, but no estimates
+
     costs = [
         (source, number, cost(metrics).seconds)
         for source in sources
