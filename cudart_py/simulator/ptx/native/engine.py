@@ -41,7 +41,12 @@ def run_native(
     if kernel is None:
         return False
     if "checks" in watch:
-        return run_checked(kernel, state)
+        if not kernel.recorded.unwritten and run_checked(kernel, state):
+            return True
+        following = None
+        if kernel.recorded.unwritten:
+            following = _kernel(state, store, watch | {"undefined"}, compiles)
+        return following is not None and run_checked(following, state)
     if kernel.sites.atomics or kernel.sites.calls or kernel.spins:
         threads = 1
     threads = min(threads, state.blocks)

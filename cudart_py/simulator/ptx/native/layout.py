@@ -145,6 +145,9 @@ class Context(IntEnum):
     BULK_MARKS = 83
     BULK_WORDS = 84
     BULK_WAITED = 85
+    # For the checks: whether the code follows undefined values, and the lanes that have loaded unwritten memory.
+    FOLLOWS = 86
+    UNWRITTEN = 87
     WORDS = 96
 
 
@@ -393,6 +396,8 @@ class Doubt(IntEnum):
     # A load from global or shared memory should have been recorded.
     GLOBAL = 2
     SHARED = 3
+    # Lanes load memory that has not been written. That is no mistake by itself, but this code doesn't follow the values.
+    UNWRITTEN = 4
 
 
 class HostCall(IntEnum):

@@ -155,6 +155,7 @@ class Buffers:
         context[Context.WARPS] = warps
         context[Context.LAST_BLOCK] = state.blocks
         context[Context.FRESH] = 1
+        context[Context.FOLLOWS] = "undefined" in kernel.watch
         context[Context.GRID_X], context[Context.GRID_Y] = state.launch.grid[:2]
         context[Context.SMS] = len(arrays[Context.SM_NUMBERS])
         context[Context.CLUSTER : Context.CLUSTER_X] = prod(state.launch.cluster)

@@ -302,6 +302,7 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
             speculation.undo()
             again = doubted.again
             kernel.recorded.doubts += doubted.counts and not again
+            kernel.recorded.unwritten |= doubted.unwritten
         except BaseException:
             launch.end()
             raise

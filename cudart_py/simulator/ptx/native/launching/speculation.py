@@ -41,12 +41,14 @@ class SpeculationFailed(Exception):  # noqa: N818  # it is not an error: the lau
     """A launch can't continue in machine code.
 
     `again` says that another attempt in machine code may succeed, because more loads are recorded now. `counts` says
-    that other launches of the kernel will probably fail, too.
+    that other launches of the kernel will probably fail, too. `unwritten` says that another attempt may succeed with
+    code that follows undefined values.
     """
 
-    def __init__(self, again: bool = False, counts: bool = True) -> None:
+    def __init__(self, again: bool = False, counts: bool = True, unwritten: bool = False) -> None:
         self.again = again
         self.counts = counts
+        self.unwritten = unwritten
 
 
 class Recorded:
@@ -56,6 +58,8 @@ class Recorded:
         self.sites = np.zeros(sites, np.bool_)
         # The number of the kernel's launches that had to run on the NumPy engine.
         self.doubts = 0
+        # Whether a launch has loaded unwritten memory.
+        self.unwritten = False
 
 
 class BlockRecords:
@@ -314,6 +318,8 @@ class Speculation:
         """Return the exception that ends the attempt after a fault or doubt; first decide which loads to record."""
         context = self._launch.context
         kind, doubt = int(context[Context.FAULT]), int(context[Context.FAULT_MASK])
+        if kind == Fault.DOUBT and doubt == Doubt.UNWRITTEN:
+            return SpeculationFailed(counts=False, unwritten=True)
         if kind != Fault.DOUBT or doubt == Doubt.FINDING:
             return SpeculationFailed()
         recorded = self._recorded.sites
