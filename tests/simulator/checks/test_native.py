@@ -133,16 +133,40 @@ def test_what_a_launch_in_machine_code_has_written_counts_as_written(kernels: Ke
     assert kernels.memory.shadows[y].initialised
 
 
-def test_a_large_allocation_of_which_a_part_is_written_is_left_to_numpy(kernels: Kernels) -> None:
-    """Its records would have to be made anew for each launch. Launches of the kernel on other memory stay native."""
+def test_launches_and_copies_that_write_parts_of_an_allocation_are_remembered(kernels: Kernels) -> None:
+    """Both engines, copies from the host, and launches that are undone take turns in writing parts of it."""
+    random, size = np.random.default_rng(), (1 << 12) + 77
+    x, y = kernels.zeros(size), kernels.zeros(256)
+    shadow = kernels.memory.shadows[x] = ShadowMemory(x, 4 * size, False)
+    written = np.zeros(size, np.bool_)
+    for _ in range(60):
+        first = int(random.integers(size - 256))
+        length, engine = int(random.integers(1, 200)), str(random.choice(["numpy", "native"]))
+        match int(random.integers(3)):
+            case 0:
+                shadow.fill(x + 4 * first, 4 * length)
+                written[first : first + length] = True
+            case 1:
+                assert watched(kernels, engine, "first_half", 1, 256, x + 4 * first) == []
+                written[first : first + 128] = True
+            case _:
+                # Whatever it reads, its store is defined at most where it reads what has been written.
+                texts = watched(kernels, engine, "copy", 1, 128, x + 4 * first, y)
+                assert bool(texts) != written[first : first + 128].all()
+        np.testing.assert_array_equal(shadow.history.writes != 0 if shadow.history.written else False, written)
+
+
+def test_a_large_allocation_of_which_a_part_is_written_stays_in_machine_code(kernels: Kernels) -> None:
     size = (1 << 24) + 4
     x = kernels.zeros(size // 4)
     shadow = kernels.memory.shadows[x] = ShadowMemory(x, size, False)
+    kernel = program_of(kernels.module.entries["first_half"])
     for _ in range(4):
-        watched(kernels, "native", "first_half", 1, 256, x)
+        kernel.seconds = 0.0
+        assert watched(kernels, "native", "first_half", 1, 256, x) == []
+        assert kernel.seconds == 0  # with NumPy
     assert shadow.history.writes[:128].all()
     assert not shadow.history.writes[128:].any()
-    run_natively(kernels, "first_half", 1, 256, ZEROS)
     assert kernels.get(x, 128).all()
 
 

@@ -44,7 +44,7 @@ def run_native(
         if not kernel.recorded.unwritten and run_checked(kernel, state):
             return True
         following = None
-        if kernel.recorded.unwritten:
+        if kernel.recorded.unwritten and "clusters" not in watch:
             following = _kernel(state, store, watch | {"undefined"}, compiles)
         return following is not None and run_checked(following, state)
     if kernel.sites.atomics or kernel.sites.calls or kernel.spins:

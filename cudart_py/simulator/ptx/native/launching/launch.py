@@ -307,7 +307,7 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
             launch.end()
             raise
         else:
-            records.keep()
+            records.keep(speculation.changed())
             launch.end()
             return True
         finally:

@@ -9,6 +9,7 @@ again and records them.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,7 +67,14 @@ class BlockRecords:
     """The checks' records of one block while it runs: of its shared and local memory, barriers, copies and fences."""
 
     def __init__(
-        self, shared_end: int, shift: int, local_words: int, copying_warps: int, clocked_warps: int, bulk_warps: int
+        self,
+        shared_end: int,
+        shift: int,
+        local_words: int,
+        copying_warps: int,
+        clocked_warps: int,
+        bulk_warps: int,
+        undefined_bytes: int,
     ) -> None:
         pieces = -(-shared_end // (1 << shift))
         self.words = np.zeros(BlockCheck.WORDS, np.uint64)
@@ -75,6 +83,7 @@ class BlockRecords:
         self.writes[pieces:] = _NEVER
         self.reads = np.zeros(pieces + _LANES, np.uint64)
         self.local_written = np.zeros(local_words, np.uint32)
+        self._undefined = np.zeros(undefined_bytes, np.uint8)
         self.fences: BlockFences | None = None
         # None if the kernel has no asynchronous copies.
         self.copy_words = self.copy_rows = None
@@ -101,6 +110,7 @@ class BlockRecords:
             Context.SHARED_READS: self.reads.ctypes.data,
             Context.LOCAL_WRITTEN: self.local_written.ctypes.data,
             Context.LOCAL_WRITTEN_BYTES: self.local_written.nbytes,
+            Context.SHARED_UNDEFINED: self._undefined.ctypes.data,
         }
         if self.copy_words is not None and self.copy_rows is not None:
             found |= {Context.COPY_WORDS: self.copy_words.ctypes.data, Context.COPY_ROWS: self.copy_rows.ctypes.data}
@@ -120,7 +130,7 @@ class BlockRecords:
 
     def clear(self) -> None:
         """Clear all records."""
-        for array in (self.words, self.reads, self.writes[:-_LANES], self.local_written):
+        for array in (self.words, self.reads, self.writes[:-_LANES], self.local_written, self._undefined):
             array.fill(0)
         self.fences = None
         if self.copy_words is not None and self.copy_rows is not None:
@@ -346,6 +356,12 @@ class Speculation:
         for index, low, high, kept in self._saved:
             if self._tables.extents[index][ExtentCheck.STORED] or index in self._changed:
                 self._memory.bytes[low:high] = kept[: high - low]
+
+    def changed(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the parts of memory that the launch may have changed, as `AccessRecords.keep` expects them."""
+        base = self._memory.base
+        for index, low, high, _ in self._saved:
+            yield int(self._starts[index]), base + low, base + high
 
     def end(self) -> None:
         """Advance the time of the records, and keep the buffers of saved granules for later launches."""

@@ -133,6 +133,7 @@ class Checking:
         form = form_of(self._sites.sites[site].instruction)
         name = f"check.{kind}.{_strength(form, space)}.{space}.{size}.{count}.{self._shift}"
         self._call(name, self._context, address, mask, I32(site), *values)
+        self.undefined.access(kind, space, address, size * count, mask, self._sites.sites[site])
         if self.fences and form.strong and space in ("global", "generic"):
             if _fences(form):
                 self._fence(mask)
@@ -202,11 +203,13 @@ class Checking:
         """Raise a doubt if any lane shuffles from an inactive one."""
         self._doubt_if(self._b.icmp_unsigned("!=", lanes, I32(0)), instruction, instance)
 
-    def _doubt_if(self, truth: Value, instruction: Instruction, instance: Instance) -> None:
+    def _doubt_if(
+        self, truth: Value, instruction: Instruction, instance: Instance, doubt: Doubt = Doubt.FINDING
+    ) -> None:
         """Raise a doubt and return from the warp's function if a condition holds."""
         b = self._b
         with when(b, truth, likely=False):
-            raise_doubt(b, self._context, I32(self._sites.add(instruction, instance)), Doubt.FINDING)
+            raise_doubt(b, self._context, I32(self._sites.add(instruction, instance)), doubt)
             b.ret(I32(Status.FAULT))
 
     # --- lanes that synchronise
@@ -287,6 +290,7 @@ def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
             begins = word in (BlockCheck.BEGIN, BlockCheck.BARRIER)
             b.store(now if begins else I64(0), block_word(b, context, word))
     _forget_passed(b, context)
+    checking.undefined.begin_block(b)
     if checking.copies:
         b.call(b.declared("settle.begin", ir.VoidType(), [context.type]), [context])
     if checking.fences:

@@ -6,8 +6,8 @@ whether there may be something to report. It keeps, for each register concerned,
 is undefined. Results are undefined by the rules of the checks (`Row.flow`), but with one bit per lane rather than per
 byte. If a branch, an address, a store, an atomic operation or a call depends on an undefined value, there is a doubt.
 
-Values that are loaded are followed only if the code is made for that: at first, each load of unwritten memory raises a
-doubt.
+Values that are loaded, and those in shared memory, are followed only if the code is made for that: at first, each load
+of unwritten memory raises a doubt.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any
 
+from llvmlite import ir
+
 from ...compiling.control_flow import Block
 from ...compiling.opcodes import form_of
-from ...syntax.instructions import Instruction
+from ...syntax.instructions import Access, Instruction, Register
 from ..instances import Instance, Layout
-from ..layout import Context
-from ..vectors import I32, I64, Builder
+from ..layout import Context, Doubt
+from ..library.frame import when
+from ..library.undefined import WORD, may_be_some
+from ..sites import Site
+from ..vectors import I32, I64, PTR, Builder
 
 Value = Any
 
@@ -38,13 +43,15 @@ class Undefined:
         layout: Layout,
         arguments: tuple[Value, Value],
         follows: bool,
-        doubt_if: Callable[[Value, Instruction, Instance], None],
+        doubt_if: Callable[..., None],
     ) -> None:
         self._b = b
         self._words = layout.undefined
         self._main = layout.places[layout.start].instance
         self._context, self._state = arguments
         self._follows = follows
+        # The lanes whose next store to shared memory stores an undefined value.
+        self._stored: Value = I32(0)
         self._doubt_if = doubt_if
 
     def begin(self, unwritten: Iterable[int]) -> None:
@@ -62,7 +69,17 @@ class Undefined:
         reads, writes = instance.code.touched(instruction)
         masks = [self._load(slot) for slot in reads if slot in self._words]
         if row.access in ("ld", "st", "atom", "red"):
-            self._doubt(masks, instruction, mask)
+            checked = masks
+            if row.name == "st" and form_of(instruction).space == "shared":
+                # What it stores is followed, but not its address.
+                place = instruction.operands[0]
+                bases = [place.base.name] if isinstance(place, Access) and isinstance(place.base, Register) else []
+                slots = {instance.code.slot(name) for name in bases}
+                checked = [self._load(slot) for slot in reads if slot in self._words and slot in slots]
+                self._stored = b.and_(reduce(b.or_, masks, I32(0)), mask)
+                if not self._follows:
+                    self._doubt(masks, instruction, mask, Doubt.UNWRITTEN)
+            self._doubt(checked, instruction, mask)
         if row.flow == "fresh":
             # It comes from memory or from other lanes, whose undefined values the checks don't follow either.
             masks = []
@@ -84,6 +101,32 @@ class Undefined:
         else:
             self._doubt_if(b.icmp_unsigned("!=", lanes, I32(0)), instruction, instance)
 
+    def access(self, kind: str, space: str, address: Value, size: int, mask: Value, site: Site) -> None:
+        """Generate the effect of an access on the marks of shared memory."""
+        if not self._follows or (kind == "store" and space != "shared") or space not in ("shared", "generic"):
+            return
+        b, some = self._b, may_be_some(self._b, self._context)
+        if kind == "store":
+            stored = self._stored if site.instance is self._main else I32(0)
+            with when(b, b.or_(some, b.icmp_unsigned("!=", stored, I32(0)))):
+                function = b.declared(f"undefined.store.{size}", ir.VoidType(), [PTR, address.type, I32, I32])
+                b.call(function, [self._context, address, mask, stored])
+            return
+        with when(b, some):
+            lanes = mask
+            if space == "shared":
+                function = b.declared(f"undefined.load.{size}", I32, [PTR, address.type, I32])
+                lanes = b.call(function, [self._context, address, mask])
+            known = b.word(self._context, Context.UNWRITTEN)
+            b.set_word(self._context, Context.UNWRITTEN, b.or_(known, b.zext(lanes, I64)))
+
+    def begin_block(self, b: Builder) -> None:
+        """Generate the reset of the marks of shared memory when a block begins."""
+        if self._follows:
+            with when(b, may_be_some(b, self._context)):
+                size = b.add(b.word(self._context, Context.SHARED_LIMIT), I64(WORD))
+                b.fill(b.pointer(self._context, Context.SHARED_UNDEFINED), size)
+
     def ended(self, block: Block, instance: Instance, mask: Value) -> None:
         """Generate a doubt if the end of a block, such as a branch or a call, depends on an undefined value."""
         terminator = block.terminator
@@ -95,11 +138,13 @@ class Undefined:
         self._doubt([self._load(slot) for slot in reads if slot in self._words], terminator.instruction, mask)
         self._set(writes, I32(0), mask)
 
-    def _doubt(self, masks: list[Value], instruction: Instruction, mask: Value) -> None:
+    def _doubt(
+        self, masks: list[Value], instruction: Instruction, mask: Value, doubt: Doubt = Doubt.FINDING
+    ) -> None:
         b = self._b
         if masks:
             some = b.and_(reduce(b.or_, masks), mask)
-            self._doubt_if(b.icmp_unsigned("!=", some, I32(0)), instruction, self._main)
+            self._doubt_if(b.icmp_unsigned("!=", some, I32(0)), instruction, self._main, doubt)
 
     def _set(self, slots: Iterable[int], result: Value, mask: Value) -> None:
         b = self._b
