@@ -109,9 +109,8 @@ def _new(shadow: ShadowMemory, shift: int) -> PieceRecords | None:
     if not shadow.initialised and history.written:
         if not history.prepare(1 << shift, reads=False):
             return None
-        known = np.zeros(lines * _LINE, np.bool_)
-        known[:count] = (history.writes.reshape(count, -1) != 0).all(axis=1)
-        known = known.reshape(lines, _LINE)
+        known = np.zeros((lines, _LINE), np.bool_)
+        known.reshape(-1)[:count] = (history.writes.reshape(count, -1) != 0).all(axis=1)
         whole = known.all(axis=1)
         write_lines[whole] = _WRITTEN
         # Touch only the lines of which a part is written: the untouched records of a large allocation take no memory.

@@ -10,6 +10,7 @@ from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.counters.launch_counters import LaunchCounters
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
+from cudart_py.simulator.ptx.native import engine as native_engine
 from cudart_py.simulator.state.memory.record_limit import limit
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
 from tests.simulator.checks.reports import FOLDER, of_both, run_natively, watched
@@ -168,6 +169,42 @@ def test_a_large_allocation_of_which_a_part_is_written_stays_in_machine_code(ker
     assert shadow.history.writes[:128].all()
     assert not shadow.history.writes[128:].any()
     assert kernels.get(x, 128).all()
+
+
+THREADS = """
+extern "C" __global__ void doubled(int* x, int turns) {
+    __shared__ int s[64];
+    int i = blockIdx.x * 64 + threadIdx.x;
+    s[threadIdx.x] = x[i];
+    for (int turn = 0; turn < turns; ++turn) {
+        __syncthreads();
+        int other = s[threadIdx.x ^ 32];
+        __syncthreads();
+        s[threadIdx.x] += other;
+    }
+    x[i] = s[threadIdx.x];
+}
+extern "C" __global__ void overlap(int* x) {
+    for (int k = 0; k < 4; ++k) x[blockIdx.x * 61 + threadIdx.x] = blockIdx.x + k;
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_several_threads_run_checked_blocks(monkeypatch, threads):
+    monkeypatch.setattr(native_engine, "_WORTH_THREAD", 1)
+    kernels, blocks, turns = Kernels(THREADS), 1500, 5
+    kernels.threads = threads
+    x = np.random.default_rng().integers(-1000, 1000, (blocks, 64), np.int32)
+    for _ in range(2):  # the loads are recorded from the second attempt on
+        given = kernels.put(x)
+        assert watched(kernels, "native", "doubled", blocks, 64, given, turns) == []
+        sums = (x + np.roll(x, 32, axis=1)) * 2 ** (turns - 1)
+        np.testing.assert_array_equal(kernels.get(given, x.size).reshape(x.shape), sums)
+    (kernel,) = program_of(kernels.module.entries["doubled"]).native.values()
+    assert kernel.recorded.doubts == 0
+    (text,) = of_both(kernels, "overlap", blocks, 64, np.zeros(blocks * 64, np.int32))
+    assert "race: it writes" in text
 
 
 def test_counters_and_checks_watch_at_once(kernels: Kernels) -> None:

@@ -35,6 +35,8 @@ _PARTS = 4
 _MOST_COPIED = 1 << 60
 # The assumed number of iterations of a loop, and of all loops around an instruction together.
 _ITERATIONS, _MOST_ITERATIONS = 10, 1000
+# The assumed number of launches of a kernel whose results depend on the order of lanes.
+_LAUNCHES = 8
 
 
 class CompilePolicy(Enum):
@@ -61,6 +63,8 @@ class Estimate:
         self.copied = max(self.instructions, _total(module, body, lambda function: [1] * len(function.instructions)))
         self.executed = max(self.copied, _total(module, body, _iterations))
         self.ordered = any(map(_depends_on_order, bodies))
+        # Whether the time of launches in earlier processes is known.
+        self.is_told = False
         # The time that the kernel's launches had taken with NumPy when it was last stored, in quarters of the time to
         # compile the kernel.
         self.noted = 0
@@ -96,7 +100,9 @@ def _callees(module: Module, function: Function) -> list[tuple[int, Function]]:
     found = []
     for index, one in enumerate(function.instructions):
         call = one.operands[0] if one.operands else None
-        callee = module.function(call.target.name) if isinstance(call, Call) and isinstance(call.target, Symbol) else None
+        callee = (
+            module.function(call.target.name) if isinstance(call, Call) and isinstance(call.target, Symbol) else None
+        )
         if callee is not None:
             found.append((index, callee))
     return found
@@ -137,6 +143,14 @@ def _depends_on_order(body: Function) -> bool:
     return False
 
 
+def estimate_of(program: Program) -> Estimate:
+    """Return the facts about a kernel, which are kept with it."""
+    if program.estimate is None:
+        program.estimate = Estimate(program)
+    estimate: Estimate = program.estimate
+    return estimate
+
+
 def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy:
     """Return the effort that a launch is worth, given its size and the time its kernel has taken with NumPy so far.
 
@@ -144,16 +158,16 @@ def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy
     size counts: equal launches must have equal results, and the two engines run lanes in different orders.
     """
     program = state.program
-    if program.estimate is None:
-        program.estimate = Estimate(program)
+    estimate = estimate_of(program)
+    if not estimate.is_told:
+        estimate.is_told = True
         program.seconds += _seconds_before(program, store)
-    estimate: Estimate = program.estimate
     watched = state.observer is not None
     executed = state.blocks * state.threads * estimate.executed
     expected = executed / (_WATCHED_NUMPY_RATE if watched else _NUMPY_RATE)
     cost = _compile_seconds(estimate, watched)
     if estimate.ordered:
-        return CompilePolicy.COMPILING if expected >= cost else CompilePolicy.NOTHING
+        return CompilePolicy.COMPILING if _LAUNCHES * expected >= cost else CompilePolicy.NOTHING
     taken = max(expected, program.seconds)
     if taken >= cost:
         return CompilePolicy.COMPILING

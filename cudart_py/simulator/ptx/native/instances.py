@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from ..compiling.control_flow import Block, Code
-from ..compiling.program import Program
 from ..compiling.opcodes import form_of
+from ..compiling.program import Program
 from ..syntax.instructions import Call, Symbol
 from .errors import UnsupportedInstruction
 from .layout import LANES, Head
@@ -125,8 +125,8 @@ class Layout:
     """The list of basic blocks, the number of their instructions, and the offsets and size of a warp's state.
 
     The kernel begins at block `start`. `saves_at` is the offset of a register of 32 bits: the size of what each lane
-    has saved, which is at most `save_bytes`. `undefined` has, for the slots of the kernel's registers whose values may be
-    undefined, the offsets of masks of the lanes in which they are.
+    has saved, which is at most `save_bytes`. `undefined` has the slots of the kernel's registers whose values may be
+    undefined, with the offsets of masks of the lanes in which they are.
     """
 
     places: list[Place]

@@ -145,8 +145,8 @@ class Context(IntEnum):
     BULK_MARKS = 83
     BULK_WORDS = 84
     BULK_WAITED = 85
-    # For the checks: whether the code follows undefined values; the lanes whose last access has loaded undefined values;
-    # and the marks of undefined bytes in shared memory (see `library/undefined.py`).
+    # For the checks: whether the code follows undefined values, the lanes whose last access has loaded some, and the
+    # marks of undefined bytes in shared memory (see `library/undefined.py`).
     FOLLOWS = 86
     UNWRITTEN = 87
     SHARED_UNDEFINED = 88

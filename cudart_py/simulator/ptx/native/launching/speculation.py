@@ -8,8 +8,9 @@ again and records them.
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -243,10 +244,15 @@ class CheckTables:
 
 
 class Speculation:
-    """One attempt to run a launch in machine code while checks watch it."""
+    """One attempt to run a launch in machine code while checks watch it, in one or several host threads.
 
-    def __init__(self, launch: NativeLaunch, records: AccessRecords, recorded: Recorded) -> None:
-        self._launch = launch
+    All threads use the records and tables of the first one's launch, except for the state of the sites.
+    """
+
+    def __init__(self, launches: Sequence[NativeLaunch], records: AccessRecords, recorded: Recorded) -> None:
+        self._launches = launches
+        self._lock = threading.Lock()
+        self._launch = launch = launches[0]
         self._memory = launch.state.memory
         self._records = records
         self._recorded = recorded
@@ -260,10 +266,14 @@ class Speculation:
         # The records that machine code uses.
         self._kept = tables.clear(recorded.sites, records.era)
         self.fences = Fences(launch, tables.addresses, tables.released)
-        context = launch.context
-        for word, value in tables.words.items():
-            context[word] = value
-        context[Context.NOW] = context[Context.BEGIN] = records.begin * TICK
+        self._sites = [tables.sites, *(tables.sites.copy() for _ in launches[1:])]
+        for one, sites in zip(launches, self._sites, strict=True):
+            context = one.context
+            for word, value in tables.words.items():
+                context[word] = value
+            context[Context.CHECK_SITES] = sites.ctypes.data
+            context[Context.NOW] = context[Context.BEGIN] = records.begin * TICK
+            one.speculation = self
 
     # --- machine code's requests
 
@@ -272,7 +282,8 @@ class Speculation:
         fences = self.fences
         if what in (HostCall.SAVE, HostCall.PREPARE):
             try:
-                (self._save if what == HostCall.SAVE else self._prepare)(value)
+                with self._lock:
+                    (self._save if what == HostCall.SAVE else self._prepare)(value)
             except MemoryError:
                 # The NumPy engine needs less memory.
                 raise SpeculationFailed(counts=False) from None
@@ -289,6 +300,9 @@ class Speculation:
             context[Context.ANSWER] = fences.ordered(int(context[Context.RECORD]), value)
 
     def _save(self, number: int) -> None:
+        if self._tables.flags[number]:
+            # Another thread has had it saved in the meantime.
+            return
         base = self._memory.base
         start = self._tables.first + (number << GRANULE_BITS)
         index = max(int(np.searchsorted(self._starts, start, "right")) - 1, 0)
@@ -309,13 +323,14 @@ class Speculation:
         last = address + size - 1 - self._tables.first >> GRANULE_BITS
         try:
             for number in range(first, last + 1):
-                if not self._tables.flags[number]:
-                    self._save(number)
+                self._save(number)
         except MemoryError:
             raise SpeculationFailed(counts=False) from None
         self._changed.add(int(np.searchsorted(self._starts, address, "right")) - 1)
 
     def _prepare(self, index: int) -> None:
+        if self._tables.extents[index][ExtentCheck.READY]:
+            return
         records = self._records.of(int(self._starts[index]), self._shift)
         if records is None:
             raise SpeculationFailed(counts=False)
@@ -324,9 +339,11 @@ class Speculation:
 
     # --- the end
 
-    def doubted(self) -> SpeculationFailed:
-        """Return the exception that ends the attempt after a fault or doubt; first decide which loads to record."""
-        context = self._launch.context
+    def doubted(self, context: Array) -> SpeculationFailed:
+        """Return the exception that ends the attempt after a fault or doubt; first decide which loads to record.
+
+        `context` is that of the launch with the fault or doubt.
+        """
         kind, doubt = int(context[Context.FAULT]), int(context[Context.FAULT_MASK])
         if kind == Fault.DOUBT and doubt == Doubt.UNWRITTEN:
             return SpeculationFailed(counts=False, unwritten=True)
@@ -343,9 +360,9 @@ class Speculation:
             recorded[:] = True
         return SpeculationFailed(again=True)
 
-    def overflows(self) -> bool:
-        """Return whether the launch's time is about to overflow the records."""
-        return int(self._launch.context[Context.NOW]) // TICK > _LAST
+    def overflows(self, context: Array) -> bool:
+        """Return whether the time in a launch's context is about to overflow the records."""
+        return int(context[Context.NOW]) // TICK > _LAST
 
     def undo(self) -> None:
         """Restore the contents that memory had before the launch.
@@ -367,4 +384,8 @@ class Speculation:
         """Advance the time of the records, and keep the buffers of saved granules for later launches."""
         _spare.extend(kept for *_, kept in self._saved[: max(0, _MOST_SPARE - len(_spare))])
         self._saved.clear()
-        self._records.end(int(self._launch.context[Context.NOW]) // TICK)
+        self._records.end(max(int(launch.context[Context.NOW]) // TICK for launch in self._launches))
+        # The launches and this attempt refer to each other. The cycle must be broken, because a launch's memory must be
+        # freed with the last reference to the launch.
+        for launch in self._launches:
+            launch.speculation = None

@@ -138,9 +138,7 @@ class Undefined:
         self._doubt([self._load(slot) for slot in reads if slot in self._words], terminator.instruction, mask)
         self._set(writes, I32(0), mask)
 
-    def _doubt(
-        self, masks: list[Value], instruction: Instruction, mask: Value, doubt: Doubt = Doubt.FINDING
-    ) -> None:
+    def _doubt(self, masks: list[Value], instruction: Instruction, mask: Value, doubt: Doubt = Doubt.FINDING) -> None:
         b = self._b
         if masks:
             some = b.and_(reduce(b.or_, masks), mask)
