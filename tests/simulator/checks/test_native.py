@@ -76,6 +76,7 @@ RIGHT: dict[str, tuple[Any, ...]] = {
     "sorted": (1, 256, np.resize(RANDOM[:256] % 1000, 1024)),
     "greatest": (4, 256, LONG[:1], LONG),
     "sums_of_blocks": (4, 256, ZEROS),
+    "warp_counters": (1, 256, RANDOM.astype(np.int32)),
     "own_and_warp": (4, 256, ZEROS, FLOATS),
     "some_copy": (4, 256, ZEROS, FLOATS),
     "stages": (4, 256, ZEROS, FLOATS, 8),

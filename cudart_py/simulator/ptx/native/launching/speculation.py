@@ -33,10 +33,12 @@ _NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LAST = 0xF0000000
 _LANES = 32
 
-# Spare buffers for saved granules of memory, of which at most `_MOST_SPARE` are kept: allocating fresh memory costs as
-# much as copying the granule.
-_spare: list[Array] = []
-_MOST_SPARE = 512
+# The largest number of granules that are saved together, a power of two.
+_MOST_TOGETHER = 64
+# Spare buffers for saved granules of memory, keyed by the number of granules, of which at most `_MOST_SPARE` bytes are
+# kept: allocating fresh memory costs as much as copying the granules.
+_spare: dict[int, list[Array]] = {1 << power: [] for power in range(_MOST_TOGETHER.bit_length())}
+_MOST_SPARE = 1 << 27
 
 
 class SpeculationFailed(Exception):  # noqa: N818  # it is not an error: the launch runs again
@@ -259,6 +261,8 @@ class Speculation:
         self._shift = launch.kernel.sites.shift
         # The index of an allocation, the offsets between which a piece of it was saved, and a copy of the piece.
         self._saved: list[tuple[int, int, int, Array]] = []
+        # The numbers of granules that were saved together, keyed by the granule after them.
+        self._together: dict[int, int] = {}
         # The indices of allocations that may be changed without a check.
         self._changed: set[int] = set()
         self._tables = tables = launch.check_tables()
@@ -300,22 +304,28 @@ class Speculation:
             context[Context.ANSWER] = fences.ordered(int(context[Context.RECORD]), value)
 
     def _save(self, number: int) -> None:
-        if self._tables.flags[number]:
+        """Save a granule, and if the ones before it are saved, as many granules after it as double their number."""
+        flags = self._tables.flags
+        if flags[number]:
             # Another thread has had it saved in the meantime.
             return
-        base = self._memory.base
+        count = min(2 * self._together.pop(number, 0), _MOST_TOGETHER) or 1
+        if flags[number : number + count].any():
+            count = 1
+        base, size = self._memory.base, count * _GRANULE
         start = self._tables.first + (number << GRANULE_BITS)
         index = max(int(np.searchsorted(self._starts, start, "right")) - 1, 0)
-        while index < len(self._starts) and self._starts[index] < start + _GRANULE:
+        while index < len(self._starts) and self._starts[index] < start + size:
             low = max(start, int(self._starts[index])) - base
-            high = min(start + _GRANULE, int(self._ends[index])) - base
+            high = min(start + size, int(self._ends[index])) - base
             if low < high:
-                kept = _spare.pop() if _spare else np.empty(_GRANULE, np.uint8)
+                kept = _spare[count].pop() if _spare[count] else np.empty(size, np.uint8)
                 kept[: high - low] = self._memory.bytes[low:high]
                 self._saved.append((index, low, high, kept))
             index += 1
-        # Machine code may store to the granule once its flag is set.
-        self._tables.flags[number] = 1
+        self._together[number + count] = count
+        # Machine code may store to the granules once their flags are set.
+        flags[number : number + count] = 1
 
     def save(self, address: int, size: int) -> None:
         """Save memory of one allocation that machine code may change without a check of the access."""
@@ -382,7 +392,11 @@ class Speculation:
 
     def end(self) -> None:
         """Advance the time of the records, and keep the buffers of saved granules for later launches."""
-        _spare.extend(kept for *_, kept in self._saved[: max(0, _MOST_SPARE - len(_spare))])
+        room = _MOST_SPARE - sum(kept.nbytes for buffers in _spare.values() for kept in buffers)
+        for *_, kept in self._saved:
+            room -= kept.nbytes
+            if room >= 0:
+                _spare[kept.nbytes // _GRANULE].append(kept)
         self._saved.clear()
         self._records.end(max(int(launch.context[Context.NOW]) // TICK for launch in self._launches))
         # The launches and this attempt refer to each other. The cycle must be broken, because a launch's memory must be

@@ -62,6 +62,7 @@ class Undefined:
     def before(self, instruction: Instruction, instance: Instance, mask: Value) -> None:
         """Generate the effect of an instruction that the lanes of a mask are about to execute."""
         b, row = self._b, form_of(instruction).row
+        self._stored = I32(0)
         if self._follows and row.access:
             b.set_word(self._context, Context.UNWRITTEN, I64(0))
         if not self._words or instance is not self._main:
