@@ -95,6 +95,11 @@ extern "C" __global__ void warp_counters(int* x) {
     __syncwarp();
     x[threadIdx.x] = mine[lane ^ 1];
 }
+extern "C" __global__ void race_at_first(int* x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    x[i < 9 ? 0 : i] = i;
+    if (i < 9) x[i] = i;
+}
 extern "C" __global__ void first_half(int* x) { if (threadIdx.x < 128) x[threadIdx.x] = 1; }
 extern "C" __global__ void copy(const int* x, int* y) { y[threadIdx.x] = x[threadIdx.x]; }
 extern "C" __global__ void no_barrier(int* x, int with) {

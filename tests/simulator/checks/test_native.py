@@ -11,6 +11,7 @@ from cudart_py.simulator.counters.launch_counters import LaunchCounters
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.native import engine as native_engine
+from cudart_py.simulator.ptx.running import launch as numpy_launch
 from cudart_py.simulator.state.memory.record_limit import limit
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
 from tests.simulator.checks.reports import FOLDER, of_both, run_natively, watched
@@ -170,6 +171,20 @@ def test_a_large_allocation_of_which_a_part_is_written_stays_in_machine_code(ker
     assert shadow.history.writes[:128].all()
     assert not shadow.history.writes[128:].any()
     assert kernels.get(x, 128).all()
+
+
+def test_the_rest_of_a_long_launch_with_a_mistake_runs_in_machine_code(kernels: Kernels, monkeypatch) -> None:
+    monkeypatch.setattr(numpy_launch, "_MOST_SECONDS_AFTER_MISTAKE", -1.0)
+    blocks = 4 * numpy_launch.CHUNK_LANES // 256
+    x = kernels.zeros(256 * blocks)
+    shadow = kernels.memory.shadows[x] = ShadowMemory(x, 4 * 256 * blocks, False)
+    texts = watched(kernels, "native", "race_at_first", blocks, 256, x)
+    assert texts
+    assert all("race" in text for text in texts)
+    assert frozenset() in {watch for _, watch, _ in program_of(kernels.module.entries["race_at_first"]).native}
+    np.testing.assert_array_equal(kernels.get(x, 256 * blocks)[1:], np.arange(1, 256 * blocks))
+    # The launch's writes are no longer recorded, so all memory counts as written.
+    assert shadow.initialised
 
 
 THREADS = """

@@ -140,6 +140,13 @@ class Observer:
     def start(self, state: Any) -> None:
         """Begin a launch; `state` contains its shape, module and program."""
 
+    def has_mistake(self) -> bool:
+        """Return whether the observer has found a mistake, and need not observe the rest of a long launch."""
+        return False
+
+    def end_early(self) -> None:
+        """Take note that the rest of the launch has run without the observer."""
+
     def records(self) -> AccessRecords:
         """Return new records for a launch that machine code runs while checks watch it."""
         raise NotImplementedError

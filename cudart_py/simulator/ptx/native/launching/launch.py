@@ -88,6 +88,7 @@ class NativeLaunch:
         buffers.parameters[:] = state.parameter_bytes
         for number, name in enumerate(self.kernel.sites.symbols):
             buffers.symbols[number] = state.symbol(name)
+        self.context[Context.BLOCK] = state.first_block
         self.place_extents()
 
     def place_extents(self) -> None:

@@ -25,7 +25,7 @@ class _Crew:
         self._blocks = launches[0].state.blocks
         self._piece = max(1, self._blocks // (len(launches) * _PIECES))
         self._in_thread = in_thread
-        self._following = 0
+        self._following = launches[0].state.first_block
         self._lock = threading.Lock()
         # The exceptions that ended threads, keyed by the first block of the piece that failed.
         self._failures: dict[int, BaseException] = {}
