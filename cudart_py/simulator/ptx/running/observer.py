@@ -141,7 +141,10 @@ class Observer:
         """Begin a launch; `state` contains its shape, module and program."""
 
     def has_mistake(self) -> bool:
-        """Return whether the observer has found a mistake, and need not observe the rest of a long launch."""
+        """Return whether the observer has found a mistake, and need not observe the rest of a long launch.
+
+        Several observers of one launch always observe all of it.
+        """
         return False
 
     def end_early(self) -> None:
