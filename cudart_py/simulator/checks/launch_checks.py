@@ -45,6 +45,10 @@ def without_failing(method: Method) -> Method:
         try:
             method(checks, *arguments)
         except MemoryError:
+            limit.say(
+                "no memory is left for the records of a launch",
+                "the rest of that launch is not checked, and all memory counts as written",
+            )
             checks.end_early()
 
     return cast("Method", guarded)
@@ -89,13 +93,13 @@ class LaunchChecks(Observer):
         # Records of machine code lack information that the checks of concurrent launches need.
         self.watch = frozenset({"checks"}) if self._racing and not concurrent else None
 
+    def has_mistake(self) -> bool:
+        """Return whether there is a finding in this launch."""
+        return self._findings.some
+
     def end_early(self) -> None:
         """Stop checking this launch, and treat all memory as written, because its writes are no longer recorded."""
         self.ended_early = True
-        limit.say(
-            "no memory is left for the records of a launch",
-            "the rest of that launch is not checked, and all memory counts as written",
-        )
         for start in self._memory.extents()[0].tolist():
             self._memory.shadow(start).initialised = True
 

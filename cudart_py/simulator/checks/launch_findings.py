@@ -43,6 +43,11 @@ class LaunchFindings:
         self._found: set[tuple[str, int]] = set()
         self._reported: dict[tuple[object, ...], Finding] = {}
 
+    @property
+    def some(self) -> bool:
+        """Whether there is any finding."""
+        return bool(self._found)
+
     def known(self, kind: str, site: Instruction) -> bool:
         """Return whether a kind of mistake has been reported for an instruction."""
         return (kind, id(site)) in self._found

@@ -179,8 +179,10 @@ class MemoryChecks:
         if kind == "ld" and shadow.initialised and quiet:
             return
         history, origin = shadow.history, shadow.first - self._memory.base
-        if kind != "ld" and not shadow.initialised:
+        if kind != "ld" and not shadow.initialised and shadow.first not in self._written:
             self._written[shadow.first] = shadow
+            # Machine code's records would not have the writes of this launch.
+            shadow.native.clear()
         if history.prepare(access.size, reads=self._racing):
             self._pieces(Footprint(access, origin, history.shift), history, track=not shadow.initialised)
         elif not shadow.initialised:

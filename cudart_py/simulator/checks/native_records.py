@@ -6,6 +6,7 @@ them. They need not be cleared after it, because their times are older than the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +21,7 @@ Array = NDArray[Any]
 
 # The time has 32 bits in a record. If a launch would begin later than this, the clock restarts, with new records.
 _LAST_BEGIN = 1 << 31
-# The record of a piece that was written before any launch. Its two lowest bits are 0, because in a line's record they
-# contain the number of pieces per thread.
-_WRITTEN = 4
-_LINE = 32
-# The size in bytes of the largest partly written allocation whose records are rebuilt for each launch.
-_MOST_PARTLY = 1 << 24
+_LINE, _WRITTEN = PieceRecords.LINE, PieceRecords.WRITTEN
 
 
 class _Clock:
@@ -39,15 +35,6 @@ class _Clock:
 _clock = _Clock()
 
 
-def _new(lines: int) -> PieceRecords | None:
-    """Return records for an allocation that has been completely written, or None if there is no memory for them."""
-    writes, reads = (limit.zeros(lines * _LINE, np.uint64) for _ in range(2))
-    if writes is None or reads is None:
-        return None
-    write_lines, read_lines = (np.full(lines, _WRITTEN, np.uint64) for _ in range(2))
-    return PieceRecords(writes, reads, write_lines, read_lines, unwritten=False)
-
-
 class NativeRecords:
     """The records of one launch."""
 
@@ -56,79 +43,104 @@ class NativeRecords:
         if _clock.now > _LAST_BEGIN:
             _clock.now, _clock.era = _WRITTEN + 1, _clock.era + 1
         self.begin, self.era = _clock.now, _clock.era
-        # The allocations that had not been completely written before, with the records of their writes.
-        self._unwritten: list[tuple[ShadowMemory, int, PieceRecords]] = []
+        # The allocations that had not been completely written before, keyed by start address, with their records.
+        self._unwritten: dict[int, tuple[ShadowMemory, int, PieceRecords]] = {}
 
     def of(self, start: int, shift: int) -> PieceRecords | None:
         """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes.
 
-        Return None if there is no memory for the records, or if the allocation is large and partly written, because all
-        its records would have to be rebuilt.
+        Return None if there is no memory for the records.
         """
         shadow: ShadowMemory = self._memory.shadow(start)
-        count = -(-shadow.size // 4) << (2 - shift)
-        lines = -(-count // _LINE)
-        if not shadow.initialised:
-            history = shadow.history
-            if history.coarse is not None or (history.written and shadow.size > _MOST_PARTLY):
-                return None
-            records = _new(lines)
-            if records is None:
-                return None
-            records.write_lines[:] = 0
-            if history.written:
-                if not history.prepare(1 << shift, reads=False):
-                    return None
-                known = history.writes != 0
-                if shift > history.shift:
-                    known = known.reshape(-1, 1 << (shift - history.shift)).all(axis=1)
-                np.multiply(known, np.uint64(_WRITTEN), out=records.writes[:count])
-            self._unwritten.append((shadow, shift, records))
-            return replace(records, unwritten=True)
+        if not shadow.initialised and shadow.history.coarse is not None:
+            return None
         key = self.era, shift
         if key not in shadow.native:
             shadow.native = {}
-            records = _new(lines)
+            records = _new(shadow, shift)
             if records is None:
                 return None
             shadow.native[key] = records
         kept: PieceRecords = shadow.native[key]
-        return kept
+        if shadow.initialised:
+            return kept
+        self._unwritten[start] = shadow, shift, kept
+        return replace(kept, unwritten=True)
 
     def end(self, now: int) -> None:
-        """Advance the clock, whether the launch has ended or has to run again."""
+        """Advance the clock, and forget what the launch has written unless `keep` has saved it."""
         _clock.now = max(_clock.now, now + 1)
+        for shadow, _, _ in self._unwritten.values():
+            shadow.native.clear()
 
-    def keep(self) -> None:
-        """Record the writes of the launch in the histories of its allocations."""
-        for shadow, shift, records in self._unwritten:
+    def keep(self, changed: Iterable[tuple[int, int, int]]) -> None:
+        """Record the writes of the launch in the histories of its allocations.
+
+        `changed` are the parts of memory that it may have changed: the start of the allocation, the first address and
+        the end.
+        """
+        parts: dict[int, list[tuple[int, int]]] = {}
+        for start, low, high in changed:
+            parts.setdefault(start, []).append((low, high))
+        for start, (shadow, shift, records) in self._unwritten.items():
             try:
-                self._keep(shadow, shift, records)
+                if start in parts:
+                    _keep(shadow, shift, records, parts[start])
             except MemoryError:
                 limit.say(
                     f"no memory is left for the records of {shadow.size:,} bytes",
                     "uninitialised values are not checked for there",
                 )
                 shadow.initialised = True
+        self._unwritten.clear()
 
-    def _keep(self, shadow: ShadowMemory, shift: int, records: PieceRecords) -> None:
-        """Record the writes of the launch in the history of one allocation."""
-        count = -(-shadow.size // 4) << (2 - shift)
-        if records.write_lines.all():
-            shadow.initialised = True
-            return
-        in_lines = records.write_lines[:, None] != 0
-        if ((records.writes.reshape(-1, _LINE) != 0) | in_lines).reshape(-1)[:count].all():
-            shadow.initialised = True
-            return
-        # The history already has the earlier writes.
-        written = ((records.writes.reshape(-1, _LINE) > _WRITTEN) | in_lines).reshape(-1)[:count]
-        history = shadow.history
+
+def _new(shadow: ShadowMemory, shift: int) -> PieceRecords | None:
+    """Return new records for an allocation, or None if there is no memory for them."""
+    history = shadow.history
+    count = -(-shadow.size // 4) << (2 - shift)
+    lines = -(-count // _LINE)
+    writes, reads = (limit.zeros(lines * _LINE, np.uint64) for _ in range(2))
+    if writes is None or reads is None:
+        return None
+    write_lines, read_lines = (np.full(lines, _WRITTEN, np.uint64) for _ in range(2))
+    if not shadow.initialised:
+        write_lines[:] = 0
+    if not shadow.initialised and history.written:
         if not history.prepare(1 << shift, reads=False):
-            history.note_coarsely(written, shift)
-            return
-        # Touch only the written pieces: untouched records of a large allocation then take no memory.
-        parts = 1 << (shift - history.shift)
-        pieces = (np.flatnonzero(written)[:, None] * parts + np.arange(parts)).reshape(-1)
-        history.writes[pieces] = np.maximum(history.writes[pieces], FILLED)
-        shadow.look_through()
+            return None
+        known = np.zeros((lines, _LINE), np.bool_)
+        known.reshape(-1)[:count] = (history.writes.reshape(count, -1) != 0).all(axis=1)
+        whole = known.all(axis=1)
+        write_lines[whole] = _WRITTEN
+        # Touch only the lines of which a part is written: the untouched records of a large allocation take no memory.
+        mixed = np.flatnonzero(known.any(axis=1) & ~whole)
+        writes.reshape(lines, _LINE)[mixed] = known[mixed] * np.uint64(_WRITTEN)
+    return PieceRecords(writes, reads, write_lines, read_lines, unwritten=False)
+
+
+def _keep(shadow: ShadowMemory, shift: int, records: PieceRecords, parts: list[tuple[int, int]]) -> None:
+    """Record the writes of a launch to some parts of an allocation in the allocation's history."""
+    if records.write_lines.all():
+        shadow.initialised = True
+        return
+    history = shadow.history
+    if not history.prepare(1 << shift, reads=False):
+        count = -(-shadow.size // 4) << (2 - shift)
+        history.note_coarsely(_written(records, 0, len(records.write_lines))[:count], shift)
+        return
+    times = 1 << (shift - history.shift)
+    for low, high in parts:
+        first = (low - shadow.first >> shift) // _LINE
+        last = (high - 1 - shadow.first >> shift) // _LINE
+        before = history.writes[first * _LINE * times : (last + 1) * _LINE * times]
+        written = np.repeat(_written(records, first, last + 1), times)[: len(before)]
+        np.maximum(before, FILLED, out=before, where=written)
+    shadow.look_through()
+
+
+def _written(records: PieceRecords, first: int, end: int) -> Array:
+    """Return which pieces of some lines have been written."""
+    pieces = records.writes[first * _LINE : end * _LINE].reshape(-1, _LINE) != 0
+    found: Array = pieces | (records.write_lines[first:end, None] != 0)
+    return found.reshape(-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from functools import cache
 from importlib.util import find_spec
@@ -79,6 +80,14 @@ class _Native:
             threads=self._threads,
             in_thread=self._in_thread,
         )
+        return ran
+
+    def run_rest(self, state: LaunchState) -> bool:
+        """Run the blocks that are left of a long launch in machine code, or return False if the NumPy engine must."""
+        run_native, _ = _machine_code()
+        if run_native is None or math.prod(state.launch.cluster) > 1 or state.launch.cooperative:
+            return False
+        ran: bool = run_native(state, self._code_cache, threads=self._threads, in_thread=self._in_thread)
         return ran
 
     def after(self, state: LaunchState) -> None:

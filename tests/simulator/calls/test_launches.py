@@ -90,8 +90,9 @@ def test_a_kernel_that_does_not_end_is_ended_by_a_limit(context, monkeypatch, ch
 
 def test_counters_and_checks_see_each_event_of_a_launch_one_after_the_other() -> None:
     for event, method in vars(Observer).items():
-        # `records` isn't an event: it returns the records that machine code makes for the one observer that checks.
-        if inspect.isfunction(method) and event != "records":
+        # Three methods aren't events: `records` returns the records that machine code makes for the one observer that
+        # checks, and only a launch that nothing else observes may end its checks early.
+        if inspect.isfunction(method) and event not in ("records", "has_mistake", "end_early"):
             seen: list[tuple[Any, ...]] = []
             watching = [Observer(), Observer()]
             for number, observer in enumerate(watching):

@@ -78,6 +78,28 @@ extern "C" __global__ void store_then_count(int* x) {
     if (threadIdx.x < 32) x[threadIdx.x] = 7;
     atomicAdd(&x[threadIdx.x & 31], 1);
 }
+// Each warp has its own counters, which its lanes set, count and set again, ordered by the warp alone.
+extern "C" __global__ void warp_counters(int* x) {
+    __shared__ int counts[8][64];
+    int* mine = counts[threadIdx.x / 32];
+    int lane = threadIdx.x % 32;
+    for (int i = lane; i < 64; i += 32) mine[i] = 0;
+    __syncwarp();
+    for (int k = 0; k < 3; ++k) atomicAdd(&mine[(x[threadIdx.x] + k) & 63], 1);
+    __syncwarp();
+    int count = mine[lane];
+    __syncwarp();
+    mine[lane] = count + 1;
+    __syncwarp();
+    if (lane < 7) atomicAdd(&mine[lane], 3);
+    __syncwarp();
+    x[threadIdx.x] = mine[lane ^ 1];
+}
+extern "C" __global__ void race_at_first(int* x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    x[i < 9 ? 0 : i] = i;
+    if (i < 9) x[i] = i;
+}
 extern "C" __global__ void first_half(int* x) { if (threadIdx.x < 128) x[threadIdx.x] = 1; }
 extern "C" __global__ void copy(const int* x, int* y) { y[threadIdx.x] = x[threadIdx.x]; }
 extern "C" __global__ void no_barrier(int* x, int with) {

@@ -72,10 +72,10 @@ class Doubter:
             with when(b, due("after")):
                 raise_doubt(b, context, I32(0), Doubt.FINDING)
 
-        def begin_to_count(speculation: Speculation, launch: Any, *arguments: Any) -> None:
-            begin(speculation, launch, *arguments)
+        def begin_to_count(speculation: Speculation, launches: Any, *arguments: Any) -> None:
+            begin(speculation, launches, *arguments)
             if self.way in WORDS:
-                launch.context.view(np.int64)[WORDS[self.way]] = self.left
+                launches[0].context.view(np.int64)[WORDS[self.way]] = self.left
 
         def end_to_count(speculation: Speculation) -> None:
             # The launch may start again in machine code, which continues the count.

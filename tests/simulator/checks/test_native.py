@@ -10,6 +10,8 @@ from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.counters.launch_counters import LaunchCounters
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
+from cudart_py.simulator.ptx.native import engine as native_engine
+from cudart_py.simulator.ptx.running import launch as numpy_launch
 from cudart_py.simulator.state.memory.record_limit import limit
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
 from tests.simulator.checks.reports import FOLDER, of_both, run_natively, watched
@@ -75,6 +77,7 @@ RIGHT: dict[str, tuple[Any, ...]] = {
     "sorted": (1, 256, np.resize(RANDOM[:256] % 1000, 1024)),
     "greatest": (4, 256, LONG[:1], LONG),
     "sums_of_blocks": (4, 256, ZEROS),
+    "warp_counters": (1, 256, RANDOM.astype(np.int32)),
     "own_and_warp": (4, 256, ZEROS, FLOATS),
     "some_copy": (4, 256, ZEROS, FLOATS),
     "stages": (4, 256, ZEROS, FLOATS, 8),
@@ -133,17 +136,91 @@ def test_what_a_launch_in_machine_code_has_written_counts_as_written(kernels: Ke
     assert kernels.memory.shadows[y].initialised
 
 
-def test_a_large_allocation_of_which_a_part_is_written_is_left_to_numpy(kernels: Kernels) -> None:
-    """Its records would have to be made anew for each launch. Launches of the kernel on other memory stay native."""
+def test_launches_and_copies_that_write_parts_of_an_allocation_are_remembered(kernels: Kernels) -> None:
+    """Both engines, copies from the host, and launches that are undone take turns in writing parts of it."""
+    random, size = np.random.default_rng(), (1 << 12) + 77
+    x, y = kernels.zeros(size), kernels.zeros(256)
+    shadow = kernels.memory.shadows[x] = ShadowMemory(x, 4 * size, False)
+    written = np.zeros(size, np.bool_)
+    for _ in range(60):
+        first = int(random.integers(size - 256))
+        length, engine = int(random.integers(1, 200)), str(random.choice(["numpy", "native"]))
+        match int(random.integers(3)):
+            case 0:
+                shadow.fill(x + 4 * first, 4 * length)
+                written[first : first + length] = True
+            case 1:
+                assert watched(kernels, engine, "first_half", 1, 256, x + 4 * first) == []
+                written[first : first + 128] = True
+            case _:
+                # Whatever it reads, its store is defined at most where it reads what has been written.
+                texts = watched(kernels, engine, "copy", 1, 128, x + 4 * first, y)
+                assert bool(texts) != written[first : first + 128].all()
+        np.testing.assert_array_equal(shadow.history.writes != 0 if shadow.history.written else False, written)
+
+
+def test_a_large_allocation_of_which_a_part_is_written_stays_in_machine_code(kernels: Kernels) -> None:
     size = (1 << 24) + 4
     x = kernels.zeros(size // 4)
     shadow = kernels.memory.shadows[x] = ShadowMemory(x, size, False)
+    kernel = program_of(kernels.module.entries["first_half"])
     for _ in range(4):
-        watched(kernels, "native", "first_half", 1, 256, x)
+        kernel.seconds = 0.0
+        assert watched(kernels, "native", "first_half", 1, 256, x) == []
+        assert kernel.seconds == 0  # with NumPy
     assert shadow.history.writes[:128].all()
     assert not shadow.history.writes[128:].any()
-    run_natively(kernels, "first_half", 1, 256, ZEROS)
     assert kernels.get(x, 128).all()
+
+
+def test_the_rest_of_a_long_launch_with_a_mistake_runs_in_machine_code(kernels: Kernels, monkeypatch) -> None:
+    monkeypatch.setattr(numpy_launch, "_MOST_SECONDS_AFTER_MISTAKE", -1.0)
+    blocks = 4 * numpy_launch.CHUNK_LANES // 256
+    x = kernels.zeros(256 * blocks)
+    shadow = kernels.memory.shadows[x] = ShadowMemory(x, 4 * 256 * blocks, False)
+    texts = watched(kernels, "native", "race_at_first", blocks, 256, x)
+    assert texts
+    assert all("race" in text for text in texts)
+    assert frozenset() in {watch for _, watch, _ in program_of(kernels.module.entries["race_at_first"]).native}
+    np.testing.assert_array_equal(kernels.get(x, 256 * blocks)[1:], np.arange(1, 256 * blocks))
+    # The launch's writes are no longer recorded, so all memory counts as written.
+    assert shadow.initialised
+
+
+THREADS = """
+extern "C" __global__ void doubled(int* x, int turns) {
+    __shared__ int s[64];
+    int i = blockIdx.x * 64 + threadIdx.x;
+    s[threadIdx.x] = x[i];
+    for (int turn = 0; turn < turns; ++turn) {
+        __syncthreads();
+        int other = s[threadIdx.x ^ 32];
+        __syncthreads();
+        s[threadIdx.x] += other;
+    }
+    x[i] = s[threadIdx.x];
+}
+extern "C" __global__ void overlap(int* x) {
+    for (int k = 0; k < 4; ++k) x[blockIdx.x * 61 + threadIdx.x] = blockIdx.x + k;
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_several_threads_run_checked_blocks(monkeypatch, threads):
+    monkeypatch.setattr(native_engine, "_WORTH_THREAD", 1)
+    kernels, blocks, turns = Kernels(THREADS), 1500, 5
+    kernels.threads = threads
+    x = np.random.default_rng().integers(-1000, 1000, (blocks, 64), np.int32)
+    for _ in range(2):  # the loads are recorded from the second attempt on
+        given = kernels.put(x)
+        assert watched(kernels, "native", "doubled", blocks, 64, given, turns) == []
+        sums = (x + np.roll(x, 32, axis=1)) * 2 ** (turns - 1)
+        np.testing.assert_array_equal(kernels.get(given, x.size).reshape(x.shape), sums)
+    (kernel,) = program_of(kernels.module.entries["doubled"]).native.values()
+    assert kernel.recorded.doubts == 0
+    (text,) = of_both(kernels, "overlap", blocks, 64, np.zeros(blocks * 64, np.int32))
+    assert "race: it writes" in text
 
 
 def test_counters_and_checks_watch_at_once(kernels: Kernels) -> None:

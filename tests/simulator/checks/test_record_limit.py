@@ -121,7 +121,7 @@ PLACES = {
     "records": "state.memory.record_limit.RecordLimit._counted",
     "accesses": "checks.memory_checks.Footprint",
     "copies": "checks.races.concurrency._touch",
-    "kept": "checks.native_records.NativeRecords._keep",
+    "kept": "checks.native_records._keep",
     "begin": "ptx.native.launching.speculation.Speculation.__init__",
 }
 

@@ -62,8 +62,10 @@ def in_the_middle(no_garbage, monkeypatch):
 
 def test_each_thread_of_a_launch_is_in_the_middle_of_its_call(module, monkeypatch):
     pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    from cudart_py.simulator.ptx.native import engine
     from cudart_py.simulator.ptx.native.launching.launch import NativeLaunch
 
+    monkeypatch.setattr(engine, "_WORTH_THREAD", 1)
     for name, value in {"ENGINE": "native", "THREADS": "3"}.items():
         monkeypatch.setenv(f"CUDART_PY_SIMULATOR_{name}", value)
     idle, x = cuda.full(4, 7, np.int32), cuda.zeros(LANES, np.uint32)

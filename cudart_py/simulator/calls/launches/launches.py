@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -40,6 +41,7 @@ _USUAL_SECONDS = 120
 ENGINE_VARIABLE = "CUDART_PY_SIMULATOR_ENGINE"
 THREADS_VARIABLE = "CUDART_PY_SIMULATOR_THREADS"
 _MOST_THREADS = 1024
+_PROCESSORS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 _ENGINES = ("auto", "numpy", "native")
 _WARP = 32
 
@@ -168,9 +170,10 @@ def engine() -> str:
 def threads() -> int:
     """Return how many threads may run the blocks of a launch in machine code, from the environment.
 
-    The default is 1. A `CUDART_PY_SIMULATOR_THREADS` that is not from 1 to 1,024 raises ValueError.
+    The default is the number of processors, but at most 8. A `CUDART_PY_SIMULATOR_THREADS` that is not from 1 to 1,024
+    raises ValueError.
     """
-    return whole_number(THREADS_VARIABLE, 1, 1, _MOST_THREADS)
+    return whole_number(THREADS_VARIABLE, _PROCESSORS, 1, _MOST_THREADS)
 
 
 def _properties(context: Context) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,10 @@ _LOAD_SECONDS = 3e-3
 _PARTS = 4
 # An upper bound on the number of instructions: more than anybody would compile, and safe to convert to a float.
 _MOST_COPIED = 1 << 60
+# The assumed number of iterations of a loop, and of all loops around an instruction together.
+_ITERATIONS, _MOST_ITERATIONS = 10, 1000
+# The assumed number of launches of a kernel whose results depend on the order of lanes.
+_LAUNCHES = 8
 
 
 class CompilePolicy(Enum):
@@ -46,7 +51,7 @@ class Estimate:
     """Facts about a kernel that need no compiling: its size, and whether its results depend on the order of lanes.
 
     Machine code contains one copy of a function per call path that leads to it. `copied` is the number of instructions
-    in all these copies.
+    in all these copies, and `executed` the number that a thread executes if each loop has ten iterations.
     """
 
     def __init__(self, program: Program) -> None:
@@ -54,16 +59,21 @@ class Estimate:
         # An empty body still has its implicit return.
         self.instructions = max(1, sum(len(body.instructions) for body in bodies))
         # Functions that are called through pointers are not copied.
-        self.copied = max(self.instructions, _copied(program.entry.module, program.entry.body))
+        module, body = program.entry.module, program.entry.body
+        self.copied = max(self.instructions, _total(module, body, lambda function: [1] * len(function.instructions)))
+        self.executed = max(self.copied, _total(module, body, _iterations))
         self.ordered = any(map(_depends_on_order, bodies))
+        # Whether the time of launches in earlier processes is known.
+        self.is_told = False
         # The time that the kernel's launches had taken with NumPy when it was last stored, in quarters of the time to
         # compile the kernel.
         self.noted = 0
 
 
-def _copied(module: Module, function: Function) -> int:
-    """Return the number of instructions of a function and all its callees, counting a callee once per call.
+def _total(module: Module, function: Function, weights: Callable[[Function], list[int]]) -> int:
+    """Return the sum of the weights of a function's instructions and of all its callees, counting a callee per call.
 
+    `weights` returns the weight of each instruction of a function, with which a call multiplies the sum of its callee.
     A call back to a function that is being counted adds nothing: machine code has one copy of a recursive function.
     The count itself isn't recursive, because calls may be nested deeper than Python's stack.
     """
@@ -72,23 +82,45 @@ def _copied(module: Module, function: Function) -> int:
     waiting = [(function, iter(_callees(module, function)))]
     while waiting:
         current, callees = waiting[-1]
-        callee = next((callee for callee in callees if callee.name not in begun), None)
+        callee = next((callee for _, callee in callees if callee.name not in begun), None)
         if callee is not None:
             begun.add(callee.name)
             waiting.append((callee, iter(_callees(module, callee))))
             continue
         waiting.pop()
-        inside = sum(counts.get(callee.name, 0) for callee in _callees(module, current))
+        own = weights(current)
+        inside = sum(own[index] * counts.get(callee.name, 0) for index, callee in _callees(module, current))
         # If each function of a chain calls the next one twice, the number doubles with every function.
-        counts[current.name] = min(len(current.instructions) + inside, _MOST_COPIED)
+        counts[current.name] = min(sum(own) + inside, _MOST_COPIED)
     return counts[function.name]
 
 
-def _callees(module: Module, function: Function) -> list[Function]:
-    """Return the functions with bodies that a function calls by name, once per call."""
-    calls = (operand for one in function.instructions for operand in one.operands[:1] if isinstance(operand, Call))
-    names = (call.target.name for call in calls if isinstance(call.target, Symbol))
-    return [callee for callee in map(module.function, names) if callee is not None]
+def _callees(module: Module, function: Function) -> list[tuple[int, Function]]:
+    """Return the functions with bodies that a function calls by name, each with the index of the call."""
+    found = []
+    for index, one in enumerate(function.instructions):
+        call = one.operands[0] if one.operands else None
+        callee = (
+            module.function(call.target.name) if isinstance(call, Call) and isinstance(call.target, Symbol) else None
+        )
+        if callee is not None:
+            found.append((index, callee))
+    return found
+
+
+def _iterations(function: Function) -> list[int]:
+    """Return how often each instruction of a function is assumed to be executed, given the loops around it."""
+    # The last branch back to each label.
+    ends: dict[int, int] = {}
+    for index, one in enumerate(function.instructions):
+        if form_of(one).row.ends == "branch" and isinstance(one.operands[0], Symbol):
+            target = function.labels[one.operands[0].name]
+            if target <= index:
+                ends[target] = index
+    found = [1] * len(function.instructions)
+    for start, end in ends.items():
+        found[start : end + 1] = [min(_MOST_ITERATIONS, _ITERATIONS * times) for times in found[start : end + 1]]
+    return found
 
 
 def _depends_on_order(body: Function) -> bool:
@@ -111,6 +143,14 @@ def _depends_on_order(body: Function) -> bool:
     return False
 
 
+def estimate_of(program: Program) -> Estimate:
+    """Return the facts about a kernel, which are kept with it."""
+    if program.estimate is None:
+        program.estimate = Estimate(program)
+    estimate: Estimate = program.estimate
+    return estimate
+
+
 def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy:
     """Return the effort that a launch is worth, given its size and the time its kernel has taken with NumPy so far.
 
@@ -118,16 +158,16 @@ def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy
     size counts: equal launches must have equal results, and the two engines run lanes in different orders.
     """
     program = state.program
-    if program.estimate is None:
-        program.estimate = Estimate(program)
+    estimate = estimate_of(program)
+    if not estimate.is_told:
+        estimate.is_told = True
         program.seconds += _seconds_before(program, store)
-    estimate: Estimate = program.estimate
     watched = state.observer is not None
-    executed = state.blocks * state.threads * estimate.copied
+    executed = state.blocks * state.threads * estimate.executed
     expected = executed / (_WATCHED_NUMPY_RATE if watched else _NUMPY_RATE)
     cost = _compile_seconds(estimate, watched)
     if estimate.ordered:
-        return CompilePolicy.COMPILING if expected >= cost else CompilePolicy.NOTHING
+        return CompilePolicy.COMPILING if _LAUNCHES * expected >= cost else CompilePolicy.NOTHING
     taken = max(expected, program.seconds)
     if taken >= cost:
         return CompilePolicy.COMPILING

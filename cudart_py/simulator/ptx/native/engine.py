@@ -6,14 +6,18 @@ import math
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from .compile_policy import estimate_of
 from .errors import UnsupportedInstruction
-from .launching.launch import run_blocks, run_checked
-from .launching.threads import ThreadContext, run_in_threads
+from .launching.runs import run_blocks, run_checked
+from .launching.threads import ThreadContext
 from .machine import CodeCache, Kernel, Processor, compile_kernel, processor
 
 if TYPE_CHECKING:
     from ..running.launch import LaunchState
 
+# The least number of instructions per host thread, counted over all CUDA threads. They take about 5 milliseconds, and
+# starting a host thread takes a few tenths of a millisecond.
+_WORTH_THREAD = 1 << 22
 # The kinds of events that machine code can record for observers.
 _WATCHED = frozenset({"checks", "counters"})
 
@@ -40,16 +44,25 @@ def run_native(
     kernel = _kernel(state, store, watch, compiles)
     if kernel is None:
         return False
-    if "checks" in watch:
-        return run_checked(kernel, state)
-    if kernel.sites.atomics or kernel.sites.calls or kernel.spins:
-        threads = 1
-    threads = min(threads, state.blocks)
-    if threads > 1:
-        run_in_threads(kernel, state, threads, in_thread)
-    else:
-        run_blocks(kernel, state)
-    return True
+    threads = _useful_threads(kernel, state, threads)
+    if "checks" not in watch:
+        run_blocks(kernel, state, threads, in_thread)
+        return True
+    if not kernel.recorded.unwritten and run_checked(kernel, state, threads, in_thread):
+        return True
+    following = None
+    if kernel.recorded.unwritten and "clusters" not in watch:
+        following = _kernel(state, store, watch | {"undefined"}, compiles)
+    return following is not None and run_checked(following, state, threads, in_thread)
+
+
+def _useful_threads(kernel: Kernel, state: LaunchState, threads: int) -> int:
+    """Return how many host threads run a launch: one if it is short, or if its blocks may see each other's progress."""
+    sites = kernel.sites
+    if sites.atomics or sites.calls or sites.fences or sites.bulk or kernel.spins:
+        return 1
+    executed = state.blocks * state.threads * estimate_of(state.program).executed
+    return max(1, min(threads, state.blocks, executed // _WORTH_THREAD))
 
 
 def _kernel(state: LaunchState, store: CodeCache | None, watch: frozenset[str], compiles: bool) -> Kernel | None:

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from ..compiling.control_flow import Block, Code
+from ..compiling.opcodes import form_of
 from ..compiling.program import Program
-from ..compiling.sides import has_meetings
 from ..syntax.instructions import Call, Symbol
 from .errors import UnsupportedInstruction
 from .layout import LANES, Head
@@ -125,7 +125,8 @@ class Layout:
     """The list of basic blocks, the number of their instructions, and the offsets and size of a warp's state.
 
     The kernel begins at block `start`. `saves_at` is the offset of a register of 32 bits: the size of what each lane
-    has saved, which is at most `save_bytes`.
+    has saved, which is at most `save_bytes`. `undefined` has the slots of the kernel's registers whose values may be
+    undefined, with the offsets of masks of the lanes in which they are.
     """
 
     places: list[Place]
@@ -137,6 +138,7 @@ class Layout:
     instructions: int = 0
     ready_at: int = 0
     registers_at: int = 0
+    undefined: dict[int, int] = field(default_factory=dict)
     barriers: list[Any] = field(default_factory=list)
     bytes: int = 0
 
@@ -146,17 +148,17 @@ class Layout:
         return -(-len(self.places) // 64)
 
 
-def lay_out(program: Program, local_size: int) -> Layout:
-    """Return the layout of a kernel and of all functions that it calls."""
+def lay_out(program: Program, local_size: int, follows: bool = False) -> Layout:
+    """Return the layout of a kernel and of all functions that it calls.
+
+    `follows` says that loads may read undefined values.
+    """
     layout = Layout([], [])
     shared = {code.name: Instance(code, 0, None, None, shared=True) for code in _shared(program)}
     for instance in shared.values():
         _add(program, layout, instance, shared, local_size)
     layout.start = len(layout.places)
     _add(program, layout, Instance(program.main, 0, None, None), shared, local_size)
-    for code in {instance.code.name: instance.code for instance in layout.instances}.values():
-        if has_meetings(code, lambda block: [callee for _, callee in called(program, block)]):
-            raise UnsupportedInstruction("copies of an instruction with a member mask on both sides of a branch")
     layout.ready_at = 4 * Head.WORDS + 4 * 4 * len(layout.places)
     layout.registers_at = -(-(layout.ready_at + 8 * layout.ready_words) // 64) * 64
     end = layout.registers_at
@@ -172,12 +174,35 @@ def lay_out(program: Program, local_size: int) -> Layout:
             end = -(-end // 64) * 64
             instance.return_at, instance.frame_at = end, end + _WORDS
             end += 2 * _WORDS
+    for slot in _maybe_undefined(program.main, follows):
+        layout.undefined[slot] = end
+        end += 4
     if layout.calls:
         end = layout.saves_at = -(-end // 64) * 64
         end += _WORDS
         _plan_saves(layout, local_size)
     layout.bytes = -(-end // 64) * 64
     return layout
+
+
+def _maybe_undefined(code: Code, follows: bool) -> list[int]:
+    """Return the slots of a kernel that may be read before they are written, and those computed from them.
+
+    With `follows`, these are also the slots that are loaded.
+    """
+    found = set(code.blocks[0].live_slots)
+    touched = []
+    for instruction in (instruction for block in code.blocks for instruction in block.instructions):
+        row = form_of(instruction).row
+        if row.flow != "fresh":
+            touched.append(code.touched(instruction))
+        elif follows and row.access == "ld":
+            found.update(code.touched(instruction)[1])
+    before = -1
+    while found and before != len(found):
+        before = len(found)
+        found.update(slot for reads, writes in touched if found.intersection(reads) for slot in writes)
+    return sorted(found)
 
 
 def _shared(program: Program) -> list[Code]:

@@ -145,6 +145,11 @@ class Context(IntEnum):
     BULK_MARKS = 83
     BULK_WORDS = 84
     BULK_WAITED = 85
+    # For the checks: whether the code follows undefined values, the lanes whose last access has loaded some, and the
+    # marks of undefined bytes in shared memory (see `library/undefined.py`).
+    FOLLOWS = 86
+    UNWRITTEN = 87
+    SHARED_UNDEFINED = 88
     WORDS = 96
 
 
@@ -393,6 +398,9 @@ class Doubt(IntEnum):
     # A load from global or shared memory should have been recorded.
     GLOBAL = 2
     SHARED = 3
+    # Lanes load memory that has not been written, or store an undefined value to shared memory. That is no mistake by
+    # itself, but this code doesn't follow such values.
+    UNWRITTEN = 4
 
 
 class HostCall(IntEnum):

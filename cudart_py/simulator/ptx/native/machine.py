@@ -172,10 +172,11 @@ def compile_kernel(
     """Return a kernel in machine code; raise UnsupportedInstruction for one that only the NumPy engine can run.
 
     `watch` names the events that the code records for an observer, for instance the counters. It also contains
-    "clusters" for code that runs the blocks of a cluster together. If `only_cached` is true,
-    nothing is compiled, and the result is None for a kernel that isn't in the cache.
+    "clusters" for code that runs the blocks of a cluster together, and "undefined" for checked code that follows
+    undefined values from loads of unwritten memory. If `only_cached` is true, nothing is compiled, and the result is
+    None for a kernel that isn't in the cache.
     """
-    layout = lay_out(program, local_size)
+    layout = lay_out(program, local_size, "undefined" in watch)
     layout.barriers = [barrier_of(place) for place in layout.places if place.block.terminator.kind == "barrier"]
     entry = program.entry
     with _lock:

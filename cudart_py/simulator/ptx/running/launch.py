@@ -36,6 +36,9 @@ CHUNK_LANES = 32768
 _MOST_SHARED = 1 << 26
 _MOST_LOCAL = 1 << 28
 _MOST_CHUNKS = 8
+# If a mistake has been found in a launch, its other blocks run in machine code, without an observer, once NumPy has run
+# it for this many seconds.
+_MOST_SECONDS_AFTER_MISTAKE = 5.0
 _PRINTF_BYTES = 7 << 20
 # The number of steps between two checks of the limits. Most kernels execute that many in a few milliseconds.
 _STEPS_BETWEEN_LOOKS = 1000
@@ -184,7 +187,10 @@ class LaunchState:
         self.progress = self.steps_left
         self.waits = BarrierWaits()
         self.seconds = seconds if seconds is not None else math.inf
-        self.deadline = time.monotonic() + self.seconds
+        self.began = time.monotonic()
+        self.deadline = self.began + self.seconds
+        # The first block that machine code has to run.
+        self.first_block = 0
         self.clock = clock
         self.poll = poll
         self._symbols = symbols
@@ -315,6 +321,9 @@ class MachineCode(Protocol):
     def run(self, state: LaunchState) -> bool:
         """Run a launch and return True, or return False if the NumPy engine must run it."""
 
+    def run_rest(self, state: LaunchState) -> bool:
+        """Run the blocks from `first_block` on and return True, or return False if the NumPy engine must run them."""
+
     def after(self, state: LaunchState) -> None:
         """Record the cost of a launch that the NumPy engine has run."""
 
@@ -353,15 +362,33 @@ def run(
         try:
             if native is None or not native.run(state):
                 started = time.monotonic()
-                _run_chunks(state)
+                _run_chunks(state, native)
                 state.program.seconds += time.monotonic() - started
                 if native is not None:
                     native.after(state)
         finally:
             state.clock.end(state.steps_done)
             state.printed.empty(print_)
+        if observer is not None and state.observer is None:
+            observer.end_early()
         if observer is not None:
             observer.finish(state)
+
+
+def _has_mistake(state: LaunchState) -> bool:
+    """Return whether a mistake has been found in a launch that takes long."""
+    observer = state.observer
+    long = time.monotonic() - state.began > _MOST_SECONDS_AFTER_MISTAKE
+    return long and observer is not None and observer.has_mistake()
+
+
+def _run_without_observer(state: LaunchState, native: MachineCode) -> bool:
+    """Run the blocks that are left in machine code; return False if the NumPy engine must run them."""
+    observer, state.observer = state.observer, None
+    if native.run_rest(state):
+        return True
+    state.observer = observer
+    return False
 
 
 def _blocks_per_chunk(state: LaunchState) -> int:
@@ -381,13 +408,18 @@ def _blocks_per_chunk(state: LaunchState) -> int:
     return min(max(count // cluster, 1) * cluster, state.blocks)
 
 
-def _run_chunks(state: LaunchState) -> None:
+def _run_chunks(state: LaunchState, native: MachineCode | None) -> None:
     """Run chunks in order; if a chunk waits for blocks that haven't started, also start the next chunk."""
     each = _blocks_per_chunk(state)
     following = 0
     active: list[Chunk] = []
     try:
         while active or following < state.blocks:
+            if not active and native is not None and _has_mistake(state):
+                state.first_block = following
+                if _run_without_observer(state, native):
+                    return
+                native = None
             pending = following < state.blocks
             if pending and len(active) < _MOST_CHUNKS:
                 active.append(Chunk(state, following, min(each, state.blocks - following)))

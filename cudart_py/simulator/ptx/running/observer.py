@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,14 +54,28 @@ class PieceRecords:
     """The records of the writes and reads of each piece of an allocation; each record has 64 bits.
 
     Each line of 32 pieces also has a record of its own, which replaces the records of its pieces unless it is 0.
-    `unwritten` is True if some pieces may never have been written; the records of such pieces are 0.
+    `unwritten` is True if some pieces may never have been written; the records of such pieces are 0. `WRITTEN` is the
+    record of a piece that was written before any launch. Its two lowest bits are 0, because in a line's record they
+    contain the number of pieces per thread.
     """
+
+    WRITTEN: ClassVar = 4
+    LINE: ClassVar = 32
 
     writes: NDArray[np.uint64]
     reads: NDArray[np.uint64]
     write_lines: NDArray[np.uint64]
     read_lines: NDArray[np.uint64]
     unwritten: bool
+
+    def fill(self, first: int, end: int) -> None:
+        """Record, between two launches, that the pieces from `first` up to but not including `end` are written."""
+        whole = -(-first // self.LINE), end // self.LINE
+        if whole[0] < whole[1]:
+            self.write_lines[slice(*whole)] = self.WRITTEN
+        for start, stop in {(first, min(end, whole[0] * self.LINE)), (max(first, whole[1] * self.LINE), end)}:
+            if start < stop and not self.write_lines[start // self.LINE]:
+                self.writes[start:stop] = self.WRITTEN
 
 
 class MatrixPiece(NamedTuple):
@@ -102,10 +116,14 @@ class AccessRecords(Protocol):
         """
 
     def end(self, now: int) -> None:
-        """Advance the time to `now`, whether the launch has ended or will run again."""
+        """Advance the time to `now`, and forget what the launch has written unless `keep` has saved it."""
 
-    def keep(self) -> None:
-        """Save what the launch has written, once it has ended."""
+    def keep(self, changed: Iterable[tuple[int, int, int]]) -> None:
+        """Save what the launch has written, once it has ended without a doubt.
+
+        `changed` are the parts of memory that it may have changed: the start of the allocation, the first address and
+        the end.
+        """
 
 
 class Observer:
@@ -121,6 +139,16 @@ class Observer:
 
     def start(self, state: Any) -> None:
         """Begin a launch; `state` contains its shape, module and program."""
+
+    def has_mistake(self) -> bool:
+        """Return whether the observer has found a mistake, and need not observe the rest of a long launch.
+
+        Several observers of one launch always observe all of it.
+        """
+        return False
+
+    def end_early(self) -> None:
+        """Take note that the rest of the launch has run without the observer."""
 
     def records(self) -> AccessRecords:
         """Return new records for a launch that machine code runs while checks watch it."""

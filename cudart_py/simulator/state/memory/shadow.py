@@ -195,7 +195,7 @@ class ShadowMemory:
     """The shadow memory of one allocation.
 
     If `initialised` is true, every byte has been written, so no read can be of uninitialised memory. `native` contains
-    the records of machine code, keyed by the era of their clock and the size of the pieces.
+    the records of machine code, keyed by the era of their clock and the binary logarithm of the size of the pieces.
     """
 
     __slots__ = ("first", "history", "initialised", "looked", "native", "size")
@@ -221,6 +221,8 @@ class ShadowMemory:
             self.initialised = True
             return
         self.history.fill(start, end)
+        for (_, shift), records in self.native.items():
+            records.fill(start >> shift, ((end - 1) >> shift) + 1)
 
     def look_through(self) -> None:
         """Check whether everything has been written by now; after four checks that found otherwise, stop checking."""

@@ -15,6 +15,7 @@ import pytest
 
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.ptx import Fault, Launch, engines, run
+from cudart_py.simulator.ptx.native import engine
 from cudart_py.simulator.ptx.native.launching import launch
 from tests.simulator.ptx.machine import PROPERTIES, Kernels, storing
 
@@ -120,7 +121,8 @@ def test_what_blocks_print_comes_in_their_order(native):
     assert native.ran_natively("prints")
 
 
-def test_threads_run_the_blocks_once_and_report_the_first_fault(native):
+def test_threads_run_the_blocks_once_and_report_the_first_fault(native, monkeypatch):
+    monkeypatch.setattr(engine, "_WORTH_THREAD", 1)
     native.threads, out, n = 3, native.zeros(200), 7
     native.launch("add_up", 200, 96, n, native.put(np.ones(32, np.int32)), out)
     assert set(native.get(out, 200).tolist()) == {(3**n - 1) // 2}
@@ -167,6 +169,7 @@ def test_the_limit_of_instructions_counts_anew_in_each_block(native):
 def test_blocks_that_take_long_end_in_each_thread(native, monkeypatch, threads):
     """A loop over loads may be waiting for another block, so other blocks start once it has run for long."""
     monkeypatch.setattr(launch, "BUDGET", 1 << 10)
+    monkeypatch.setattr(engine, "_WORTH_THREAD", 1)
     native.threads = threads
     n, blocks = 20_000, 12
     out = native.zeros(blocks)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...running.scheduler import Chunk
 from ..layout import BARRIERS, LANES, PER_BLOCK, ROW_BYTES, SLOT_BYTES, SLOTS, Context, Count
+from ..library.undefined import WORD as UNDEFINED_WORD
 from .host_calls import HostCalls
 from .speculation import BlockRecords, CheckTables
 
@@ -64,9 +65,16 @@ class Resident:
             copying_warps = warps if kernel.sites.copies else 0
             clocked_warps = warps if kernel.sites.clocks else 0
             bulk_warps = warps if kernel.sites.bulk else 0
+            undefined_bytes = UNDEFINED_WORD + state.shared_limit if "undefined" in kernel.watch else 0
             self.records = [
                 BlockRecords(
-                    state.shared_end, kernel.sites.shift, stride // 4 * warps, copying_warps, clocked_warps, bulk_warps
+                    state.shared_end,
+                    kernel.sites.shift,
+                    stride // 4 * warps,
+                    copying_warps,
+                    clocked_warps,
+                    bulk_warps,
+                    undefined_bytes,
                 )
                 for _ in range(blocks)
             ]
@@ -155,6 +163,7 @@ class Buffers:
         context[Context.WARPS] = warps
         context[Context.LAST_BLOCK] = state.blocks
         context[Context.FRESH] = 1
+        context[Context.FOLLOWS] = "undefined" in kernel.watch
         context[Context.GRID_X], context[Context.GRID_Y] = state.launch.grid[:2]
         context[Context.SMS] = len(arrays[Context.SM_NUMBERS])
         context[Context.CLUSTER : Context.CLUSTER_X] = prod(state.launch.cluster)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from ...faults import Fault
 from ..instances import WAITING, Instance, word_of
 from ..layout import BUDGET, LANES, Context, Head, HostCall, ObjectWord, Status
 from ..layout import Fault as Kind
-from ..library.records import MOST_THREADS
 from ..writing.counting import report_counts
 from .barriers import release, release_complete
 from .buffers import Resident
@@ -37,8 +36,6 @@ Array = NDArray[Any]
 _WARPS_OF_STEP = 64
 # After this many returns from the same warp, other warps get a turn, because it may wait for them in a loop.
 _MOST_RETURNS = 32
-# A kernel whose speculation has failed this many times is left to the NumPy engine.
-_MOST_DOUBTS = 3
 # The functions that answer calls from machine code, other than the calls that `Speculation` answers.
 _ANSWERS: dict[HostCall, Callable[[NativeLaunch, int], None]] = {
     HostCall.SYSTEM: call_system,
@@ -91,6 +88,7 @@ class NativeLaunch:
         buffers.parameters[:] = state.parameter_bytes
         for number, name in enumerate(self.kernel.sites.symbols):
             buffers.symbols[number] = state.symbol(name)
+        self.context[Context.BLOCK] = state.first_block
         self.place_extents()
 
     def place_extents(self) -> None:
@@ -122,11 +120,15 @@ class NativeLaunch:
 
     def run(self) -> None:
         """Run all blocks: one after another until the lanes of one wait for other blocks, and then in turns."""
-        asks = self.kernel.sites.calls or self.kernel.sites.waits or self.speculation is not None
-        with self._buffers.host_calls.answered(self.answer, self.fail) if asks else nullcontext():
+        with self.answering():
             if not self.go_on():
                 block = int(self.context[Context.BLOCK])
                 run_in_turns(self, iter(range(block - block % self.unit + self.unit, self.state.blocks, self.unit)))
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Return a context in which Python answers the calls of machine code."""
+        asks = self.kernel.sites.calls or self.kernel.sites.waits or self.speculation is not None
+        return self._buffers.host_calls.answered(self.answer, self.fail) if asks else nullcontext()
 
     def go_on(self) -> bool:
         """Run the current range of blocks; return True if they have ended, False if lanes wait for other blocks."""
@@ -160,7 +162,7 @@ class NativeLaunch:
         if speculation is None:
             return self.raised or fault_of(self)
         failed = self.raised
-        return failed if failed is not None and not isinstance(failed, Fault) else speculation.doubted()
+        return failed if failed is not None and not isinstance(failed, Fault) else speculation.doubted(self.context)
 
     def answer(self, number: int) -> None:
         """Answer a call from machine code; `number` is the call's argument."""
@@ -214,7 +216,7 @@ class NativeLaunch:
     def _check_limits(self) -> None:
         state = self.state
         state.poll()
-        if self.speculation is not None and self.speculation.overflows():
+        if self.speculation is not None and self.speculation.overflows(self.context):
             raise SpeculationFailed
         if self.stops:
             raise InterruptedError("another thread has stopped the launch")
@@ -267,56 +269,3 @@ class NativeLaunch:
     def give_back(self) -> None:
         """Return the buffers to the pool for later launches; this launch has ended."""
         self.kernel.idle.give_back(self._buffers, self.state)
-
-
-def run_blocks(kernel: Kernel, state: LaunchState) -> None:
-    """Run all blocks of a launch."""
-    launch = NativeLaunch(kernel, state)
-    try:
-        launch.run()
-    finally:
-        launch.end()
-        launch.give_back()
-
-
-def run_checked(kernel: Kernel, state: LaunchState) -> bool:
-    """Run all blocks of a launch that checks watch; return True if there is nothing to report.
-
-    Return False, with all its changes to memory undone, if the NumPy engine must run the launch.
-    """
-    observer = state.observer
-    assert observer is not None
-    if state.blocks * -(-state.threads // LANES) * LANES > MOST_THREADS:
-        return False
-    while kernel.recorded.doubts < _MOST_DOUBTS:
-        records = observer.records()
-        try:
-            launch = NativeLaunch(kernel, state)
-            launch.speculation = speculation = Speculation(launch, records, kernel.recorded)
-        except MemoryError:
-            # Nothing has run, and the NumPy engine needs less memory.
-            break
-        try:
-            launch.run()
-        except SpeculationFailed as doubted:
-            speculation.undo()
-            again = doubted.again
-            kernel.recorded.doubts += doubted.counts and not again
-        except BaseException:
-            launch.end()
-            raise
-        else:
-            records.keep()
-            launch.end()
-            return True
-        finally:
-            speculation.end()
-            # The two refer to each other. The cycle must be broken, because a launch's memory must be freed with the
-            # last reference to the launch.
-            launch.speculation = None
-            launch.give_back()
-        if not again:
-            break
-    # The observer's checks start again, at times later than the accesses that were undone.
-    observer.start(state)
-    return False

@@ -8,7 +8,9 @@ again and records them.
 
 from __future__ import annotations
 
+import threading
 import weakref
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,22 +33,26 @@ _NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LAST = 0xF0000000
 _LANES = 32
 
-# Spare buffers for saved granules of memory, of which at most `_MOST_SPARE` are kept: allocating fresh memory costs as
-# much as copying the granule.
-_spare: list[Array] = []
-_MOST_SPARE = 512
+# The largest number of granules that are saved together, a power of two.
+_MOST_TOGETHER = 64
+# Spare buffers for saved granules of memory, keyed by the number of granules, of which at most `_MOST_SPARE` bytes are
+# kept: allocating fresh memory costs as much as copying the granules.
+_spare: dict[int, list[Array]] = {1 << power: [] for power in range(_MOST_TOGETHER.bit_length())}
+_MOST_SPARE = 1 << 27
 
 
 class SpeculationFailed(Exception):  # noqa: N818  # it is not an error: the launch runs again
     """A launch can't continue in machine code.
 
     `again` says that another attempt in machine code may succeed, because more loads are recorded now. `counts` says
-    that other launches of the kernel will probably fail, too.
+    that other launches of the kernel will probably fail, too. `unwritten` says that another attempt may succeed with
+    code that follows undefined values.
     """
 
-    def __init__(self, again: bool = False, counts: bool = True) -> None:
+    def __init__(self, again: bool = False, counts: bool = True, unwritten: bool = False) -> None:
         self.again = again
         self.counts = counts
+        self.unwritten = unwritten
 
 
 class Recorded:
@@ -56,13 +62,22 @@ class Recorded:
         self.sites = np.zeros(sites, np.bool_)
         # The number of the kernel's launches that had to run on the NumPy engine.
         self.doubts = 0
+        # Whether a launch has loaded unwritten memory.
+        self.unwritten = False
 
 
 class BlockRecords:
     """The checks' records of one block while it runs: of its shared and local memory, barriers, copies and fences."""
 
     def __init__(
-        self, shared_end: int, shift: int, local_words: int, copying_warps: int, clocked_warps: int, bulk_warps: int
+        self,
+        shared_end: int,
+        shift: int,
+        local_words: int,
+        copying_warps: int,
+        clocked_warps: int,
+        bulk_warps: int,
+        undefined_bytes: int,
     ) -> None:
         pieces = -(-shared_end // (1 << shift))
         self.words = np.zeros(BlockCheck.WORDS, np.uint64)
@@ -71,6 +86,7 @@ class BlockRecords:
         self.writes[pieces:] = _NEVER
         self.reads = np.zeros(pieces + _LANES, np.uint64)
         self.local_written = np.zeros(local_words, np.uint32)
+        self._undefined = np.zeros(undefined_bytes, np.uint8)
         self.fences: BlockFences | None = None
         # None if the kernel has no asynchronous copies.
         self.copy_words = self.copy_rows = None
@@ -97,6 +113,7 @@ class BlockRecords:
             Context.SHARED_READS: self.reads.ctypes.data,
             Context.LOCAL_WRITTEN: self.local_written.ctypes.data,
             Context.LOCAL_WRITTEN_BYTES: self.local_written.nbytes,
+            Context.SHARED_UNDEFINED: self._undefined.ctypes.data,
         }
         if self.copy_words is not None and self.copy_rows is not None:
             found |= {Context.COPY_WORDS: self.copy_words.ctypes.data, Context.COPY_ROWS: self.copy_rows.ctypes.data}
@@ -116,7 +133,7 @@ class BlockRecords:
 
     def clear(self) -> None:
         """Clear all records."""
-        for array in (self.words, self.reads, self.writes[:-_LANES], self.local_written):
+        for array in (self.words, self.reads, self.writes[:-_LANES], self.local_written, self._undefined):
             array.fill(0)
         self.fences = None
         if self.copy_words is not None and self.copy_rows is not None:
@@ -229,16 +246,23 @@ class CheckTables:
 
 
 class Speculation:
-    """One attempt to run a launch in machine code while checks watch it."""
+    """One attempt to run a launch in machine code while checks watch it, in one or several host threads.
 
-    def __init__(self, launch: NativeLaunch, records: AccessRecords, recorded: Recorded) -> None:
-        self._launch = launch
+    All threads use the records and tables of the first one's launch, except for the state of the sites.
+    """
+
+    def __init__(self, launches: Sequence[NativeLaunch], records: AccessRecords, recorded: Recorded) -> None:
+        self._launches = launches
+        self._lock = threading.Lock()
+        self._launch = launch = launches[0]
         self._memory = launch.state.memory
         self._records = records
         self._recorded = recorded
         self._shift = launch.kernel.sites.shift
         # The index of an allocation, the offsets between which a piece of it was saved, and a copy of the piece.
         self._saved: list[tuple[int, int, int, Array]] = []
+        # The numbers of granules that were saved together, keyed by the granule after them.
+        self._together: dict[int, int] = {}
         # The indices of allocations that may be changed without a check.
         self._changed: set[int] = set()
         self._tables = tables = launch.check_tables()
@@ -246,10 +270,14 @@ class Speculation:
         # The records that machine code uses.
         self._kept = tables.clear(recorded.sites, records.era)
         self.fences = Fences(launch, tables.addresses, tables.released)
-        context = launch.context
-        for word, value in tables.words.items():
-            context[word] = value
-        context[Context.NOW] = context[Context.BEGIN] = records.begin * TICK
+        self._sites = [tables.sites, *(tables.sites.copy() for _ in launches[1:])]
+        for one, sites in zip(launches, self._sites, strict=True):
+            context = one.context
+            for word, value in tables.words.items():
+                context[word] = value
+            context[Context.CHECK_SITES] = sites.ctypes.data
+            context[Context.NOW] = context[Context.BEGIN] = records.begin * TICK
+            one.speculation = self
 
     # --- machine code's requests
 
@@ -258,7 +286,8 @@ class Speculation:
         fences = self.fences
         if what in (HostCall.SAVE, HostCall.PREPARE):
             try:
-                (self._save if what == HostCall.SAVE else self._prepare)(value)
+                with self._lock:
+                    (self._save if what == HostCall.SAVE else self._prepare)(value)
             except MemoryError:
                 # The NumPy engine needs less memory.
                 raise SpeculationFailed(counts=False) from None
@@ -275,19 +304,28 @@ class Speculation:
             context[Context.ANSWER] = fences.ordered(int(context[Context.RECORD]), value)
 
     def _save(self, number: int) -> None:
-        base = self._memory.base
+        """Save a granule, and if the ones before it are saved, as many granules after it as double their number."""
+        flags = self._tables.flags
+        if flags[number]:
+            # Another thread has had it saved in the meantime.
+            return
+        count = min(2 * self._together.pop(number, 0), _MOST_TOGETHER) or 1
+        if flags[number : number + count].any():
+            count = 1
+        base, size = self._memory.base, count * _GRANULE
         start = self._tables.first + (number << GRANULE_BITS)
         index = max(int(np.searchsorted(self._starts, start, "right")) - 1, 0)
-        while index < len(self._starts) and self._starts[index] < start + _GRANULE:
+        while index < len(self._starts) and self._starts[index] < start + size:
             low = max(start, int(self._starts[index])) - base
-            high = min(start + _GRANULE, int(self._ends[index])) - base
+            high = min(start + size, int(self._ends[index])) - base
             if low < high:
-                kept = _spare.pop() if _spare else np.empty(_GRANULE, np.uint8)
+                kept = _spare[count].pop() if _spare[count] else np.empty(size, np.uint8)
                 kept[: high - low] = self._memory.bytes[low:high]
                 self._saved.append((index, low, high, kept))
             index += 1
-        # Machine code may store to the granule once its flag is set.
-        self._tables.flags[number] = 1
+        self._together[number + count] = count
+        # Machine code may store to the granules once their flags are set.
+        flags[number : number + count] = 1
 
     def save(self, address: int, size: int) -> None:
         """Save memory of one allocation that machine code may change without a check of the access."""
@@ -295,13 +333,14 @@ class Speculation:
         last = address + size - 1 - self._tables.first >> GRANULE_BITS
         try:
             for number in range(first, last + 1):
-                if not self._tables.flags[number]:
-                    self._save(number)
+                self._save(number)
         except MemoryError:
             raise SpeculationFailed(counts=False) from None
         self._changed.add(int(np.searchsorted(self._starts, address, "right")) - 1)
 
     def _prepare(self, index: int) -> None:
+        if self._tables.extents[index][ExtentCheck.READY]:
+            return
         records = self._records.of(int(self._starts[index]), self._shift)
         if records is None:
             raise SpeculationFailed(counts=False)
@@ -310,10 +349,14 @@ class Speculation:
 
     # --- the end
 
-    def doubted(self) -> SpeculationFailed:
-        """Return the exception that ends the attempt after a fault or doubt; first decide which loads to record."""
-        context = self._launch.context
+    def doubted(self, context: Array) -> SpeculationFailed:
+        """Return the exception that ends the attempt after a fault or doubt; first decide which loads to record.
+
+        `context` is that of the launch with the fault or doubt.
+        """
         kind, doubt = int(context[Context.FAULT]), int(context[Context.FAULT_MASK])
+        if kind == Fault.DOUBT and doubt == Doubt.UNWRITTEN:
+            return SpeculationFailed(counts=False, unwritten=True)
         if kind != Fault.DOUBT or doubt == Doubt.FINDING:
             return SpeculationFailed()
         recorded = self._recorded.sites
@@ -327,9 +370,9 @@ class Speculation:
             recorded[:] = True
         return SpeculationFailed(again=True)
 
-    def overflows(self) -> bool:
-        """Return whether the launch's time is about to overflow the records."""
-        return int(self._launch.context[Context.NOW]) // TICK > _LAST
+    def overflows(self, context: Array) -> bool:
+        """Return whether the time in a launch's context is about to overflow the records."""
+        return int(context[Context.NOW]) // TICK > _LAST
 
     def undo(self) -> None:
         """Restore the contents that memory had before the launch.
@@ -341,8 +384,22 @@ class Speculation:
             if self._tables.extents[index][ExtentCheck.STORED] or index in self._changed:
                 self._memory.bytes[low:high] = kept[: high - low]
 
+    def changed(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the parts of memory that the launch may have changed, as `AccessRecords.keep` expects them."""
+        base = self._memory.base
+        for index, low, high, _ in self._saved:
+            yield int(self._starts[index]), base + low, base + high
+
     def end(self) -> None:
         """Advance the time of the records, and keep the buffers of saved granules for later launches."""
-        _spare.extend(kept for *_, kept in self._saved[: max(0, _MOST_SPARE - len(_spare))])
+        room = _MOST_SPARE - sum(kept.nbytes for buffers in _spare.values() for kept in buffers)
+        for *_, kept in self._saved:
+            room -= kept.nbytes
+            if room >= 0:
+                _spare[kept.nbytes // _GRANULE].append(kept)
         self._saved.clear()
-        self._records.end(int(self._launch.context[Context.NOW]) // TICK)
+        self._records.end(max(int(launch.context[Context.NOW]) // TICK for launch in self._launches))
+        # The launches and this attempt refer to each other. The cycle must be broken, because a launch's memory must be
+        # freed with the last reference to the launch.
+        for launch in self._launches:
+            launch.speculation = None

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
 
 from ..layout import Context
 from .launch import NativeLaunch
 from .turns import run_in_turns
-
-if TYPE_CHECKING:
-    from ...running.launch import LaunchState
-    from ..machine import Kernel
 
 ThreadContext = Callable[[], AbstractContextManager[None]]
 
@@ -25,12 +20,12 @@ _PIECES = 16
 class _Crew:
     """The host threads of one launch, and the state they share: the blocks that are left, and the failures."""
 
-    def __init__(self, kernel: Kernel, state: LaunchState, count: int, in_thread: ThreadContext) -> None:
-        self._launches = [NativeLaunch(kernel, state) for _ in range(count)]
-        self._blocks = state.blocks
-        self._piece = max(1, state.blocks // (count * _PIECES))
+    def __init__(self, launches: Sequence[NativeLaunch], in_thread: ThreadContext) -> None:
+        self._launches = launches
+        self._blocks = launches[0].state.blocks
+        self._piece = max(1, self._blocks // (len(launches) * _PIECES))
         self._in_thread = in_thread
-        self._following = 0
+        self._following = launches[0].state.first_block
         self._lock = threading.Lock()
         # The exceptions that ended threads, keyed by the first block of the piece that failed.
         self._failures: dict[int, BaseException] = {}
@@ -49,8 +44,6 @@ class _Crew:
             self._stop()
             for thread in others:
                 thread.join()
-            for launch in self._launches:
-                launch.end()
         if self._failures:
             raise self._failures[min(self._failures)]
 
@@ -59,6 +52,10 @@ class _Crew:
             self._work(launch)
 
     def _work(self, launch: NativeLaunch) -> None:
+        with launch.answering():
+            self._run_pieces(launch)
+
+    def _run_pieces(self, launch: NativeLaunch) -> None:
         context = launch.context
         while (first := self._take()) is not None:
             context[Context.BLOCK], context[Context.FRESH] = first, 1
@@ -95,6 +92,9 @@ class _Crew:
             return first
 
 
-def run_in_threads(kernel: Kernel, state: LaunchState, count: int, in_thread: ThreadContext) -> None:
-    """Run all blocks of a launch in `count` threads: this one, and others within contexts that `in_thread` returns."""
-    _Crew(kernel, state, count, in_thread).run()
+def run_in_threads(launches: Sequence[NativeLaunch], in_thread: ThreadContext) -> None:
+    """Run all blocks of a launch in one host thread per item: this thread, and others within `in_thread` contexts."""
+    if len(launches) == 1:
+        launches[0].run()
+    else:
+        _Crew(launches, in_thread).run()

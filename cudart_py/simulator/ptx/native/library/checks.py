@@ -22,7 +22,7 @@ from ..vectors import I1, I32, I64, PTR, vector
 from .frame import each_active, element, when
 from .hosts import address_type, safe_addresses
 from .lane_by_lane import LaneByLane
-from .records import block_value, block_word, raise_doubt, site_row
+from .records import block_value, block_word, note_unwritten, raise_doubt, site_row
 
 Value = Any
 
@@ -231,7 +231,7 @@ class _Check(LaneByLane):
                 b.ret_void()
 
     def _only_written(self, writes: Value, floor: Value) -> None:
-        """Raise a doubt if any accessed piece of shared memory is unwritten, and return from the check."""
+        """Record the lanes that access an unwritten piece of shared memory, and return from the check."""
         b = self.b
         pieces = b.lshr(safe_addresses(b, self.wide, self.mask), b.const(I64, self.shift))
         for number in range(self.pieces):
@@ -239,9 +239,9 @@ class _Check(LaneByLane):
             for lane in range(LANES):
                 piece = b.add(b.extract_element(pieces, I32(lane)), I64(number))
                 records = b.insert_element(records, b.load(element(b, writes, piece, I64), typ=I64), I32(lane))
-            missing = b.bits(b.icmp_unsigned("<", records, b.splat(floor)))
+            missing = b.and_(b.bits(b.icmp_unsigned("<", records, b.splat(floor))), self.mask)
             with when(b, b.icmp_unsigned("!=", missing, I32(0)), likely=False):
-                self.doubt()
+                note_unwritten(b, self.context, self.site, missing)
         b.ret_void()
 
     # --- local memory
@@ -278,9 +278,9 @@ class _Check(LaneByLane):
             word = element(b, base, b.add(b.lshr(address, I64(_WORD)), I64(number)), I32)
             before = b.load(word, typ=I32)
             if self.loads:
-                missing = b.icmp_unsigned("!=", b.and_(lanes, b.not_(before)), I32(0))
-                with when(b, missing, likely=False):
-                    raise_doubt(b, self.context, self.site, Doubt.FINDING)
+                missing = b.and_(lanes, b.not_(before))
+                with when(b, b.icmp_unsigned("!=", missing, I32(0)), likely=False):
+                    note_unwritten(b, self.context, self.site, missing)
             else:
                 b.store(b.or_(before, lanes), word)
 

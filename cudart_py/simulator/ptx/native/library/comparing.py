@@ -10,7 +10,18 @@ from ..layout import BlockCheck, Context, Doubt, HostCall, SiteCheck
 from ..vectors import I1, I8, I32, I64, PTR, vector
 from .frame import ask_python, begin, element, when
 from .hosts import address_type
-from .records import BLOCK_SCOPE, GRANULE_BITS, LINE_BITS, OWN, STRONG, block_value, first_thread, raise_doubt, site_row
+from .records import (
+    BLOCK_SCOPE,
+    GRANULE_BITS,
+    LINE_BITS,
+    OWN,
+    STRONG,
+    block_value,
+    block_word,
+    first_thread,
+    raise_doubt,
+    site_row,
+)
 
 Value = Any
 
@@ -80,11 +91,13 @@ class Comparison:
     def hides(self, record: Value) -> Value:
         """Return whether a strong write by the same thread must not replace these records.
 
-        This holds for records of plain writes since the last barrier, which may race with strong writes of other
-        threads.
+        This holds for records of plain writes since the last barrier and since the warp last synchronised, which may
+        race with strong writes of other threads.
         """
         b = self.b
-        since = block_value(b, self.context, BlockCheck.BARRIER)
+        warp = b.word(self.context, Context.WARP_AT_HAND)
+        together = b.load(element(b, block_word(b, self.context, BlockCheck.WARPS), warp, I64), typ=I64)
+        since = b.greatest(block_value(b, self.context, BlockCheck.BARRIER), together, False)
         if isinstance(record.type, ir.VectorType):
             recent = b.icmp_unsigned(">=", record, b.splat(since))
             return b.and_(recent, b.compare("==", b.and_(record, b.const(I64, STRONG)), 0))

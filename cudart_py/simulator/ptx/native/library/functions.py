@@ -22,6 +22,7 @@ from .mbarriers import build_mbarrier
 from .objects import build_fetch, build_texels, build_texture
 from .records import build_expand, build_filled, build_find, build_ordered, build_readers
 from .surfaces import build_surface
+from .undefined import build_undefined
 from .warps import build_match, build_math, build_permute, build_redux
 
 _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
@@ -60,6 +61,7 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "clock": build_clock,
     "named": build_named,
     "barrier": build_barrier_number,
+    "undefined": build_undefined,
 }
 
 

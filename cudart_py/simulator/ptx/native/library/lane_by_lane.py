@@ -6,8 +6,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import Context
-from ..vectors import I1, I64, PTR
+from ..layout import LANES, Context
+from ..vectors import I1, I32, I64, PTR
 from .frame import each_active, when
 from .records import (
     BLOCK_SCOPE,
@@ -18,6 +18,7 @@ from .records import (
     THREAD,
     WARPS_BIT,
     first_thread,
+    note_unwritten,
     threads_of_block,
 )
 from .side_by_side import SideBySide
@@ -118,7 +119,8 @@ class LaneByLane(SideBySide):
         before = b.load(write, typ=I64)
         if self.loads:
             with when(b, b.icmp_unsigned("<", before, floor), likely=False):
-                self.doubt()
+                lane = b.trunc(b.and_(thread, I64(LANES - 1)), I32)
+                note_unwritten(b, self.context, self.site, b.shl(I32(1), lane))
             if self.strong:
                 with (
                     when(b, self.scoped(before, limit), likely=False),

@@ -57,6 +57,13 @@ def raise_doubt(b: Builder, context: Value, site: Value, doubt: Value | Doubt) -
         b.set_word(context, Context.FAULT_MASK, I64(doubt))
 
 
+def note_unwritten(b: Builder, context: Value, site: Value, lanes: Value) -> None:
+    """Record that lanes load unwritten memory, which is a doubt unless the code follows undefined values."""
+    b.set_word(context, Context.UNWRITTEN, b.or_(b.word(context, Context.UNWRITTEN), b.zext(lanes, I64)))
+    with when(b, b.icmp_unsigned("==", b.word(context, Context.FOLLOWS), I64(0))):
+        raise_doubt(b, context, site, Doubt.UNWRITTEN)
+
+
 def first_thread(b: Builder, context: Value) -> Value:
     """Return the number of the first thread of the current block; each warp counts as 32 threads."""
     return b.mul(b.word(context, Context.BLOCK), threads_of_block(b, context))

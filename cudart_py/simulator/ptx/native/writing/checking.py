@@ -23,6 +23,7 @@ from ..library.fences import EVENT
 from ..library.frame import ask_python, element, when
 from ..library.records import TICK, block_value, block_word, raise_doubt
 from ..vectors import I32, I64, Builder
+from .undefined import Undefined
 
 if TYPE_CHECKING:
     from ..sites import Sites
@@ -57,10 +58,8 @@ class Checking:
         sites: Sites,
         schedule: Scheduling,
         arguments: tuple[Value, Value],
-        clustered: bool,
+        watch: frozenset[str],
     ) -> None:
-        if layout.places[layout.start].live:
-            raise UnsupportedInstruction("registers that may be read before they are written")
         if any(not barrier.is_literal and not whole(barrier.instruction) for barrier in layout.barriers):
             raise UnsupportedInstruction("checks of a barrier of some warps whose number or count is in a register")
         if any(place.instance.root.shared and place.block.terminator.kind == "barrier" for place in layout.places):
@@ -71,6 +70,7 @@ class Checking:
         self._sites = sites
         self._schedule = schedule
         self._context, self._state = arguments
+        self.undefined = Undefined(b, layout, arguments, "undefined" in watch, self._doubt_if)
         self._shift = sites.shift = _least_shift(layout)
         self.copies = sites.copies = any(
             form_of(instruction).row.access == "cp"
@@ -90,8 +90,8 @@ class Checking:
             for place in layout.places
             for instruction in place.block.instructions
         )
-        self._clustered = clustered
-        if clustered and (self.bulk or self.copies or self.clocks or self.fences):
+        self._clustered = "clusters" in watch
+        if self._clustered and (self.bulk or self.copies or self.clocks or self.fences):
             raise UnsupportedInstruction("checks of fences, copies, mbarriers and named barriers in clusters")
         self._barriers = [
             number
@@ -133,6 +133,7 @@ class Checking:
         form = form_of(self._sites.sites[site].instruction)
         name = f"check.{kind}.{_strength(form, space)}.{space}.{size}.{count}.{self._shift}"
         self._call(name, self._context, address, mask, I32(site), *values)
+        self.undefined.access(kind, space, address, size * count, mask, self._sites.sites[site])
         if self.fences and form.strong and space in ("global", "generic"):
             if _fences(form):
                 self._fence(mask)
@@ -202,11 +203,13 @@ class Checking:
         """Raise a doubt if any lane shuffles from an inactive one."""
         self._doubt_if(self._b.icmp_unsigned("!=", lanes, I32(0)), instruction, instance)
 
-    def _doubt_if(self, truth: Value, instruction: Instruction, instance: Instance) -> None:
+    def _doubt_if(
+        self, truth: Value, instruction: Instruction, instance: Instance, doubt: Doubt = Doubt.FINDING
+    ) -> None:
         """Raise a doubt and return from the warp's function if a condition holds."""
         b = self._b
         with when(b, truth, likely=False):
-            raise_doubt(b, self._context, I32(self._sites.add(instruction, instance)), Doubt.FINDING)
+            raise_doubt(b, self._context, I32(self._sites.add(instruction, instance)), doubt)
             b.ret(I32(Status.FAULT))
 
     # --- lanes that synchronise
@@ -287,6 +290,7 @@ def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
             begins = word in (BlockCheck.BEGIN, BlockCheck.BARRIER)
             b.store(now if begins else I64(0), block_word(b, context, word))
     _forget_passed(b, context)
+    checking.undefined.begin_block(b)
     if checking.copies:
         b.call(b.declared("settle.begin", ir.VoidType(), [context.type]), [context])
     if checking.fences:

@@ -7,11 +7,13 @@ from typing import Any
 from llvmlite import ir
 
 from ...compiling.codegen import exit_slots
+from ...compiling.control_flow import Code
 from ...compiling.opcodes import form_of
 from ...compiling.program import Program
+from ...compiling.sides import has_meetings
 from ...syntax.instructions import Call, Immediate, Instruction, Register
 from ..errors import UnsupportedInstruction
-from ..instances import ASIDE, HELD, PARKED, Callee, Instance, Layout, Place, SharedCall
+from ..instances import ASIDE, HELD, PARKED, Callee, Instance, Layout, Place, SharedCall, called
 from ..layout import CLUSTER_BARRIER, POLLS, Context, Fault, Head, Status
 from ..library.frame import record_fault, when
 from ..lowering.table import lowering
@@ -65,8 +67,11 @@ class Flow:
         arguments = self._context, self._state
         self._shared_calls = SharedCalls(b, layout, local_size, arguments)
         self.checking: Checking | None = None
+        if "checks" not in watch and any(map(self._has_meetings, {one.code for one in layout.instances})):
+            # Lanes that meet would be stuck. The checks then doubt the launch, but nothing else could undo it.
+            raise UnsupportedInstruction("copies of an instruction with a member mask on both sides of a branch")
         if "checks" in watch:
-            self.checking = Checking(b, layout, sites, self._schedule, arguments, self.clustered)
+            self.checking = Checking(b, layout, sites, self._schedule, arguments, watch)
         self.barriers = bool(layout.barriers)
         self._loops = Loops(layout)
         self.spins = bool(self._loops.waiting())
@@ -79,6 +84,9 @@ class Flow:
         self.waits = any(place.block.waits for place in layout.places)
         self.converges = any(place.block.converges for place in layout.places)
         self._find_shared_registers()
+
+    def _has_meetings(self, code: Code) -> bool:
+        return has_meetings(code, lambda block: [callee for _, callee in called(self._program, block)])
 
     @property
     def plain(self) -> bool:
@@ -133,6 +141,8 @@ class Flow:
             for _, slot in sorted(main.live):
                 kind = self._emitter(main.instance).storage(slot)
                 main.instance.store(b, self._state, slot, b.const(kind, 0))
+            if self.checking is not None:
+                self.checking.undefined.begin(main.block.live_slots)
         if self.barriers:
             released = b.load(schedule.head(Head.RELEASE), typ=I32)
             with when(b, b.icmp_unsigned("!=", released, I32(0))):
@@ -193,12 +203,19 @@ class Flow:
         for instruction in block.instructions:
             e.instruction = instruction
             form = form_of(instruction)
+            if self.checking is None:
+                lowering(form)(e, instruction, form)
+                continue
+            self.checking.undefined.before(instruction, instance, e.mask)
             lowering(form)(e, instruction, form)
+            self.checking.undefined.after(instruction, instance, e.mask)
         if e.accessed:
             with when(b, b.icmp_unsigned("!=", b.word(self._context, Context.FAULT), I64(0)), likely=False):
                 b.ret(I32(Status.FAULT))
         terminator = block.terminator
         condition = None
+        if self.checking is not None:
+            self.checking.undefined.ended(block, instance, e.mask)
         if terminator.kind == "branch":
             condition = e.register(terminator.condition)
         elif terminator.kind == "switch":

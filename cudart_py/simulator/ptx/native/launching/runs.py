@@ -1,0 +1,79 @@
+"""Run all blocks of a launch, with or without checks that watch it, in one or several host threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..layout import LANES
+from ..library.records import MOST_THREADS
+from .launch import NativeLaunch
+from .speculation import Speculation, SpeculationFailed
+from .threads import ThreadContext, run_in_threads
+
+if TYPE_CHECKING:
+    from ...running.launch import LaunchState
+    from ..machine import Kernel
+
+# A kernel whose speculation has failed this many times is left to the NumPy engine.
+_MOST_DOUBTS = 3
+
+
+def run_blocks(kernel: Kernel, state: LaunchState, threads: int, in_thread: ThreadContext) -> None:
+    """Run all blocks of a launch."""
+    launches = [NativeLaunch(kernel, state) for _ in range(threads)]
+    try:
+        run_in_threads(launches, in_thread)
+    finally:
+        _end(launches)
+        _give_back(launches)
+
+
+def run_checked(kernel: Kernel, state: LaunchState, threads: int, in_thread: ThreadContext) -> bool:
+    """Run all blocks of a launch that checks watch; return True if there is nothing to report.
+
+    Return False, with all its changes to memory undone, if the NumPy engine must run the launch.
+    """
+    observer = state.observer
+    assert observer is not None
+    if state.blocks * -(-state.threads // LANES) * LANES > MOST_THREADS:
+        return False
+    while kernel.recorded.doubts < _MOST_DOUBTS:
+        records = observer.records()
+        try:
+            launches = [NativeLaunch(kernel, state) for _ in range(threads)]
+            speculation = Speculation(launches, records, kernel.recorded)
+        except MemoryError:
+            # Nothing has run, and the NumPy engine needs less memory.
+            break
+        try:
+            run_in_threads(launches, in_thread)
+        except SpeculationFailed as doubted:
+            speculation.undo()
+            again = doubted.again
+            kernel.recorded.doubts += doubted.counts and not again
+            kernel.recorded.unwritten |= doubted.unwritten
+        except BaseException:
+            _end(launches)
+            raise
+        else:
+            records.keep(speculation.changed())
+            _end(launches)
+            return True
+        finally:
+            speculation.end()
+            _give_back(launches)
+        if not again:
+            break
+    # The observer's checks start again, at times later than the accesses that were undone.
+    observer.start(state)
+    return False
+
+
+def _end(launches: list[NativeLaunch]) -> None:
+    for launch in launches:
+        launch.end()
+
+
+def _give_back(launches: list[NativeLaunch]) -> None:
+    for launch in launches:
+        launch.give_back()
