@@ -85,7 +85,7 @@ def address_of(callback: Callback) -> int:
 
 
 def link_time_code(callback: Callback, device: Device, dtype: np.dtype[Any], *, loads: bool) -> bytes:
-    """Return the function as link-time code for a device. Raises CompileError if it is no callback for the dtype."""
+    """Return the function as link-time code for a device. Raises CompileError if it has another signature."""
     text, options = _text(callback, '#include "signature.cuh"', dtype, loads=loads)
     options["options"] += ["-rdc=true", "-dlto"]
     return compile_image(text, arch=device.compute_capability, **options).ltoir
@@ -94,7 +94,7 @@ def link_time_code(callback: Callback, device: Device, dtype: np.dtype[Any], *, 
 def calling_kernel(callback: Callback, dtype: np.dtype[Any], *, loads: bool) -> Kernel:
     """Return a kernel that calls the function for each element. The device is current.
 
-    Raises CompileError if the function is no callback for the dtype.
+    Raises CompileError if the function has another signature.
     """
     text, options = _text(callback, (FOLDER / "callbacks.cu").read_text(), dtype, loads=loads)
     return compile(text, **options)["cudart_py_load" if loads else "cudart_py_store"]

@@ -375,6 +375,19 @@ UNTIMED = {
     "cuLaunchHostFunc": "its function runs in a thread that takes turns with the one that measures",
     "cuLinkCreate": "nvJitLink does it, in milliseconds",
     "cuLibrary*": "makes the calls of a module, at the first use on each device",
+    "cuLibraryLoadData": "milliseconds, as the loading of a module",
+    **dict.fromkeys(
+        ("cuDeviceGetDevResource", "cuDevSmResourceSplitByCount", "cuGreenCtxCreate", "cuGreenCtxStreamCreate"),
+        "once, when a program divides its device",
+    ),
+    **dict.fromkeys(("cuGreenCtxGetDevResource", "cuGreenCtxDestroy"), "once for each part of a device"),
+    "cuGreenCtxRecordEvent": "as an event of a stream, with another call of the driver",
+    **{
+        f"cuStream{name}": "as an event of a stream, with another call of the driver"
+        for name in ("WaitValue32", "WriteValue32", "BatchMemOp")
+    },
+    "cuGraphExecBatchMemOpNodeSetParams": "as a launch that is changed, with another call of the driver",
+    **{f"cuGraph{name}": "once, while a graph is made" for name in ("AddBatchMemOpNode", "BatchMemOpNodeSetParams")},
     "cuLaunchCooperativeKernel": "launched by cuLaunchKernelEx",
     "cuFuncGetParamCount": "once for each kernel",
     **dict.fromkeys(("cuGraphAddChildGraphNode", "cuGraphConditionalHandleCreate"), "one of the calls of a capture"),
