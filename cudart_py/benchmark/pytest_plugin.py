@@ -28,7 +28,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
@@ -400,7 +400,7 @@ def _compare(session: pytest.Session, benchmarks: Any) -> bool:
     """
     config = session.config
     limits: list[counter_gate.Limit] = config.getoption("counters_compare_fail")
-    counted = _launches(_counted(config))
+    counted = counter_gate.launches(_counted(config))
     stored: list[tuple[Any, dict[str, Any]]] = []
     if benchmarks.compare:
         every = list(benchmarks.storage.load(*(() if benchmarks.compare is True else (benchmarks.compare,))))
@@ -408,7 +408,7 @@ def _compare(session: pytest.Session, benchmarks: Any) -> bool:
     comparisons = config.stash[_comparisons]
     both = False
     for path, run in stored:
-        before = _launches(run.get("counted", ()))
+        before = counter_gate.launches(run.get("counted", ()))
         if before and counted:
             both = both or not before.keys().isdisjoint(counted)
             gone = [name for name in before if config.stash[_collected].lacks(name)]
@@ -430,14 +430,6 @@ def _compare(session: pytest.Session, benchmarks: Any) -> bool:
             why = "found no counters: this driver measures times only, or the stored run has none"
         raise pytest.UsageError(f"--counters-compare-fail {why}")
     return failed
-
-
-def _launches(counted: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the launches of each test, over all its calls of the fixture."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for one in counted:
-        found.setdefault(one.get("fullname", one["name"]), []).extend(one["counters"])
-    return found
 
 
 def _store(config: pytest.Config, benchmarks: Any) -> None:

@@ -86,6 +86,14 @@ def read_limit(text: str) -> Limit:
     return Limit(match[1], float(match[2]), bool(match[3]))
 
 
+def launches(counted: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the launches of each test in a run's "counted" benchmarks, over all its calls of the fixture."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for one in counted:
+        found.setdefault(one.get("fullname", one["name"]), []).extend(one["counters"])
+    return found
+
+
 def figures(launches: Launches, more: Iterable[str] = ()) -> dict[str, float]:
     """Return the figures of a benchmark's launches: those in the table above, and the metrics named in `more`."""
     found: dict[str, float] = {}
