@@ -25,7 +25,6 @@ PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn if 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -41,6 +40,7 @@ from ..findings.options import add_report_options
 from ..host.callers import end_at_caller
 from .device.timing import Work
 from .gates import counter_gate
+from .gates.argument_types import counter_limit
 from .gates.collected_tests import CollectedTests
 from .gates.machine import gpu_info, nvrtc_version
 from .gates.time_limits import why_not_limited
@@ -94,7 +94,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--counters-compare-fail",
         action="append",
         default=[],
-        type=_read_limit,
+        type=counter_limit,
         metavar="FIGURE:LIMIT",
         help="fail if a counter is worse than in the run of --benchmark-compare, by more than a percentage "
         "('sectors:5%%') or a number ('conflicts:0'); may be repeated. Figures: "
@@ -103,13 +103,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--counters-markdown", type=Path, metavar="FILE", help="write the comparison of counters as Markdown"
     )
-
-
-def _read_limit(text: str) -> counter_gate.Limit:
-    try:
-        return counter_gate.read_limit(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from .argument_types import count, percentage
 from .gate_report import GateReport
 from .machine import gpu_info
 from .pytest_runs import PytestFailedError, PytestRuns
@@ -39,9 +39,7 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("--record", action="store_true", help="write the baseline")
     parser.add_argument("--add", action="store_true", help="with --record: keep the runs that the baseline has")
-    parser.add_argument(
-        "--runs", type=count, default=3, metavar="N", help="with --record: number of runs (default: 3)"
-    )
+    parser.add_argument("--runs", type=count, default=3, metavar="N", help="with --record: number of runs (default: 3)")
     parser.add_argument(
         "--limit",
         type=percentage,
@@ -62,24 +60,6 @@ def add_command(commands: Any) -> None:
     parser.add_argument("baseline", type=Path, help="the file of the baseline")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for pytest: files, options")
     parser.set_defaults(run=gate)
-
-
-def count(text: str) -> int:
-    """Parse a number of runs, at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not 1 or more")
-    return int(text)
-
-
-def percentage(text: str) -> float:
-    """Parse a limit in percent; reject NaN and infinity, because nothing would ever exceed them."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage of 0 or more")
-    return value
 
 
 def gate(options: argparse.Namespace) -> int:
