@@ -81,6 +81,8 @@ class Measurement:
     - `ceiling_name`: the name of that ceiling, such as "copy"; None if it was passed as a number.
     - `device`: the name of the device.
     - `counters`: the counters, one mapping per launch; empty unless the driver counts what launches do.
+    - `memory`: the bytes of device memory that the first calls allocated at most, beyond those that were in use before;
+      None for host times.
     - `peers`: the times of other code that was measured alternately with this work (`beside`), keyed by name.
     """
 
@@ -99,6 +101,7 @@ class Measurement:
     ceiling_name: str | None = None
     device: str = ""
     counters: Counters = ()
+    memory: int | None = None
     peers: Mapping[str, Peer] = field(default_factory=dict)
 
     @property
@@ -161,6 +164,7 @@ class Measurement:
             "overhead": self.overhead or None,
             "rejected": self.rejected if self.samples else None,
             "clock_mhz": self.clock_mhz,
+            "memory": self.memory,
             "counters": [dict(launch) for launch in self.counters] or None,
             "beside": {name: peer._asdict() for name, peer in self.peers.items()} or None,
         }
@@ -182,6 +186,7 @@ class Measurement:
             "L2": self.cache if self.samples else "",
             "clock": "" if self.clock_mhz is None else f"{self.clock_mhz:,.0f} MHz",
             "device": self.device,
+            "memory": f"{self.memory:,} bytes" if self.memory else "",
             "counted": self._launches(),
         }
         beside = {
