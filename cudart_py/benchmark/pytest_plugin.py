@@ -49,7 +49,9 @@ from .peers import measure_beside
 from .record import Measurement
 from .sampling import MeasureOptions
 from .sanitize_report import SanitizeReport
+from .stopping import STOPS, Stop
 from .table import lines
+from .written_results import add_written_options, histogram_lines, write_results
 
 __all__ = ["GpuBenchmark", "HostBenchmark"]
 
@@ -90,6 +92,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="run only the tests whose full names this file lists, one per line, as `cudart-py gate` does",
     )
+    group.addoption(
+        "--benchmark-stop",
+        choices=STOPS,
+        default=STOPS[0],
+        help="end each measurement of gpu_benchmark and host_benchmark when its median is precise, or when the entropy "
+        "of its times has settled (default: precision)",
+    )
+    add_written_options(group)
     group.addoption(
         "--counters-compare-fail",
         action="append",
@@ -250,6 +260,7 @@ class _Benchmark:
         self._benchmark = benchmark
         self._node = request.node
         self._results = request.config.stash[_results]
+        self._stop: Stop = request.config.getoption("benchmark_stop")
 
     @property
     def enabled(self) -> bool:
@@ -301,6 +312,7 @@ class _Benchmark:
             min_seconds=min(seconds, usual.min_seconds),
             max_seconds=seconds,
             warm_up_seconds=min(seconds, usual.warm_up_seconds),
+            stop=self._stop,
         )
 
     def _report(self, found: Measurement, name: str) -> None:
@@ -465,6 +477,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("GPU benchmarks", sep="-")
         for line in lines(shown):
             terminalreporter.write_line(line)
+    if config.getoption("measurements_histogram"):
+        for line in histogram_lines(shown):
+            terminalreporter.write_line(line)
+    write_results(config, [(one.fullname, one.found) for one in results])
     compared = config.stash.get(_comparisons, [])
     for path, found, nvrtc in compared:
         terminalreporter.section(f"Counters beside {path}", sep="-")

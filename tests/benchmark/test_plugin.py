@@ -1,6 +1,8 @@
 """The pytest plugin's fixtures, tested in separate runs of pytest."""
 
+import csv
 import json
+import statistics
 import tomllib
 from pathlib import Path
 
@@ -108,6 +110,23 @@ def test_what_was_measured_is_in_the_json_and_in_a_table(run, pytester, finds, m
     table = ["*GPU benchmarks*", "name*median*spread*GB/s*MHz*L2", "test_work*2 ms*0.0 %*2,000*1980*×3"]
     result.stdout.fnmatch_lines(table)
     result.stdout.no_fnmatch_line("*TFLOP/s*")
+
+
+def test_measurements_are_written_as_csv_as_markdown_and_as_histograms(run, pytester, finds):
+    asked = finds()
+    files = ("--measurements-csv=out.csv", "--measurements-markdown=out.md", "--measurements-histogram")
+    result = run(TEST, *files, "--benchmark-stop=entropy")
+    assert asked[0].stop == "entropy"
+    (row,) = csv.DictReader((pytester.path / "out.csv").read_text().splitlines())
+    assert row["benchmark"] == "test_it.py::test_work"
+    assert float(row["median"]) == pytest.approx(statistics.median(SAMPLES))
+    assert (float(row["min"]), float(row["max"])) == pytest.approx((min(SAMPLES), max(SAMPLES)))
+    assert (row["samples"], row["device"], row["TFLOP/s"]) == (str(len(SAMPLES)), "a GPU", "")
+    heading, border, line = (pytester.path / "out.md").read_text().splitlines()
+    assert heading.startswith("| benchmark | samples | min | 5 % |")
+    assert line.startswith(f"| test\\_it.py::test\\_work | {len(SAMPLES)} |")
+    assert heading.count("|") == border.count("|") == line.count("|")
+    assert any("█" * 40 in line for line in result.outlines)
 
 
 def test_a_sample_of_one_call_is_one_round(run, pytester, finds):

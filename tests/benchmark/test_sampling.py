@@ -1,16 +1,20 @@
 """Sampling: when it stops, which samples count, and how the device's clock rate is read."""
 
 import itertools
+import math
 import random
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 import cudart_py as cuda
 from cudart_py.benchmark import MeasureOptions, clocks
 from cudart_py.benchmark.clocks import FIRST_PAUSE, LONGEST_PAUSE, PATIENCE
 from cudart_py.benchmark.sampling import Sample, collect
+from cudart_py.benchmark.stopping import SettledEntropy
 from cudart_py.context.nvml import nvml
 
 STEADY = MeasureOptions(min_samples=5, min_seconds=0.1, max_seconds=1.0, precision=0.001)
@@ -147,3 +151,27 @@ def test_without_nvml_no_clock_is_known_and_the_reason_is_kept(monkeypatch):
     with pytest.raises(cuda.errors.NotSupportedError, match="^no library$"):
         nvml()
     assert clocks.clock_reader.__wrapped__(None)() is None
+
+
+# The rule by entropy
+
+
+def test_the_entropy_is_that_of_the_times_in_bins_of_the_precision():
+    rule = SettledEntropy(0.01)
+    samples = [1e-3] * 5 + [1.001e-3] * 2 + [2e-3] * 3 + [5e-3] * 6
+    for seconds in samples:
+        rule.add(seconds)
+    shares = np.array([7, 3, 6]) / 16
+    assert rule.entropy == pytest.approx(-(shares * np.log2(shares)).sum())
+
+
+def test_the_entropy_of_times_with_two_modes_settles_and_that_of_ever_new_times_does_not():
+    options = MeasureOptions(stop="entropy", precision=0.01, min_seconds=0, max_seconds=math.inf, max_samples=5000)
+    numbers = random.Random(3)
+    modes = (Sample(numbers.choice([1e-3, 2e-3])) for _ in itertools.count())
+    assert options.min_samples < len(Bench(modes).collect(options).seconds) < 1000
+    growing = (Sample(1e-3 * 1.02**number) for number in itertools.count())
+    assert len(Bench(growing).collect(replace(options, max_samples=1000)).seconds) == 1000
+    assert len(Bench(steady(1e-3)).collect(options).seconds) == options.min_samples
+    with pytest.raises(ValueError, match="'stop' must be one of 'precision', 'entropy'"):
+        MeasureOptions(stop="never")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ...pages.tables import Cell, table
-from ..record import format_seconds
+from ..times import format_seconds
 from .runs import Entry, Run
 from .steps import SHORTEST
 from .trend_chart import written
