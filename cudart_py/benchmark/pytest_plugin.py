@@ -38,6 +38,8 @@ from ..driver.capabilities import capabilities
 from ..errors import CudaError, SimulatorWarning
 from ..findings.options import add_report_options
 from ..host.callers import end_at_caller
+from ..profiling.profiler import profiler_range
+from .axes import Axes, axis_argument
 from .device.timing import Work
 from .gates import counter_gate
 from .gates.argument_types import counter_limit
@@ -99,6 +101,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="end each measurement of gpu_benchmark and host_benchmark when its median is precise, or when the entropy "
         "of its times has settled (default: precision)",
     )
+    group.addoption(
+        "--benchmark-profile",
+        action="store_true",
+        help="run each function of gpu_benchmark and host_benchmark once, without times or peers, while the profiler "
+        "records: ncu --profile-from-start off, nsys --capture-range=cudaProfilerApi",
+    )
+    group.addoption(
+        "--axis",
+        action="append",
+        default=[],
+        type=axis_argument,
+        metavar="NAME=VALUES",
+        help="replace the values of an axis, which a test has by @pytest.mark.axis(NAME, VALUES): n=1024,4096, "
+        "n=10:50:10 or n=2^10:2^20; may be repeated",
+    )
     add_written_options(group)
     group.addoption(
         "--counters-compare-fail",
@@ -156,6 +173,7 @@ def pytest_configure(config: pytest.Config) -> None:
             "benchmarks, so that nothing is counted: run without it, or with -n 0"
         )
     config.stash[_collected] = CollectedTests(config)
+    config.pluginmanager.register(Axes(config), "cudart_py axes")
     config.stash[_results] = []
     config.stash[_comparisons] = []
     config.stash[_refusals] = []
@@ -260,12 +278,13 @@ class _Benchmark:
         self._benchmark = benchmark
         self._node = request.node
         self._results = request.config.stash[_results]
+        self._profiled = bool(request.config.getoption("benchmark_profile"))
         self._stop: Stop = request.config.getoption("benchmark_stop")
 
     @property
     def enabled(self) -> bool:
-        """Whether times are measured: pytest-benchmark is installed and not disabled."""
-        return self._benchmark is not None and bool(self._benchmark.enabled)
+        """Whether times are measured: pytest-benchmark is installed and not disabled, and no profiler records."""
+        return self._benchmark is not None and bool(self._benchmark.enabled) and not self._profiled
 
     @property
     def extra_info(self) -> dict[str, Any]:
@@ -296,6 +315,9 @@ class _Benchmark:
         if not self.enabled:
             # This exposes a misspelt argument even without a GPU.
             inspect.signature(method).bind(fn, **options)
+            if self._profiled:
+                with profiler_range():
+                    return run_once(fn, options.get("stream"), options.get("streams"))
             for peer in peers.values():
                 run_once(peer, options.get("stream"), options.get("streams"))
             return run_once(fn, options.get("stream"), options.get("streams"))

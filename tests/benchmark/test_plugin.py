@@ -1,7 +1,9 @@
 """The pytest plugin's fixtures, tested in separate runs of pytest."""
 
+import builtins
 import csv
 import json
+import re
 import statistics
 import tomllib
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from cudart_py.benchmark import Measurement, pytest_plugin
 from cudart_py.benchmark.gates import machine, time_limits
 from cudart_py.errors import NotSupportedError
+from cudart_py.profiling import profiler
 
 pytest_plugins = ["pytester"]
 
@@ -127,6 +130,56 @@ def test_measurements_are_written_as_csv_as_markdown_and_as_histograms(run, pyte
     assert line.startswith(f"| test\\_it.py::test\\_work | {len(SAMPLES)} |")
     assert heading.count("|") == border.count("|") == line.count("|")
     assert any("█" * 40 in line for line in result.outlines)
+
+
+AXES = """
+import pytest
+
+@pytest.mark.axis("n", [10, 20])
+@pytest.mark.axis("kind", ["copy", "fill"])
+def test_size(n, kind):
+    print(f"ran {n!r} {kind}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "ran"),
+    [
+        ((), {"10 copy", "10 fill", "20 copy", "20 fill"}),
+        (("--axis=n=2^3:2^5,7", "--axis=kind=other"), {"8 other", "16 other", "32 other", "7 other"}),
+        (("--axis=n=10:30:15,2^10", "--axis=kind=copy"), {"10 copy", "25 copy", "1024 copy"}),
+    ],
+)
+def test_axes_have_their_values_or_those_of_the_command_line(run, options, ran):
+    result = run(AXES, "-s", *options)
+    assert {match[1] for line in result.outlines if (match := re.search(r"ran (.*\w)", line))} == ran
+    result.assert_outcomes(passed=len(ran))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("m=1", "--axis: no collected test has the axis m"),
+        ("n=x", "--axis: n='x' is not of type int"),
+        ("n=", "'n=' is not NAME=VALUE,VALUE"),
+        ("n=1:9:0", "'n=1:9:0' is not NAME=VALUE"),
+        ("n=1:99999", "has more than 10,000 values"),
+    ],
+)
+def test_values_that_no_axis_can_have_are_refused(run, value, said):
+    result = run(AXES, f"--axis={value}")
+    assert result.ret != 0
+    assert said in result.stdout.str() + result.stderr.str()
+
+
+def test_a_profiler_records_one_call_without_peers(run, device, monkeypatch):
+    events = []
+    monkeypatch.setattr(profiler, "profiler_start", lambda: events.append("start"))
+    monkeypatch.setattr(profiler, "profiler_stop", lambda: events.append("stop"))
+    monkeypatch.setattr(builtins, "events", events, raising=False)
+    source = "def test(gpu_benchmark):\n    gpu_benchmark(lambda: events.append(1), beside={'other': lambda: 1 / 0})\n"
+    run(source, "--benchmark-profile").assert_outcomes(passed=1)
+    assert events == ["start", 1, "stop"]
 
 
 def test_a_sample_of_one_call_is_one_round(run, pytester, finds):
