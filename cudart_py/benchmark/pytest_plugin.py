@@ -39,7 +39,6 @@ from ..errors import CudaError, SimulatorWarning
 from ..findings.options import add_report_options
 from ..host.callers import end_at_caller
 from ..profiling.profiler import profiler_range
-from .axes import Axes, axis_argument
 from .device.timing import Work
 from .gates import counter_gate
 from .gates.argument_types import counter_limit
@@ -48,12 +47,14 @@ from .gates.machine import gpu_info, nvrtc_version
 from .gates.time_limits import why_not_limited
 from .measuring import DeviceArguments, HostArguments, Works, measure, measure_host, run_once
 from .peers import measure_beside
+from .plugin.axes import Axes, axis_argument
+from .plugin.sanitize_report import SanitizeReport
+from .plugin.session_clocks import SessionClocks, clock_argument
+from .plugin.written_results import add_written_options, histogram_lines, write_results
 from .record import Measurement
 from .sampling import MeasureOptions
-from .sanitize_report import SanitizeReport
 from .stopping import STOPS, Stop
 from .table import lines
-from .written_results import add_written_options, histogram_lines, write_results
 
 __all__ = ["GpuBenchmark", "HostBenchmark"]
 
@@ -106,6 +107,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run each function of gpu_benchmark and host_benchmark once, without times or peers, while the profiler "
         "records: ncu --profile-from-start off, nsys --capture-range=cudaProfilerApi",
+    )
+    group.addoption(
+        "--lock-clocks",
+        type=clock_argument,
+        metavar="CLOCK",
+        help="from the first test with gpu_benchmark, lock the clocks of all devices to 'base' or a number of MHz; a "
+        "line at the end says if this is not allowed",
     )
     group.addoption(
         "--axis",
@@ -174,6 +182,8 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     config.stash[_collected] = CollectedTests(config)
     config.pluginmanager.register(Axes(config), "cudart_py axes")
+    if (clock := config.getoption("lock_clocks")) is not None:
+        config.pluginmanager.register(SessionClocks(clock), "cudart_py clocks")
     config.stash[_results] = []
     config.stash[_comparisons] = []
     config.stash[_refusals] = []

@@ -1,6 +1,7 @@
 """The pytest plugin's fixtures, tested in separate runs of pytest."""
 
 import builtins
+import contextlib
 import csv
 import json
 import re
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import cudart_py as cuda
 from cudart_py.benchmark import Measurement, pytest_plugin
 from cudart_py.benchmark.gates import machine, time_limits
+from cudart_py.benchmark.plugin import session_clocks
 from cudart_py.errors import NotSupportedError
 from cudart_py.profiling import profiler
 
@@ -180,6 +183,28 @@ def test_a_profiler_records_one_call_without_peers(run, device, monkeypatch):
     source = "def test(gpu_benchmark):\n    gpu_benchmark(lambda: events.append(1), beside={'other': lambda: 1 / 0})\n"
     run(source, "--benchmark-profile").assert_outcomes(passed=1)
     assert events == ["start", 1, "stop"]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_clocks_are_locked_for_the_run_where_allowed_and_it_says_so(run, device, finds, monkeypatch, allowed):
+    finds()
+    events = []
+
+    @contextlib.contextmanager
+    def lock(clock, *, device):
+        if not allowed:
+            raise NotSupportedError("for administrators")
+        events.append(clock)
+        yield
+        events.append("unlocked")
+
+    monkeypatch.setattr(session_clocks, "locked_clocks", lock)
+    result = run(PLAIN + TEST, "--lock-clocks=1500")
+    result.assert_outcomes(passed=2)
+    count = len(cuda.devices())
+    assert events == ([1500] * count + ["unlocked"] * count if allowed else [])
+    said = "clocks were locked to 1500 MHz" if allowed else "clocks are not locked: for administrators"
+    result.stdout.fnmatch_lines([said])
 
 
 def test_a_sample_of_one_call_is_one_round(run, pytester, finds):

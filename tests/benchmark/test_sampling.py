@@ -1,5 +1,6 @@
 """Sampling: when it stops, which samples count, and how the device's clock rate is read."""
 
+import contextlib
 import itertools
 import math
 import random
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.benchmark import MeasureOptions, clocks
+from cudart_py.benchmark import MeasureOptions, clock_locks, clocks, locked_clocks
 from cudart_py.benchmark.clocks import FIRST_PAUSE, LONGEST_PAUSE, PATIENCE
 from cudart_py.benchmark.sampling import Sample, collect
 from cudart_py.benchmark.stopping import SettledEntropy
@@ -175,3 +176,50 @@ def test_the_entropy_of_times_with_two_modes_settles_and_that_of_ever_new_times_
     assert len(Bench(steady(1e-3)).collect(options).seconds) == options.min_samples
     with pytest.raises(ValueError, match="'stop' must be one of 'precision', 'entropy'"):
         MeasureOptions(stop="never")
+
+
+# Locked clocks
+
+
+@pytest.fixture
+def locking(monkeypatch, device):
+    """Return a fake NVML that records how it locks clocks; set its `error` to make it refuse."""
+    calls = []
+
+    def lock(handle, low, high):
+        if fake.error is not None:
+            raise fake.error
+        calls.append((handle, low, high))
+
+    fake = SimpleNamespace(
+        NvmlError=NvmlError,
+        ClockLimitId=SimpleNamespace(TDP=0xFFFFFF01),
+        device_get_handle_by_pci_bus_id_v2=lambda address: "handle",
+        device_set_gpu_locked_clocks=lock,
+        device_reset_gpu_locked_clocks=lambda handle: calls.append((handle, "reset")),
+        calls=calls,
+        error=None,
+    )
+    monkeypatch.setattr(clock_locks, "nvml", lambda: fake)
+    monkeypatch.setattr(clock_locks, "capabilities", lambda: frozenset({"gpu_timing"}))
+    return fake
+
+
+@pytest.mark.parametrize(("clock", "limit"), [("base", 0xFFFFFF01), (1500, 1500)])
+def test_clocks_are_locked_within_the_block_whatever_ends_it(locking, clock, limit):
+    with contextlib.suppress(ZeroDivisionError), locked_clocks(clock):
+        assert locking.calls == [("handle", limit, limit)]
+        1 / 0  # noqa: B018
+    assert locking.calls[1:] == [("handle", "reset")]
+
+
+def test_clocks_that_may_not_be_locked_are_an_error_with_the_remedy(locking):
+    locking.error = NvmlError("no permission")
+    with (
+        pytest.raises(cuda.errors.NotSupportedError, match="no permission.*administrator"),
+        locked_clocks(),
+    ):
+        pass
+    assert locking.calls == []
+    with pytest.raises(ValueError, match="'clock'"), locked_clocks(0):
+        pass

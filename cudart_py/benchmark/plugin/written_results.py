@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from .record import Measurement
-from .table import markdown_table
-from .times import format_seconds
+from ..record import Measurement
+from ..table import markdown_table
+from ..times import format_seconds
 
 Results = Iterable[tuple[str, Measurement]]
 _QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
