@@ -83,9 +83,9 @@ class Measurement:
     - `ceiling_name`: the name of that ceiling, such as "copy"; None if it was passed as a number.
     - `device`: the name of the device.
     - `counters`: the counters, one mapping per launch; empty unless the driver counts what launches do.
+    - `peers`: the times of other code that was measured alternately with this work (`beside`), keyed by name.
     - `memory`: the bytes of device memory that the first calls allocated at most, beyond those that were in use before;
       None for host times.
-    - `peers`: the times of other code that was measured alternately with this work (`beside`), keyed by name.
     """
 
     samples: tuple[float, ...]
@@ -103,8 +103,8 @@ class Measurement:
     ceiling_name: str | None = None
     device: str = ""
     counters: Counters = ()
-    memory: int | None = None
     peers: Mapping[str, Peer] = field(default_factory=dict)
+    memory: int | None = None
 
     @property
     def timed(self) -> bool:
