@@ -28,7 +28,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 import pytest
@@ -41,19 +40,20 @@ from ..host.callers import end_at_caller
 from ..profiling.profiler import profiler_range
 from .device.timing import Work
 from .gates import counter_gate
-from .gates.argument_types import counter_limit
 from .gates.collected_tests import CollectedTests
 from .gates.machine import gpu_info, nvrtc_version
 from .gates.time_limits import why_not_limited
 from .measuring import DeviceArguments, HostArguments, Works, measure, measure_host, run_once
 from .peers import measure_beside
-from .plugin.axes import Axes, axis_argument
+from .plugin.axes import Axes
+from .plugin.options import add_benchmark_options
+from .plugin.replay import Replay
 from .plugin.sanitize_report import SanitizeReport
-from .plugin.session_clocks import SessionClocks, clock_argument
-from .plugin.written_results import add_written_options, histogram_lines, write_results
+from .plugin.session_clocks import SessionClocks
+from .plugin.written_results import histogram_lines, write_results
 from .record import Measurement
 from .sampling import MeasureOptions
-from .stopping import STOPS, Stop
+from .stopping import Stop
 from .table import lines
 
 __all__ = ["GpuBenchmark", "HostBenchmark"]
@@ -89,55 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that report findings, fail a run because of its counters, and select benchmarks by name."""
     add_report_options(parser.getgroup("cudart_py"))
     group = parser.getgroup("benchmark")
-    group.addoption(
-        "--benchmark-select",
-        type=Path,
-        metavar="FILE",
-        help="run only the tests whose full names this file lists, one per line, as `cudart-py gate` does",
-    )
-    group.addoption(
-        "--benchmark-stop",
-        choices=STOPS,
-        default=STOPS[0],
-        help="end each measurement of gpu_benchmark and host_benchmark when its median is precise, or when the entropy "
-        "of its times has settled (default: precision)",
-    )
-    group.addoption(
-        "--benchmark-profile",
-        action="store_true",
-        help="run each function of gpu_benchmark and host_benchmark once, without times or peers, while the profiler "
-        "records: ncu --profile-from-start off, nsys --capture-range=cudaProfilerApi",
-    )
-    group.addoption(
-        "--lock-clocks",
-        type=clock_argument,
-        metavar="CLOCK",
-        help="from the first test with gpu_benchmark, lock the clocks of all devices to 'base' or a number of MHz; a "
-        "line at the end says if this is not allowed",
-    )
-    group.addoption(
-        "--axis",
-        action="append",
-        default=[],
-        type=axis_argument,
-        metavar="NAME=VALUES",
-        help="replace the values of an axis, which a test has by @pytest.mark.axis(NAME, VALUES): n=1024,4096, "
-        "n=10:50:10 or n=2^10:2^20; may be repeated",
-    )
-    add_written_options(group)
-    group.addoption(
-        "--counters-compare-fail",
-        action="append",
-        default=[],
-        type=counter_limit,
-        metavar="FIGURE:LIMIT",
-        help="fail if a counter is worse than in the run of --benchmark-compare, by more than a percentage "
-        "('sectors:5%%') or a number ('conflicts:0'); may be repeated. Figures: "
-        f"{', '.join(counter_gate.FIGURES)}, or a metric's full name",
-    )
-    group.addoption(
-        "--counters-markdown", type=Path, metavar="FILE", help="write the comparison of counters as Markdown"
-    )
+    add_benchmark_options(group)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -251,36 +203,6 @@ def fresh_driver() -> Iterator[None]:
             reset()
 
 
-class _Stamp:
-    """A reading of the benchmark's timer; the difference of two readings is the duration of a round in seconds."""
-
-    __slots__ = ("_seconds",)
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def __sub__(self, start: _Stamp) -> float:
-        return self._seconds
-
-
-class _Replay:
-    """A timer for pytest-benchmark that replays samples taken before, as two stamps per round."""
-
-    def __init__(self, name: str, samples: tuple[float, ...], iterations: int) -> None:
-        # The JSON uses this as the name of the timer.
-        self.__name__ = name
-        self._stamps = _stamps(samples, iterations)
-
-    def __call__(self) -> _Stamp:
-        return next(self._stamps)
-
-
-def _stamps(samples: tuple[float, ...], iterations: int) -> Iterator[_Stamp]:
-    for seconds in samples:
-        yield _Stamp(0.0)
-        yield _Stamp(seconds * iterations)
-
-
 class _Benchmark:
     """The base of both fixtures, which passes a measurement to pytest-benchmark as if pytest-benchmark had timed it."""
 
@@ -356,7 +278,7 @@ class _Benchmark:
         if not found.timed:
             # Without times there are no statistics, but the fixture has still been used.
             benchmark.disabled = True
-        benchmark._timer = _Replay(name, found.samples, found.batch)
+        benchmark._timer = Replay(name, found.samples, found.batch)
         benchmark.pedantic(_nothing, rounds=max(1, len(found.samples)), iterations=found.batch)
 
 
