@@ -70,7 +70,9 @@ def taken(monkeypatch):
         text = (self.directory / "figures.json").read_text()
         runs.append(text)
         if text == "broken":
-            raise PytestFailedError(1, "E   first\nFAILED b.py::test - AssertionError: planted\n== 1 failed ==")
+            raise PytestFailedError(
+                1, "E   first\nFAILED b.py::test - AssertionError: planted\n== 1 failed ==", self.directory
+            )
         run = {"machine_info": {}, "commit_info": {}, "datetime": "", "version": "5", "benchmarks": [], "counted": []}
         for name, value in json.loads(text).items():
             named = {"name": name, "fullname": name, "group": None, "param": None, "extra_info": {}}
@@ -154,7 +156,8 @@ def test_the_history_of_old_commits_is_stored_once_and_dated_by_the_commits(repo
         (("find", "nowhere", "HEAD"), "nowhere: git does not know it"),
         (("find", "HEAD", "HEAD~1"), "is not an ancestor of"),
         (("continuous", "--copy", "missing.py", "HEAD", "HEAD"), "missing.py is not a file or folder"),
-        (("continuous", "HEAD~1", "HEAD"), "the benchmarks failed: FAILED"),
+        (("continuous", "HEAD~1", "HEAD"), "(number 2): the benchmarks failed: FAILED"),
+        (("continuous", "HEAD", "HEAD~1"), "(number 2): the benchmarks failed: FAILED"),
     ],
 )
 def test_what_cannot_be_measured_is_said_in_one_line(repository, taken, capsys, arguments, said):

@@ -99,9 +99,11 @@ def run_command(name: str, command: Callable[[argparse.Namespace], int]) -> Call
             with cleaned_up_when_terminated():
                 return command(options)
         except (RepositoryError, CommitSkippedError) as error:
-            if isinstance(error, CommitSkippedError) and error.output:
+            place = ""
+            if isinstance(error, CommitSkippedError):
                 show(error.output)
-            print(f"cudart-py {name}: {error}", file=sys.stderr)  # noqa: T201  # the command's result
+                place = f"{error.commit}: "
+            print(f"cudart-py {name}: {place}{error}", file=sys.stderr)  # noqa: T201  # the command's result
             return REFUSED
         except KeyboardInterrupt:
             print(f"cudart-py {name}: interrupted", file=sys.stderr)  # noqa: T201  # the command's result

@@ -26,10 +26,11 @@ _ERROR = re.compile(r"(FAILED|ERROR:?|error:|E  ) *\S")
 class CommitSkippedError(Exception):
     """A commit that cannot be built, or whose benchmarks fail: the message says why, and `output` has the details."""
 
-    def __init__(self, reason: str, output: str = "") -> None:
+    def __init__(self, commit: Commit, reason: str, output: str = "") -> None:
         lines = [line.strip() for line in output.splitlines() if line.strip()]
         errors = [line for line in lines if _ERROR.match(line)] or lines
         super().__init__(f"{reason}: {errors[-1][:_LONGEST_REASON]}" if errors else reason)
+        self.commit = commit
         self.output = output
 
 
@@ -68,19 +69,21 @@ class CommitBench:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cudart-py-commit-")))
             source = stack.enter_context(self.repository.worktree(commit, folder / "source"))
             self._copy(source)
+            directory = source / self.repository.subfolder
             try:
                 environment = make_environment(self._kind, source, folder / "environment", self._requirements)
-                directory = source / self.repository.subfolder
                 if not directory.is_dir():
-                    raise CommitSkippedError(f"it has no folder {self.repository.subfolder}")
+                    raise CommitSkippedError(commit, f"it has no folder {self.repository.subfolder}")
                 results = folder / "results"
                 results.mkdir()
                 yield PytestRuns(self._arguments, results, environment.python, directory, environment.variables)
             except BuildError as error:
-                raise CommitSkippedError("cannot be built", error.output) from error
+                raise CommitSkippedError(commit, "cannot be built", error.output) from error
             except PytestFailedError as error:
+                if error.directory != directory:
+                    raise  # of another commit, which was prepared before this one
                 reason = "the benchmarks failed" if error.status else "nothing was measured"
-                raise CommitSkippedError(reason, error.output) from error
+                raise CommitSkippedError(commit, reason, error.output) from error
 
     def _copy(self, source: Path) -> None:
         for path in self._copied:

@@ -16,12 +16,13 @@ PLUGIN = "cudart_py.benchmark.pytest_plugin"
 
 
 class PytestFailedError(Exception):
-    """Pytest did not pass, or measured nothing: its exit status, and its output if that was not shown."""
+    """Pytest did not pass, or measured nothing: its exit status, its output if not shown, and where it ran."""
 
-    def __init__(self, status: int, output: str) -> None:
+    def __init__(self, status: int, output: str, directory: Path | None = None) -> None:
         super().__init__(f"pytest ended with status {status}")
         self.status = status
         self.output = output
+        self.directory = directory
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class PytestRuns:
             command, capture_output=silent, text=True, check=False, cwd=self.directory, env=self.variables
         )
         if done.returncode or not file.exists():
-            raise PytestFailedError(done.returncode, (done.stdout or "") + (done.stderr or ""))
+            raise PytestFailedError(done.returncode, (done.stdout or "") + (done.stderr or ""), self.directory)
         return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
