@@ -1,4 +1,4 @@
-"""The command `cudart-py`: run, profile or debug programs on the simulator, check benchmarks, report their history."""
+"""The command `cudart-py`: run, profile or debug programs on the simulator; check, compare and report benchmarks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from .benchmark.commits import continuous_command, find_command, history_command
 from .benchmark.gates import gate_command
 from .benchmark.history import report_command
 from .debugging import debug_command
@@ -22,6 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     profile_command.add_command(commands)
     debug_command.add_command(commands)
     gate_command.add_command(commands)
+    find_command.add_command(commands)
+    continuous_command.add_command(commands)
+    history_command.add_command(commands)
     report_command.add_command(commands)
     run_command.add_command(commands)
     options = parser.parse_args(run_command.with_explicit_file(sys.argv[1:] if arguments is None else arguments))

@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
+from .clock_locks import locked_clocks
 from .device.ceilings import Ceilings, ceilings
 from .measuring import measure, measure_host
 from .record import Measurement
 from .sampling import MeasureOptions
 
-__all__ = ["Ceilings", "MeasureOptions", "Measurement", "ceilings", "measure", "measure_host"]
+__all__ = ["Ceilings", "MeasureOptions", "Measurement", "ceilings", "locked_clocks", "measure", "measure_host"]
 __dir__ = __all__.copy  # hides private names and imports

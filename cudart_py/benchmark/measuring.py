@@ -15,6 +15,7 @@ from ..streams.stream import Stream, stream_of
 from .clocks import ClockGuard
 from .device.ceilings import KINDS, Kind, measured_ceiling
 from .device.fast_streams import MOST
+from .device.peak_memory import PeakMemory
 from .device.samples import Plan, StreamWork, has_capability, take, take_in_each
 from .device.timing import QUEUED_LAUNCHES, Work
 from .host_samples import HostBatch, no_garbage_collection
@@ -120,6 +121,7 @@ def measure(
         captured=taken.captured,
         streams=None if streams is None else len(taken.samples.seconds),
         overhead=taken.overhead,
+        memory=taken.memory,
         rejected=taken.samples.rejected,
         clock_mhz=taken.samples.clock,
         ceiling=limit,
@@ -183,7 +185,7 @@ def _run_once(works: Sequence[Any], stream: Stream, streams: int | None, bytes: 
             return _run_once((functools.partial(works[0], one),), one, None, bytes, flops)
     counters: Counters = ()
     with activated(device):
-        with profile() if has_capability("profile") else nullcontext() as profiled:
+        with profile() if has_capability("profile") else nullcontext() as profiled, PeakMemory(device) as memory:
             works[0]()
             stream.synchronize()
         if profiled is not None:
@@ -191,7 +193,7 @@ def _run_once(works: Sequence[Any], stream: Stream, streams: int | None, bytes: 
                 {"kernel": launch.kernel, "grid": launch.grid, "block": launch.block, **launch.metrics}
                 for launch in profiled.launches
             )
-    return Measurement((), bytes=bytes, flops=flops, device=device.name, counters=counters)
+    return Measurement((), bytes=bytes, flops=flops, device=device.name, counters=counters, memory=memory.nbytes)
 
 
 def _as_works(call: str, fn: Any) -> tuple[Callable[..., object], ...]:

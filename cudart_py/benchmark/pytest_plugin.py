@@ -25,11 +25,9 @@ PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn if 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Unpack
 
 import pytest
@@ -39,6 +37,7 @@ from ..driver.capabilities import capabilities
 from ..errors import CudaError, SimulatorWarning
 from ..findings.options import add_report_options
 from ..host.callers import end_at_caller
+from ..profiling.profiler import profiler_range
 from .device.timing import Work
 from .gates import counter_gate
 from .gates.collected_tests import CollectedTests
@@ -46,9 +45,15 @@ from .gates.machine import gpu_info, nvrtc_version
 from .gates.time_limits import why_not_limited
 from .measuring import DeviceArguments, HostArguments, Works, measure, measure_host, run_once
 from .peers import measure_beside
+from .plugin.axes import Axes
+from .plugin.options import add_benchmark_options
+from .plugin.replay import Replay
+from .plugin.sanitize_report import SanitizeReport
+from .plugin.session_clocks import SessionClocks
+from .plugin.written_results import histogram_lines, write_results
 from .record import Measurement
 from .sampling import MeasureOptions
-from .sanitize_report import SanitizeReport
+from .stopping import Stop
 from .table import lines
 
 __all__ = ["GpuBenchmark", "HostBenchmark"]
@@ -84,32 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that report findings, fail a run because of its counters, and select benchmarks by name."""
     add_report_options(parser.getgroup("cudart_py"))
     group = parser.getgroup("benchmark")
-    group.addoption(
-        "--benchmark-select",
-        type=Path,
-        metavar="FILE",
-        help="run only the tests whose full names this file lists, one per line, as `cudart-py gate` does",
-    )
-    group.addoption(
-        "--counters-compare-fail",
-        action="append",
-        default=[],
-        type=_read_limit,
-        metavar="FIGURE:LIMIT",
-        help="fail if a counter is worse than in the run of --benchmark-compare, by more than a percentage "
-        "('sectors:5%%') or a number ('conflicts:0'); may be repeated. Figures: "
-        f"{', '.join(counter_gate.FIGURES)}, or a metric's full name",
-    )
-    group.addoption(
-        "--counters-markdown", type=Path, metavar="FILE", help="write the comparison of counters as Markdown"
-    )
-
-
-def _read_limit(text: str) -> counter_gate.Limit:
-    try:
-        return counter_gate.read_limit(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    add_benchmark_options(group)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -153,6 +133,9 @@ def pytest_configure(config: pytest.Config) -> None:
             "benchmarks, so that nothing is counted: run without it, or with -n 0"
         )
     config.stash[_collected] = CollectedTests(config)
+    config.pluginmanager.register(Axes(config), "cudart_py axes")
+    if (clock := config.getoption("lock_clocks")) is not None:
+        config.pluginmanager.register(SessionClocks(clock), "cudart_py clocks")
     config.stash[_results] = []
     config.stash[_comparisons] = []
     config.stash[_refusals] = []
@@ -220,36 +203,6 @@ def fresh_driver() -> Iterator[None]:
             reset()
 
 
-class _Stamp:
-    """A reading of the benchmark's timer; the difference of two readings is the duration of a round in seconds."""
-
-    __slots__ = ("_seconds",)
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def __sub__(self, start: _Stamp) -> float:
-        return self._seconds
-
-
-class _Replay:
-    """A timer for pytest-benchmark that replays samples taken before, as two stamps per round."""
-
-    def __init__(self, name: str, samples: tuple[float, ...], iterations: int) -> None:
-        # The JSON uses this as the name of the timer.
-        self.__name__ = name
-        self._stamps = _stamps(samples, iterations)
-
-    def __call__(self) -> _Stamp:
-        return next(self._stamps)
-
-
-def _stamps(samples: tuple[float, ...], iterations: int) -> Iterator[_Stamp]:
-    for seconds in samples:
-        yield _Stamp(0.0)
-        yield _Stamp(seconds * iterations)
-
-
 class _Benchmark:
     """The base of both fixtures, which passes a measurement to pytest-benchmark as if pytest-benchmark had timed it."""
 
@@ -257,11 +210,13 @@ class _Benchmark:
         self._benchmark = benchmark
         self._node = request.node
         self._results = request.config.stash[_results]
+        self._profiled = bool(request.config.getoption("benchmark_profile"))
+        self._stop: Stop = request.config.getoption("benchmark_stop")
 
     @property
     def enabled(self) -> bool:
-        """Whether times are measured: pytest-benchmark is installed and not disabled."""
-        return self._benchmark is not None and bool(self._benchmark.enabled)
+        """Whether times are measured: pytest-benchmark is installed and not disabled, and no profiler records."""
+        return self._benchmark is not None and bool(self._benchmark.enabled) and not self._profiled
 
     @property
     def extra_info(self) -> dict[str, Any]:
@@ -292,6 +247,9 @@ class _Benchmark:
         if not self.enabled:
             # This exposes a misspelt argument even without a GPU.
             inspect.signature(method).bind(fn, **options)
+            if self._profiled:
+                with profiler_range():
+                    return run_once(fn, options.get("stream"), options.get("streams"))
             for peer in peers.values():
                 run_once(peer, options.get("stream"), options.get("streams"))
             return run_once(fn, options.get("stream"), options.get("streams"))
@@ -308,6 +266,7 @@ class _Benchmark:
             min_seconds=min(seconds, usual.min_seconds),
             max_seconds=seconds,
             warm_up_seconds=min(seconds, usual.warm_up_seconds),
+            stop=self._stop,
         )
 
     def _report(self, found: Measurement, name: str) -> None:
@@ -319,7 +278,7 @@ class _Benchmark:
         if not found.timed:
             # Without times there are no statistics, but the fixture has still been used.
             benchmark.disabled = True
-        benchmark._timer = _Replay(name, found.samples, found.batch)
+        benchmark._timer = Replay(name, found.samples, found.batch)
         benchmark.pedantic(_nothing, rounds=max(1, len(found.samples)), iterations=found.batch)
 
 
@@ -400,7 +359,7 @@ def _compare(session: pytest.Session, benchmarks: Any) -> bool:
     """
     config = session.config
     limits: list[counter_gate.Limit] = config.getoption("counters_compare_fail")
-    counted = _launches(_counted(config))
+    counted = counter_gate.launches(_counted(config))
     stored: list[tuple[Any, dict[str, Any]]] = []
     if benchmarks.compare:
         every = list(benchmarks.storage.load(*(() if benchmarks.compare is True else (benchmarks.compare,))))
@@ -408,7 +367,7 @@ def _compare(session: pytest.Session, benchmarks: Any) -> bool:
     comparisons = config.stash[_comparisons]
     both = False
     for path, run in stored:
-        before = _launches(run.get("counted", ()))
+        before = counter_gate.launches(run.get("counted", ()))
         if before and counted:
             both = both or not before.keys().isdisjoint(counted)
             gone = [name for name in before if config.stash[_collected].lacks(name)]
@@ -430,14 +389,6 @@ def _compare(session: pytest.Session, benchmarks: Any) -> bool:
             why = "found no counters: this driver measures times only, or the stored run has none"
         raise pytest.UsageError(f"--counters-compare-fail {why}")
     return failed
-
-
-def _launches(counted: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the launches of each test, over all its calls of the fixture."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for one in counted:
-        found.setdefault(one.get("fullname", one["name"]), []).extend(one["counters"])
-    return found
 
 
 def _store(config: pytest.Config, benchmarks: Any) -> None:
@@ -480,6 +431,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("GPU benchmarks", sep="-")
         for line in lines(shown):
             terminalreporter.write_line(line)
+    if config.getoption("measurements_histogram"):
+        for line in histogram_lines(shown):
+            terminalreporter.write_line(line)
+    write_results(config, [(one.fullname, one.found) for one in results])
     compared = config.stash.get(_comparisons, [])
     for path, found, nvrtc in compared:
         terminalreporter.section(f"Counters beside {path}", sep="-")

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from .. import arguments
 from ..pages.tables import facts
+from .times import Histogram, format_seconds, histogram, quantile
 
 # One mapping per launch: "kernel", "grid", "block" and the metrics by name.
 Counters = tuple[Mapping[str, Any], ...]
@@ -82,6 +84,8 @@ class Measurement:
     - `device`: the name of the device.
     - `counters`: the counters, one mapping per launch; empty unless the driver counts what launches do.
     - `peers`: the times of other code that was measured alternately with this work (`beside`), keyed by name.
+    - `memory`: the bytes of device memory that the first calls allocated at most, beyond those that were in use before;
+      None for host times.
     """
 
     samples: tuple[float, ...]
@@ -100,6 +104,7 @@ class Measurement:
     device: str = ""
     counters: Counters = ()
     peers: Mapping[str, Peer] = field(default_factory=dict)
+    memory: int | None = None
 
     @property
     def timed(self) -> bool:
@@ -122,6 +127,21 @@ class Measurement:
         """The relative standard error of the median; None with fewer than two samples."""
         found = relative_error(self.samples)
         return found if math.isfinite(found) else None
+
+    def quantile(self, fraction: float) -> float | None:
+        """Return the seconds per call that a fraction of the samples does not exceed, such as 0.95; None without any.
+
+        Raises ValueError if `fraction` is not between 0 and 1.
+        """
+        arguments.number("Measurement.quantile", "fraction", fraction, 0, 1)
+        return quantile(self.samples, fraction) if self.samples else None
+
+    def histogram(self, bins: int = 20) -> Histogram:
+        """Return the samples in `bins` bins of equal width; `print` draws them as bars.
+
+        Each bin is a tuple (low, high, samples), the limits in seconds. There are no bins without samples.
+        """
+        return histogram(self.samples, arguments.integer("Measurement.histogram", "bins", bins, 1))
 
     @property
     def gigabytes_per_second(self) -> float | None:
@@ -161,6 +181,7 @@ class Measurement:
             "overhead": self.overhead or None,
             "rejected": self.rejected if self.samples else None,
             "clock_mhz": self.clock_mhz,
+            "memory": self.memory,
             "counters": [dict(launch) for launch in self.counters] or None,
             "beside": {name: peer._asdict() for name, peer in self.peers.items()} or None,
         }
@@ -182,6 +203,7 @@ class Measurement:
             "L2": self.cache if self.samples else "",
             "clock": "" if self.clock_mhz is None else f"{self.clock_mhz:,.0f} MHz",
             "device": self.device,
+            "memory": f"{self.memory:,} bytes" if self.memory else "",
             "counted": self._launches(),
         }
         beside = {
@@ -218,11 +240,3 @@ class Measurement:
 
 def _number_of_launches(counters: Counters) -> str:
     return "1 launch" if len(counters) == 1 else f"{len(counters):,} launches"
-
-
-def format_seconds(seconds: float) -> str:
-    """Format a time with four significant digits, in a suitable unit."""
-    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.4g} {unit}"
-    return f"{seconds * 1e9:.4g} ns"

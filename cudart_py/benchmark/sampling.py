@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from .. import arguments
 from .clocks import ClockGuard
-from .record import relative_error
+from .stopping import STOPS, Stop, stopping_rule
 
-# Sorting the samples for the quartiles after each sample would take longer than measuring. The precision is therefore
-# checked again only after the number of samples has grown by this factor.
+# Sorting the samples for the quartiles after each sample would take longer than measuring. The rule is therefore
+# applied again only after the number of samples has grown by this factor.
 _NEXT_LOOK = 1.2
 
 
@@ -23,6 +23,8 @@ class MeasureOptions:
     """The conditions for ending a measurement. Times are in seconds of the host's clock.
 
     - `precision`: stop when the standard error of the median is at most this fraction of the median.
+    - `stop`: "precision", or "entropy" to stop when further samples no longer change the distribution of the times,
+      which are distinguished to within `precision`. This takes samples of all modes of a distribution with several.
     - `min_samples`: take at least this many samples, however long that takes.
     - `max_samples`: never take more samples than this.
     - `min_seconds`: take samples for at least this long, since clocks and the load of the machine vary.
@@ -36,11 +38,14 @@ class MeasureOptions:
     min_seconds: float = 0.1
     max_seconds: float = 1.0
     warm_up_seconds: float = 0.05
+    stop: Stop = "precision"
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name.endswith("_samples"):
+            if field.name == "stop":
+                arguments.choice("MeasureOptions", "stop", value, STOPS)
+            elif field.name.endswith("_samples"):
                 arguments.integer("MeasureOptions", field.name, value, 1)
             else:
                 arguments.number("MeasureOptions", field.name, value, 0, math.inf)
@@ -72,12 +77,13 @@ def collect(
     now: Callable[[], float] = time.perf_counter,
     pause: Callable[[float], object] = time.sleep,
 ) -> Samples:
-    """Take samples until the median is precise enough or the time is up.
+    """Take samples until they are enough by the rule of the options, or the time is up.
 
     Samples at reduced clocks are rejected, and the device gets a pause to recover after each. `guard` decides which
     samples to reject, and may have seen samples of other calls before.
     """
     guard = ClockGuard() if guard is None else guard
+    rule = stopping_rule(options.stop, options.precision)
     kept: list[float] = []
     clocks: list[float] = []
     rejected, next_look = 0, options.min_samples
@@ -87,7 +93,7 @@ def collect(
         if count >= options.min_samples and (count >= options.max_samples or elapsed >= options.max_seconds):
             break
         if count >= next_look and elapsed >= options.min_seconds:
-            if relative_error(kept) <= options.precision:
+            if rule.finished():
                 break
             next_look = max(count + 1, int(_NEXT_LOOK * count))
         seconds, clock = take()
@@ -96,6 +102,7 @@ def collect(
             pause(guard.pause)
             continue
         kept.append(seconds)
+        rule.add(seconds)
         if clock is not None:
             clocks.append(clock)
     return Samples(tuple(kept), rejected, statistics.median(clocks) if clocks else None)

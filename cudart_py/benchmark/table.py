@@ -8,7 +8,8 @@ from typing import Any
 
 from ..profiling.metric_names import CONFLICTS, SHARED, names
 from ..profiling.report.launch_table import shortened
-from .record import Measurement, format_seconds
+from .record import Measurement
+from .times import format_seconds
 
 _HEADINGS = ("name", "median", "spread", "GB/s", "TFLOP/s", "of ceiling", "beside", "MHz", "L2")
 # There are dozens of metrics. The table has those that explain slow kernels most often, and the record has all.

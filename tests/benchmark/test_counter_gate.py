@@ -2,7 +2,16 @@
 
 import pytest
 
-from cudart_py.benchmark.gates.counter_gate import Change, changes, figures, markdown_report, read_limit, table, verdict
+from cudart_py.benchmark.gates.counter_gate import (
+    Change,
+    changes,
+    figures,
+    launches,
+    markdown_report,
+    read_limit,
+    table,
+    verdict,
+)
 
 LOAD = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
@@ -95,3 +104,13 @@ def test_a_benchmark_that_another_folder_renamed_says_where_to_run():
     renamed = verdict(changes(before, {"project/bench_b.py::t": [launch()]}, limits, gone), limits)
     assert renamed
     assert not any("where the run was stored" in line for line in renamed)
+
+
+def test_memory_is_a_figure_if_both_runs_have_it():
+    def run(**memory):
+        return launches([{"name": "a", "fullname": "t::a", "counters": [launch()], **memory}])
+
+    limits = [read_limit("memory:10%")]
+    assert changes(run(memory=100), run(memory=111), limits) == [Change("t::a", "memory", 100, 111, failed=True)]
+    assert changes(run(memory=100), run(memory=109), limits) == [Change("t::a", "memory", 100, 109)]
+    assert changes(run(), run(memory=109), limits) == changes(run(memory=109), run(), limits) == []

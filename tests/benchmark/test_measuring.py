@@ -211,3 +211,17 @@ def test_every_case_that_is_measured_beside_other_tools_launches(device):
     for case in measuring_cases.CASES.values():
         measuring_cases.make_work(case._replace(amount=min(case.amount, 100)))()
     device.synchronize()
+
+
+def test_memory_is_what_the_work_allocates_at_most_beyond_what_was_in_use(device):
+    before = cuda.zeros(5 << 20, np.uint8)
+
+    def work():
+        cuda.zeros(1 << 20, np.uint8).close()
+        first, second = cuda.zeros(1 << 20, np.uint8), cuda.zeros(2 << 20, np.uint8)
+        second.close()
+        first.close()
+
+    quick = MeasureOptions(min_samples=1, max_samples=1, min_seconds=0, warm_up_seconds=0)
+    assert measure(work, options=quick).memory == 3 << 20
+    assert measure(lambda: before.fill(1), options=quick).memory == 0

@@ -1,14 +1,22 @@
 """The pytest plugin's fixtures, tested in separate runs of pytest."""
 
+import builtins
+import contextlib
+import csv
 import json
+import re
+import statistics
 import tomllib
 from pathlib import Path
 
 import pytest
 
+import cudart_py as cuda
 from cudart_py.benchmark import Measurement, pytest_plugin
 from cudart_py.benchmark.gates import machine, time_limits
+from cudart_py.benchmark.plugin import session_clocks
 from cudart_py.errors import NotSupportedError
+from cudart_py.profiling import profiler
 
 pytest_plugins = ["pytester"]
 
@@ -108,6 +116,95 @@ def test_what_was_measured_is_in_the_json_and_in_a_table(run, pytester, finds, m
     table = ["*GPU benchmarks*", "name*median*spread*GB/s*MHz*L2", "test_work*2 ms*0.0 %*2,000*1980*×3"]
     result.stdout.fnmatch_lines(table)
     result.stdout.no_fnmatch_line("*TFLOP/s*")
+
+
+def test_measurements_are_written_as_csv_as_markdown_and_as_histograms(run, pytester, finds):
+    asked = finds()
+    files = ("--measurements-csv=out.csv", "--measurements-markdown=out.md", "--measurements-histogram")
+    result = run(TEST, *files, "--benchmark-stop=entropy")
+    assert asked[0].stop == "entropy"
+    (row,) = csv.DictReader((pytester.path / "out.csv").read_text().splitlines())
+    assert row["benchmark"] == "test_it.py::test_work"
+    assert float(row["median"]) == pytest.approx(statistics.median(SAMPLES))
+    assert (float(row["min"]), float(row["max"])) == pytest.approx((min(SAMPLES), max(SAMPLES)))
+    assert (row["samples"], row["device"], row["TFLOP/s"]) == (str(len(SAMPLES)), "a GPU", "")
+    heading, border, line = (pytester.path / "out.md").read_text().splitlines()
+    assert heading.startswith("| benchmark | samples | min | 5 % |")
+    assert line.startswith(f"| test\\_it.py::test\\_work | {len(SAMPLES)} |")
+    assert heading.count("|") == border.count("|") == line.count("|")
+    assert any("█" * 40 in line for line in result.outlines)
+
+
+AXES = """
+import pytest
+
+@pytest.mark.axis("n", [10, 20])
+@pytest.mark.axis("kind", ["copy", "fill"])
+def test_size(n, kind):
+    print(f"ran {n!r} {kind}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "ran"),
+    [
+        ((), {"10 copy", "10 fill", "20 copy", "20 fill"}),
+        (("--axis=n=2^3:2^5,7", "--axis=kind=other"), {"8 other", "16 other", "32 other", "7 other"}),
+        (("--axis=n=10:30:15,2^10", "--axis=kind=copy"), {"10 copy", "25 copy", "1024 copy"}),
+    ],
+)
+def test_axes_have_their_values_or_those_of_the_command_line(run, options, ran):
+    result = run(AXES, "-s", *options)
+    assert {match[1] for line in result.outlines if (match := re.search(r"ran (.*\w)", line))} == ran
+    result.assert_outcomes(passed=len(ran))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("m=1", "--axis: no collected test has the axis m"),
+        ("n=x", "--axis: n='x' is not of type int"),
+        ("n=", "'n=' is not NAME=VALUE,VALUE"),
+        ("n=1:9:0", "'n=1:9:0' is not NAME=VALUE"),
+        ("n=1:99999", "has more than 10,000 values"),
+    ],
+)
+def test_values_that_no_axis_can_have_are_refused(run, value, said):
+    result = run(AXES, f"--axis={value}")
+    assert result.ret != 0
+    assert said in result.stdout.str() + result.stderr.str()
+
+
+def test_a_profiler_records_one_call_without_peers(run, device, monkeypatch):
+    events = []
+    monkeypatch.setattr(profiler, "profiler_start", lambda: events.append("start"))
+    monkeypatch.setattr(profiler, "profiler_stop", lambda: events.append("stop"))
+    monkeypatch.setattr(builtins, "events", events, raising=False)
+    source = "def test(gpu_benchmark):\n    gpu_benchmark(lambda: events.append(1), beside={'other': lambda: 1 / 0})\n"
+    run(source, "--benchmark-profile").assert_outcomes(passed=1)
+    assert events == ["start", 1, "stop"]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_clocks_are_locked_for_the_run_where_allowed_and_it_says_so(run, device, finds, monkeypatch, allowed):
+    finds()
+    events = []
+
+    @contextlib.contextmanager
+    def lock(clock, *, device):
+        if not allowed:
+            raise NotSupportedError("for administrators")
+        events.append(clock)
+        yield
+        events.append("unlocked")
+
+    monkeypatch.setattr(session_clocks, "locked_clocks", lock)
+    result = run(PLAIN + TEST, "--lock-clocks=1500")
+    result.assert_outcomes(passed=2)
+    count = len(cuda.devices())
+    assert events == ([1500] * count + ["unlocked"] * count if allowed else [])
+    said = "clocks were locked to 1500 MHz" if allowed else "clocks are not locked: for administrators"
+    result.stdout.fnmatch_lines([said])
 
 
 def test_a_sample_of_one_call_is_one_round(run, pytester, finds):

@@ -105,6 +105,14 @@ def test_ratios_to_others_are_in_the_table_and_have_trends(store, report):
     assert page.all("figcaption") == ["time, at last 1 ms", "ratio to C, at last 1.25", "ratio to CuPy, at last 0.9"]
 
 
+def test_memory_is_beside_times_and_its_increase_is_a_step(store, report):
+    for memory in (0, 0, 4096):
+        store.add({"t.py::a": (1e-3, {"memory": memory})})
+    page = report()
+    assert page.rows("latest")[1][page.rows("latest")[0].index("memory")] == "4,096 bytes"
+    assert page.rows("steps")[1][:5] == ["t.py::a", "+4,096 worse", "memory", "0", "4,096"]
+
+
 def test_counts_have_a_table_trends_and_their_steps(store, report):
     for sectors, added in ((100, 0), (100, 0), (150, 12)):
         store.add(counted={"t.py::a": [launch(sectors)], "t.py::b": [launch(7)], "t.py::zero": [launch(added)]})

@@ -1,16 +1,21 @@
 """Sampling: when it stops, which samples count, and how the device's clock rate is read."""
 
+import contextlib
 import itertools
+import math
 import random
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.benchmark import MeasureOptions, clocks
+from cudart_py.benchmark import MeasureOptions, clock_locks, clocks, locked_clocks
 from cudart_py.benchmark.clocks import FIRST_PAUSE, LONGEST_PAUSE, PATIENCE
 from cudart_py.benchmark.sampling import Sample, collect
+from cudart_py.benchmark.stopping import SettledEntropy
 from cudart_py.context.nvml import nvml
 
 STEADY = MeasureOptions(min_samples=5, min_seconds=0.1, max_seconds=1.0, precision=0.001)
@@ -147,3 +152,75 @@ def test_without_nvml_no_clock_is_known_and_the_reason_is_kept(monkeypatch):
     with pytest.raises(cuda.errors.NotSupportedError, match="^no library$"):
         nvml()
     assert clocks.clock_reader.__wrapped__(None)() is None
+
+
+# The rule by entropy
+
+
+def test_the_entropy_is_that_of_the_times_in_bins_of_the_precision():
+    rule = SettledEntropy(0.01)
+    samples = [1e-3] * 5 + [1.001e-3] * 2 + [2e-3] * 3 + [5e-3] * 6
+    for seconds in samples:
+        rule.add(seconds)
+    shares = np.array([7, 3, 6]) / 16
+    assert rule.entropy == pytest.approx(-(shares * np.log2(shares)).sum())
+
+
+def test_the_entropy_of_times_with_two_modes_settles_and_that_of_ever_new_times_does_not():
+    options = MeasureOptions(stop="entropy", precision=0.01, min_seconds=0, max_seconds=math.inf, max_samples=5000)
+    numbers = random.Random(3)
+    modes = (Sample(numbers.choice([1e-3, 2e-3])) for _ in itertools.count())
+    assert options.min_samples < len(Bench(modes).collect(options).seconds) < 1000
+    growing = (Sample(1e-3 * 1.02**number) for number in itertools.count())
+    assert len(Bench(growing).collect(replace(options, max_samples=1000)).seconds) == 1000
+    assert len(Bench(steady(1e-3)).collect(options).seconds) == options.min_samples
+    with pytest.raises(ValueError, match="'stop' must be one of 'precision', 'entropy'"):
+        MeasureOptions(stop="never")
+
+
+# Locked clocks
+
+
+@pytest.fixture
+def locking(monkeypatch, device):
+    """Return a fake NVML that records how it locks clocks; set its `error` to make it refuse."""
+    calls = []
+
+    def lock(handle, low, high):
+        if fake.error is not None:
+            raise fake.error
+        calls.append((handle, low, high))
+
+    fake = SimpleNamespace(
+        NvmlError=NvmlError,
+        ClockLimitId=SimpleNamespace(TDP=0xFFFFFF01),
+        device_get_handle_by_pci_bus_id_v2=lambda address: "handle",
+        device_set_gpu_locked_clocks=lock,
+        device_reset_gpu_locked_clocks=lambda handle: calls.append((handle, "reset")),
+        calls=calls,
+        error=None,
+    )
+    monkeypatch.setattr(clock_locks, "nvml", lambda: fake)
+    monkeypatch.setattr(clock_locks, "capabilities", lambda: frozenset({"gpu_timing"}))
+    return fake
+
+
+@pytest.mark.parametrize(("clock", "limit"), [("base", 0xFFFFFF01), (1500, 1500)])
+def test_clocks_are_locked_within_the_block_whatever_ends_it(locking, clock, limit):
+    # The error ends the block, as an interrupt would.
+    with contextlib.suppress(ZeroDivisionError), locked_clocks(clock):
+        assert locking.calls == [("handle", limit, limit)]
+        raise ZeroDivisionError
+    assert locking.calls[1:] == [("handle", "reset")]
+
+
+def test_clocks_that_may_not_be_locked_are_an_error_with_the_remedy(locking):
+    locking.error = NvmlError("no permission")
+    with (
+        pytest.raises(cuda.errors.NotSupportedError, match="no permission.*administrator"),
+        locked_clocks(),
+    ):
+        pass
+    assert locking.calls == []
+    with pytest.raises(ValueError, match="'clock'"), locked_clocks(0):
+        pass

@@ -2,11 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from cudart_py.benchmark import Measurement
-from cudart_py.benchmark.record import format_seconds, interquartile_range, relative_error
+from cudart_py.benchmark.record import interquartile_range, relative_error
 from cudart_py.benchmark.table import lines
+from cudart_py.benchmark.times import format_seconds
 
 SAMPLES = (1.0e-3, 1.1e-3, 0.9e-3, 1.0e-3, 5.0e-3)
 
@@ -90,3 +92,20 @@ def test_the_dictionary_has_what_is_known_and_nothing_else():
     assert not {"TFLOP/s", "beside"} & known.keys()
     assert "streams" not in Measurement(SAMPLES).as_dict()
     assert Measurement(()).as_dict() == {}
+
+
+def test_quantiles_and_histograms_are_numpys():
+    samples = tuple(np.random.default_rng().lognormal(-7, 1, 137))
+    found = Measurement(samples)
+    for fraction in (0, 0.05, 0.5, 0.77, 1):
+        assert found.quantile(fraction) == pytest.approx(np.quantile(samples, fraction))
+    counts, edges = np.histogram(samples, 13)
+    assert [one.samples for one in found.histogram(13)] == list(counts)
+    assert [one.low for one in found.histogram(13)] == pytest.approx(edges[:-1])
+    assert found.histogram(13)[-1].high == pytest.approx(edges[-1])
+    bars = str(Measurement((1e-3,) * 3 + (2e-3,) + (3e-3,) * 6).histogram(2)).splitlines()
+    assert [bar.split() for bar in bars] == [["1", "ms", "3", "█" * 17], ["2", "ms", "7", "█" * 40]]
+    assert (Measurement(()).quantile(0.5), list(Measurement(()).histogram())) == (None, [])
+    assert list(Measurement((2.0, 2.0)).histogram(5)) == [(2.0, 2.0, 2)]
+    with pytest.raises(ValueError, match="'fraction'"):
+        found.quantile(1.5)

@@ -125,7 +125,9 @@ def timed(device, event_times, all_fast, monkeypatch):
                 pass
 
             known = {"blocked": True, "captured": True, "overhead": 0.0, "flushes": False, "batch": 1} | values
-            timer = SimpleNamespace(**known, warmed=[], plan_batch=nothing, capture_batch=nothing, close=nothing)
+            timer = SimpleNamespace(
+                **known, memory=0, warmed=[], plan_batch=nothing, capture_batch=nothing, close=nothing
+            )
             timer.sample, timer.batch, timer.warm_up = sample, 1, timer.warmed.append
             made.append(timer)
             return timer

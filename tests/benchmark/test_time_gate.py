@@ -12,7 +12,7 @@ import pytest
 
 from cudart_py.__main__ import main
 from cudart_py.benchmark import Measurement, pytest_plugin
-from cudart_py.benchmark.gates import gate_command, time_gate
+from cudart_py.benchmark.gates import gate_command, pytest_runs, time_gate
 
 pytest_plugins = ["pytester"]
 
@@ -161,7 +161,7 @@ def test_a_baseline_is_a_small_stored_run_without_the_hosts_name():
 def gate(tmp_path, capsys, monkeypatch):
     """Return a function that runs the command on invented stored runs, and returns its status and its output."""
     monkeypatch.setattr(gate_command, "gpu_info", lambda: GPU)
-    monkeypatch.setattr(gate_command.subprocess, "run", None)
+    monkeypatch.setattr(pytest_runs.subprocess, "run", None)
     (tmp_path / "baseline.json").write_text(time_gate.baseline_text(BASELINE))
 
     def run(*runs, options=(), baseline=None):
@@ -325,7 +325,7 @@ def test_a_projects_benchmarks_are_recorded_gated_and_run_again(pytester, run, m
         return SimpleNamespace(returncode=int(done.ret), stdout=done.stdout.str(), stderr=done.stderr.str())
 
     monkeypatch.setattr(pytest_plugin, "measure", measure)
-    monkeypatch.setattr(gate_command, "subprocess", SimpleNamespace(run=start))
+    monkeypatch.setattr(pytest_runs, "subprocess", SimpleNamespace(run=start))
 
     def gate(times, *options):
         """Set the time of each benchmark in each run of pytest, and run the command."""

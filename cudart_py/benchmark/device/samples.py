@@ -53,6 +53,7 @@ class Taken(NamedTuple):
     blocked: bool
     captured: bool
     overhead: float
+    memory: int
 
 
 def take(works: Sequence[Work], stream: Stream, plan: Plan, options: MeasureOptions, guard: ClockGuard) -> Taken:
@@ -74,7 +75,7 @@ def take(works: Sequence[Work], stream: Stream, plan: Plan, options: MeasureOpti
             timer.capture_batch()
         samples = collect(timer.sample, options, guard=guard)
         cache = "flushed" if timer.flushes else "warm"
-        return Taken(samples, timer.batch, cache, timer.blocked, timer.captured, timer.overhead)
+        return Taken(samples, timer.batch, cache, timer.blocked, timer.captured, timer.overhead, timer.memory)
     finally:
         timer.close()
 
@@ -116,4 +117,5 @@ def take_in_each(
         blocked=all(one.blocked for one in taken),
         captured=all(one.captured for one in taken),
         overhead=statistics.median(one.overhead for one in taken),
+        memory=first.memory,
     )

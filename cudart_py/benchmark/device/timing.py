@@ -19,6 +19,7 @@ from ...streams.stream import Stream
 from ..sampling import MeasureOptions, Sample
 from .batch_graph import capture_calls
 from .blocking import Blocker
+from .peak_memory import PeakMemory
 
 Work = Callable[[], object]
 
@@ -65,6 +66,7 @@ class DeviceTimer:
         self.stream = stream
         self.batch = 1
         self.overhead = 0.0
+        self.memory = 0
         self._turns = itertools.cycle(works)
         self._count = len(works)
         self._clock = clock
@@ -96,9 +98,11 @@ class DeviceTimer:
         Finally measure the time between two events without work.
         """
         begin = now()
-        for _ in range(self._count):
-            next(self._turns)()
-        self.stream.synchronize()
+        with PeakMemory(self.stream.device) as memory:
+            for _ in range(self._count):
+                next(self._turns)()
+            self.stream.synchronize()
+        self.memory = memory.nbytes
         self._check_blocking()
         while now() - begin < options.warm_up_seconds:
             self.sample()

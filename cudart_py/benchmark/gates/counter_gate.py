@@ -11,6 +11,7 @@ A figure is a sum over all launches of a benchmark, or a ratio of two sums:
 | `wavefronts` | wavefronts of loads, stores and atomics of shared memory | more |
 | `conflicts` | extra wavefronts due to bank conflicts, and serialized atomics on one word | more |
 | `lanes` | average active lanes per instruction, out of 32 | fewer |
+| `memory` | bytes of device memory that the calls allocate at most (`Measurement.memory`) | more |
 
 Every other metric of `cuda.profile()` is a figure under its full name: a sum, or for a ratio the highest value of all
 launches. Higher is worse. The exceptions are the bytes used per sector and the active lanes: lower is worse, and the
@@ -38,7 +39,8 @@ _SUMS = {
     "conflicts": r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_.*",
 }
 _LANES, _WARPS = "smsp__thread_inst_executed.sum", "smsp__inst_executed.sum"
-FIGURES = (*_SUMS, "lanes")
+MEMORY = "memory"
+FIGURES = (*_SUMS, "lanes", MEMORY)
 _BETTER = r"lanes|smsp__sass_average_data_bytes_per_sector_.*|smsp__thread_inst_executed_per_inst_executed\.ratio"
 
 
@@ -86,6 +88,18 @@ def read_limit(text: str) -> Limit:
     return Limit(match[1], float(match[2]), bool(match[3]))
 
 
+def launches(counted: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the launches of each test in a run's "counted" benchmarks, over all its calls of the fixture.
+
+    The memory of a call is in a mapping of its own, which has no kernel.
+    """
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for one in counted:
+        known = [{MEMORY: one[MEMORY]}] if MEMORY in one else []
+        found.setdefault(one.get("fullname", one["name"]), []).extend([*one["counters"], *known])
+    return found
+
+
 def figures(launches: Launches, more: Iterable[str] = ()) -> dict[str, float]:
     """Return the figures of a benchmark's launches: those in the table above, and the metrics named in `more`."""
     found: dict[str, float] = {}
@@ -96,6 +110,9 @@ def figures(launches: Launches, more: Iterable[str] = ()) -> dict[str, float]:
     warps = sum(launch.get(_WARPS, 0) for launch in launches)
     if warps:
         found["lanes"] = sum(launch.get(_LANES, 0) for launch in launches) / warps
+    memory = [launch[MEMORY] for launch in launches if MEMORY in launch]
+    if memory:
+        found[MEMORY] = sum(memory)
     for metric in more:
         values = [launch[metric] for launch in launches if metric in launch]
         if values:
@@ -127,6 +144,10 @@ def changes(
             found.append(Change(benchmark, failed=lost and bool(limits), only="gone" if lost else "not run"))
             continue
         old, new = figures(before[benchmark], more), figures(now[benchmark], more)
+        if not (MEMORY in old and MEMORY in new):
+            # Versions of this package that did not measure memory have stored the other run.
+            old.pop(MEMORY, None)
+            new.pop(MEMORY, None)
         for figure in dict.fromkeys((*old, *new)):
             was, is_now = old.get(figure, 0.0), new.get(figure, 0.0)
             if was != is_now:

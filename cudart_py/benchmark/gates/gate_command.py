@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
-import math
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from importlib.metadata import entry_points
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import median
 from typing import Any
 
+from .argument_types import count, percentage
 from .gate_report import GateReport
 from .machine import gpu_info
-from .time_gate import Json, Verdict, baseline_text, compare, differences, merge, refusal, slowdown_of_peers, table
+from .pytest_runs import PytestFailedError, PytestRuns
+from .time_gate import Json, baseline_text, compare, differences, merge, refusal, slowdown_of_peers, table
+from .votes import Take, judged
 
-# A function that returns the next run, or None if there are no more. With names, the run has only these benchmarks.
-Take = Callable[..., Json | None]
-# A benchmark that seems slower is measured again until this many of the further runs agree.
-AGREE = 2
 SLOWER, REFUSED = 1, 2
 # If at least a quarter of the peers is slower than in the baseline by more than this factor, a slower benchmark proves
 # nothing.
 BUSY = 1.25
 # The status with which pytest reports failed tests; other statuses mean that it could not run them.
 TESTS_FAILED = 1
-PLUGIN = "cudart_py.benchmark.pytest_plugin"
 COUNTS = "counts of the simulator are compared by pytest, with --benchmark-compare and --counters-compare-fail"
 NOTHING_TIMED = f"nothing was timed: a GPU is needed, and no pytest-xdist; {COUNTS}"
 
@@ -48,12 +39,10 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("--record", action="store_true", help="write the baseline")
     parser.add_argument("--add", action="store_true", help="with --record: keep the runs that the baseline has")
-    parser.add_argument(
-        "--runs", type=_count, default=3, metavar="N", help="with --record: number of runs (default: 3)"
-    )
+    parser.add_argument("--runs", type=count, default=3, metavar="N", help="with --record: number of runs (default: 3)")
     parser.add_argument(
         "--limit",
-        type=_percentage,
+        type=percentage,
         default=5,
         metavar="PERCENT",
         help="the slowdown in percent that fails (default: 5)",
@@ -71,24 +60,6 @@ def add_command(commands: Any) -> None:
     parser.add_argument("baseline", type=Path, help="the file of the baseline")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for pytest: files, options")
     parser.set_defaults(run=gate)
-
-
-def _count(text: str) -> int:
-    """Parse a number of runs, at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not 1 or more")
-    return int(text)
-
-
-def _percentage(text: str) -> float:
-    """Parse a limit in percent; reject NaN and infinity, because nothing would ever exceed them."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage of 0 or more")
-    return value
 
 
 def gate(options: argparse.Namespace) -> int:
@@ -159,35 +130,24 @@ def _measured(arguments: Sequence[str], folder: Path, shown: Path | None) -> Tak
     """
     if find_spec("pytest_benchmark") is None:
         raise _GateError("benchmarks need pytest-benchmark, which is not installed: pip install pytest-benchmark")
-    numbers = itertools.count()
+    runs = PytestRuns(arguments, folder)
 
     def take(names: Sequence[str] = ()) -> Json | None:
-        file = folder / f"{next(numbers)}.json"
-        command = [sys.executable, "-m", "pytest", *_plugin(), *arguments]
-        command += ["--benchmark-enable", "--benchmark-only", f"--benchmark-json={file}"]
-        if names:
-            chosen = folder / "names.txt"
-            chosen.write_text("\n".join(names), encoding="utf-8")
-            command += [f"--benchmark-select={chosen}"]
-        elif shown is not None:
+        options: list[str] = []
+        if shown is not None and not names:
             # pytest-benchmark warns about another machine even if only the processor's clock differs.
-            command += [f"--benchmark-compare={shown}", "-W", "ignore:Benchmark machine_info is different"]
-        done = subprocess.run(command, capture_output=bool(names), text=True, check=False)
-        if done.returncode:
-            if names:
-                _print(done.stdout + done.stderr)
-            raise _GateError("the benchmarks did not pass", SLOWER if done.returncode == TESTS_FAILED else REFUSED)
-        if not file.exists():
-            raise _GateError(NOTHING_TIMED)
-        return _read(file)
+            options += [f"--benchmark-compare={shown}", "-W", "ignore:Benchmark machine_info is different"]
+        try:
+            return runs.take(*options, names=names, silent=bool(names))
+        except PytestFailedError as error:
+            if error.output:
+                _print(error.output)
+            if not error.status:
+                raise _GateError(NOTHING_TIMED) from error
+            status = SLOWER if error.status == TESTS_FAILED else REFUSED
+            raise _GateError("the benchmarks did not pass", status) from error
 
     return take
-
-
-def _plugin() -> list[str]:
-    """Return pytest's options that load the plugin, or none if an installed distribution loads it."""
-    loaded = {point.value for point in entry_points(group="pytest11")}
-    return [] if PLUGIN in loaded else ["-p", PLUGIN]
 
 
 def _record(options: argparse.Namespace, take: Take) -> int:
@@ -232,8 +192,7 @@ def _compare(options: argparse.Namespace, take: Take, report: GateReport) -> int
     report.differences = differences(baseline, run)
     for difference in report.differences:
         _print(f"differs: {difference}")
-    votes = _vote(baseline, first, take, limit)
-    report.verdicts = [_judge(one, votes.get(one.benchmark)) for one in first]
+    report.verdicts = judged(baseline, first, take, limit, _print)
     report.new, report.missing = (len(each["benchmarks"]) - len(first) for each in (run, baseline))
     shown = [(one, word) for one, word in report.verdicts if word]
     if shown:
@@ -262,39 +221,3 @@ def _early(baseline: Json, gpu: dict[str, Any]) -> None:
     problem = refusal(baseline, {"machine_info": {"gpu": gpu}, "benchmarks": []})
     if problem is not None:
         raise _GateError(problem)
-
-
-def _vote(baseline: Json, first: Sequence[Verdict], take: Take, limit: float) -> dict[str, list[Verdict]]:
-    """Run benchmarks that seem slower again until enough runs of each agree; return the verdicts per benchmark."""
-    votes: dict[str, list[Verdict]] = {one.benchmark: [] for one in first if one.slower}
-    for _ in range(2 * AGREE - 1):
-        names = [name for name, found in votes.items() if not _agreed(found)]
-        if not names:
-            break
-        _print(f"{len(names)} of {len(first)} seem slower: run again")
-        run = take(names)
-        if run is None:
-            break
-        for one in compare(baseline, run, limit):
-            if one.benchmark in names:
-                votes[one.benchmark].append(one)
-    return votes
-
-
-def _agreed(found: Sequence[Verdict]) -> bool:
-    slower = sum(one.slower for one in found)
-    return max(slower, len(found) - slower) >= AGREE
-
-
-def _judge(first: Verdict, votes: Sequence[Verdict] | None) -> tuple[Verdict, str]:
-    """Return the final verdict on a benchmark and its word in the table.
-
-    The votes of further runs decide. The first run only selects the benchmarks to run again.
-    """
-    if votes is None:
-        return first, "faster" if first.faster else ""
-    if not votes:
-        return first, "SLOWER"
-    slower = sum(one.slower for one in votes)
-    found = replace(first, now=median(one.now for one in votes))
-    return found, "SLOWER" if 2 * slower > len(votes) else "not again"

@@ -29,7 +29,19 @@ _NOISE_TIMES = 3
 _FEWEST_PEERS = 4
 # The keys of a benchmark's record that a baseline keeps in addition to its figures.
 _KEPT = (
-    *("device", "GB/s", "TFLOP/s", "of ceiling", "ceiling", "batch", "cache", "captured", "clock_mhz", "beside"),
+    *(
+        "device",
+        "GB/s",
+        "TFLOP/s",
+        "of ceiling",
+        "ceiling",
+        "batch",
+        "cache",
+        "captured",
+        "clock_mhz",
+        "memory",
+        "beside",
+    ),
     "gate",
 )
 # The keys of pytest-benchmark's statistics that a baseline leaves out: the samples, and values that no table shows.

@@ -28,6 +28,7 @@ _FIGURES = {
     "local": "32-byte sectors of local memory that loads and stores touch",
     "wavefronts": "wavefronts of loads and stores of shared memory",
     "conflicts": "additional wavefronts because of bank conflicts",
+    "memory": "bytes of device memory that the first call allocates beyond what was in use before",
     "lanes": "active threads per instruction, out of 32; more is better here, and less is better for all other counts",
 }
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ...pages.tables import Cell, table
-from ..record import format_seconds
+from ..times import format_seconds
 from .runs import Entry, Run
 from .steps import SHORTEST
 from .trend_chart import written
@@ -91,13 +91,25 @@ def timed_table(setup: Setup, links: dict[str, str]) -> str:
                 change,
                 Cell(before, "figure"),
                 Cell(_spread(entry), "figure"),
+                Cell(_bytes(entry.info.get("memory")), "figure"),
                 Cell(_number(entry.info.get("GB/s")), "figure"),
                 Cell(_number(entry.info.get("TFLOP/s")), "figure"),
                 Cell(_ceiling(entry), "figure"),
                 Cell(_peers(entry), "figure"),
             )
         )
-    headings = ("benchmark", "now", "change", "before", "spread", "GB/s", "TFLOP/s", "of ceiling", "beside others")
+    headings = (
+        "benchmark",
+        "now",
+        "change",
+        "before",
+        "spread",
+        "memory",
+        "GB/s",
+        "TFLOP/s",
+        "of ceiling",
+        "beside others",
+    )
     return table("latest", headings, rows)
 
 
@@ -130,6 +142,10 @@ def _number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 1e3 else f"{value:.4g}"
+
+
+def _bytes(nbytes: int | None) -> str:
+    return "" if nbytes is None else f"{nbytes:,} bytes"
 
 
 def _ceiling(entry: Entry) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from html import escape
 
 from ...pages.svg import drawing, text
-from ..record import format_seconds
+from ..times import format_seconds
 from .trends import TIME, Figure, Point, Trend
 
 # In SVG units; the page scales the chart to the available width.

@@ -24,6 +24,7 @@ class Figure(NamedTuple):
 
 
 TIME = Figure("time")
+MEMORY = Figure("memory", exact=True)
 
 
 class Conditions(NamedTuple):
@@ -144,6 +145,8 @@ def _figures(entry: Entry) -> Iterator[tuple[Figure, float, float, float]]:
     for peer, found in sorted(entry.info.get("beside", {}).items()):
         ratio = float(found["ratio"])
         yield Figure(f"ratio to {peer}"), ratio, ratio, ratio
+    if (memory := entry.info.get("memory")) is not None:
+        yield MEMORY, memory, memory, memory
     for name, value in counter_gate.figures(entry.launches).items():
         yield Figure(name, exact=True, more_is_worse=name != "lanes"), value, value, value
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ..findings.records import Finding, collected
-from ..findings.reports import printed_text, write_file
+from ...findings.records import Finding, collected
+from ...findings.reports import printed_text, write_file
 
 # The key of a worker's findings in its output to the process that started it.
 _KEY = "cudart_py_findings"

@@ -1,0 +1,112 @@
+"""The options that the commands about commits share, and how each of these commands runs and ends."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..gates import counter_gate
+from ..gates.argument_types import count, counter_limit, percentage
+from .environments import KINDS, REQUIREMENTS, default_kind
+from .judging import Limits
+from .measured_commits import CommitBench, CommitSkippedError, cleaned_up_when_terminated
+from .repository import Repository, RepositoryError
+
+REFUSED = 2
+
+
+def add_environment_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a commit is prepared, and the arguments for pytest."""
+    parser.add_argument(
+        "--environment",
+        choices=KINDS,
+        default=default_kind(),
+        help="each commit's environment: made by uv, or by venv and pip, or the existing one, in which nothing is "
+        "built (default: uv if it is installed, otherwise venv)",
+    )
+    parser.add_argument(
+        "--install",
+        action="append",
+        metavar="REQUIREMENT",
+        help=f"install this in each new environment, beside the project, instead of {', '.join(REQUIREMENTS)}; may be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--copy",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="copy this file or folder of the working tree into each commit, for example a benchmark that is newer "
+        "than the commit; may be repeated",
+    )
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for pytest: files, options")
+
+
+def add_limit_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say when a figure counts as worse."""
+    parser.add_argument(
+        "--counter",
+        type=counter_limit,
+        action="append",
+        metavar="FIGURE:LIMIT",
+        help="a counter that counts as worse if it exceeds this limit ('sectors:5%%', 'conflicts:0'); may be repeated "
+        f"(default: {', '.join(counter_gate.FIGURES)}, each with the limit 0)",
+    )
+    parser.add_argument(
+        "--limit",
+        type=percentage,
+        default=5,
+        metavar="PERCENT",
+        help="the slowdown in percent from which a time counts as worse (default: 5)",
+    )
+    parser.add_argument(
+        "--runs",
+        type=count,
+        default=3,
+        metavar="N",
+        help="number of runs of the base, if times are measured (default: 3)",
+    )
+
+
+def limits(options: argparse.Namespace) -> Limits:
+    """Return the limits of the options."""
+    every = [counter_gate.Limit(figure, 0, relative=False) for figure in counter_gate.FIGURES]
+    return Limits(options.counter or every, options.limit / 100)
+
+
+def bench(options: argparse.Namespace) -> CommitBench:
+    """Return the preparation of commits that the options describe; raise RepositoryError if there is none."""
+    if options.environment == "existing" and find_spec("pytest_benchmark") is None:
+        raise RepositoryError("benchmarks need pytest-benchmark, which is not installed: pip install pytest-benchmark")
+    requirements = REQUIREMENTS if options.install is None else options.install
+    return CommitBench(Repository(Path.cwd()), options.environment, requirements, options.copy, options.arguments)
+
+
+def show(text: str) -> None:
+    """Print a line of a command's result at once."""
+    print(text, flush=True)  # noqa: T201  # the command's result
+
+
+def run_command(name: str, command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Return a command that prints why nothing can be measured, and removes its worktrees however it ends."""
+
+    def run(options: argparse.Namespace) -> int:
+        try:
+            with cleaned_up_when_terminated():
+                return command(options)
+        except (RepositoryError, CommitSkippedError) as error:
+            place = ""
+            if isinstance(error, CommitSkippedError):
+                show(error.output)
+                place = f"{error.commit}: "
+            print(f"cudart-py {name}: {place}{error}", file=sys.stderr)  # noqa: T201  # the command's result
+            return REFUSED
+        except KeyboardInterrupt:
+            print(f"cudart-py {name}: interrupted", file=sys.stderr)  # noqa: T201  # the command's result
+            return 130
+
+    return run

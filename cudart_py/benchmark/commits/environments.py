@@ -1,0 +1,74 @@
+"""Python environments in which the benchmarks of a commit run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+Kind = Literal["uv", "venv", "existing"]
+KINDS: tuple[Kind, ...] = ("uv", "venv", "existing")
+# The packages that run benchmarks, beside those that the project itself requires.
+REQUIREMENTS = ("cudart-py", "pytest", "pytest-benchmark")
+_BUILDABLE = ("pyproject.toml", "setup.py", "setup.cfg")
+
+
+class BuildError(Exception):
+    """An environment could not be made, or the project could not be installed in it; has the output of the tool."""
+
+    def __init__(self, output: str) -> None:
+        super().__init__("the environment could not be built")
+        self.output = output
+
+
+class Environment(NamedTuple):
+    """An interpreter, and the environment variables to run it with."""
+
+    python: str
+    variables: Mapping[str, str]
+
+
+def default_kind() -> Kind:
+    """Return "uv" if it is installed, and otherwise "venv"."""
+    return "uv" if shutil.which("uv") else "venv"
+
+
+def make_environment(kind: Kind, source: Path, folder: Path, requirements: Sequence[str]) -> Environment:
+    """Return an environment with the project in the folder `source`, which is installed as editable if it can be.
+
+    - "uv", "venv": a new environment in `folder`, made by uv, or by Python's venv and pip. It has the requirements too.
+    - "existing": the present interpreter and its packages. The project's modules are found in `source` and in its
+      folder `src` before any others, and nothing is built.
+
+    Raises BuildError.
+    """
+    variables = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONHOME")}
+    if kind == "existing":
+        places = [str(place) for place in (source, source / "src") if place.is_dir()]
+        known = filter(None, [variables.get("PYTHONPATH", "")])
+        return Environment(sys.executable, variables | {"PYTHONPATH": os.pathsep.join([*places, *known])})
+    # The modules of the present project must not be found instead of the commit's.
+    variables.pop("PYTHONPATH", None)
+    python = str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+    project = ["--editable", str(source)] if any((source / name).is_file() for name in _BUILDABLE) else []
+    if kind == "uv":
+        _run(["uv", "venv", "--quiet", "--python", sys.executable, str(folder)], variables)
+        install = ["uv", "pip", "install", "--quiet", "--python", python]
+    else:
+        _run([sys.executable, "-m", "venv", str(folder)], variables)
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    _run([*install, *project, *requirements], variables)
+    return Environment(python, variables)
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
+    except FileNotFoundError as error:
+        raise BuildError(f"{command[0]} is not installed") from error
+    if done.returncode:
+        raise BuildError(done.stdout + done.stderr)

@@ -1,0 +1,34 @@
+"""Types of command-line arguments that the commands about benchmarks and the pytest plugin share."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+from .counter_gate import Limit, read_limit
+
+
+def count(text: str) -> int:
+    """Parse a number of runs or commits, at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not 1 or more")
+    return int(text)
+
+
+def percentage(text: str) -> float:
+    """Parse a limit in percent; reject NaN and infinity, because nothing would ever exceed them."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage of 0 or more")
+    return value
+
+
+def counter_limit(text: str) -> Limit:
+    """Parse the limit of a counter, such as `sectors:5%`."""
+    try:
+        return read_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,0 +1,1 @@
+"""Parts of the pytest plugin: axes, locked clocks, and files of findings and measurements."""
