@@ -284,6 +284,12 @@ def python(forks: Forks) -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
+@pytest.fixture
+def fresh_driver() -> None:
+    """Replace the plugin's fixture, whose reset would close the modules that other tests keep."""
+    pytest.fail("a test that ends the context runs in a process of its own: see the fixtures python and forks")
+
+
 @pytest.fixture(scope="session")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
     """Return a server that runs each function in its own process, without the time that imports would take."""

@@ -1,5 +1,6 @@
 """Findings for other programs: their places in files, SARIF, annotations, and what writes these."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -112,10 +113,15 @@ def test_a_finding_in_a_source_that_is_text_has_the_line_of_the_program():
     assert (finding.file, finding.line) == ("kernel.cu", 6)
 
 
-def test_a_fault_is_a_finding(fresh_driver):
-    with collected() as found, pytest.raises(cuda.errors.IllegalAddressError):
+def print_fault():
+    with collected() as found, contextlib.suppress(cuda.errors.IllegalAddressError):  # the finding is the result
         findings_of(WRONG, cuda.zeros(64, np.int32), 1 << 24)
-    assert [(one.kind, one.kernel, one.line) for one in found] == [("fault", "beyond", 4)]
+    print([(one.kind, one.kernel, one.line) for one in found])
+
+
+def test_a_fault_is_a_finding(forks):
+    done = forks.run(f"{__name__}:print_fault", [], own_environment())
+    assert done.stdout.splitlines()[-1:] == ["[('fault', 'beyond', 4)]"]
 
 
 @pytest.mark.filterwarnings("ignore::cudart_py.errors.SimulatorWarning")  # the findings are the result

@@ -13,6 +13,7 @@ from ...state.errors import StatusError
 from ...state.memory import mappings
 from ...state.queue import captures
 from ...state.queue.graphs import graphs
+from ...state.queue.value_waits import forget_writers
 from ..entry import entry
 from ..graphs.executables import executables
 from .contexts import end
@@ -38,6 +39,7 @@ def reset(in_use: Collection[int]) -> None:
         end(context, in_use)
         context.references, context.sticky = references, None
     mappings.drop_all()
+    forget_writers()
     # Later calls should not report what was found before.
     fault_reports.take_report()
     findings.pending.clear()

@@ -48,6 +48,11 @@ def runnable_beside(contexts: Iterable[Context]) -> Work | None:
     return None
 
 
+def forget_writers() -> None:
+    """Forget who wrote values, after a reset."""
+    _writers.clear()
+
+
 def note_writer(address: int) -> None:
     """Note that the running piece of work has written a value to an address."""
     if runner.piece is not None:
