@@ -28,7 +28,7 @@ def locked_clocks(clock: Clock = "base", *, device: Device | None = None) -> Ite
     no clock.
     """
     call = "locked_clocks"
-    if clock != BASE:
+    if not isinstance(clock, str) or clock != BASE:
         arguments.integer(call, "clock", clock, 1)
     if device is not None:
         arguments.instance(call, "device", device, Device)

@@ -85,6 +85,8 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "arguments": lambda w: (1.0, cuda.zeros(3, np.float32), cuda.zeros(3, np.float32), 3),
     "before": lambda w: w.graph().nodes[0],
     "bytes": lambda w: 12,
+    "fraction": lambda w: 0.5,
+    "bins": lambda w: 3,
     "carveout": lambda w: 50,
     "cluster_scheduling": lambda w: "spread",
     "color": lambda w: "green",

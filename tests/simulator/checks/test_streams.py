@@ -3,6 +3,7 @@
 The tests compute the hazards from two facts only: which operations write, and which streams wait for which.
 """
 
+import gc
 import itertools
 import random
 import re
@@ -355,6 +356,7 @@ def test_a_wait_for_a_value_is_ordered_after_the_kernel_that_released_it(kernel:
     compiled, (waiting, other) = cuda.compile(SIGNAL), separate()
     x, out, flag = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32), cuda.pinned_empty(1, np.uint32, mapped=True)
     flag[0] = 0
+    gc.collect()  # to free pinned memory, the host waits for the device, which orders everything
     cuda.current_device().synchronize()
 
     def work() -> None:
