@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from . import arguments
@@ -167,7 +168,9 @@ def _ranges(call: str, arrays: Any) -> list[tuple[int, int]]:
 
 def _locations(call: str, location: Any, count: int, stream: Stream, name: str = "location") -> list[Any]:
     """Return the driver's locations, one for each array."""
-    one = location is None or isinstance(location, str) or not isinstance(location, Iterable)
+    # An array without dimensions is an Iterable that cannot be iterated over.
+    without_axes = isinstance(location, np.ndarray) and not location.ndim
+    one = location is None or isinstance(location, str) or without_axes or not isinstance(location, Iterable)
     given = [location] * count if one else list(location)
     if len(given) != count:
         raise arguments.unusable(call, name, f"have {count} locations, one per array", len(given))

@@ -208,7 +208,7 @@ class GrowableArray:
         with the sizes, if there is not enough memory; the length then stays the same.
         """
         call = "GrowableArray.resize"
-        size = arguments.integer(call, "length", length, 0)
+        size = arguments.integer(call, "length", length, 0, MOST_BYTES)
         if size > self._capacity:
             raise arguments.unusable(
                 call, "length", f"not exceed the capacity of {self._capacity}", None, f"got {size}"

@@ -20,6 +20,7 @@ Counters = tuple[Mapping[str, Any], ...]
 # divided by the standard error of the mean.
 _RANGE_PER_DEVIATION = 1.349
 _MEDIAN_PER_MEAN = math.sqrt(math.pi / 2)
+_MOST_BINS = 10_000
 
 
 class Peer(NamedTuple):
@@ -141,7 +142,7 @@ class Measurement:
 
         Each bin is a tuple (low, high, samples), the limits in seconds. There are no bins without samples.
         """
-        return histogram(self.samples, arguments.integer("Measurement.histogram", "bins", bins, 1))
+        return histogram(self.samples, arguments.integer("Measurement.histogram", "bins", bins, 1, _MOST_BINS))
 
     @property
     def gigabytes_per_second(self) -> float | None:

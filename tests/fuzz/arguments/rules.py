@@ -53,7 +53,11 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "LazyModule.std": ("0", "1"),  # NVRTC refuses them later, when the module is compiled
     "compute_capability": ("(1, 2)",),  # of GPUs from 2008
     "dimensions": ("0-d int array",),
-    "scal.x": ("empty device array",),
+    **{f"{name}.x": ("empty device array",) for name in ("asum", "nrm2", "scal")},
+    "append.values": ("empty device array",),
+    "accessible_to": ("()", "[]", "{}"),
+    "debugger.breakpoints": ("'x'", "()"),  # a function that may still be compiled
+    "debugger.commands": ("()", "[]"),
     **{f"Generator.{name}.out": ("empty device array",) for name in ("uniform", "normal", "log_normal", "exponential")},
     **{f"{name}.x": ("strided device array",) for name in ("fft", "ifft", "rfft")},  # cuFFT takes strides
     "value": (*NUMBERS, "0-d array"),
@@ -73,7 +77,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "register_host.array": REGISTERED,
     "RegisteredMemory.array": REGISTERED,
     "after": ("()", "[]"),
-    "arrays": ("()", "[]"),
+    "arrays": ("()", "[]", "{}"),
     "array": ("device array", "empty device array", "array of the last device"),
     "thing": ("empty device array",),
     "indices": DEVICE_ARRAYS,
@@ -104,7 +108,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "libraries": ("()", "[]"),
     "names": ("()", "[]"),
     "options": ("()", "[]"),
-    "pairs": ("()", "[]"),
+    "pairs": ("()", "[]", "{}"),
     "define": ("{}",),
     "strides": ("(1, 2)",),
     "dst_start": ("(1, 2)",),
@@ -112,7 +116,16 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
 }
 # Errors of these kinds are clear without the name of the argument.
 MAY_RAISE: Mapping[type[BaseException], tuple[str, ...]] = {
-    cuda.OutOfMemoryError: ("shape", "size", "host", "empty_like.other", "zeros_like.other", "length", "max_size"),
+    cuda.OutOfMemoryError: (
+        "shape",
+        "row_shape",
+        "size",
+        "host",
+        "empty_like.other",
+        "zeros_like.other",
+        "length",
+        "max_size",
+    ),
     cuda.errors.CaptureError: (
         "graphs.empty.shape",
         "graphs.empty.dtype",
@@ -130,7 +143,11 @@ MAY_RAISE: Mapping[type[BaseException], tuple[str, ...]] = {
     MemoryError: ("host", "to_bfloat16.x", "to_float8.x"),  # NumPy's
     # In order: the node of another graph, memory that no launch has allocated, a closed array, and NumPy, whose arrays
     # subtract from any object.
-    ValueError: ("ExecutableGraph.set_enabled.enabled", "NodeAllocation.free.stream", "from_dlpack.x", "start"),
+    ValueError: (
+        *("ExecutableGraph.set_enabled.enabled", "NodeAllocation.free.stream", "from_dlpack.x", "start"),
+        *(f"{call}.{name}" for call in ("irfft", "irfft.plan") for name in ("axes", "axis")),  # the length does not fit
+        "gemm_gradient.a",  # of another shape, which 'aux' does not fit
+    ),
 }
 # Errors that a call raises even with good arguments if a library, a device or a tool is missing.
 MISSING = (cuda.errors.NotSupportedError, cuda.errors.LinkError, cuda.errors.PeerAccessError)
