@@ -29,6 +29,7 @@ from cudart_py.compilation import compiler, programs
 from cudart_py.driver import backend, calls, enums, sanitizer
 from cudart_py.driver.calls import api, raw
 from cudart_py.memory import pools
+from cudart_py.simulator.calls.launches import launches
 from tests import durations, processors, workers
 from tests.browser import Browser
 from tests.forks import Forks
@@ -55,6 +56,10 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDART_PY_CACHE", os.environ.get("CUDART_PY_CACHE", str(folder / "compile-cache")))
         patch.setenv("CUDART_PY_PROGRESS", str(base / "progress.json"))
+        # The workers share the processors; with two threads, each still runs launches in several.
+        share = (os.cpu_count() or 1) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+        threads = os.environ.get(launches.THREADS_VARIABLE, str(min(max(share, 2), 8)))
+        patch.setenv(launches.THREADS_VARIABLE, threads)
         if os.environ.get("PYTHONDONTWRITEBYTECODE"):
             patch.delenv("PYTHONDONTWRITEBYTECODE")
             patch.setenv("PYTHONPYCACHEPREFIX", str(folder / "bytecode"))
