@@ -46,7 +46,11 @@ Figures = dict[str, dict[str, float]]
 def count(name: str) -> Figures:
     """Run a stop and return the figures of each of its kernels, keyed by "STOP: KERNEL"."""
     seeded = np.random.PCG64(SEED)
-    np.random.default_rng = lambda seed=None: np.random.Generator(seeded if seed is None else np.random.PCG64(seed))
+    np.random.default_rng = lambda seed=None: (
+        seed
+        if isinstance(seed, np.random.Generator)  # as SciPy passes it
+        else np.random.Generator(seeded if seed is None else np.random.PCG64(seed))
+    )
     attributes: list[tuple[str, cuda.KernelAttributes]] = []
     compile_source = cuda.compile
 
