@@ -140,7 +140,7 @@ class Measurement:
     def histogram(self, bins: int = 20) -> Histogram:
         """Return the samples in `bins` bins of equal width; `print` draws them as bars.
 
-        Each bin is a tuple (low, high, samples), the limits in seconds. There are no bins without samples.
+        Each bin is a tuple (low, high, samples), the limits in seconds. Without samples, the list is empty.
         """
         return histogram(self.samples, arguments.integer("Measurement.histogram", "bins", bins, 1, _MOST_BINS))
 

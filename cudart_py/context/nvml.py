@@ -63,7 +63,7 @@ def nvml() -> Any:
 def read_status(device: Device) -> DeviceStatus:
     """Return the status of a device; see `Device.status`."""
     if "in_process" in chosen().abilities():
-        # No other process uses the device, and there is no hardware that NVML could ask.
+        # Only this process uses the device, and NVML would have no hardware to ask.
         memory = device.memory_info
         return DeviceStatus(memory, (DeviceProcess(os.getpid(), memory.used),))
     try:

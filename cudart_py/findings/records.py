@@ -64,7 +64,7 @@ class Finding:
 
         It is the place in the source. For a source that the program has as text, it is the same line of code inside the
         program's file, or the line that compiled it. For other findings, it is the line of the program that waited.
-        Returns ("", 0) if there is no such file.
+        Returns ("", 0) if the file does not exist.
         """
         if self.file and os.path.isfile(self.file):
             return os.path.abspath(self.file), self.line

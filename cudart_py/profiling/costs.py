@@ -31,7 +31,7 @@ Metrics = Mapping[str, float]
 
 
 class Unit(NamedTuple):
-    """A unit of a card: its name, the assumption behind its estimate, and the seconds that it needs for some work."""
+    """A unit of a card: its name, the assumption behind its estimate, and the estimated seconds of its work."""
 
     name: str
     assumption: str

@@ -76,8 +76,8 @@ class Repository:
             self._git("worktree", "add", "--quiet", "--detach", str(path), commit.identifier, what=commit.short)
             yield path
         finally:
-            # Forced, because the benchmarks leave files behind; twice, because an interrupted checkout is locked.
-            # There is nothing to remove if the checkout has failed.
+            # One --force discards the files that benchmarks leave behind; the second removes a worktree that an
+            # interrupted checkout has left locked. The removal fails if the checkout did, which does not matter.
             self._git("worktree", "remove", "--force", "--force", str(path), check=False)
 
     def _git(self, *arguments: str, what: str = "", check: bool = True) -> str:

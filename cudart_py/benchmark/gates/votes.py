@@ -8,7 +8,7 @@ from statistics import median
 
 from .time_gate import Json, Verdict, compare
 
-# A function that returns the next run, or None if there are no more. With names, the run has only these benchmarks.
+# Returns the next run, or None at the end. Given names, it runs only these benchmarks.
 Take = Callable[..., Json | None]
 # A benchmark that seems slower is measured again until this many of the further runs agree.
 AGREE = 2

@@ -61,7 +61,7 @@ class ShownValues:
         ]
 
     def parts(self, reference: int) -> list[Shown]:
-        """Return what is behind a reference; raises ValueError for one of an earlier stop."""
+        """Return what a reference stands for; raises ValueError for a reference from an earlier stop."""
         if not 0 < reference <= len(self._parts):
             raise ValueError("this value belongs to an earlier stop")
         return self._parts[reference - 1]()
