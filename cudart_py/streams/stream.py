@@ -197,8 +197,8 @@ class Stream(StreamBase):
 
         `array` has one element of dtype int32, uint32, int64 or uint64. It is a NumPy array in pinned memory, or a
         DeviceArray whose memory is not from a pool. Drivers refuse managed memory, and those of CUDA 13.0 also the
-        memory of pools, which raises InvalidValueError. Whoever sees the value also sees what the stream's earlier work has written. In a
-        stream that is being captured, the write becomes a node of the graph.
+        memory of pools, which raises InvalidValueError. Whoever sees the value also sees what the stream's earlier work
+        has written. In a stream that is being captured, the write becomes a node of the graph.
         """
         WriteValue._in_call("Stream.write_value", array, value)._queue(self)
 
