@@ -211,8 +211,8 @@ class Stream(StreamBase):
         difference says, so that counters may wrap around), is equal to it ("eq"), has a bit in common with it ("and"),
         or lacks a bit that `value` lacks too ("nor"). A kernel, another stream's `write_value` or the host can write
         the value. A wait that nothing ends blocks the stream forever; the simulator reports it as KernelTimeoutError.
-        CUDA does not see this order, and on a GPU a waiting stream may hold up another stream's later work: queue the
-        work that writes the value first. Otherwise like `write_value`.
+        CUDA does not see this order, and a GPU that loads a kernel at its first launch may wait for the stream first:
+        queue the work that writes the value before the wait. Otherwise like `write_value`.
         """
         WaitValue._in_call("Stream.wait_value", array, value, condition)._queue(self)
 

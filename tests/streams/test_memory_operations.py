@@ -87,7 +87,7 @@ def test_writes_and_waits_order_streams_without_events(device, streams, module):
     first, second = streams
     value, flags = cuda.to_device(np.zeros(1, np.int32)), pinned(0, count=2)
     device.synchronize()
-    # What writes a value is queued before the wait for it: a GPU's streams may share a hardware queue.
+    # What writes a value is queued before the wait for it: the first launch of a kernel may wait for an idle GPU.
     module["add"][1, 1, 0, first](value, 1)
     first.write_value(flags[:1], 1)
     second.wait_value(flags[:1], 1, "eq")
