@@ -216,7 +216,8 @@ def _with_passes(
             plan.after = elements.movement(call, device, out.shape, back, out.dtype, factor)
     for each in sorted(staged):
         _, shape, strides, itemsize = operands[each]
-        plan.staging[each] = -(-plan.work_bytes // ALIGNMENT) * ALIGNMENT
+        # cuFFT fails to execute if the output begins where the work area does, even if it needs no work area.
+        plan.staging[each] = (plan.work_bytes // ALIGNMENT + 1) * ALIGNMENT
         extent = max(size * step for size, step in zip(shape, strides, strict=True)) + itemsize
         plan.work_bytes = plan.staging[each] + extent
     return plan
