@@ -151,6 +151,9 @@ def test_a_searched_product_is_scaled_added_and_planned(device, numbers):
     with lib.gemm.plan(*operands, out, algorithm="search") as plan:
         plan()
         assert np.allclose(out.to_host(), a @ b, rtol=0, atol=1e-12)
+    nothing = cuda.empty((5, 0)), cuda.empty((0, 4))
+    lib.gemm(*nothing, out[0], beta=0.5, algorithm="search")
+    assert np.allclose(out[0].to_host(), 0.5 * (a @ b)[0], rtol=0, atol=1e-12)
     turned = cuda.full((4, 5), np.nan)
     lib.gemm(operands[0][1], operands[1], turned.T, algorithm="search")
     assert np.allclose(turned.to_host().T, a[1] @ b, rtol=0, atol=1e-12)
