@@ -32,6 +32,11 @@ class Matrix(NamedTuple):
     stride: int
     span: int
 
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The sizes and the distance that a call of the BLAS takes as integers."""
+        return self.rows, self.columns, self.leading
+
 
 class Vector(NamedTuple):
     """A vector: `step` is the stride in elements, `span` the bytes from the first element to the end of the last."""
@@ -39,6 +44,11 @@ class Vector(NamedTuple):
     size: int
     step: int
     span: int
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The size and the stride that a call of the BLAS takes as integers."""
+        return self.size, self.step
 
 
 def device_of(call: str, stream: Stream | None) -> tuple[Stream, Device]:

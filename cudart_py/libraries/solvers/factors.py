@@ -19,16 +19,16 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty, to_device, zeros
 from ...streams.stream import Stream
 from .. import views
+from ..blas.calling import call_cublas
 from ..blas.products import gemm
 from ..blas.scalars import factor
 from ..dtypes import KINDS, Kind
-from ..failures import IllConditionedWarning, SingularMatrixError, failure
-from ..handles import library_handle
+from ..failures import IllConditionedWarning, SingularMatrixError
 from .batched_factors import eigh_batch, lstsq_batch, qr_batch, svd_batch
-from .layout import by_rows, copied, diagonal, transposed, triangle
+from .layout import by_rows, copied, diagonals, transposed, transposed_batch
 from .linear import check_square
 from .right_hand_sides import check_right_hand_side, columns_of
-from .work import TYPES, Work
+from .work import TYPES, WITH_VECTORS, Work
 
 
 def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
@@ -47,10 +47,10 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
     with activated(device):
         work = Work(where, device)
         factors, tau = _factor(work, a, kind)
-        upper = triangle(factors, n, where, lower=False)  # copied before Q overwrites it
+        upper = transposed_batch(factors, where, part="upper", rows=n)  # copied before Q overwrites it
         name = _name(kind, "gqr")
         work.run_typed(name, m, n, n, factors.pointer, m, tau.pointer)
-        work.verdict(name)
+        work.status(name)
         return transposed(factors, kind, where), upper
 
 
@@ -94,7 +94,7 @@ def lstsq(
     check_right_hand_side(call, b, a)
     m, n = a.shape
     if not b.size:
-        raise arguments.unusable(call, "b", "have at least one right-hand side", f"the shape {b.shape}")
+        return empty((n, *b.shape[1:]), b.dtype, stream=where)
     with activated(device):
         work = Work(where, device)
         factors, tau = _factor(work, a, kind)
@@ -106,15 +106,12 @@ def lstsq(
         name = _name(kind, "mqr")
         work.run_typed(name, *sizes, factors.pointer, m, tau.pointer, x.pointer, m)
         one = factor(1.0, kind)
-        handle = library_handle("cublas", where, device)
-        try:
-            getattr(handle.functions, f"{kind.letter}trsm")(
-                handle.native, int(enums.SideMode.LEFT), int(enums.FillMode.UPPER), int(enums.Operation.N),
-                int(enums.DiagType.NON_UNIT), n, count, one.address, factors.pointer, m, x.pointer, m,
-            )  # fmt: skip  # grouped by meaning
-        except Exception as error:
-            raise failure(f"cublas{kind.letter.upper()}trsm", error) from error
-        work.verdict(name)
+        call_cublas(
+            where, device, f"{kind.letter}trsm", int(enums.SideMode.LEFT), int(enums.FillMode.UPPER),
+            int(enums.Operation.N), int(enums.DiagType.NON_UNIT), n, count, one.address, factors.pointer, m, x.pointer,
+            m,
+        )  # fmt: skip  # grouped by meaning
+        work.status(name)
         if b.ndim == 1:
             return copied(x[:n], where)
         return transposed(x[:, :n], kind, where)
@@ -200,9 +197,9 @@ def _svd_of_columns(
     if method == "qr":
         name, modes = "xgesvd", (ord("S"), ord("S"))
     else:
-        name, modes = "xgesvdp", (1, 1)  # CUSOLVER_EIG_MODE_VECTOR, and the thin factors
+        name, modes = "xgesvdp", (WITH_VECTORS, 1)  # with the thin factors
     work.run(name, *modes, m, n, *ends)
-    failed = work.verdict(name)
+    failed = work.status(name)
     if failed:
         raise CudaError(f"svd: the decomposition of 'a' did not converge: {failed} values are missing", call="svd")
     if method == "polar":
@@ -231,9 +228,8 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
         work = Work(where, device)
         real = KINDS[kind.real].code
         fill = int(library("cublas").FillMode.UPPER)  # column-major LAPACK sees our lower triangle as the upper one
-        with_vectors = 1  # CUSOLVER_EIG_MODE_VECTOR
-        work.run("xsyevd", with_vectors, fill, n, kind.code, vectors.pointer, n, real, values.pointer, kind.code)
-        failed = work.verdict("xsyevd")
+        work.run("xsyevd", WITH_VECTORS, fill, n, kind.code, vectors.pointer, n, real, values.pointer, kind.code)
+        failed = work.status("xsyevd")
         if failed:
             raise CudaError(f"{call}: the eigenvalues of 'a' did not converge: {failed} are missing", call=call)
         # LAPACK saw the transpose. For a Hermitian matrix this is the conjugate, so the eigenvectors are conjugated.
@@ -271,11 +267,10 @@ def _factor(work: Work, a: DeviceArray, kind: Kind) -> tuple[DeviceArray, Device
 
 
 def _check_rank(call: str, factors: DeviceArray, kind: Kind, stream: Stream) -> None:
-    sizes = np.abs(diagonal(factors, stream))
-    lost = np.flatnonzero(~(sizes > len(sizes) * np.finfo(kind.real).eps * sizes.max()))
-    if lost.size:
-        raise SingularMatrixError(
-            f"{call}: 'a' does not have full rank: column {lost[0]} depends on the previous columns, up to rounding",
-            pivot=int(lost[0]),
-            call=call,
-        )  # fmt: skip  # grouped by meaning
+    """Raise SingularMatrixError for the first diagonal element of R that is zero up to rounding."""
+    sizes = np.abs(diagonals(factors, stream))
+    dependent = np.flatnonzero(~(sizes > len(sizes) * np.finfo(kind.real).eps * sizes.max()))
+    if dependent.size:
+        column = int(dependent[0])
+        fact = f"column {column} depends on the previous columns, up to rounding"
+        raise SingularMatrixError(f"{call}: 'a' does not have full rank: {fact}", pivot=column, call=call)
