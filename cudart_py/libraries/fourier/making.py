@@ -134,9 +134,8 @@ def make_plan(
     staged = _misaligned(name, arrangement, x, out, aligned=aligned)
     work = _Work(call, device, transform, lengths, arrangement, callbacks, factor)
     plan = None
-    # On an H200, cuFFT 12.0 failed to execute inverse complex transforms with both callbacks.
-    one = (callbacks.load is None) != (callbacks.store is None)
-    wanted = one and name != "ifft" and all(callback is None or callback.fuse for callback in callbacks)
+    given = [callback for callback in callbacks if callback is not None]
+    wanted = bool(given) and all(callback.fuse for callback in given)
     if wanted and not (staged or converts or len(arrangement.offsets) > 1):
         plan = _fused(work, out)
     if plan is None:
