@@ -58,14 +58,13 @@ def libraries() -> Path:
         sources[COMPILER] = _compiler_source(real[COMPILER])
     if LINKER in real:
         sources[LINKER] = _IMPORTED + _stubs("libnvJitLink", linker_functions().values())
-    compiler = _c_compiler()
     script = (_HERE / "assembler.sh").read_text() if assembler else ""
-    described = repr((sorted(sources.items()), sorted(real.items()), compiler, script))
+    described = repr((sorted(sources.items()), sorted(real.items()), script))
     folder = _cache() / f"standins-{hashlib.sha256(described.encode()).hexdigest()[:16]}"
     if folder.is_dir():
         return folder
     try:
-        _build(folder, sources, real, script, compiler)
+        _build(folder, sources, real, script, _c_compiler())
     except OSError as error:
         raise _unusable(str(folder.parent), error) from error
     return folder
@@ -88,6 +87,10 @@ def _build(folder: Path, sources: dict[str, str], real: dict[str, str], script: 
             (built / ASSEMBLER).chmod(0o755)
         for name, source in sources.items():
             _compile(compiler, name, source, built)
+        for name in (DRIVER, RUNTIME):
+            # The names that the linker looks for: wheels of CUDA lack the one of the runtime, machines without a GPU
+            # the one of the driver.
+            (built / f"{name.partition('.')[0]}.so").symlink_to(name)
         try:
             built.rename(folder)
         except OSError:
@@ -124,8 +127,12 @@ def _c_compiler() -> str:
     for name in (named,) if named else ("cc", "gcc", "clang"):
         if path := shutil.which(name):
             return path
-    missing = f"{COMPILER_VARIABLE}={named!r} was not found" if named else "no C compiler (cc, gcc, clang) was found"
-    raise StandInError(f"{missing}: install one, for example with `apt-get install gcc`")
+    if named:
+        raise StandInError(
+            f"{COMPILER_VARIABLE}={named!r}: there is no such program; set it to the path of a C compiler (without "
+            "options), or unset it"
+        )
+    raise StandInError("no C compiler (cc, gcc, clang) was found: install one, for example with `apt-get install gcc`")
 
 
 def _python_library() -> str:
@@ -237,7 +244,8 @@ def _compile(compiler: str, name: str, source: str, folder: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StandInError(f"the C compiler {compiler} could not build {name}: {error}") from error
     if done.returncode:
-        first = (done.stderr or done.stdout).strip().splitlines()[:3]
-        raise StandInError(f"the C compiler {compiler} could not build {name}: " + " / ".join(first))
+        first = (done.stderr or done.stdout).strip().splitlines()[:3] or [f"exit status {done.returncode}"]
+        # Compilers of other languages, such as nvcc, do not know the options.
+        raise StandInError(f"{compiler} could not build {name} as a C compiler: " + " / ".join(first))
     path.unlink()
     versions.unlink()

@@ -81,9 +81,8 @@ def _prepare(embedded: bool) -> None:
 
 
 def finish() -> None:
-    """Print what is left to say at the end of the program: the profile, and work that nobody waited for."""
+    """Print what is left to say at the end of the program: the profile, and what this package says at every exit."""
     profile_report.end()
-    backend.chosen().note_exit()
     if messages.is_embedded():
         # Python is not finalized in a program of C++, so its own handlers would not run.
         atexit._run_exitfuncs()

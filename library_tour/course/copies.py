@@ -33,7 +33,7 @@ On the simulator, which checks and does not time:
     read-only target           right
     pinned, changed at once: the call returned before the copy ran, so 4,096 of the
     4,096 bytes that arrived are those of the later change.
-    wrong direction: cuMemcpyHtoDAsync: invalid value (CUDA_ERROR_INVALID_VALUE)
+    wrong direction: cuMemcpyHtoDAsync: invalid argument (CUDA_ERROR_INVALID_VALUE)
     read-only target: memcpy: argument 'dst' is read-only
     Bandwidths given in the lectures
                        course GB/s

@@ -16,7 +16,7 @@ On the simulator, which checks and does not time:
     uninitialised pointer  IllegalAddressError  CUDA_ERROR_ILLEGAL_ADDRESS  caught
     host pointer           TypeError            CUDA_ERROR_ILLEGAL_ADDRESS  caught
     uninitialised memory   SimulatorWarning     CUDA_SUCCESS                caught
-    null store: IllegalAddressError: cuMemcpyDtoHAsync: illegal address
+    null store: IllegalAddressError: cuMemcpyDtoHAsync: an illegal memory access was encountered
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
@@ -24,7 +24,7 @@ On the simulator, which checks and does not time:
         27 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError. The next call's error:
-    cuCtxSynchronize: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
+    cuCtxSynchronize: an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)
     Launches since the last successful synchronisation, newest first (set
     CUDART_PY_DEBUG=1 to find the one that failed):
       fill[grid (1, 1, 1), block (32, 1, 1)] on the legacy default stream
@@ -34,7 +34,7 @@ On the simulator, which checks and does not time:
     a global write of 4 bytes at 0x0 is out of bounds: the null pointer; block (0,
     0, 0), thread (0, 0, 0)): every later call fails too; start a new process, or
     call cuda.reset().
-    null store, debug(): IllegalAddressError: cuStreamSynchronize: illegal address
+    null store, debug(): IllegalAddressError: cuStreamSynchronize: an illegal memory access was encountered
     (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
     the legacy default stream, launched at library_tour/course/errors.py:227
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
@@ -54,7 +54,7 @@ On the simulator, which checks and does not time:
     double free: ValueError: this DeviceArray is closed
     The second cuMemFree returns CUDA_ERROR_INVALID_VALUE; cuda.check raises
     InvalidValueError. A second close() does nothing.
-    kernel assert: KernelAssertError: cuCtxSynchronize: assert (CUDA_ERROR_ASSERT)
+    kernel assert: KernelAssertError: cuCtxSynchronize: device-side assert triggered (CUDA_ERROR_ASSERT)
     kernel require_positive at kernels/errors.cu:34: assertion `x[i] > 0.0f` failed
     (kernels/errors.cu:34: void require_positive(const float *, int)); block (0, 0,
     0), thread (2, 0, 0), instruction 'call.uni __assertfail, ( param0, param1,
@@ -68,7 +68,7 @@ On the simulator, which checks and does not time:
       51 | __global__ void sum_bytes(Bytes<bytes - 8> given, unsigned* sum)
     nvrtcCompileProgram returns NVRTC_ERROR_COMPILATION; cuda.check raises
     NvrtcError.
-    uninitialised pointer: IllegalAddressError: cuCtxSynchronize: illegal address
+    uninitialised pointer: IllegalAddressError: cuCtxSynchronize: an illegal memory access was encountered
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at
     0xcdcdcdcdcdcdcdc0 is out of bounds: host memory that is neither pinned, managed
@@ -80,7 +80,7 @@ On the simulator, which checks and does not time:
     host pointer: TypeError: argument 0 of store (float*) takes a device pointer,
     not a host array of dtype float32 and shape (8,); copy it with
     cudart_py.to_device
-    As a bare address: IllegalAddressError: cuCtxSynchronize: illegal address
+    As a bare address: IllegalAddressError: cuCtxSynchronize: an illegal memory access was encountered
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at
     0x7f… is out of bounds: host memory that is neither pinned, managed nor

@@ -17,14 +17,14 @@ On the simulator, which checks and counts but does not time:
     asymmetry check                                                       right
     no bounds test                                                        caught
     check, no bounds test                                                 caught
-    no bounds test: cuMemcpyDtoHAsync: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
+    no bounds test: cuMemcpyDtoHAsync: an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel heat_unbounded at kernels/heat.cu:28: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes after the end of the 40000-byte
     allocation at 0x7f…, allocated at library_tour/course/heat.py:225;
     block (0, 12, 0), thread (0, 4, 0), instruction 'ld.global.f32 %f13, [%rd3]'
         28 | if (row == 0 || row == rows - 1 || column == 0 || column == columns -
     1)
-    check, no bounds test: cuStreamSynchronize: illegal address
+    check, no bounds test: cuStreamSynchronize: an illegal memory access was encountered
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel asymmetry_unbounded at kernels/heat.cu:97: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes after the end of the 40000-byte

@@ -41,7 +41,7 @@ On the simulator, which checks and counts but does not time:
         109 | out[i] = 0.5f * (in[i == 0 ? n - 1 : i - 1] + in[i == n - 1 ? 0 : i +
     1]);
         the same at 1 more instruction of this line (unrolled loops have several)
-    grid.sync(), plain launch: cuMemcpyDtoHAsync: launch failed
+    grid.sync(), plain launch: cuMemcpyDtoHAsync: unspecified launch failure
     (CUDA_ERROR_LAUNCH_FAILED)
     kernel smooth_steps<Grid> at kernels/synchronization.cu:131 (inlined from
     …/cooperative_groups.h:180): trap executed; block (0, 0, 0), thread (0, 0, 0),

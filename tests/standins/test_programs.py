@@ -211,14 +211,26 @@ def test_a_process_that_cannot_be_started_gets_a_sentence(run, driver_program, t
         ("there is no program 'nonsense'", run("nonsense")),
         ("does not exist", run(tmp_path / "missing.py")),
         ("cannot be executed", run(text)),
-        ("CUDART_PY_CC='nonsense' was not found: install one", run(driver_program, CUDART_PY_CC="nonsense", **empty)),
-        ("could not build libcuda", run(driver_program, CUDART_PY_CC="false", **empty)),
+        ("CUDART_PY_CC='nonsense': there is no such program", run(driver_program, CUDART_PY_CC="nonsense", **empty)),
+        ("as a C compiler: exit status 1", run(driver_program, CUDART_PY_CC="false", **empty)),
     ]
     for said, ended in cases:
         assert said in ended.stderr
         assert ended.stderr.startswith("cudart-py run: ")
         assert ended.returncode in (2, 126)
         assert ended.stdout == ""
+
+
+def test_libraries_in_the_cache_need_no_compiler(run):
+    run("true")
+    assert run("sh", "-c", "exit 3", CUDART_PY_CC="nonsense").returncode == 3
+
+
+def test_work_that_nobody_waited_for_is_reported_once(run, tmp_path):
+    (tmp_path / "program.py").write_text(SCRIPT.replace("device.sync()", "sys.exit()"))
+    (tmp_path / "squares.cu").write_text(SQUARES)
+    ended = run(tmp_path / "program.py", tmp_path / "squares.cu")
+    assert ended.stderr.count("ended without waiting") == 1
 
 
 def test_paths_with_blanks_are_no_obstacle(run, driver_program, ptx, tmp_path):

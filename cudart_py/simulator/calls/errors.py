@@ -6,6 +6,7 @@ from typing import Any
 
 from cuda.bindings.driver import CUresult
 
+from ...error_texts import ERROR_TEXTS
 from ..state.errors import StatusError
 from .entry import entry
 
@@ -26,8 +27,8 @@ def cuGetErrorName(error: Any) -> bytes:
 
 @entry(values=1, in_callbacks=True, before_init=True)
 def cuGetErrorString(error: Any) -> bytes:
-    """Return a description of the status, derived from its name (cuGetErrorString)."""
-    name: str = _known(error).name
-    if name == "CUDA_SUCCESS":
-        return b"no error"
-    return name.removeprefix("CUDA_ERROR_").replace("_", " ").lower().encode()
+    """Return a description of the status (cuGetErrorString)."""
+    known = _known(error)
+    # A few statuses of the driver have no description in the runtime.
+    text = ERROR_TEXTS.get(known.value) or known.name.removeprefix("CUDA_ERROR_").replace("_", " ").lower()
+    return text.encode()

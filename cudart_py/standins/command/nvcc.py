@@ -19,20 +19,23 @@ class CompilationError(RuntimeError):
     """A .cu file cannot be compiled."""
 
 
-def compile_program(source: Path, folder: Path) -> Path:
-    """Compile a program for the simulator, and return the executable.
+def compile_program(source: Path, folder: Path, standins: Path) -> Path:
+    """Compile a program for the simulator in a folder, and return the executable.
 
-    Its device code is PTX for compute capability 9.0, and it uses the shared runtime. Raises CompilationError if there
-    is no nvcc, or if nvcc fails; nvcc's own messages go to standard error.
+    Its device code is PTX for compute capability 9.0. It is linked with the stand-ins of the shared runtime and of the
+    driver, which are in a second folder. Raises CompilationError if there is no nvcc, or if nvcc fails; nvcc's own
+    messages go to standard error.
     """
     nvcc = find_nvcc()
     if nvcc is None:
         raise CompilationError(_MISSING.format(name=source.name))
     target = folder / source.stem
-    options = [f"-arch={_ARCHITECTURE}", "--cudart", "shared", "-lineinfo", "-o", str(target)]
-    done = subprocess.run([nvcc, *options, str(source)], stdout=sys.stderr, check=False)
+    options = [f"-arch={_ARCHITECTURE}", "--cudart", "shared", "-lineinfo", f"-L{standins}", "-lcuda"]
+    done = subprocess.run([nvcc, *options, "-o", str(target), str(source)], stdout=sys.stderr, check=False)
     if done.returncode:
         raise CompilationError(f"nvcc could not compile {source}")
+    if not target.is_file():  # because of an option in the environment, such as --dryrun
+        raise CompilationError(f"nvcc wrote no program for {source}: look at NVCC_APPEND_FLAGS and NVCC_PREPEND_FLAGS")
     return target
 
 

@@ -143,7 +143,7 @@ def _command(options: argparse.Namespace) -> tuple[str | int, list[str]]:
         return sys.executable, [sys.executable, options.program, *options.arguments]
     with tempfile.TemporaryDirectory(prefix="cudart-py-") as folder:
         # The open file outlives its name, so that nothing is left to be removed after the program.
-        program = os.open(compile_program(source, Path(folder)), os.O_RDONLY)
+        program = os.open(compile_program(source, Path(folder), libraries()), os.O_RDONLY)
     return program, [source.stem, *options.arguments]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cuda.bindings import runtime as bindings
 
-from ...driver import backend
+from ...error_texts import ERROR_TEXTS, UNRECOGNIZED
 from ..foreign_memory import string_address
 from .calls import SUCCESS, state
 
@@ -25,14 +25,13 @@ def get_error_name(status: int) -> int:
     try:
         name = bindings.cudaError_t(status).name
     except ValueError:
-        name = "unrecognized error code"
+        name = UNRECOGNIZED
     return string_address(name.encode())
 
 
 def get_error_string(status: int) -> int:
     """Return the description of a status as a C string (cudaGetErrorString)."""
-    _, text = backend.chosen().functions.cuGetErrorString(status)
-    return string_address(text or b"unrecognized error code")
+    return string_address(ERROR_TEXTS.get(status, UNRECOGNIZED).encode())
 
 
 FUNCTIONS = {

@@ -2,7 +2,9 @@ from typing import Any
 
 import pytest
 from cuda.bindings import driver as bindings
+from cuda.bindings import runtime
 
+from cudart_py.error_texts import ERROR_TEXTS
 from cudart_py.simulator import driver
 from cudart_py.simulator.state import devices
 from cudart_py.simulator.state.memory import record_limit
@@ -51,6 +53,17 @@ def test_the_old_call_for_the_compute_capability_agrees_with_the_attributes(cont
     expected = [ok(driver.cuDeviceGetAttribute(getattr(bindings.CUdevice_attribute, name), 0)) for name in names]
     assert list(ok(driver.cuDeviceComputeCapability(0))) == expected
     assert driver.cuDeviceComputeCapability(9) == (Status.CUDA_ERROR_INVALID_DEVICE, None, None)
+
+
+def test_descriptions_are_those_of_the_static_runtime() -> None:
+    """cuda.bindings.runtime contains NVIDIA's own, which needs no driver for this."""
+    expected = {int(error): runtime.cudaGetErrorString(error)[1].decode() for error in runtime.cudaError_t}
+    # Other versions of the bindings lack some of the errors.
+    assert {number: ERROR_TEXTS[number] for number in expected if number in ERROR_TEXTS} == expected
+    texts = {int(status): ok(driver.cuGetErrorString(status)).decode() for status in Status}
+    assert {number: text for number, text in texts.items() if number in expected} == {
+        number: text for number, text in expected.items() if number in texts
+    }
 
 
 def test_every_status_has_a_name_and_a_text() -> None:

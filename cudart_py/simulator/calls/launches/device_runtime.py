@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cuda.bindings.driver import CUresult
 
+from ....error_texts import ERROR_TEXTS, UNRECOGNIZED
 from ... import ptx
 from ...state import memory
 from ...state.devices import find_device, state
@@ -94,9 +95,11 @@ class DeviceRuntime:
     def error_text(self, error: int, *, name: bool) -> int:
         """Return the address of an error's name or description, valid until the grid ends; 0 without memory."""
         if (error, name) not in self._texts:
-            from cuda.bindings import runtime  # imported late, because few kernels ask for these texts
+            from cuda.bindings import runtime  # imported late, because few kernels ask for these names
 
-            text = _error_text(runtime.cudaGetErrorName if name else runtime.cudaGetErrorString, runtime, error)
+            known = error in {int(each) for each in runtime.cudaError_t}
+            found = runtime.cudaError_t(error).name if name and known else ERROR_TEXTS.get(error, UNRECOGNIZED)
+            text = found.encode() + b"\0"
             address = self._context.memory.allocate(len(text))
             if address:
                 ctypes.memmove(address, text, len(text))
@@ -141,11 +144,3 @@ class DeviceRuntime:
             self._context.memory.release(address)
         self._buffers.clear()
         self._texts.clear()
-
-
-def _error_text(function: Callable[[Any], tuple[Any, Any]], runtime: Any, error: int) -> bytes:
-    try:
-        _, text = function(runtime.cudaError_t(error))
-    except ValueError:  # a number that is not an error's
-        text = b"unrecognized error code"
-    return bytes(text) + b"\0"
