@@ -9,14 +9,22 @@ import warnings
 from types import FrameType
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+# Libraries that call the driver for the program under `cudart-py run`. Tests in their repositories are programs.
+_LIBRARIES = tuple(
+    os.sep + os.path.join("site-packages", *name, "") for name in (("numba_cuda",), ("numba", "cuda"), ("cuda",))
+)
 
 
 def calling_frame() -> FrameType | None:
-    """Return the innermost frame outside this package, or None if there is none."""
+    """Return the innermost frame outside this package and the libraries that call it, or None if there is none."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and _is_toolkit(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+def _is_toolkit(filename: str) -> bool:
+    return filename.startswith(_PACKAGE) or any(library in filename for library in _LIBRARIES)
 
 
 def call_site() -> str:
