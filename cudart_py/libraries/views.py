@@ -85,6 +85,14 @@ def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
     return addresses
 
 
+def extent_of(array: DeviceArray) -> tuple[int, int]:
+    """Return the address of an array without negative strides, and its size in bytes with the gaps between elements."""
+    if not array.size:
+        return array.pointer, 0
+    steps = zip(array.shape, array.strides, strict=True)
+    return array.pointer, sum((size - 1) * step for size, step in steps) + array.itemsize
+
+
 def check_apart(call: str, name: str, start: int, nbytes: int, /, **operands: tuple[int, int]) -> None:
     """Raise ValueError if an output overlaps an input. Each is given by its address and its size in bytes."""
     for other, (address, extent) in operands.items():

@@ -7,18 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...context.capture import captures, find
 from ...context.current import activated
 from ...context.device import Device
 from ...context.lifetimes import Handle  # releases descriptors at the right time
-from ...errors import CaptureError, NotSupportedError
+from ...errors import NotSupportedError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import Kind
 from ..failures import failure
-from ..handles import LibraryHandle, keep, library_handle, scratch, thread_cache, workspace_size
+from ..handles import LibraryHandle, keep, library_handle, refuse_capture, scratch, thread_cache, workspace_size
 from .lt_search import fastest
 from .scalars import Factor
 
@@ -257,11 +256,8 @@ def prepare(
             product = _product(library_handle("cublasLt", stream, device), problem, places)
             product.point_to(places)
             if search and not product.searched:
-                if captures and find(stream.handle) is not None:
-                    raise CaptureError(
-                        f"{call}: a search for an algorithm waits for the device, which is not allowed during a "
-                        "capture: call it once with these layouts before the capture begins"
-                    )
+                remedy = "call it once with these layouts before the capture begins"
+                refuse_capture(call, stream, "a search for an algorithm waits for the device", remedy)
                 product.search(stream, factors, _addresses(problem, arrays), problem.parts[2].view.span)
         except Exception as error:
             raise failure("cublasLtMatmul", error) from error
