@@ -277,6 +277,8 @@ REFUSED = {
     "normal(out=f32(3, 5))": "ValueError: normal: out: even ... not 15 ... fill an array of 16 and take a slice",
     "normal((3, 5))": "TypeError: normal: mean: a number ... not the tuple (3, 5); pass size=(3, 5)",
     "exponential(0, 4)": "ValueError: exponential: scale: positive ... not the int 0",
+    "uniform(-3e38, 3e38, 4)":
+        "ValueError: uniform: high: close to 'low', which is -3e+38 ... float32 ... not the float 3e+38",
     "uniform(2, 1, 4)": "ValueError: uniform: high: at least 'low', which is 2.0 ... not the float 1.0",
     "poisson([2, 3])": "TypeError: poisson: rate: a number ... not the list [2, 3]; pass size=[2, 3]",
     "host('sobol', dimensions=3).uniform(empty(4))": "ValueError: Generator.uniform: out: 3 elements ... not 4",

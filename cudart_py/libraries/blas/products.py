@@ -118,18 +118,9 @@ class _GemmPlan(Plan[DeviceArray]):
 
 
 def _plan(
-    a: DeviceArray,
-    b: DeviceArray,
-    out: DeviceArray | None = None,
-    *,
-    alpha: Scalar = 1.0,
-    beta: Scalar = 0.0,
-    op_a: str = "N",
-    op_b: str = "N",
-    compute: str | None = None,
-    algorithm: str = "heuristic",
-    stream: Stream | None = None,
-) -> Plan[DeviceArray]:
+    a: DeviceArray, b: DeviceArray, out: DeviceArray | None, alpha: Scalar, beta: Scalar, op_a: str, op_b: str,
+    compute: str | None, algorithm: str, stream: Stream | None,
+) -> Plan[DeviceArray]:  # fmt: skip  # the parameters of `gemm`
     """Check and record a product without queueing it. Calling the plan has a third of the host overhead of `gemm`."""
     call = "gemm.plan"
     arguments.choice(call, "algorithm", algorithm, ALGORITHMS)

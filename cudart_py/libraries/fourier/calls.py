@@ -20,7 +20,7 @@ from ..handles import keep, scratch, thread_cache
 from ..plans import Plan
 from . import layout
 from .callbacks import NO_CALLBACKS, Callbacks
-from .cufft_plans import CufftPlan
+from .cufft_plans import INT_MAX, CufftPlan
 from .layout import Axes
 from .making import NORMS, NewArray, check_lengths, find_transform, halved, make_plan
 
@@ -131,6 +131,10 @@ def _checked(
     """Check the arguments of a transform. Operands with a layout that was seen before reuse its plan in `plans`."""
     name = call.removesuffix(".plan")
     where, device = views.device_of(call, stream)
+    if length is not None:
+        length = arguments.integer(call, "length", length, 1, INT_MAX)
+    if overwrite.__class__ is not bool:
+        overwrite = arguments.flag(call, "overwrite", overwrite)
     # The most common arguments take no further calls, because a call should cost little more than cuFFT's.
     argument: str = "axes"
     numbers: Any = axes
