@@ -22,7 +22,7 @@ from . import layout
 from .callbacks import NO_CALLBACKS, Callbacks
 from .cufft_plans import INT_MAX, CufftPlan
 from .layout import Axes
-from .making import NORMS, NewArray, check_lengths, find_transform, halved, make_plan
+from .planning import NORMS, NewArray, check_lengths, find_transform, halved, make_plan
 
 FORWARD, INVERSE = -1, 1
 MOST_PLANS = 64
