@@ -316,10 +316,10 @@ def test_what_is_wrong_is_named_before_anything_is_queued(device, record, call):
     [
         ("blas.products", "gemm(f32(4, 5), f32(6, 3))"),
         ("blas.products", "gemm.plan(f32(4, 5), f32(5, 3), compute='fp8')"),
-        ("blas.vectors", "gemv(f64(4, 5), f64(5), alpha='x')"),
+        ("outputs", "gemv(f64(4, 5), f64(5), alpha='x')"),
         ("fourier.calls", "fft(c64(4, 4, 4), axes=(0, 2))"),
         ("fourier.calls", "irfft(c64(4, 10)[:, ::2], axes=None)"),
-        ("sparse.products", "spmm(eye(), f64(4, 2), alpha='x')"),
+        ("outputs", "spmm(eye(), f64(4, 2), alpha='x')"),
         ("random.functions", "normal(0, -1, 4)"),
         ("random.functions", "uniform(size=4, dtype='i4')"),
     ],

@@ -58,8 +58,8 @@ def find_transform(call: str, name: str, dtype: np.dtype[Any]) -> Transform:
     for transform, of_reals in zip(family, R2C, strict=True):
         if dtype == transform.source or (family is C2C and dtype == of_reals.source):
             return transform
-    known = [name_of(transform.source) for transform in (*family, *(R2C if family is C2C else ()))]
-    raise arguments.wrong_dtype(call, "x", views.one_of(known), name_of(dtype))
+    names = [name_of(transform.source) for transform in (*family, *(R2C if family is C2C else ()))]
+    raise arguments.wrong_dtype(call, "x", views.one_of(names), name_of(dtype))
 
 
 def factor_of(name: str, norm: str, lengths: Sequence[int]) -> float:
@@ -243,7 +243,7 @@ def _misaligned(
     """
     if name not in ("rfft", "irfft"):
         return set()
-    real, place = (x, 0) if name == "rfft" else (out, 1)
-    if aligned and not any(start % (2 * real.dtype.itemsize) for start in arrangement.starts[place]):
+    real, index = (x, 0) if name == "rfft" else (out, 1)
+    if aligned and not any(start % (2 * real.dtype.itemsize) for start in arrangement.starts[index]):
         return set()
-    return {("x", "out")[place]}
+    return {("x", "out")[index]}

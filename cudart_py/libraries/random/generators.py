@@ -190,10 +190,10 @@ class Generator(Handle):
 
     def _stream_for(self, call: str, stream: Stream | None) -> Stream:
         """Return the stream to fill an array in; raise ValueError for a stream of another device."""
-        where, place = views.device_of(call, stream)
-        if stream is not None and self.device is not None and place is not self.device:
+        where, device = views.device_of(call, stream)
+        if stream is not None and self.device is not None and device is not self.device:
             rule = f"be on device {self.device.ordinal}, like the generator"
-            raise arguments.unusable(call, "stream", rule, f"on device {place.ordinal}")
+            raise arguments.unusable(call, "stream", rule, f"on device {device.ordinal}")
         return where
 
     def _check(self, call: str, out: Any, dtypes: tuple[np.dtype[Any], ...], stream: Stream | None) -> Stream:

@@ -15,6 +15,7 @@ from ...streams.stream import Stream
 from .. import views
 from ..failures import failure
 from ..handles import keep, library_handle, refuse_capture, scratch
+from ..outputs import output_for
 from .matrix import INDEX_DTYPE, DenseMatrix, Description, SparseMatrix, check_matrix
 
 FORMATS = ("csr", "csc", "coo")
@@ -32,12 +33,7 @@ def sparse_to_dense(a: SparseMatrix, out: DeviceArray | None = None, *, stream: 
     call = "sparse_to_dense"
     where, device = views.device_of(call, stream)
     check_matrix(call, "a", a, device, FORMATS)
-    if out is None:
-        with activated(device):
-            out = empty(a.shape, a.values.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.values.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, a.shape, "like 'a'")
+    out = output_for(call, out, a.shape, a.values.dtype, (where, device), reason="like 'a'")
     view = views.matrix(call, "out", out)
     if not out.size:
         return out
@@ -168,28 +164,30 @@ def _exchanged(a: SparseMatrix, format: str, stream: Stream, device: Device) -> 
 
 
 def _sorted(a: SparseMatrix, stream: Stream, device: Device) -> SparseMatrix:
-    """Return a matrix with sorted elements: sort the indices and their places, then gather the values."""
+    """Return a matrix with sorted elements: sort the indices and their permutation, then gather the values."""
     values = empty(a.count, a.values.dtype, stream=stream)
     indices, offsets = (_copied(array, stream) for array in (a.indices, a.offsets))
     result = SparseMatrix(a.format, a.shape, values, indices, offsets)
     if not a.count:
         return result
-    places = empty(a.count, INDEX_DTYPE, stream=stream)
-    _call("cusparseCreateIdentityPermutation", "create_identity_permutation", stream, device, a.count, places.pointer)
+    permutation = empty(a.count, INDEX_DTYPE, stream=stream)
+    _call(
+        "cusparseCreateIdentityPermutation", "create_identity_permutation", stream, device, a.count, permutation.pointer
+    )
     sizes, arrays = (*a.shape, a.count), (offsets.pointer, indices.pointer)
     parameters: tuple[int, ...]
     if a.format == "coo":
         name, symbol, size = "xcoosort_by_row", "XcoosortByRow", "xcoosort_buffer_size_ext"
-        parameters = *sizes, *arrays, places.pointer
+        parameters = *sizes, *arrays, permutation.pointer
     else:
         name, symbol, size = f"x{a.format}sort", f"X{a.format}sort", f"x{a.format}sort_buffer_size_ext"
         kind = Description("create_mat_descr", "destroy_mat_descr")
-        parameters = *sizes, kind.handle, *arrays, places.pointer
+        parameters = *sizes, kind.handle, *arrays, permutation.pointer
     _call(f"cusparse{symbol}", name, stream, device, *parameters, size=size, sized=(*sizes, *arrays))
     enums = library("cusparse")
     source = Description("create_dn_vec", "destroy_dn_vec", a.count, a.values.pointer, a.kind.code)
     target = Description(
-        "create_sp_vec", "destroy_sp_vec", a.count, a.count, places.pointer, values.pointer,
+        "create_sp_vec", "destroy_sp_vec", a.count, a.count, permutation.pointer, values.pointer,
         int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), a.kind.code,
     )  # fmt: skip  # grouped by meaning
     _call("cusparseGather", "gather", stream, device, source.handle, target.handle)

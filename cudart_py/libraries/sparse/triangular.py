@@ -15,6 +15,7 @@ from .. import views
 from ..blas.scalars import Factor, Scalar, scalar
 from ..failures import failure
 from ..handles import keep, library_handle, refuse_first_use
+from ..outputs import output_for
 from .matrix import LONG, Analysis, DenseMatrix, DenseVector, Description, SparseMatrix, check_matrix
 
 FORMATS = ("csr", "coo")
@@ -49,7 +50,7 @@ def spsv(
     arguments.contiguous(call, "b", b)
     arguments.same_shape(call, "b", b, (a.shape[0],), f"for 'a' of shape {a.shape}")
     factor = scalar(call, "alpha", alpha, a.kind)
-    out = _output(call, a, b, out, where, device)
+    out = output_for(call, out, b.shape, b.dtype, (where, device), reason="like 'b'")
     arguments.contiguous(call, "out", out)
     if out.pointer != b.pointer:
         views.check_apart(call, "out", out.pointer, out.nbytes, b=(b.pointer, b.nbytes))
@@ -84,7 +85,7 @@ def spsm(
     if right.rows != a.shape[0]:
         raise arguments.unusable(call, "b", f"have {a.shape[0]} rows for 'a' of shape {a.shape}", right.rows)
     factor = scalar(call, "alpha", alpha, a.kind)
-    out = _output(call, a, b, out, where, device)
+    out = output_for(call, out, b.shape, b.dtype, (where, device), reason="like 'b'")
     left = views.matrix(call, "out", out)
     if out.pointer != b.pointer or left != right:
         views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span))
@@ -114,18 +115,6 @@ def _checked(
     # A real matrix has no conjugate transpose in cuSPARSE.
     effective = "T" if op == "C" and not a.kind.is_complex else op
     return where, device, int(library("cusparse").Operation[LONG[effective]])
-
-
-def _output(
-    call: str, a: SparseMatrix, b: DeviceArray, out: DeviceArray | None, stream: Stream, device: Device
-) -> DeviceArray:
-    if out is None:
-        with activated(device):
-            return empty(b.shape, b.dtype, stream=stream)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.values.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, b.shape, "like 'b'")
-    return out
 
 
 def _queue(
