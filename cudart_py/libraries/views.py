@@ -85,6 +85,14 @@ def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
     return addresses
 
 
+def extent_of(array: DeviceArray) -> tuple[int, int]:
+    """Return the address of an array without negative strides, and its size in bytes with the gaps between elements."""
+    if not array.size:
+        return array.pointer, 0
+    steps = zip(array.shape, array.strides, strict=True)
+    return array.pointer, sum((size - 1) * step for size, step in steps) + array.itemsize
+
+
 def check_apart(call: str, name: str, start: int, nbytes: int, /, **operands: tuple[int, int]) -> None:
     """Raise ValueError if an output overlaps an input. Each is given by its address and its size in bytes."""
     for other, (address, extent) in operands.items():
@@ -94,10 +102,10 @@ def check_apart(call: str, name: str, start: int, nbytes: int, /, **operands: tu
 
 def kind(call: str, name: str, array: Any, allowed: tuple[str, ...]) -> Kind:
     """Return the `Kind` of an operand's dtype; raise TypeError for a dtype that is not allowed."""
-    found = kind_of(array.dtype)
-    if found is None or found.name not in allowed:
+    result = kind_of(array.dtype)
+    if result is None or result.name not in allowed:
         raise arguments.wrong_dtype(call, name, one_of(allowed), name_of(array.dtype))
-    return found
+    return result
 
 
 def one_of(words: Iterable[str]) -> str:
@@ -144,10 +152,10 @@ def oriented(
     shape, strides = array.shape, array.strides
     (rows, columns), size = shape[-2:], array.itemsize
     has_rows, has_columns = columns <= 1 or strides[-1] == size, rows <= 1 or strides[-2] == size
-    turned = has_columns and (by_columns or not has_rows)
-    if turned:
+    transposes = has_columns and (by_columns or not has_rows)
+    if transposes:
         shape, strides = (*shape[:-2], columns, rows), (*strides[:-2], strides[-1], strides[-2])
-    return _matrix(call, name, array, shape, strides, "rows or columns"), turned
+    return _matrix(call, name, array, shape, strides, "rows or columns"), transposes
 
 
 def _matrix(
