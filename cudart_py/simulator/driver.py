@@ -82,6 +82,10 @@ from .calls.contexts.ipc import (
     cuIpcGetMemHandle,
     cuIpcOpenEventHandle,
     cuIpcOpenMemHandle,
+    cuMemPoolExportPointer,
+    cuMemPoolExportToShareableHandle,
+    cuMemPoolImportFromShareableHandle,
+    cuMemPoolImportPointer,
 )
 from .calls.contexts.limits import cuCtxGetLimit, cuCtxSetLimit
 from .calls.contexts.profiler import cuProfilerStart, cuProfilerStop
