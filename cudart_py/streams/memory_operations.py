@@ -26,8 +26,8 @@ _DTYPES = tuple(map(np.dtype, (np.int32, np.uint32, np.int64, np.uint64)))
 # The driver refuses a batch of 256 operations.
 _MOST = 255
 _REMEDY = (
-    "The memory must be pinned or managed, or device memory from cuMemAlloc. Drivers refuse the memory of pools, from "
-    "which cuda.zeros allocates: use cuda.pinned_empty"
+    "The memory must be pinned, or device memory from cuMemAlloc. Drivers refuse managed memory, and the memory of "
+    "pools, from which cuda.zeros allocates: use cuda.pinned_empty"
 )
 
 

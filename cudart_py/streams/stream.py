@@ -195,10 +195,10 @@ class Stream(StreamBase):
 
             stream.write_value(flags[3:4], 1)
 
-        `array` has one element of dtype int32, uint32, int64 or uint64. It is a NumPy array in pinned or managed
-        memory, or a DeviceArray whose memory is not from a pool: drivers of CUDA 13.0 refuse the memory of pools, which
-        raises InvalidValueError. Whoever sees the value also sees what the stream's earlier work has written. In a
-        stream that is being captured, the write becomes a node of the graph.
+        `array` has one element of dtype int32, uint32, int64 or uint64. It is a NumPy array in pinned memory, or a
+        DeviceArray whose memory is not from a pool. Drivers refuse managed memory, and those of CUDA 13.0 also the
+        memory of pools, which raises InvalidValueError. Whoever sees the value also sees what the stream's earlier work
+        has written. In a stream that is being captured, the write becomes a node of the graph.
         """
         WriteValue._in_call("Stream.write_value", array, value)._queue(self)
 
@@ -211,7 +211,8 @@ class Stream(StreamBase):
         difference says, so that counters may wrap around), is equal to it ("eq"), has a bit in common with it ("and"),
         or lacks a bit that `value` lacks too ("nor"). A kernel, another stream's `write_value` or the host can write
         the value. A wait that nothing ends blocks the stream forever; the simulator reports it as KernelTimeoutError.
-        Otherwise like `write_value`.
+        CUDA does not see this order, and a GPU that loads a kernel at its first launch may wait for the stream first:
+        queue the work that writes the value before the wait. Otherwise like `write_value`.
         """
         WaitValue._in_call("Stream.wait_value", array, value, condition)._queue(self)
 

@@ -351,18 +351,27 @@ extern "C" __global__ void get(const int *x, int *out) { *out = *x; }
 """
 
 
+@pytest.mark.parametrize("wait_first", [False, True])
 @pytest.mark.parametrize(("kernel", "race"), [("atomic", False), ("plain", True)])
-def test_a_wait_for_a_value_is_ordered_after_the_kernel_that_released_it(kernel: str, race: bool) -> None:
+def test_a_wait_for_a_value_is_ordered_after_the_kernel_that_released_it(
+    kernel: str, race: bool, wait_first: bool
+) -> None:
     compiled, (waiting, other) = cuda.compile(SIGNAL), separate()
     x, out, flag = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32), cuda.pinned_empty(1, np.uint32, mapped=True)
     flag[0] = 0
     gc.collect()  # to free pinned memory, the host waits for the device, which orders everything
     cuda.current_device().synchronize()
 
-    def work() -> None:
+    def release() -> None:
         compiled[kernel][1, 1, 0, other](x, flag)
+
+    def wait() -> None:
         waiting.wait_value(flag, 1)
         compiled["get"][1, 1, 0, waiting](x, out)
+
+    def work() -> None:
+        for part in (wait, release) if wait_first else (release, wait):
+            part()
         waiting.synchronize()
 
     assert bool(found(work)) is race

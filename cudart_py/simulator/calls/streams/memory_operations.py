@@ -176,11 +176,13 @@ def _element(address: int, size: int) -> Any:
 def _checked(address: Any, size: int, context: Context) -> int:
     """Return an address; raise CUDA_ERROR_INVALID_VALUE unless it is aligned and in memory that the device reaches.
 
-    Like driver 580, refuse memory of pools.
+    Like driver 580, refuse managed memory and memory of pools.
     """
     value = number(address)
     allocation = memory.find(value, size) if value and not value % size else None
-    if allocation is None or allocation.pool is not None or not context.reaches(allocation):
+    if allocation is None or allocation.kind == memory.MANAGED or allocation.pool is not None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if not context.reaches(allocation):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return value
 
