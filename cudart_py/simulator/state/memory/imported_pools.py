@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from cuda.bindings.driver import CU_IPC_HANDLE_SIZE, CUresult
 
-from ..contexts import Context
 from ..devices import find_device
 from ..errors import StatusError
-from ..queue.stream import Stream
 from . import sharing, table
 from .address_space import space
 from .allocations import Allocation
 from .pools import FreeBlock, Pool
 from .sharing import Handle
+
+if TYPE_CHECKING:
+    from ..contexts import Context
+    from ..queue.stream import Stream
 
 _FILE = "cudart_py memory pool"
 
