@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from cuda.bindings.driver import CU_IPC_HANDLE_SIZE
 
 from ..devices import find_device
-from . import table
+from . import reservations, table
 from .address_space import space
 from .allocations import DEVICE, Allocation
 
@@ -123,6 +123,16 @@ def share(allocation: Allocation) -> Handle:
     allocation.shadow.initialised = True
     offset, pool = allocation.address - start, 0 if allocation.pool is None else allocation.pool.handle
     return Handle.own(descriptor, allocation.device.ordinal, offset, allocation.size, end - start, pool)
+
+
+def is_shared(allocation: Allocation) -> bool:
+    """Return whether another process may access an allocation, because one of the two has opened or exported it."""
+    if any(opened.allocation is allocation for opened in _opened.values()):
+        return True
+    mapping = reservations.find_mapping(allocation.address)
+    if mapping is not None:
+        return bool(mapping.physical.shareable)
+    return space.region.contains(allocation.address) and space.region.file_at(allocation.address)[2] is not None
 
 
 def open_shared(handle: Handle, context: Context) -> Allocation:
