@@ -101,6 +101,11 @@ from .calls.contexts.unsupported import (
     cuCoredumpGetAttributeGlobal,
     cuCoredumpSetAttribute,
     cuCoredumpSetAttributeGlobal,
+    cuMulticastAddDevice,
+    cuMulticastBindMem,
+    cuMulticastCreate,
+    cuMulticastGetGranularity,
+    cuMulticastUnbind,
 )
 from .calls.copies.array_copies import (
     cuMemcpyAtoA,
