@@ -12,7 +12,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from . import arguments
+from . import arguments, errors
+from .context.capture import captures
 from .context.current import activated
 from .context.device import Device, current_device
 from .context.lifetimes import WaitingHandle
@@ -87,9 +88,17 @@ class VirtualMemory(Allocation, WaitingHandle):
                 api.cuMemRelease(memory)  # the memory exists as long as it is mapped
 
     def uncommit(self, nbytes: int) -> None:
-        """Wait for the device, and release the pieces that lie behind the first `nbytes` bytes (cuMemUnmap)."""
+        """Wait for the device, and release the pieces after the first `nbytes` bytes (cuMemUnmap).
+
+        Raises CaptureError, before anything is released, during a capture, which forbids waiting.
+        """
         if not self._pieces or self.committed - self._pieces[-1] < nbytes:
             return
+        if captures:
+            raise errors.CaptureError(
+                "GrowableArray.resize: releasing memory waits for the device, which a capture forbids: shrink the "
+                "array before the capture or after it"
+            )
         with activated(self.device):
             api.cuCtxSynchronize()
             self._unmap(nbytes, self.handle)
@@ -128,8 +137,8 @@ class GrowableArray:
     - `row_shape`: the shape of the elements along the first axis, () by default.
     - `accessible_to`: other devices whose kernels may use the array.
 
-    `array` is a DeviceArray of the current length. Growing maps more physical memory behind the present one, in units
-    of 2 MiB, and copies nothing (cuMemCreate, cuMemMap, cuMemSetAccess). So arrays and views from before remain valid.
+    `array` is a DeviceArray of the current length. Growing maps more physical memory after the present one, in units of
+    2 MiB, and copies nothing (cuMemCreate, cuMemMap, cuMemSetAccess). So arrays and views from before remain valid.
     Closing waits for the device, and releases everything.
 
     Raises OutOfMemoryError, with the sizes, if there are not enough addresses, and NotSupportedError if the driver
@@ -202,10 +211,13 @@ class GrowableArray:
     def resize(self, length: int) -> None:
         """Change the length, without a copy; new elements are not initialised.
 
-        Growing returns at once. Shrinking releases the memory that was added for the elements behind the new length, in
+        Growing returns at once. Shrinking releases the memory that was added for the elements after the new length, in
         the units in which it was added (cuMemUnmap). If there is any, the call waits for the device. Views of released
-        elements must not be used any more. Raises ValueError for a length above the capacity, and OutOfMemoryError,
-        with the sizes, if there is not enough memory; the length then stays the same.
+        elements must not be used any more.
+
+        Raises ValueError for a length above the capacity, OutOfMemoryError, with the sizes, if there is not enough
+        memory, and CaptureError for memory that would be released while a stream is being captured. After an error, the
+        length is the same as before.
         """
         call = "GrowableArray.resize"
         size = arguments.integer(call, "length", length, 0, MOST_BYTES)
@@ -223,8 +235,9 @@ class GrowableArray:
     def append(self, values: Any, *, stream: Stream | None = None) -> Self:
         """Grow by the length of `values`, a host array or a DeviceArray, copy them to the end, and return the array.
 
-        The copy is like that of `DeviceArray.copy_from`. Raises ValueError if the capacity does not suffice or the
-        shapes of rows differ, and TypeError if the dtypes differ.
+        The copy is like that of `DeviceArray.copy_from`, and raises the same errors. Raises ValueError if the capacity
+        does not suffice or the shapes of rows differ, and TypeError if the dtypes differ. After an error, the length is
+        the same as before.
         """
         call = "GrowableArray.append"
         stream_of(call, stream)
@@ -238,7 +251,11 @@ class GrowableArray:
             room = f"have at most {self._capacity - before} rows, which the capacity has room for"
             raise arguments.unusable(call, "values", room, len(rows))
         self.resize(before + len(rows))
-        self.array[before:].copy_from(rows, stream=stream)
+        try:
+            self.array[before:].copy_from(rows, stream=stream)
+        except BaseException:
+            self._length = before
+            raise
         return self
 
     @property
