@@ -88,9 +88,48 @@ class _EndingPool:
         return True
 
 
+class MemoryCounts:
+    """The sizes of memory that is kept for later use: of a pool, or of the graphs of a device."""
+
+    __slots__ = ()
+
+    def _get(self, name: str) -> int:
+        """Return the driver's attribute with this name."""
+        raise NotImplementedError
+
+    def _set(self, name: str, value: int) -> None:
+        """Set the driver's attribute with this name."""
+        raise NotImplementedError
+
+    @property
+    def used(self) -> int:
+        """The number of bytes in use by arrays or, of graphs, by all that have been launched."""
+        return self._get("USED_MEM_CURRENT")
+
+    @property
+    def used_high(self) -> int:
+        """The maximum of `used` since `reset_high()`."""
+        return self._get("USED_MEM_HIGH")
+
+    @property
+    def reserved(self) -> int:
+        """The number of bytes of memory that the driver holds here, whether in use or kept for later."""
+        return self._get("RESERVED_MEM_CURRENT")
+
+    @property
+    def reserved_high(self) -> int:
+        """The maximum of `reserved` since `reset_high()`."""
+        return self._get("RESERVED_MEM_HIGH")
+
+    def reset_high(self) -> None:
+        """Reset `used_high` and `reserved_high` to the current values."""
+        self._set("USED_MEM_HIGH", 0)
+        self._set("RESERVED_MEM_HIGH", 0)
+
+
 @hinted
-class MemoryPool(Handle):
-    """A pool of memory (cuMemPoolCreate).
+class MemoryPool(MemoryCounts, Handle):
+    """A pool of memory (cuMemPoolCreate), with its sizes in bytes (cuMemPoolGetAttribute).
 
     - `device`: the device that the memory belongs to, by default the current one.
     - `kind`: "device" for the arrays of `empty(..., pool=pool)`, "pinned" for those of `pinned_empty(..., pool=pool)`,
@@ -247,31 +286,6 @@ class MemoryPool(Handle):
     def max_size(self) -> int:
         """The maximum size in bytes, as requested; 0 for no limit."""
         return self._max_size
-
-    @property
-    def used(self) -> int:
-        """The number of bytes in use by arrays (cuMemPoolGetAttribute)."""
-        return self._get("USED_MEM_CURRENT")
-
-    @property
-    def used_high(self) -> int:
-        """The maximum of `used` since `reset_high()`."""
-        return self._get("USED_MEM_HIGH")
-
-    @property
-    def reserved(self) -> int:
-        """The number of bytes of device memory that the pool holds, whether in use or kept for later arrays."""
-        return self._get("RESERVED_MEM_CURRENT")
-
-    @property
-    def reserved_high(self) -> int:
-        """The maximum of `reserved` since `reset_high()`."""
-        return self._get("RESERVED_MEM_HIGH")
-
-    def reset_high(self) -> None:
-        """Reset `used_high` and `reserved_high` to the current values."""
-        self._set("USED_MEM_HIGH", 0)
-        self._set("RESERVED_MEM_HIGH", 0)
 
     @property
     def release_threshold(self) -> int:

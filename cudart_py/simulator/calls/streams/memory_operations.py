@@ -7,7 +7,7 @@ and neither another thread nor another process could, the wait is a deadlock, wh
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -265,21 +265,22 @@ def batch_of(count: Any, parameters: Any, flags: Any, context: Context) -> Memor
 
 
 def _part(parameters: Any, context: Context) -> WriteValue | WaitValue | Barrier:
-    match parameters.operation:
-        case _TYPE.CU_STREAM_MEM_OP_WRITE_VALUE_32:
-            write = parameters.writeValue
-            return _write(write.address, write.value, write.flags, 4, context)
-        case _TYPE.CU_STREAM_MEM_OP_WRITE_VALUE_64:
-            write = parameters.writeValue
-            return _write(write.address, write.value64, write.flags, 8, context)
-        case _TYPE.CU_STREAM_MEM_OP_WAIT_VALUE_32:
-            wait = parameters.waitValue
-            return _wait(wait.address, wait.value, wait.flags, 4, context)
-        case _TYPE.CU_STREAM_MEM_OP_WAIT_VALUE_64:
-            wait = parameters.waitValue
-            return _wait(wait.address, wait.value64, wait.flags, 8, context)
-        case _TYPE.CU_STREAM_MEM_OP_BARRIER:
-            if parameters.memoryBarrier.flags not in (0, 1):
-                raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-            return Barrier()
-    raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    kind = parameters.operation
+    if kind == _TYPE.CU_STREAM_MEM_OP_BARRIER:
+        if parameters.memoryBarrier.flags not in (0, 1):
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        return Barrier()
+    if kind not in _PARTS:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    make, member, size = _PARTS[kind]
+    given = getattr(parameters, member)
+    return make(given.address, given.value if size == 4 else given.value64, given.flags, size, context)
+
+
+# The function that checks a part of each type, the part's member of CUstreamBatchMemOpParams, and its size in bytes.
+_PARTS: dict[Any, tuple[Callable[..., WriteValue | WaitValue], str, int]] = {
+    _TYPE.CU_STREAM_MEM_OP_WRITE_VALUE_32: (_write, "writeValue", 4),
+    _TYPE.CU_STREAM_MEM_OP_WRITE_VALUE_64: (_write, "writeValue", 8),
+    _TYPE.CU_STREAM_MEM_OP_WAIT_VALUE_32: (_wait, "waitValue", 4),
+    _TYPE.CU_STREAM_MEM_OP_WAIT_VALUE_64: (_wait, "waitValue", 8),
+}
