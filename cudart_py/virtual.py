@@ -6,6 +6,7 @@ A range of addresses is reserved for the largest size. Physical memory is create
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -133,19 +134,20 @@ class GrowableArray:
         x.append(host_values)
         kernel[grid, block](x.array, len(x))
 
-    - `capacity`: the largest length. Addresses are reserved for it, which takes no memory.
-    - `row_shape`: the shape of the elements along the first axis, () by default.
+    - `capacity`: the largest length, in rows. Addresses are reserved for it, which takes no memory.
+    - `row_shape`: the shape of a row, () by default for an array of one axis.
     - `accessible_to`: other devices whose kernels may use the array.
 
-    `array` is a DeviceArray of the current length. Growing maps more physical memory after the present one, in units of
-    2 MiB, and copies nothing (cuMemCreate, cuMemMap, cuMemSetAccess). So arrays and views from before remain valid.
-    Closing waits for the device, and releases everything.
+    `len()` is the current length, in rows, and `array` is a DeviceArray of this length. Growing maps more physical
+    memory after the present one, in units of 2 MiB, and copies nothing (cuMemCreate, cuMemMap, cuMemSetAccess). So
+    arrays and views from before remain valid. Threads that change the length take turns. Closing waits for the device,
+    and releases everything.
 
     Raises OutOfMemoryError, with the sizes, if there are not enough addresses, and NotSupportedError if the driver
     lacks virtual memory.
     """
 
-    __slots__ = ("_capacity", "_dtype", "_length", "_memory", "_row_bytes", "_row_shape")
+    __slots__ = ("_capacity", "_dtype", "_length", "_lock", "_memory", "_row_bytes", "_row_shape")
 
     def __init__(
         self,
@@ -170,6 +172,7 @@ class GrowableArray:
             raise failure(enums.CUresult.CUDA_ERROR_NOT_SUPPORTED, "cuMemAddressReserve")
         access = tuple(dict.fromkeys(other for other in others if other is not here))
         self._length = 0
+        self._lock = threading.RLock()
         self._memory = VirtualMemory(self._capacity * self._row_bytes, here, access)
 
     @property
@@ -197,7 +200,7 @@ class GrowableArray:
 
     @property
     def capacity(self) -> int:
-        """The largest length."""
+        """The largest length, as requested."""
         return self._capacity
 
     @property
@@ -226,11 +229,12 @@ class GrowableArray:
                 call, "length", f"not exceed the capacity of {self._capacity}", None, f"got {size}"
             )
         self._memory.handle  # noqa: B018  # raises when closed
-        if size > self._length:
-            self._memory.commit(size * self._row_bytes)
-        else:
-            self._memory.uncommit(size * self._row_bytes)
-        self._length = size
+        with self._lock:
+            if size > self._length:
+                self._memory.commit(size * self._row_bytes)
+            else:
+                self._memory.uncommit(size * self._row_bytes)
+            self._length = size
 
     def append(self, values: Any, *, stream: Stream | None = None) -> Self:
         """Grow by the length of `values`, a host array or a DeviceArray, copy them to the end, and return the array.
@@ -246,16 +250,17 @@ class GrowableArray:
             raise arguments.unusable(call, "values", f"have rows of shape {self._row_shape}", f"the shape {rows.shape}")
         if rows.dtype != self._dtype:
             raise arguments.wrong_dtype(call, "values", str(self._dtype), rows.dtype)
-        before = self._length
-        if before + len(rows) > self._capacity:
-            room = f"have at most {self._capacity - before} rows, which the capacity has room for"
-            raise arguments.unusable(call, "values", room, len(rows))
-        self.resize(before + len(rows))
-        try:
-            self.array[before:].copy_from(rows, stream=stream)
-        except BaseException:
-            self._length = before
-            raise
+        with self._lock:
+            before = self._length
+            if before + len(rows) > self._capacity:
+                room = f"have at most {self._capacity - before} rows, which the capacity has room for"
+                raise arguments.unusable(call, "values", room, len(rows))
+            self.resize(before + len(rows))
+            try:
+                self.array[before:].copy_from(rows, stream=stream)
+            except BaseException:
+                self._length = before
+                raise
         return self
 
     @property
@@ -264,7 +269,10 @@ class GrowableArray:
         return self._memory.closed
 
     def close(self) -> None:
-        """Wait for the device and release the memory and the addresses; a second call does nothing."""
+        """Wait for the device, and release the memory and the addresses (cuMemUnmap, cuMemAddressFree).
+
+        A second call does nothing.
+        """
         self._memory.close()
 
     def __enter__(self) -> Self:

@@ -1,6 +1,8 @@
 """Arrays that grow in place: their address stays, their values stay, and their memory comes and goes."""
 
 import gc
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -203,3 +205,27 @@ def test_memory_is_not_released_during_a_capture(device):
         assert (len(x), x.committed_bytes, graph.node_count) == (3 * PIECE, 3 * PIECE, 1)
         x.resize(0)
         assert x.committed_bytes == 0
+
+
+def test_threads_append_in_turn(device):
+    """Each thread appends rows that hold its number; the rows of one call stay together."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    with growable(dtype=np.int32) as x:
+
+        def append(number):
+            with cuda.Device(0):
+                for _ in range(20):
+                    x.append(np.full(PIECE // 16, number, np.int32))
+
+        threads = [threading.Thread(target=append, args=(number,)) for number in range(3)]
+        try:
+            for thread in threads:
+                thread.start()
+        finally:
+            for thread in threads:
+                thread.join()
+            sys.setswitchinterval(interval)
+        rows = x.array.to_host().reshape(-1, PIECE // 16)
+        assert (rows == rows[:, :1]).all()
+        assert sorted(rows[:, 0]) == sorted([*range(3)] * 20)
