@@ -42,7 +42,7 @@ from .dtypes import (
     to_bfloat16,
     to_float8,
 )
-from .failures import IllConditionedWarning, NotPositiveDefiniteError, SingularMatrixError
+from .failures import IllConditionedWarning, NotConvergedError, NotPositiveDefiniteError, SingularMatrixError
 from .fourier import Callback, TransformPlan, fft, ifft, irfft, rfft
 from .handles import release
 from .plans import Plan
@@ -72,6 +72,7 @@ __all__ = [
     "Generator",
     "IllConditionedWarning",
     "LuFactors",
+    "NotConvergedError",
     "NotPositiveDefiniteError",
     "Plan",
     "SingularMatrixError",

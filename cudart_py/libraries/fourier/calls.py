@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,7 +120,7 @@ def _checked(
     out: DeviceArray | None,
     axis: int | None,
     axes: Axes,
-    norm: str,
+    norm: str | None,
     callbacks: Callbacks,
     stream: Stream | None,
     length: int | None,
@@ -135,8 +136,10 @@ def _checked(
     numbers: Any = axes
     if axis is not None or (axes.__class__ is not int and axes is not None):
         argument, numbers = layout.chosen_axes(call, axis, axes)
+    if norm is None:  # NumPy's spelling of the default
+        norm = "backward"
     if norm.__class__ is not str or norm not in NORMS:
-        arguments.choice(call, "norm", norm, NORMS)
+        arguments.choice(call, "norm", norm, (*NORMS, None))
     if out is None:
         addresses, given = views.check_place(call, device, x=x), None
     else:
@@ -149,6 +152,8 @@ def _checked(
     plan: CufftPlan | None = plans.get(key)
     if plan is None:
         along = layout.as_axes(call, numbers, x.shape, argument)
+        if name in ("rfft", "irfft") and not isinstance(numbers, int | None):
+            _check_order(call, numbers, along, x.ndim)
         if length is not None:
             _check_length(call, length, x, out, along)
         target = _new_output(call, name, x, along, length) if out is None else out
@@ -167,6 +172,13 @@ def _checked(
         with activated(device):
             out = empty(*plan.output, stream=where)
     return _Checked(name, where, device, plan, out, copies)
+
+
+def _check_order(call: str, axes: Sequence[int], ascending: tuple[int, ...], ndim: int) -> None:
+    """Raise ValueError unless the last of `axes`, along which NumPy halves the result, is the one that cuFFT halves."""
+    if axes[-1] % ndim != ascending[-1]:
+        rule = f"end with axis {ascending[-1]}, along which cuFFT halves the result"
+        raise arguments.unusable(call, "axes", rule, arguments.describe(axes), "transform a transposed copy of 'x'")
 
 
 def _check_alignment(call: str, name: str, x: DeviceArray, out: DeviceArray | None, addresses: list[int]) -> bool:
@@ -204,7 +216,7 @@ def transform(
     out: DeviceArray | None,
     axis: int | None,
     axes: Axes,
-    norm: str,
+    norm: str | None,
     callbacks: Callbacks,
     stream: Stream | None,
     length: int | None = None,
@@ -239,7 +251,7 @@ def planned(
     out: DeviceArray | None,
     axis: int | None,
     axes: Axes,
-    norm: str,
+    norm: str | None,
     callbacks: Callbacks,
     stream: Stream | None,
     length: int | None = None,

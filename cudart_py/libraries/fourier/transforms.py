@@ -22,7 +22,7 @@ def _plan_fft(
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     stream: Stream | None = None,
@@ -38,24 +38,24 @@ def fft(
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Queue the discrete Fourier transform of `x` and return it in `out`, by default a new array.
 
-    `axis` is the axis to transform. To transform several, pass `axes`: 1 to 3 consecutive axes, or None for all. By
-    default, the last axis is transformed. The other axes form a batch (cufftPlanMany). If its transforms are not evenly
-    spaced in memory, as with the middle one of three axes, cuFFT is called several times.
+    `axis` is the axis to transform. To transform several, pass a tuple of 1 to 3 adjacent axes as `axes`, or None for
+    all. By default, the last axis is transformed. The other axes form a batch (cufftPlanMany). If its transforms are
+    not evenly spaced in memory, as with the middle one of three axes, cuFFT is called several times.
 
     The dtype is complex64, complex128 or `complex32` (half precision, for lengths that are powers of two). Real
     elements of the same precisions are first copied to the complex `out`; `rfft` does half the work. `out` may be `x`
     itself if that is complex.
 
-    `norm` scales results as in NumPy. With "backward", `ifft` divides by the number n of elements of a transform; with
-    "forward", `fft` does; with "ortho", both divide by its square root. cuFFT itself scales nothing, and a division is
-    one more pass over the result. To avoid it, pass `norm="forward"` to `ifft`, and divide elsewhere.
+    `norm` scales results as in NumPy. With "backward" or None, `ifft` divides by the number n of elements of a
+    transform; with "forward", `fft` does; with "ortho", both divide by its square root. cuFFT itself scales nothing,
+    and a division is one more pass over the result. To avoid it, pass `norm="forward"` to `ifft`, and divide elsewhere.
 
     `load` and `store` are device functions that cuFFT calls for each element, which saves passes over the arrays: see
     `Callback`. Where cuFFT cannot call them, kernels before and after the transform do: on the simulator, for lengths
@@ -74,7 +74,7 @@ def _plan_ifft(
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     stream: Stream | None = None,
@@ -90,7 +90,7 @@ def ifft(
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     stream: Stream | None = None,
@@ -108,7 +108,7 @@ def _plan_rfft(
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     stream: Stream | None = None,
@@ -124,13 +124,14 @@ def rfft(
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Queue the transform of real numbers, like `fft`: the first n // 2 + 1 of n results along the last of `axes`.
 
+    That must be the highest axis; the order of the others does not matter.
     For a transform in place, pad each row so that its result fits: `x = padded[..., :n]`,
     `out = padded.view(np.complex64)`.
     """
@@ -149,7 +150,7 @@ def _plan_irfft(
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     length: int | None = None,
@@ -170,7 +171,7 @@ def irfft(
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     length: int | None = None,

@@ -98,7 +98,7 @@ class Generator(Handle):
       "scrambled_sobol", "sobol64" or "scrambled_sobol64", which are quasirandom.
     - `seed`: the seed, for the pseudorandom kinds.
     - `dimensions`: the number of coordinates per point, for the quasirandom kinds. A filled array contains the first
-      coordinates of all points, then the second coordinates, and so on.
+      coordinates of all points, then the second coordinates, and so on, as in an array of shape (dimensions, points).
     - `offset`: the number of random numbers (for the quasirandom kinds, of points) to skip at the beginning. The kinds
       "mt19937" and "mtgp32" do not support offsets.
     - `ordering`: the order of the numbers in an array (curandOrdering): "default", "best", "seeded", "dynamic", or
@@ -286,6 +286,9 @@ class Generator(Handle):
             arguments.contiguous(call, "out", out)
         if out.dtype not in dtypes:
             raise arguments.wrong_dtype(call, "out", views.one_of(map(str, dtypes)), out.dtype)
+        if not self._kind.seeded and out.ndim > 1 and out.shape[0] != self.dimensions:
+            rule = f"have {self.dimensions} rows, one per dimension: the first coordinates of all points come first"
+            raise arguments.unusable(call, "out", rule, f"the shape {out.shape}")
         if out.size % self.dimensions:
             rule = f"have a multiple of {self.dimensions} elements, the generator's number of dimensions"
             raise arguments.unusable(call, "out", rule, out.size)

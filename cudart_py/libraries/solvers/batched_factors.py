@@ -12,13 +12,12 @@ from ...context.current import activated
 from ...context.device import Device
 from ...context.lifetimes import Handle  # releases the parameters at the right time
 from ...driver.calls import library
-from ...errors import CudaError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import KINDS, Kind
-from ..failures import SingularMatrixError
+from ..failures import dependent_column, not_converged
 from ..handles import thread_cache
 from .batched_linear import check_right_hand_sides, columns_of_batch, one_by_one, rows_of_batch, run_batched
 from .batches import addresses_of, check_batch, diagonals, transposed_batch
@@ -97,16 +96,13 @@ def lstsq_batch(call: str, a: DeviceArray, b: DeviceArray, stream: Stream, devic
 
 
 def _check_ranks(call: str, factors: DeviceArray, kind: Kind, stream: Stream) -> None:
-    """Raise SingularMatrixError for the first matrix whose R has a diagonal element that is zero up to rounding."""
+    """Raise SingularMatrixError for the first matrix whose R has a zero on its diagonal, to within rounding error."""
     sizes = np.abs(diagonals(factors, stream))
     least = sizes.shape[1] * np.finfo(kind.real).eps * sizes.max(axis=1, keepdims=True)
-    lost = np.argwhere(~(sizes > least))
+    lost = np.argwhere(sizes <= least)  # false for a NaN, which then is in the solution too
     if lost.size:
         place, column = map(int, lost[0])
-        fact = f"column {column} depends on the previous columns, up to rounding"
-        raise SingularMatrixError(
-            f"{call}: matrix {place} of 'a' does not have full rank: {fact}", pivot=column, call=call
-        )
+        raise dependent_column(call, f"matrix {place} of 'a'", column)
 
 
 def svd_batch(
@@ -156,7 +152,7 @@ def _check_converged(call: str, work: Work, name: str) -> None:
     failed = work.verdicts(name)
     places = np.flatnonzero(failed)
     if places.size:
-        raise CudaError(f"{call}: the iteration for matrix {places[0]} of 'a' did not converge", call=call)
+        raise not_converged(call, f"the iteration for matrix {places[0]} of 'a'")
 
 
 def eigh_batch(

@@ -14,7 +14,6 @@ from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
-from ...errors import CudaError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty, to_device, zeros
 from ...streams.stream import Stream
@@ -22,7 +21,7 @@ from .. import views
 from ..blas.products import gemm
 from ..blas.scalars import factor
 from ..dtypes import KINDS, Kind
-from ..failures import IllConditionedWarning, SingularMatrixError, failure
+from ..failures import IllConditionedWarning, dependent_column, failure, not_converged
 from ..handles import library_handle
 from .batched_factors import eigh_batch, lstsq_batch, qr_batch, svd_batch
 from .layout import by_rows, copied, diagonal, transposed, triangle
@@ -72,9 +71,9 @@ def lstsq(
     `numpy.linalg.lstsq` returns it. Singular values of at most `rcond` times the largest count as zero; the default of
     `rcond` is max(m, n) eps. If some do, an IllConditionedWarning gives the rank.
 
-    With `method="qr"`, raises SingularMatrixError, with the column, if the
-    absolute value of a diagonal element of R is at most n eps times that of the largest, for n columns. Raises
-    TypeError or ValueError, naming the operand.
+    With `method="qr"`, raises SingularMatrixError, with the column, if the absolute value of a diagonal element of R is
+    at most n eps times that of the largest, for n columns. With `method="svd"`, raises NotConvergedError, a LinAlgError
+    as in NumPy, if `a` contains NaN or infinity. Raises TypeError or ValueError, naming the operand.
     """
     call = "lstsq"
     arguments.choice(call, "method", method, ("qr", "svd"))
@@ -133,8 +132,11 @@ def _least_norm(
     if not a.size or not b.size:
         name, array = ("a", a) if not a.size else ("b", b)
         raise arguments.unusable(call, name, "have at least one element", f"the shape {array.shape}")
-    u, s, vh = svd(a, stream=stream)
+    u, s, vh = _decomposed(call, a, kind, "qr", stream, device)
     values = s.to_host(stream=stream)
+    missing = int(np.count_nonzero(~np.isfinite(values)))
+    if missing:
+        raise not_converged(call, f"{missing} of {len(values)} singular values of 'a'")
     least = (max(a.shape) * np.finfo(kind.real).eps if rcond is None else rcond) * values[0]
     rank = int(np.count_nonzero(values > least))
     if rank < len(values):
@@ -159,8 +161,8 @@ def svd(
     `method` is "qr" (cusolverDnXgesvd) or "polar" (cusolverDnXgesvdp), which is faster and finds singular values below
     eps times the largest less accurately. If `a` has three dimensions, the first is a batch of matrices: those of at
     most 32 rows and columns are decomposed together by the Jacobi method (cusolverDnSgesvdjBatched), and larger ones
-    one after the other. Raises CudaError if the iteration does not converge, and TypeError or
-    ValueError, naming the operand.
+    one after the other. Raises NotConvergedError if the iteration does not converge, and TypeError or ValueError,
+    naming the operand.
     """
     call = "svd"
     where, device = views.device_of(call, stream)
@@ -173,21 +175,27 @@ def svd(
     views.matrix(call, "a", a)
     if not a.size:
         raise arguments.unusable(call, "a", "have at least one row and one column", f"the shape {a.shape}")
+    return _decomposed(call, a, kind, method, where, device)
+
+
+def _decomposed(
+    call: str, a: DeviceArray, kind: Kind, method: str, stream: Stream, device: Device
+) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+    """Return U, the singular values and V^H of a row-major matrix."""
     m, n = a.shape
     with activated(device):
         # cuSOLVER requires tall, column-major matrices. A row-major matrix is the column-major transpose. So a wide or
         # square matrix already is a tall one in its present layout, and U and V^H exchange roles.
         turned = m <= n
-        matrix = copied(a, where) if turned else transposed(a, kind, where)
-        sides = _svd_of_columns(matrix, kind, method, where, device)
-        first, values, second = sides
+        matrix = copied(a, stream) if turned else transposed(a, kind, stream)
+        first, values, second = _svd_of_columns(call, matrix, kind, method, stream, device)
         if turned:
             return second, values, first
-        return transposed(first, kind, where), values, transposed(second, kind, where)
+        return transposed(first, kind, stream), values, transposed(second, kind, stream)
 
 
 def _svd_of_columns(
-    matrix: DeviceArray, kind: Kind, method: str, stream: Stream, device: Device
+    call: str, matrix: DeviceArray, kind: Kind, method: str, stream: Stream, device: Device
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
     """Decompose a tall column-major matrix; return U, the singular values and V^H, with U and V^H column-major."""
     n, m = matrix.shape
@@ -204,7 +212,7 @@ def _svd_of_columns(
     work.run(name, *modes, m, n, *ends)
     failed = work.verdict(name)
     if failed:
-        raise CudaError(f"svd: the decomposition of 'a' did not converge: {failed} values are missing", call="svd")
+        raise not_converged(call, f"{failed} of {n} singular values of 'a'")
     if method == "polar":
         right = transposed(right, kind, stream, conjugate=kind.is_complex)
     return left, values, right
@@ -214,8 +222,8 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
     """Return the eigenvalues of a Hermitian matrix, in ascending order, and its eigenvectors, as columns.
 
     Only the lower triangle of `a` is read (cusolverDnXsyevd). If `a` has three dimensions, the first is a batch of
-    matrices (cusolverDnXsyevBatched). Raises CudaError if the iteration does not converge, and
-    TypeError or ValueError, naming the operand.
+    matrices (cusolverDnXsyevBatched). Raises NotConvergedError if the iteration does not converge, and TypeError or
+    ValueError, naming the operand.
     """
     call = "eigh"
     where, device = views.device_of(call, stream)
@@ -235,7 +243,7 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
         work.run("xsyevd", with_vectors, fill, n, kind.code, vectors.pointer, n, real, values.pointer, kind.code)
         failed = work.verdict("xsyevd")
         if failed:
-            raise CudaError(f"{call}: the eigenvalues of 'a' did not converge: {failed} are missing", call=call)
+            raise not_converged(call, f"{failed} of {n} eigenvalues of 'a'")
         # LAPACK saw the transpose. For a Hermitian matrix this is the conjugate, so the eigenvectors are conjugated.
         return values, transposed(vectors, kind, where, conjugate=kind.is_complex)
 
@@ -272,10 +280,7 @@ def _factor(work: Work, a: DeviceArray, kind: Kind) -> tuple[DeviceArray, Device
 
 def _check_rank(call: str, factors: DeviceArray, kind: Kind, stream: Stream) -> None:
     sizes = np.abs(diagonal(factors, stream))
-    lost = np.flatnonzero(~(sizes > len(sizes) * np.finfo(kind.real).eps * sizes.max()))
+    # False for a NaN, which then is in the solution too.
+    lost = np.flatnonzero(sizes <= len(sizes) * np.finfo(kind.real).eps * sizes.max())
     if lost.size:
-        raise SingularMatrixError(
-            f"{call}: 'a' does not have full rank: column {lost[0]} depends on the previous columns, up to rounding",
-            pivot=int(lost[0]),
-            call=call,
-        )  # fmt: skip  # grouped by meaning
+        raise dependent_column(call, "'a'", int(lost[0]))
