@@ -102,6 +102,12 @@ def workspace_size(device: Device) -> int:
     return WORKSPACE if device.compute_capability >= (9, 0) else SMALL_WORKSPACE
 
 
+def refuse_capture(call: str, stream: Stream, reason: str, remedy: str = "call it before the capture begins") -> None:
+    """Raise CaptureError if the stream is being captured."""
+    if captures and find(stream.handle) is not None:
+        raise CaptureError(f"{call}: {reason}, which is not allowed during a capture: {remedy}")
+
+
 def refuse_first_use(stream: int, what: str) -> None:
     """Raise CaptureError if the stream is being captured, because `what` allocates memory at its first call."""
     if captures and find(stream) is not None:

@@ -32,6 +32,11 @@ class Matrix(NamedTuple):
     stride: int
     span: int
 
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The sizes and the distance that a call of the BLAS takes as integers."""
+        return self.rows, self.columns, self.leading
+
 
 class Vector(NamedTuple):
     """A vector: `step` is the stride in elements, `span` the bytes from the first element to the end of the last."""
@@ -39,6 +44,11 @@ class Vector(NamedTuple):
     size: int
     step: int
     span: int
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The size and the stride that a call of the BLAS takes as integers."""
+        return self.size, self.step
 
 
 def device_of(call: str, stream: Stream | None) -> tuple[Stream, Device]:
@@ -73,6 +83,14 @@ def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
             )
         addresses.append(operand._address)
     return addresses
+
+
+def extent_of(array: DeviceArray) -> tuple[int, int]:
+    """Return the address of an array without negative strides, and its size in bytes with the gaps between elements."""
+    if not array.size:
+        return array.pointer, 0
+    steps = zip(array.shape, array.strides, strict=True)
+    return array.pointer, sum((size - 1) * step for size, step in steps) + array.itemsize
 
 
 def check_apart(call: str, name: str, start: int, nbytes: int, /, **operands: tuple[int, int]) -> None:

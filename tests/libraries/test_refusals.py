@@ -131,6 +131,10 @@ REFUSED = {
     "scaled_gemm(f8(16, 16), f8(16, 16).T, dtype='f4', bias=f32(16))":
         "TypeError: scaled_gemm: bias: bfloat16 ... float32 ... not float32",
     "scaled_gemm(f8(16, 16), f8(16, 16).T, amax=f32(1))": "ValueError: scaled_gemm: amax: None ... bfloat16",
+    "scaled_gemm(f8(16, 16), f8(16, 16).T, s := f32(1), f32(1), dtype=float8_e4m3, amax=s)":
+        "ValueError: scaled_gemm: amax: not overlap 'scale_a'",
+    "scaled_gemm(f8(16, 16), f8(16, 16).T, out=(w := of(f16, 16, 16)), bias=w[0])":
+        "ValueError: scaled_gemm: out: not overlap 'bias'",
     "to_float8([1.0], 'f4')": "TypeError: to_float8: dtype: float8_e4m3 or float8_e5m2 ... not float32",
     "nrm2(of(f16, 4))": "TypeError: nrm2: x: float32 ... float64 ... complex64 ... complex128 ... not float16",
     "nrm2(c64(4), c64(1))": "TypeError: nrm2: out: float32 ... complex64 ... not complex64",
@@ -151,6 +155,8 @@ REFUSED = {
     "irfft(c64(8), norm=2)": "TypeError: irfft: norm: a str or None, not the int 2",
     "fft(c64(4, 4), axis=0, axes=(0, 1))": "ValueError: fft: axis: None where 'axes' is given ... not the int 0",
     "fft(f32(9)[1:].view(np.complex64))": "ValueError: fft: x: multiple of 8 bytes ... not at 0x",
+    "fft(cuda.DeviceArray.borrow((w := c64(8)).pointer, (4,), np.complex64, strides=(0,), owner=w))":
+        "ValueError: fft: x: elements that do not overlap ... (0,) bytes",
     "fft(c64(4, 4), axis=2)": "ValueError: fft: axis: 'x' ... 2 ... not the int 2",
     "fft(c64(4, 4), axis=(0, 1))": "TypeError: fft: axis: an int ... not the tuple (0, 1)",
     "fft(x := f32(8), x.view(np.complex64))": "ValueError: fft: out: (8,) ... not (4,)",

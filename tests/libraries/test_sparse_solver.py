@@ -124,3 +124,26 @@ def test_what_is_wrong_is_named_and_a_closed_solver_is_refused(device, matrix):
     solver.close()
     with pytest.raises(ValueError, match=r"^SparseSolver.solve: this SparseSolver is closed"):
         solver.solve(cuda.zeros(N))
+
+
+def test_a_solver_whose_new_values_have_no_factors_does_not_solve_with_the_old_ones(device):
+    a = lib.SparseMatrix.from_host(sparse.diags_array([1.0, 2.0, 3.0]).tocsr())
+    right = cuda.full(3, 6.0)
+    with lib.SparseSolver(a, kind="positive") as solver:
+        assert np.allclose(solver.solve(right).to_host(), [6, 3, 2])
+        with pytest.raises(lib.NotPositiveDefiniteError, match=r"^SparseSolver\.refactorize"):
+            solver.refactorize(cuda.to_device(np.array([1.0, -2.0, 3.0])))
+        with pytest.raises(lib.NotPositiveDefiniteError):
+            solver.solve(right)
+        solver.refactorize(cuda.to_device(np.array([2.0, 2.0, 3.0])))
+        assert np.allclose(solver.solve(right).to_host(), [3, 3, 2])
+
+
+def test_a_closed_array_of_the_matrix_is_named(device, matrix):
+    a = lib.SparseMatrix.from_host(matrix(np.float64))
+    solver = lib.SparseSolver(a)
+    a.values.close()
+    with pytest.raises(ValueError, match=r"^SparseSolver\.analyze: argument 'values' must be open"):
+        solver.analyze()
+    with pytest.raises(ValueError, match=r"^SparseSolver\.factorize: argument 'values' must be open"):
+        solver.solve(cuda.full(N, 1.0))

@@ -7,25 +7,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...context.capture import captures, find
 from ...context.current import activated
 from ...context.device import Device
 from ...context.lifetimes import Handle  # releases descriptors at the right time
-from ...errors import CaptureError, NotSupportedError
+from ...errors import NotSupportedError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
-from ...streams.event import Event
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import Kind
 from ..failures import failure
-from ..handles import LibraryHandle, keep, library_handle, scratch, thread_cache, workspace_size
+from ..handles import LibraryHandle, keep, library_handle, refuse_capture, scratch, thread_cache, workspace_size
+from .lt_search import fastest
 from .scalars import Factor
 
 ALGORITHMS = ("heuristic", "search")
 MOST_PLANS = 64
-# A search measures as many algorithms as cuBLASLt recommends, up to this number, each in a few rounds of a few runs.
-MOST_ALGORITHMS, ROUNDS, RUNS = 32, 3, 3
+# A search measures as many algorithms as cuBLASLt recommends, up to this number.
+MOST_ALGORITHMS = 32
 
 
 class Part(NamedTuple):
@@ -188,40 +187,14 @@ class LtProduct(Handle):
         The products are written to other memory of `nbytes` bytes, so that `out` is not changed. The other outputs of
         an epilogue are computed anew by the product itself.
         """
+        if len(self._candidates) > 1:
+            trial = empty(nbytes, np.uint8, stream=stream)
+            workspace = scratch(self.device).get(int(self._candidates["workspace_size"].max()), stream)
+            targets = (*addresses[:3], trial.pointer)
+            self.algorithm = fastest(
+                lambda algorithm: self.queue(stream, factors, targets, workspace, algorithm), self._candidates, stream
+            )
         self.searched = True
-        if len(self._candidates) == 1:
-            return
-        trial = empty(nbytes, np.uint8, stream=stream)
-        workspace = scratch(self.device).get(int(self._candidates["workspace_size"].max()), stream)
-        targets = (*addresses[:3], trial.pointer)
-        best: dict[int, float] = {}
-        for _ in range(ROUNDS):
-            for place in range(len(self._candidates)):
-                if best.get(place) == np.inf:
-                    continue
-                try:
-                    time = self._time(stream, factors, targets, workspace, self._candidates[place : place + 1])
-                except Exception:  # an algorithm that the heuristic recommends, but that cannot run
-                    time = np.inf
-                best[place] = min(time, best.get(place, np.inf))
-        fastest = min(best, key=best.__getitem__)
-        self.algorithm = self._candidates[fastest : fastest + 1]
-
-    def _time(
-        self,
-        stream: Stream,
-        factors: tuple[Factor, Factor],
-        addresses: tuple[int, int, int, int],
-        workspace: DeviceArray,
-        algorithm: NDArray[Any],
-    ) -> float:
-        start, end = Event(), Event()
-        start.record(stream)
-        for _ in range(RUNS):
-            self.queue(stream, factors, addresses, workspace, algorithm)
-        end.record(stream)
-        end.synchronize()
-        return end - start
 
     def _release(self, value: Any) -> None:
         with activated(self.device):
@@ -283,11 +256,8 @@ def prepare(
             product = _product(library_handle("cublasLt", stream, device), problem, places)
             product.point_to(places)
             if search and not product.searched:
-                if captures and find(stream.handle) is not None:
-                    raise CaptureError(
-                        f"{call}: a search for an algorithm waits for the device, which is not allowed during a "
-                        "capture: call it once with these layouts before the capture begins"
-                    )
+                remedy = "call it once with these layouts before the capture begins"
+                refuse_capture(call, stream, "a search for an algorithm waits for the device", remedy)
                 product.search(stream, factors, _addresses(problem, arrays), problem.parts[2].view.span)
         except Exception as error:
             raise failure("cublasLtMatmul", error) from error

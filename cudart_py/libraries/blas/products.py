@@ -65,6 +65,11 @@ class _Product(NamedTuple):
     alignment: int  # of the addresses of the factors, in bytes
     held: tuple[Factor, Factor]  # what `scalars` point to
 
+    @property
+    def can_be_searched(self) -> bool:
+        """Whether cuBLASLt can describe the factors, which it cannot if they have no elements."""
+        return self.size > 0 and self.k > 0
+
 
 # Keyed by everything that determines a product except the addresses. Products are immutable, so threads share them.
 _products: dict[Any, _Product] = {}
@@ -86,7 +91,7 @@ class _GemmPlan(Plan[DeviceArray]):
     ) -> None:
         super().__init__("gemm", stream, device, out)
         self._product, self._operands = product, (a, b, out)
-        self._search = search and product.size > 0
+        self._search = search and product.can_be_searched
         self._workspace: DeviceArray | None = None
         with activated(device):
             self._record()
@@ -187,7 +192,7 @@ def gemm(
         with activated(device):
             out = empty(product.shape, result_dtype(a.dtype), stream=where)
         addresses.append(out._address)
-    if product.size and algorithm == "search":
+    if product.can_be_searched and algorithm == "search":
         run(call, where, device, *_searched(product, a, b, out), {}, search=True)
     elif product.size:
         with activated(device):

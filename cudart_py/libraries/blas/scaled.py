@@ -104,11 +104,9 @@ def scaled_gemm(
         name = "dtype" if out is None else "out"
         raise arguments.wrong_dtype(call, name, views.one_of(RESULTS), name_of(asked))
     result = views.contiguous_matrix(shape, asked.itemsize)
-    spans = {"a": (a.pointer, left.span), "b": (b.pointer, right.span)}
     if out is not None:
         arguments.same_shape(call, "out", out, shape, "for the product of 'a' and 'b'")
         result = views.matrix(call, "out", out)
-        views.check_apart(call, "out", out.pointer, result.span, **spans)
     if result.leading * asked.itemsize % ALIGNMENT and shape[0] > 1:
         raise arguments.unusable(
             call, "b" if out is None else "out", f"have rows of 'out' that begin a multiple of {ALIGNMENT} bytes apart",
@@ -125,6 +123,12 @@ def scaled_gemm(
         views.require_dtype(call, "bias", bias, half, f"for an output of dtype {kind.name}")
         arguments.same_shape(call, "bias", bias, shape[1:], "for 'b' of as many columns")
         arguments.contiguous(call, "bias", bias)
+    operands = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "bias": bias, "scale_out": scale_out}
+    read = {name: views.extent_of(array) for name, array in operands.items() if array is not None}
+    for name, written in (("out", out), ("amax", amax)):
+        if written is not None:
+            views.check_apart(call, name, *views.extent_of(written), **read)
+            read[name] = views.extent_of(written)
     if out is None:
         with activated(device):
             out = empty(shape, asked, stream=where)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
@@ -13,8 +11,8 @@ from ...memory.creation import empty, zeros
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import Kind
-from ..failures import failure
-from ..handles import keep, library_handle
+from ..handles import keep
+from .calling import call_cublas
 from .scalars import Scalar, check_unread, scalar
 from .vectors import BLAS_TYPES
 
@@ -46,7 +44,10 @@ def ger(alpha: Scalar, x: DeviceArray, y: DeviceArray, a: DeviceArray, *, stream
     sizes = matrix.columns, matrix.rows
     name = f"{kind.letter}{'geru' if kind.is_complex else 'ger'}"
     operands = *sizes, number.address, *pair[0], *pair[1], a.pointer, matrix.leading
-    return _run(call, where, device, name, operands, (x, y, a))
+    with activated(device):
+        handle = call_cublas(where, device, name, *operands, layouts=(first, second, matrix))
+    keep(where, call, x, y, a, handle.workspace)
+    return a
 
 
 def symv(
@@ -88,7 +89,10 @@ def symv(
         _fill(lower=lower), matrix.rows, factors[0].address, a.pointer, matrix.leading, x.pointer, vector.step,
         factors[1].address, out.pointer, result.step,
     )  # fmt: skip  # grouped by meaning
-    return _run(call, where, device, f"{kind.letter}symv", operands, (a, x, out))
+    with activated(device):
+        handle = call_cublas(where, device, f"{kind.letter}symv", *operands, layouts=(matrix, vector, result))
+    keep(where, call, a, x, out, handle.workspace)
+    return out
 
 
 def symm(
@@ -132,7 +136,10 @@ def symm(
         turned, _fill(lower=lower), other.columns, other.rows, factors[0].address, a.pointer, matrix.leading,
         b.pointer, other.leading, factors[1].address, out.pointer, result.leading,
     )  # fmt: skip  # grouped by meaning
-    return _run(call, where, device, f"{kind.letter}symm", operands, (a, b, out))
+    with activated(device):
+        handle = call_cublas(where, device, f"{kind.letter}symm", *operands, layouts=(matrix, other, result))
+    keep(where, call, a, b, out, handle.workspace)
+    return out
 
 
 def syrk(
@@ -173,7 +180,10 @@ def syrk(
         _fill(lower=lower), turn, n, k, factors[0].address, a.pointer, matrix.leading, factors[1].address, out.pointer,
         result.leading,
     )  # fmt: skip  # grouped by meaning
-    return _run(call, where, device, f"{kind.letter}syrk", operands, (a, out))
+    with activated(device):
+        handle = call_cublas(where, device, f"{kind.letter}syrk", *operands, layouts=(matrix, result))
+    keep(where, call, a, out, handle.workspace)
+    return out
 
 
 def _symmetric(call: str, a: DeviceArray) -> tuple[Kind, views.Matrix]:
@@ -198,22 +208,3 @@ def _fill(*, lower: bool) -> int:
     """Return the cublasFillMode_t of a triangle of row-major matrices, which cuBLAS sees transposed."""
     fills = library("cublas").FillMode
     return int(fills.UPPER if lower else fills.LOWER)
-
-
-def _run(
-    call: str,
-    stream: Stream,
-    device: Device,
-    name: str,
-    operands: tuple[Any, ...],
-    arrays: tuple[DeviceArray, ...],
-) -> DeviceArray:
-    """Call a function of cuBLAS, keep its arrays alive if it is captured, and return the last of them."""
-    with activated(device):
-        handle = library_handle("cublas", stream, device)
-        try:
-            getattr(handle.functions, name)(handle.native, *operands)
-        except Exception as error:
-            raise failure(f"cublas{name[0].upper()}{name[1:]}", error) from error
-    keep(stream, call, *arrays, handle.workspace)
-    return arrays[-1]

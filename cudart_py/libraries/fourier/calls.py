@@ -79,6 +79,7 @@ class TransformPlan(Plan[DeviceArray]):
         x = self._x if x is None else x
         out = (x if self._x is self._result else self._result) if out is None else out
         addresses = views.check_place(call, self._device, x=x, out=out)
+        self._plan.callbacks.check_operands(call, self._device)
         for name, operand, original in (("x", x, self._x), ("out", out, self._result)):
             views.require_dtype(call, name, operand, original.dtype, "like the plan's")
             arguments.same_shape(call, name, operand, original.shape, "like the plan's")
@@ -147,7 +148,7 @@ def _checked(
         given = out.shape, out.strides, out.dtype
     aligned = not (addresses[0] | addresses[-1]) % WIDEST or _check_alignment(call, name, x, out, addresses)
     if callbacks is not NO_CALLBACKS:
-        callbacks.check_types(call)
+        callbacks.check_operands(call, device)
     key = (name, device.ordinal, numbers, norm, callbacks, length, aligned, x.shape, x.strides, x.dtype, given)
     plan: CufftPlan | None = plans.get(key)
     if plan is None:

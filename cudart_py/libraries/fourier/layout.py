@@ -147,9 +147,11 @@ def _steps(call: str, operand: Operand) -> list[int]:
 
 def _describe(call: str, operand: Operand, steps: list[int], within: list[int], axes: tuple[int, ...]) -> Layout:
     """Return the layout of an array whose batch are the axes `within`."""
-    name, shape, _, _ = operand
+    name, shape, strides, _ = operand
     last = axes[-1]
     stride = steps[last] if shape[last] > 1 else 1
+    if not stride:
+        raise arguments.unusable(call, name, "have elements that do not overlap", f"strides of {strides} bytes")
     embed = [shape[axes[0]]]
     outer_steps = [0] * len(axes)
     outer_steps[-1] = stride

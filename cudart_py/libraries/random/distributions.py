@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...context.device import Device
-from ...context.resetting import at_reset
-from ...launch.kernel import Kernel
-from ...launch.loading import compile
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
+from ..device_code import kernel_of
 
 SOURCE = Path(__file__).parent / "device_code" / "distributions.cu"
 BLOCK = 256
@@ -42,14 +39,5 @@ def stretch(
 def _queue(name: str, numbers: DeviceArray, device: Device | None, stream: Stream, *parameters: float) -> None:
     """Queue a kernel for a contiguous array; the device must be current."""
     assert device is not None  # since host generators fill NumPy arrays
-    kernel = _kernel(device, f"{name}<{_REAL[numbers.dtype]}>")
+    kernel = kernel_of(SOURCE, f"{name}<{_REAL[numbers.dtype]}>", device)
     kernel[-(-numbers.size // BLOCK), BLOCK, 0, stream](numbers, numbers.size, *parameters)
-
-
-@functools.cache
-def _kernel(device: Device, name: str) -> Kernel:
-    # Cached here, since even a hit in the compile cache reads the source and loads the image. The device is current.
-    return compile(SOURCE, names=[name])[name]
-
-
-at_reset(_kernel.cache_clear)

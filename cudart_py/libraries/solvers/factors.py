@@ -18,16 +18,16 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty, to_device, zeros
 from ...streams.stream import Stream
 from .. import views
+from ..blas.calling import call_cublas
 from ..blas.products import gemm
 from ..blas.scalars import factor
 from ..dtypes import KINDS, Kind
-from ..failures import IllConditionedWarning, dependent_column, failure, not_converged
-from ..handles import library_handle
+from ..failures import IllConditionedWarning, dependent_column, not_converged
 from .batched_factors import eigh_batch, lstsq_batch, qr_batch, svd_batch
-from .layout import by_rows, copied, diagonal, transposed, triangle
+from .layout import by_rows, copied, diagonals, transposed, transposed_batch
 from .linear import check_square
 from .right_hand_sides import check_right_hand_side, columns_of
-from .work import TYPES, Work
+from .work import TYPES, WITH_VECTORS, Work
 
 
 def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
@@ -46,10 +46,10 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
     with activated(device):
         work = Work(where, device)
         factors, tau = _factor(work, a, kind)
-        upper = triangle(factors, n, where, lower=False)  # copied before Q overwrites it
+        upper = transposed_batch(factors, where, part="upper", rows=n)  # copied before Q overwrites it
         name = _name(kind, "gqr")
         work.run_typed(name, m, n, n, factors.pointer, m, tau.pointer)
-        work.verdict(name)
+        work.status(name)
         return transposed(factors, kind, where), upper
 
 
@@ -93,7 +93,7 @@ def lstsq(
     check_right_hand_side(call, b, a)
     m, n = a.shape
     if not b.size:
-        raise arguments.unusable(call, "b", "have at least one right-hand side", f"the shape {b.shape}")
+        return empty((n, *b.shape[1:]), b.dtype, stream=where)
     with activated(device):
         work = Work(where, device)
         factors, tau = _factor(work, a, kind)
@@ -105,15 +105,12 @@ def lstsq(
         name = _name(kind, "mqr")
         work.run_typed(name, *sizes, factors.pointer, m, tau.pointer, x.pointer, m)
         one = factor(1.0, kind)
-        handle = library_handle("cublas", where, device)
-        try:
-            getattr(handle.functions, f"{kind.letter}trsm")(
-                handle.native, int(enums.SideMode.LEFT), int(enums.FillMode.UPPER), int(enums.Operation.N),
-                int(enums.DiagType.NON_UNIT), n, count, one.address, factors.pointer, m, x.pointer, m,
-            )  # fmt: skip  # grouped by meaning
-        except Exception as error:
-            raise failure(f"cublas{kind.letter.upper()}trsm", error) from error
-        work.verdict(name)
+        call_cublas(
+            where, device, f"{kind.letter}trsm", int(enums.SideMode.LEFT), int(enums.FillMode.UPPER),
+            int(enums.Operation.N), int(enums.DiagType.NON_UNIT), n, count, one.address, factors.pointer, m, x.pointer,
+            m,
+        )  # fmt: skip  # grouped by meaning
+        work.status(name)
         if b.ndim == 1:
             return copied(x[:n], where)
         return transposed(x[:, :n], kind, where)
@@ -208,9 +205,9 @@ def _svd_of_columns(
     if method == "qr":
         name, modes = "xgesvd", (ord("S"), ord("S"))
     else:
-        name, modes = "xgesvdp", (1, 1)  # CUSOLVER_EIG_MODE_VECTOR, and the thin factors
+        name, modes = "xgesvdp", (WITH_VECTORS, 1)  # with the thin factors
     work.run(name, *modes, m, n, *ends)
-    failed = work.verdict(name)
+    failed = work.status(name)
     if failed:
         raise not_converged(call, f"{failed} of {n} singular values of 'a'")
     if method == "polar":
@@ -239,9 +236,8 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
         work = Work(where, device)
         real = KINDS[kind.real].code
         fill = int(library("cublas").FillMode.UPPER)  # column-major LAPACK sees our lower triangle as the upper one
-        with_vectors = 1  # CUSOLVER_EIG_MODE_VECTOR
-        work.run("xsyevd", with_vectors, fill, n, kind.code, vectors.pointer, n, real, values.pointer, kind.code)
-        failed = work.verdict("xsyevd")
+        work.run("xsyevd", WITH_VECTORS, fill, n, kind.code, vectors.pointer, n, real, values.pointer, kind.code)
+        failed = work.status("xsyevd")
         if failed:
             raise not_converged(call, f"{failed} of {n} eigenvalues of 'a'")
         # LAPACK saw the transpose. For a Hermitian matrix this is the conjugate, so the eigenvectors are conjugated.
@@ -279,8 +275,9 @@ def _factor(work: Work, a: DeviceArray, kind: Kind) -> tuple[DeviceArray, Device
 
 
 def _check_rank(call: str, factors: DeviceArray, kind: Kind, stream: Stream) -> None:
-    sizes = np.abs(diagonal(factors, stream))
-    # False for a NaN, which then is in the solution too.
-    lost = np.flatnonzero(sizes <= len(sizes) * np.finfo(kind.real).eps * sizes.max())
-    if lost.size:
-        raise dependent_column(call, "'a'", int(lost[0]))
+    """Raise SingularMatrixError for the first diagonal element of R that is zero to within rounding error."""
+    sizes = np.abs(diagonals(factors, stream))
+    # Without NaNs, which then are in the solution too.
+    dependent = np.flatnonzero(sizes <= len(sizes) * np.finfo(kind.real).eps * sizes.max())
+    if dependent.size:
+        raise dependent_column(call, "'a'", int(dependent[0]))

@@ -133,10 +133,11 @@ class SparseSolver:
 
     def analyze(self) -> None:
         """Order the rows, and find the places of the factors' elements (CUDSS_PHASE_ANALYSIS)."""
-        self._require_open("SparseSolver.analyze")
+        call = "SparseSolver.analyze"
+        self._check_matrix(call)
         self._check_triangle()
         with activated(self._device):
-            self._run("SparseSolver.analyze", "ANALYSIS")
+            self._run(call, "ANALYSIS")
         self._stage = "analyzed"
 
     def _check_triangle(self) -> None:
@@ -181,10 +182,17 @@ class SparseSolver:
             self._values = values
         self._factor(call, "REFACTORIZATION" if self._stage == "factored" else "FACTORIZATION")
 
-    def _factor(self, call: str, phase: str) -> None:
+    def _check_matrix(self, call: str) -> None:
+        """Raise ValueError if the solver or an array of the matrix is closed."""
         self._require_open(call)
+        arrays = {"values": self._values, "a.indices": self._a.indices, "a.offsets": self._a.offsets}
+        views.check_place(call, self._device, **arrays)
+
+    def _factor(self, call: str, phase: str) -> None:
+        self._check_matrix(call)
         if not self._stage:
             self.analyze()
+        self._stage = "analyzed"  # until the new factors have been found
         with activated(self._device):
             self._run(call, phase)
             info = self._report("INFO", np.int32)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from ... import arguments
-from ...context.capture import captures, find
 from ...context.current import activated
 from ...context.device import Device
 from ...copies import memcpy, memset
 from ...driver.calls import library
-from ...errors import CaptureError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..failures import failure
-from ..handles import keep, library_handle, scratch
+from ..handles import keep, library_handle, refuse_capture, scratch
 from .matrix import INDEX_DTYPE, DenseMatrix, Description, SparseMatrix, check_matrix
 
 FORMATS = ("csr", "csc", "coo")
+# In captures, cuSPARSE's conversions fail or damage the graph.
+REASON = "cuSPARSE converts or sorts a matrix"
 _TURNED = {"csr": "csc", "csc": "csr"}
 
 
@@ -67,7 +67,7 @@ def sparse_convert(a: SparseMatrix, format: str, *, stream: Stream | None = None
     where, device = views.device_of(call, stream)
     check_matrix(call, "a", a, device, FORMATS)
     arguments.choice(call, "format", format, FORMATS)
-    _refuse_capture(call, where)
+    refuse_capture(call, where, REASON)
     with activated(device):
         if format == a.format:
             return _copy(a, where)
@@ -91,7 +91,7 @@ def sparse_transpose(a: SparseMatrix, *, stream: Stream | None = None) -> Sparse
     call = "sparse_transpose"
     where, device = views.device_of(call, stream)
     check_matrix(call, "a", a, device, FORMATS)
-    _refuse_capture(call, where)
+    refuse_capture(call, where, REASON)
     shape = a.shape[1], a.shape[0]
     with activated(device):
         if a.format == "coo":
@@ -113,15 +113,9 @@ def sparse_sort(a: SparseMatrix, *, stream: Stream | None = None) -> SparseMatri
     call = "sparse_sort"
     where, device = views.device_of(call, stream)
     check_matrix(call, "a", a, device, FORMATS)
-    _refuse_capture(call, where)
+    refuse_capture(call, where, REASON)
     with activated(device):
         return _sorted(a, where, device)
-
-
-def _refuse_capture(call: str, stream: Stream) -> None:
-    """Raise CaptureError during a capture, in which cuSPARSE's conversions fail or damage the graph."""
-    if captures and find(stream.handle) is not None:
-        raise CaptureError(f"{call}: cuSPARSE cannot convert or sort a matrix during a capture: do it before")
 
 
 def _copied(array: DeviceArray, stream: Stream) -> DeviceArray:

@@ -21,7 +21,7 @@ from .matrix import LONG, DenseMatrix, DenseVector, Description, SparseMatrix, S
 
 
 class _Prepared(NamedTuple):
-    """The result of cuSPARSE's analysis of a matrix for one operation, with its descriptor and buffer."""
+    """The result of cuSPARSE's preprocessing of a matrix, with its descriptor and buffer."""
 
     description: Description
     buffer: DeviceArray
@@ -39,9 +39,9 @@ def spmv(
 ) -> DeviceArray:
     """Queue out = alpha op(a) x + beta out for a dense vector and return `out`, by default a new vector (cusparseSpMV).
 
-    `op` is "N", "T" or "C", and `x` and `out` must be contiguous. The first product of a matrix with each `op` analyses
-    the matrix and allocates memory, so call it once before a capture. Raises TypeError or ValueError, naming the
-    operand, before anything is queued.
+    `op` is "N", "T" or "C", and `x` and `out` must be contiguous. The first product of a matrix with each `op` in a
+    stream analyses the matrix and allocates memory, so call it once in this stream before a capture. Raises TypeError
+    or ValueError, naming the operand, before anything is queued.
     """
     call = "spmv"
     where, device = views.device_of(call, stream)
@@ -68,7 +68,7 @@ def spmv(
         vector, result = DenseVector(x, a.kind), DenseVector(out, a.kind)
         handle = library_handle("cusparse", where, device)
         ends = int(enums.SpMVAlg.DEFAULT), where
-        prepared = a.prepared.get(("mv", op))
+        prepared = a.prepared.get(("mv", op, where.handle))
         try:
             operation = int(enums.Operation[LONG[op]])
             if prepared is None:
@@ -94,8 +94,8 @@ def _prepare(
     algorithm: int,
     stream: Stream,
 ) -> _Prepared:
-    # Every operation has its own descriptor, which keeps the result of the preprocessing. Later products must use the
-    # same buffer.
+    # The descriptor keeps the result of the preprocessing, and later products must use the same buffer. Each operation
+    # and each stream has its own: a product in another stream would not wait for the preprocessing.
     description = a.describe()
     functions = handle.functions
     parameters = (
@@ -107,7 +107,7 @@ def _prepare(
     buffer = empty(max(size, 1), np.uint8, stream=stream)
     if a.format == "csr":
         functions.sp_mv_preprocess(*parameters, buffer.pointer)
-    a.prepared["mv", op] = prepared = _Prepared(description, buffer)
+    a.prepared["mv", op, stream.handle] = prepared = _Prepared(description, buffer)
     return prepared
 
 

@@ -43,7 +43,7 @@ from .dense.cublas_batches import (  # noqa: F401  # functions of this module
     ztrsm_batched,
 )
 from .dense.cublas_handles import Handle, handles
-from .dense.cublas_levels import (  # noqa: F401  # functions of this module
+from .dense.cublas_levels import (  # functions of this module
     asum_ex,
     cgeru,
     csymm,
@@ -196,10 +196,6 @@ def gemm_strided_batched_ex(
     _gemm(name, handle, transa, transb, m, n, k, (alpha, beta), *operands, batch_count, compute_type)
 
 
-# The functions with 64-bit sizes are the same, because Python's integers are unbounded.
-gemm_ex_64, gemm_strided_batched_ex_64 = gemm_ex, gemm_strided_batched_ex
-
-
 @_call
 def _geam(
     dtype: np.dtype[Any], handle: int, transa: int, transb: int, m: int, n: int, alpha: int, a: int, lda: int,
@@ -274,6 +270,8 @@ def _gemv(
     found = handles.find(handle)
     factor, rest = found.factors(dtype, alpha, beta)
     _require(min(incx, incy) > 0, f"the increments are {incx} and {incy}: the simulator requires positive ones")
+    if not (m and n):  # as in the BLAS, which does not even multiply y by beta then
+        return
     rows, count = (m, n) if trans == Operation.N else (n, m)
     matrix = columns(int(a), m, n, lda, dtype)
     source, out = vector(int(x), count, dtype, incx), vector(int(y), rows, dtype, incy)
@@ -339,3 +337,13 @@ def dot_ex(
 sgeam, dgeam, cgeam, zgeam = (functools.partial(_geam, dtype) for dtype in LETTERS.values())
 strsm, dtrsm, ctrsm, ztrsm = (functools.partial(_trsm, dtype) for dtype in LETTERS.values())
 sgemv, dgemv, cgemv, zgemv = (functools.partial(_gemv, dtype) for dtype in LETTERS.values())
+
+# The functions with 64-bit sizes are the same, because Python's integers are unbounded.
+gemm_ex_64, gemm_strided_batched_ex_64, gemm_batched_ex_64 = gemm_ex, gemm_strided_batched_ex, gemm_batched_ex
+axpy_ex_64, scal_ex_64, dot_ex_64 = axpy_ex, scal_ex, dot_ex
+nrm2ex_64, asum_ex_64, iamax_ex_64 = nrm2_ex, asum_ex, iamax_ex
+sgemv_64, dgemv_64, cgemv_64, zgemv_64 = sgemv, dgemv, cgemv, zgemv
+sger_64, dger_64, cgeru_64, zgeru_64 = sger, dger, cgeru, zgeru
+ssymv_64, dsymv_64, csymv_64, zsymv_64 = ssymv, dsymv, csymv, zsymv
+ssymm_64, dsymm_64, csymm_64, zsymm_64 = ssymm, dsymm, csymm, zsymm
+ssyrk_64, dsyrk_64, csyrk_64, zsyrk_64 = ssyrk, dsyrk, csyrk, zsyrk
