@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .blas import (
     asum,
     axpy,
@@ -46,7 +48,7 @@ from .failures import IllConditionedWarning, NotConvergedError, NotPositiveDefin
 from .fourier import Callback, TransformPlan, fft, ifft, irfft, rfft
 from .handles import release
 from .plans import Plan
-from .random import Generator, exponential, log_normal, normal, poisson, uniform
+from .random_numbers import Generator, exponential, log_normal, normal, poisson, uniform
 from .solvers import LuFactors, SparseSolver, cholesky, eigh, inv, lstsq, lu_factor, qr, solve, solve_triangular, svd
 from .sparse import (
     SparseMatrix,
@@ -141,4 +143,6 @@ __all__ = [
     "to_float8",
     "uniform",
 ]
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    from ..hints import absent_from_libraries as __getattr__  # noqa: F401  # Python calls it
 __dir__ = __all__.copy  # without private names and imports

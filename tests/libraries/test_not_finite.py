@@ -62,7 +62,7 @@ def test_a_sparse_system_has_no_finite_solution(device, spoiled, kind):
     sparse = pytest.importorskip("scipy.sparse", reason="SciPy is not installed (the extra cpu)")
     a = lib.SparseMatrix.from_host(sparse.csr_array(spoiled((N, N), (1, 1))))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", lib.IllConditionedWarning)
+        warnings.simplefilter("ignore", lib.IllConditionedWarning)  # also correct for an infinity
         try:
             x = lib.SparseSolver(a, kind=kind).solve(cuda.full(N, 1.0)).to_host()
         except np.linalg.LinAlgError:

@@ -144,6 +144,9 @@ def _checked(
     if out is None:
         addresses, given = views.check_place(call, device, x=x), None
     else:
+        if isinstance(out, int):  # NumPy's `n`
+            remedy = f"pass length={out}" if name == "irfft" else f"for that length, copy 'x' into zeros({out})"
+            raise arguments.wrong_type(call, "out", "a DeviceArray", out, remedy)
         addresses = views.check_place(call, device, x=x, out=out)
         given = out.shape, out.strides, out.dtype
     aligned = not (addresses[0] | addresses[-1]) % WIDEST or _check_alignment(call, name, x, out, addresses)
@@ -283,7 +286,8 @@ def _check_length(call: str, length: int, x: DeviceArray, out: DeviceArray | Non
     last = axes[-1]
     if x.shape[last] != halved(length):
         either = f"{2 * x.shape[last] - 2} or {2 * x.shape[last] - 1}"
-        rule = f"be {either} for 'x' of shape {x.shape}, whose last transformed axis is {last}"
+        which = f", whose last transformed axis is {last}" if x.ndim > 1 else ""
+        rule = f"be {either} for 'x' of shape {x.shape}{which}"
         raise arguments.unusable(call, "length", rule, length)
     if out is not None and out.ndim == x.ndim and out.shape[last] != length:
         raise arguments.unusable(call, "length", f"be {out.shape[last]} for 'out' of shape {out.shape}", length)

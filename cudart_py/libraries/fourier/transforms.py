@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import arguments
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from ..plans import plannable
@@ -32,6 +33,7 @@ def _plan_fft(
 
 
 @plannable(_plan_fft)
+@answers_keywords("fft")
 def fft(
     x: DeviceArray,
     out: DeviceArray | None = None,
@@ -84,6 +86,7 @@ def _plan_ifft(
 
 
 @plannable(_plan_ifft)
+@answers_keywords("ifft")
 def ifft(
     x: DeviceArray,
     out: DeviceArray | None = None,
@@ -118,6 +121,7 @@ def _plan_rfft(
 
 
 @plannable(_plan_rfft)
+@answers_keywords("rfft")
 def rfft(
     x: DeviceArray,
     out: DeviceArray | None = None,
@@ -165,6 +169,7 @@ def _plan_irfft(
 
 
 @plannable(_plan_irfft)
+@answers_keywords("irfft")
 def irfft(
     x: DeviceArray,
     out: DeviceArray | None = None,

@@ -14,6 +14,7 @@ from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...memory.creation import empty, to_device, zeros
 from ...streams.stream import Stream
@@ -150,6 +151,7 @@ def _least_norm(
     return x.reshape(x.shape[0]) if b.ndim == 1 else x
 
 
+@answers_keywords("svd")
 def svd(
     a: DeviceArray, *, method: str = "qr", stream: Stream | None = None
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
@@ -256,7 +258,11 @@ def _check_tall(call: str, a: DeviceArray, stream: Stream, device: Device) -> tu
     view = views.matrix(call, "a", a)
     if not 0 < view.columns <= view.rows:
         raise arguments.unusable(
-            call, "a", "have at least one column, and as many rows as columns or more", f"the shape {a.shape}"
+            call,
+            "a",
+            "have at least one column, and as many rows as columns or more",
+            f"the shape {a.shape}",
+            "pass method='svd'" if call == "lstsq" and a.size else "",
         )
     return a, kind
 

@@ -136,6 +136,8 @@ def _output(
     if out is None:
         with activated(device):
             return empty(b.shape, b.dtype, stream=stream)
+    if isinstance(out, bool):
+        raise arguments.wrong_type(call, "out", "a DeviceArray", out, f"pass lower={out}")
     views.check_place(call, device, out=out)
     views.require_dtype(call, "out", out, a.values.dtype, "like 'a'")
     arguments.same_shape(call, "out", out, b.shape, "like 'b'")

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from ... import arguments
 from ...context.device import current_device
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...shapes import Shape
@@ -30,10 +31,13 @@ def _default() -> Generator:
     return found
 
 
-def _check_first(call: str, name: str, value: Any) -> None:
-    """Raise TypeError for a shape in the place of the first parameter of a distribution."""
+def _check_first(call: str, name: str, value: Any, size: Shape | None, out: DeviceArray | None) -> None:
+    """Raise TypeError for a size in the place of the first parameter of a distribution, or without any size."""
     if isinstance(value, tuple | list):
         raise arguments.wrong_type(call, name, "a number", value, f"pass size={value!r}")
+    if size is None and out is None:
+        remedy = f"pass size={value!r}" if isinstance(value, int) and value > 1 else "pass the size of a new array"
+        raise arguments.wrong_type(call, "size", "given unless 'out' is", size, remedy)
 
 
 def _array(
@@ -55,9 +59,7 @@ def _array(
         if size is not None:
             raise arguments.wrong_value(call, "size", "None where 'out' is given", size)
         return generator, out, out
-    if size is None:
-        remedy = "pass the size of a new array, or an array to fill"
-        raise arguments.wrong_type(call, "size", "given unless 'out' is", size, remedy)
+    assert size is not None  # as `_check_first` has made sure
     shape, kind = arguments.shape(call, "size", size), arguments.dtype(call, "dtype", dtype)
     if kind not in dtypes:
         raise arguments.wrong_dtype(call, "dtype", views.one_of(map(str, dtypes)), kind)
@@ -70,6 +72,7 @@ def _array(
     return generator, array, array
 
 
+@answers_keywords("uniform")
 def uniform(
     low: float = 0.0,
     high: float = 1.0,
@@ -81,13 +84,14 @@ def uniform(
 ) -> DeviceArray:
     """Return an array of uniform random numbers in (low, high] from the calling thread's Philox generator."""
     call = "uniform"
-    _check_first(call, "low", low)
+    _check_first(call, "low", low, size, out)
     ends = check_range(call, low, high)
     generator, array, result = _array(call, size, dtype, REAL, out, stream)
     generator._draw_uniform(call, array, *ends, stream)
     return result
 
 
+@answers_keywords("normal")
 def normal(
     mean: float = 0.0,
     deviation: float = 1.0,
@@ -129,13 +133,14 @@ def _draw_normal(
     out: DeviceArray | None,
     stream: Stream | None,
 ) -> DeviceArray:
-    _check_first(call, "mean", mean)
+    _check_first(call, "mean", mean, size, out)
     mean, deviation = check_bell(call, mean, deviation)
     generator, array, result = _array(call, size, dtype, REAL, out, stream, pairs=True)
     generator._draw_normal(call, array, mean, deviation, stream)
     return result
 
 
+@answers_keywords("exponential")
 def exponential(
     scale: float = 1.0,
     size: Shape | None = None,
@@ -149,13 +154,14 @@ def exponential(
     `scale` is their mean. cuRAND has no such function: they are `-scale * log(u)` for its uniform numbers u.
     """
     call = "exponential"
-    _check_first(call, "scale", scale)
+    _check_first(call, "scale", scale, size, out)
     scale = check_scale(call, scale)
     generator, array, result = _array(call, size, dtype, REAL, out, stream)
     generator._draw_exponential(call, array, scale, stream)
     return result
 
 
+@answers_keywords("poisson")
 def poisson(
     rate: float = 1.0,
     size: Shape | None = None,
@@ -168,7 +174,7 @@ def poisson(
     `rate` is the mean, above 0 and at most 400,000.
     """
     call = "poisson"
-    _check_first(call, "rate", rate)
+    _check_first(call, "rate", rate, size, out)
     rate = check_rate(call, rate)
     generator, array, result = _array(call, size, np.uint32, COUNTS, out, stream)
     generator._draw_poisson(call, array, rate, stream)

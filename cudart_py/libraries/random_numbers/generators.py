@@ -14,6 +14,7 @@ from ...context.current import activated
 from ...context.device import current_device
 from ...context.lifetimes import Handle
 from ...driver.calls import library
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from .. import views
@@ -177,10 +178,12 @@ class Generator(Handle):
         call = self._functions.generate_long_long if wide else self._functions.generate
         return self._fill("curandGenerate", call, out, where)
 
+    @answers_keywords("Generator.uniform")
     def uniform(self, out: Filled, low: float = 0.0, high: float = 1.0, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a float32 or float64 array, with uniform numbers in (low, high] (curandGenerateUniform)."""
         return self._draw_uniform("Generator.uniform", out, low, high, stream)
 
+    @answers_keywords("Generator.normal")
     def normal(self, out: Filled, mean: float = 0.0, deviation: float = 1.0, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a float32 or float64 array, with normally distributed numbers (curandGenerateNormal).
 
@@ -194,6 +197,7 @@ class Generator(Handle):
         """Fill `out` with log-normally distributed numbers; otherwise like `normal` (curandGenerateLogNormal)."""
         return self._draw_normal("Generator.log_normal", out, mean, deviation, stream)
 
+    @answers_keywords("Generator.exponential")
     def exponential(self, out: Filled, scale: float = 1.0, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a float32 or float64 array, with exponentially distributed numbers with the mean `scale`.
 
@@ -201,6 +205,7 @@ class Generator(Handle):
         """
         return self._draw_exponential("Generator.exponential", out, scale, stream)
 
+    @answers_keywords("Generator.poisson")
     def poisson(self, out: Filled, rate: float, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a uint32 array, with Poisson-distributed counts with the mean `rate` (curandGeneratePoisson).
 
