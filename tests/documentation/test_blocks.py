@@ -80,7 +80,8 @@ def test_a_table_has_theirs_ours_and_a_note(page):
         assert "`" in row[1] or (row[1] == "—" and row[2]), row
 
 
-@pytest.mark.parametrize(("letter", "page"),
+@pytest.mark.parametrize(
+    ("letter", "page"),
     [("c", "cupy"), ("k", "cuda-core"), ("n", "numba-cuda"), ("p", "pycuda"), ("y", "numpy")],
 )
 def test_a_table_says_what_the_error_of_a_name_says(letter, page):
