@@ -136,11 +136,11 @@ def to_float8(x: ArrayLike, dtype: DTypeLike = float8_e4m3) -> NDArray[Any]:
     CUDA's saturating conversions. NaNs remain NaNs.
     """
     call = "to_float8"
-    given, kind = arguments.host_array(call, "x", x), _float8(call, dtype)
-    if given.dtype.kind not in "biuf":
+    numbers, kind = arguments.host_array(call, "x", x), _float8(call, dtype)
+    if numbers.dtype.kind not in "biuf":
         raise arguments.wrong_type(call, "x", "numbers", x)
     values = _values(kind)
-    numbers = np.asarray(given, np.float64)
+    numbers = np.asarray(numbers, np.float64)
     sizes = np.minimum(np.abs(numbers), values[-1])
     middles = (values[1:] + values[:-1]) / 2
     below, above = np.searchsorted(middles, sizes, "left"), np.searchsorted(middles, sizes, "right")

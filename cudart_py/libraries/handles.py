@@ -159,10 +159,10 @@ at_reset(_forget_all)
 
 def thread_cache(name: str) -> dict[Any, Any]:
     """Return a cache of the calling thread, for objects that hold a stream or a pointer and must not be shared."""
-    found = _thread.caches.get(name)
-    if found is None:
-        found = _thread.caches[name] = {}
-    return found
+    cache = _thread.caches.get(name)
+    if cache is None:
+        cache = _thread.caches[name] = {}
+    return cache
 
 
 def library_handle(name: str, stream: Stream, device: Device) -> LibraryHandle:
@@ -182,10 +182,10 @@ def library_handle(name: str, stream: Stream, device: Device) -> LibraryHandle:
 
 def scratch(device: Device) -> Scratch:
     """Return the calling thread's workspace on a device."""
-    found = _thread.scratch.get(device.ordinal)
-    if found is None:
-        found = _thread.scratch[device.ordinal] = Scratch()
-    return found
+    memory = _thread.scratch.get(device.ordinal)
+    if memory is None:
+        memory = _thread.scratch[device.ordinal] = Scratch()
+    return memory
 
 
 def keep(stream: Stream, what: str, *objects: Any) -> None:

@@ -102,6 +102,8 @@ def _remedy(call: str, operand: Any) -> str:
         return f"{_INSTEAD_OF_SPARSE.get(call, 'sparse_to_dense')} takes a SparseMatrix"
     if hasattr(operand, "__cuda_array_interface__"):
         return "cudart_py.as_device_array makes one"
+    if isinstance(operand, bool) and call in ("spsv", "spsm"):
+        return f"pass lower={operand}"
     return "cudart_py.to_device makes one" if isinstance(operand, list | tuple | np.ndarray) else ""
 
 
@@ -114,11 +116,11 @@ def check_apart(call: str, name: str, start: int, nbytes: int, /, **operands: tu
 
 def kind(call: str, name: str, array: Any, allowed: tuple[str, ...]) -> Kind:
     """Return the `Kind` of an operand's dtype; raise TypeError for a dtype that is not allowed."""
-    found = kind_of(array.dtype)
-    if found is None or found.name not in allowed:
+    result = kind_of(array.dtype)
+    if result is None or result.name not in allowed:
         remedy = converted(name, array.dtype, next((word for word in ("float64", *allowed) if word in allowed), ""))
         raise arguments.wrong_dtype(call, name, one_of(allowed), name_of(array.dtype), remedy)
-    return found
+    return result
 
 
 # The names of NumPy's own dtypes, to which NumPy converts.
@@ -177,10 +179,10 @@ def oriented(
     shape, strides = array.shape, array.strides
     (rows, columns), size = shape[-2:], array.itemsize
     has_rows, has_columns = columns <= 1 or strides[-1] == size, rows <= 1 or strides[-2] == size
-    turned = has_columns and (by_columns or not has_rows)
-    if turned:
+    transposes = has_columns and (by_columns or not has_rows)
+    if transposes:
         shape, strides = (*shape[:-2], columns, rows), (*strides[:-2], strides[-1], strides[-2])
-    return _matrix(call, name, array, shape, strides, "rows or columns"), turned
+    return _matrix(call, name, array, shape, strides, "rows or columns"), transposes
 
 
 def _matrix(

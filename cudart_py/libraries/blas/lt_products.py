@@ -112,38 +112,38 @@ class LtProduct(Handle):
         return layout
 
     def _recommended(self, handle: LibraryHandle, problem: Problem) -> NDArray[Any]:
-        functions, wish = self.functions, self.functions.MatmulPreferenceAttribute
+        functions, attributes = self.functions, self.functions.MatmulPreferenceAttribute
         a, b, out = problem.parts
         # Without a stated alignment, cuBLASLt assumes that pointers are aligned to 256 bytes. The address of a window
         # of a larger matrix may not be.
-        wishes = {
-            wish.MAX_WORKSPACE_BYTES: workspace_size(self.device),
-            wish.MIN_ALIGNMENT_A_BYTES: b.alignment,
-            wish.MIN_ALIGNMENT_B_BYTES: a.alignment,
-            wish.MIN_ALIGNMENT_C_BYTES: out.alignment,
-            wish.MIN_ALIGNMENT_D_BYTES: out.alignment,
+        preferences = {
+            attributes.MAX_WORKSPACE_BYTES: workspace_size(self.device),
+            attributes.MIN_ALIGNMENT_A_BYTES: b.alignment,
+            attributes.MIN_ALIGNMENT_B_BYTES: a.alignment,
+            attributes.MIN_ALIGNMENT_C_BYTES: out.alignment,
+            attributes.MIN_ALIGNMENT_D_BYTES: out.alignment,
         }
         preference = functions.matmul_preference_create()
         try:
-            for attribute, value in wishes.items():
+            for attribute, value in preferences.items():
                 memory = np.array([value], functions.get_matmul_preference_attribute_dtype(int(attribute)))
                 functions.matmul_preference_set_attribute(preference, int(attribute), memory.ctypes.data, memory.nbytes)
-            found = np.zeros(MOST_ALGORITHMS, functions.matmul_heuristic_result_dtype)
+            results = np.zeros(MOST_ALGORITHMS, functions.matmul_heuristic_result_dtype)
             count = np.zeros(1, np.int32)
             functions.matmul_algo_get_heuristic(
                 handle.native,
                 self._value,
                 *self._matrices(),
                 preference,
-                len(found),
-                found.ctypes.data,
+                len(results),
+                results.ctypes.data,
                 count.ctypes.data,
             )
         finally:
             functions.matmul_preference_destroy(preference)
         if not count[0]:
             raise NotSupportedError("cublasLtMatmulAlgoGetHeuristic: no algorithm for this product and epilogue")
-        return found[: count[0]]
+        return results[: count[0]]
 
     def queue(
         self,
@@ -252,9 +252,9 @@ def prepare(
     """
     with activated(device):
         try:
-            places = {name: array.pointer for name, array in pointers.items()}
-            product = _product(library_handle("cublasLt", stream, device), problem, places)
-            product.point_to(places)
+            addresses = {name: array.pointer for name, array in pointers.items()}
+            product = _product(library_handle("cublasLt", stream, device), problem, addresses)
+            product.point_to(addresses)
             if search and not product.searched:
                 remedy = "call it once with these layouts before the capture begins"
                 refuse_capture(call, stream, "a search for an algorithm waits for the device", remedy)

@@ -43,14 +43,14 @@ def gemm_batched(
     call = "gemm_batched"
     where, device = views.device_of(call, stream)
     refuse_capture(call, where, "the addresses of the matrices are copied from the host")
-    wanted = "a sequence of DeviceArrays"
-    first, second = arguments.items(call, "a", a, wanted), arguments.items(call, "b", b, wanted)
-    results = None if out is None else arguments.items(call, "out", out, wanted)
+    rule = "a sequence of DeviceArrays"
+    first, second = arguments.items(call, "a", a, rule), arguments.items(call, "b", b, rule)
+    results = None if out is None else arguments.items(call, "out", out, rule)
     for name, arrays in (("a", first), ("b", second), ("out", results)):
         if arrays is None:
             continue
-        for place, array in enumerate(arrays):
-            views.check_place(call, device, **{f"{name}[{place}]": array})
+        for index, array in enumerate(arrays):
+            views.check_place(call, device, **{f"{name}[{index}]": array})
         if len(arrays) != len(first):
             raise arguments.unusable(call, name, f"have {len(first)} matrices, like 'a'", len(arrays))
         _check_alike(call, name, arrays)
@@ -66,7 +66,7 @@ def gemm_batched(
         product, _ = checked_product(call, device, first[0], second[0], None, alpha, beta, op_a, op_b, compute)
         with activated(device):
             whole = empty((len(first), *product.shape), result_dtype(first[0].dtype), stream=where)
-        results = [whole[place] for place in range(len(first))]
+        results = [whole[index] for index in range(len(first))]
     # All products have the layouts of the first one.
     product, _ = checked_product(call, device, first[0], second[0], results[0], alpha, beta, op_a, op_b, compute)
     if not product.size:
@@ -91,12 +91,12 @@ def gemm_batched(
 
 def _check_alike(call: str, name: str, arrays: list[DeviceArray]) -> None:
     """Raise ValueError or TypeError unless all arrays have the same shape, dtype and strides."""
-    for place, array in enumerate(arrays):
+    for index, array in enumerate(arrays):
         if array.dtype != arrays[0].dtype:
-            raise arguments.wrong_dtype(call, f"{name}[{place}]", f"{arrays[0].dtype}, like '{name}[0]'", array.dtype)
+            raise arguments.wrong_dtype(call, f"{name}[{index}]", f"{arrays[0].dtype}, like '{name}[0]'", array.dtype)
         if (array.shape, array.strides) != (arrays[0].shape, arrays[0].strides):
-            known = f"have shape {arrays[0].shape} and strides {arrays[0].strides}, like '{name}[0]'"
-            raise arguments.unusable(call, f"{name}[{place}]", known, f"{array.shape} and {array.strides}")
+            rule = f"have shape {arrays[0].shape} and strides {arrays[0].strides}, like '{name}[0]'"
+            raise arguments.unusable(call, f"{name}[{index}]", rule, f"{array.shape} and {array.strides}")
 
 
 class _Lines(NamedTuple):

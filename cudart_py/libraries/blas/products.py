@@ -101,8 +101,8 @@ class _GemmPlan(Plan[DeviceArray]):
             library_handle("cublas", self._stream, self._device)
         elif self._workspace is None:
             problem = _searched(self._product, *self._operands)
-            found = prepare("gemm.plan", self._stream, self._device, *problem, {}, search=True)
-            self._workspace = empty(max(found.workspace_bytes, 1), np.uint8, stream=self._stream)
+            lt_product = prepare("gemm.plan", self._stream, self._device, *problem, {}, search=True)
+            self._workspace = empty(max(lt_product.workspace_bytes, 1), np.uint8, stream=self._stream)
 
     def _queue(self, stream: Stream) -> None:
         if self._search:
@@ -118,18 +118,9 @@ class _GemmPlan(Plan[DeviceArray]):
 
 
 def _plan(
-    a: DeviceArray,
-    b: DeviceArray,
-    out: DeviceArray | None = None,
-    *,
-    alpha: Scalar = 1.0,
-    beta: Scalar = 0.0,
-    op_a: str = "N",
-    op_b: str = "N",
-    compute: str | None = None,
-    algorithm: str = "heuristic",
-    stream: Stream | None = None,
-) -> Plan[DeviceArray]:
+    a: DeviceArray, b: DeviceArray, out: DeviceArray | None, alpha: Scalar, beta: Scalar, op_a: str, op_b: str,
+    compute: str | None, algorithm: str, stream: Stream | None,
+) -> Plan[DeviceArray]:  # fmt: skip  # the parameters of `gemm`
     """Check and record a product without queueing it. Calling the plan has a third of the host overhead of `gemm`."""
     call = "gemm.plan"
     arguments.choice(call, "algorithm", algorithm, ALGORITHMS)
@@ -336,8 +327,8 @@ def _describe(
     views.require_dtype(call, "b", b, a.dtype, "like 'a'")
     arguments.choice(call, "op_a", op_a, OPERATIONS)
     arguments.choice(call, "op_b", op_b, OPERATIONS)
-    view_a, turned_a = views.oriented(call, "a", a, batched=True, by_columns=op_a != "N" and kind.name == "int8")
-    view_b, turned_b = views.oriented(call, "b", b, batched=True, by_columns=op_b == "N" and kind.name == "int8")
+    view_a, a_by_columns = views.oriented(call, "a", a, batched=True, by_columns=op_a != "N" and kind.name == "int8")
+    view_b, b_by_columns = views.oriented(call, "b", b, batched=True, by_columns=op_b == "N" and kind.name == "int8")
     (m, k), (k_b, n) = _sizes(a, op_a), _sizes(b, op_b)
     if k != k_b:
         raise arguments.unusable(
@@ -362,12 +353,12 @@ def _describe(
     if kind.name == "int8":
         alignment = INTEGER_ALIGNMENT
         check_along_k(
-            call, a=(view_a, turned_a != (op_a == "N")), b=(view_b, turned_b == (op_b == "N")), step=alignment
+            call, a=(view_a, a_by_columns != (op_a == "N")), b=(view_b, b_by_columns == (op_b == "N")), step=alignment
         )
     # If the columns of `out` are contiguous, its transpose is computed: out^T = op(b)^T op(a)^T.
-    if turned_a != swapped:
+    if a_by_columns != swapped:
         op_a = toggled(call, "op_a", op_a, kind)
-    if turned_b != swapped:
+    if b_by_columns != swapped:
         op_b = toggled(call, "op_b", op_b, kind)
     operations = operation(call, "op_a", op_a), operation(call, "op_b", op_b)
     if swapped:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ... import arguments
 from ...context.current import activated
 from ...memory.array import DeviceArray
-from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..handles import keep, library_handle
+from ..outputs import output_for
 from .calling import call_cublas, results_on_device
 from .products import gemm
 from .scalars import OPERATIONS, Scalar, check_unread, operation, scalar, toggled
@@ -46,11 +46,8 @@ def gemv(
     factors = scalar(call, "alpha", alpha, kind), scalar(call, "beta", beta, kind)
     if out is None:
         check_unread(call, beta)
-        with activated(device):
-            out = empty(rows, a.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, (rows,), f"for 'a' of shape {a.shape} with op={op!r}")
+    reason = f"for 'a' of shape {a.shape} with op={op!r}"
+    out = output_for(call, out, (rows,), a.dtype, (where, device), reason=reason)
     result = views.vector(call, "out", out)
     views.check_apart(call, "out", out.pointer, result.span, a=(a.pointer, matrix.span), x=(x.pointer, vector.span))
     if op == "C" and kind.is_complex and not columns_are_contiguous:
@@ -63,10 +60,10 @@ def gemv(
     if not columns:  # for a matrix without columns, the BLAS does not even multiply `out` by beta
         return scal(beta, out, stream=where) if beta else out.fill(0, stream=where)
     # cuBLAS is column-major, so it sees the transpose of a matrix with contiguous rows.
-    turn = operation(call, "op", op if columns_are_contiguous else toggled(call, "op", op, kind))
+    operation_code = operation(call, "op", op if columns_are_contiguous else toggled(call, "op", op, kind))
     operands = (
-        turn, matrix.columns, matrix.rows, factors[0].address, a.pointer, matrix.leading, x.pointer, vector.step,
-        factors[1].address, out.pointer, result.step,
+        operation_code, matrix.columns, matrix.rows, factors[0].address, a.pointer, matrix.leading, x.pointer,
+        vector.step, factors[1].address, out.pointer, result.step,
     )  # fmt: skip  # grouped by meaning
     with activated(device):
         handle = call_cublas(where, device, f"{kind.letter}gemv", *operands, layouts=(matrix, vector, result))
@@ -145,12 +142,7 @@ def dot(
     views.require_dtype(call, "y", y, x.dtype, "like 'x'")
     first, second = views.vector(call, "x", x), views.vector(call, "y", y)
     arguments.same_shape(call, "y", y, x.shape, "like 'x'")
-    if out is None:
-        with activated(device):
-            out = empty(1, x.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, x.dtype, "like 'x'")
-    arguments.same_shape(call, "out", out, (1,), "for an inner product")
+    out = output_for(call, out, (1,), x.dtype, (where, device), like="like 'x'", reason="for an inner product")
     views.check_apart(call, "out", out.pointer, out.itemsize, x=(x.pointer, first.span), y=(y.pointer, second.span))
     operands = (
         first.size, x.pointer, kind.code, first.step, y.pointer, kind.code, second.step, out.pointer, kind.code,

@@ -21,9 +21,9 @@ from ..handles import keep, scratch, thread_cache
 from ..plans import Plan
 from . import layout
 from .callbacks import NO_CALLBACKS, Callbacks
-from .cufft_plans import CufftPlan
+from .cufft_plans import INT_MAX, CufftPlan
 from .layout import Axes
-from .making import NORMS, NewArray, check_lengths, find_transform, halved, make_plan
+from .planning import NORMS, NewArray, check_lengths, find_transform, halved, make_plan
 
 FORWARD, INVERSE = -1, 1
 MOST_PLANS = 64
@@ -87,9 +87,9 @@ class TransformPlan(Plan[DeviceArray]):
                 rule = f"have strides {original.strides}, like the plan's"
                 raise arguments.unusable(call, name, rule, operand.strides, "make a plan for it")
         if not _check_alignment(call, self._name, x, out, addresses) and not self._plan.staging:
-            name, place = ("x", 0) if self._name == "rfft" else ("out", 1)
-            rule = f"begin at a multiple of {2 * (x, out)[place].itemsize} bytes, like the plan's"
-            raise arguments.unusable(call, name, rule, f"at {addresses[place]:#x}", "make a plan for it")
+            name, index = ("x", 0) if self._name == "rfft" else ("out", 1)
+            rule = f"begin at a multiple of {2 * (x, out)[index].itemsize} bytes, like the plan's"
+            raise arguments.unusable(call, name, rule, f"at {addresses[index]:#x}", "make a plan for it")
         if _check_overlap(call, self._plan, *addresses) == in_place:
             raise arguments.unusable(call, "out", f"{'' if in_place else 'not '}begin where 'x' does, like the plan's")
         with activated(self._device):
@@ -132,6 +132,10 @@ def _checked(
     """Check the arguments of a transform. Operands with a layout that was seen before reuse its plan in `plans`."""
     name = call.removesuffix(".plan")
     where, device = views.device_of(call, stream)
+    if length is not None:
+        length = arguments.integer(call, "length", length, 1, INT_MAX)
+    if overwrite.__class__ is not bool:
+        overwrite = arguments.flag(call, "overwrite", overwrite)
     # The most common arguments take no further calls, because a call should cost little more than cuFFT's.
     argument: str = "axes"
     numbers: Any = axes
@@ -142,17 +146,17 @@ def _checked(
     if norm.__class__ is not str or norm not in NORMS:
         arguments.choice(call, "norm", norm, (*NORMS, None))
     if out is None:
-        addresses, given = views.check_place(call, device, x=x), None
+        addresses, layout_out = views.check_place(call, device, x=x), None
     else:
         if isinstance(out, int):  # NumPy's `n`
             remedy = f"pass length={out}" if name == "irfft" else f"for that length, copy 'x' into zeros({out})"
             raise arguments.wrong_type(call, "out", "a DeviceArray", out, remedy)
         addresses = views.check_place(call, device, x=x, out=out)
-        given = out.shape, out.strides, out.dtype
+        layout_out = out.shape, out.strides, out.dtype
     aligned = not (addresses[0] | addresses[-1]) % WIDEST or _check_alignment(call, name, x, out, addresses)
     if callbacks is not NO_CALLBACKS:
         callbacks.check_operands(call, device)
-    key = (name, device.ordinal, numbers, norm, callbacks, length, aligned, x.shape, x.strides, x.dtype, given)
+    key = (name, device.ordinal, numbers, norm, callbacks, length, aligned, x.shape, x.strides, x.dtype, layout_out)
     plan: CufftPlan | None = plans.get(key)
     if plan is None:
         along = layout.as_axes(call, numbers, x.shape, argument)
@@ -191,12 +195,12 @@ def _check_alignment(call: str, name: str, x: DeviceArray, out: DeviceArray | No
     Raises ValueError for a complex array that does not begin at a multiple of the size of its elements.
     """
     aligned = True
-    for place, operand in enumerate((x,) if out is None else (x, out)):
-        real, address = operand.dtype.kind == "f", addresses[place]
+    for index, operand in enumerate((x,) if out is None else (x, out)):
+        real, address = operand.dtype.kind == "f", addresses[index]
         if address % ((2 if real else 1) * operand.itemsize):
             if not real:
                 rule = f"begin at a multiple of {operand.itemsize} bytes, the size of its elements"
-                raise arguments.unusable(call, ("x", "out")[place], rule, f"at {address:#x}", "pass a copy")
+                raise arguments.unusable(call, ("x", "out")[index], rule, f"at {address:#x}", "pass a copy")
             aligned = name not in ("rfft", "irfft")
     return aligned
 

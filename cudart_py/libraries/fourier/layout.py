@@ -35,7 +35,7 @@ def whole_axes(call: str, axes: Any) -> int | tuple[int, ...]:
     """Return an axis or several axes as ints; raise TypeError for anything else."""
     several = axes.ndim > 0 if isinstance(axes, np.ndarray) else isinstance(axes, Sequence)
     if several and not isinstance(axes, str | bytes):
-        return tuple(arguments.integer(call, f"axes[{place}]", axis) for place, axis in enumerate(axes))
+        return tuple(arguments.integer(call, f"axes[{index}]", axis) for index, axis in enumerate(axes))
     return arguments.integer(call, "axes", axes)
 
 
@@ -110,13 +110,13 @@ def arrange(call: str, source: Operand, target: Operand, axes: tuple[int, ...]) 
     if count > MOST_CALLS:
         rule = f"form evenly spaced transforms, or at most {MOST_CALLS} groups of these"
         raise arguments.unusable(call, "x", rule, f"{count} groups for the shape {source.shape}", "pass a copy")
-    places = itertools.product(*(range(source.shape[axis]) for axis in repeated))
+    positions = itertools.product(*(range(source.shape[axis]) for axis in repeated))
     offsets = tuple(
         tuple(
-            sum(place * operand.strides[axis] for place, axis in zip(position, repeated, strict=True))
+            sum(index * operand.strides[axis] for index, axis in zip(position, repeated, strict=True))
             for operand in (source, target)
         )
-        for position in places
+        for position in positions
     )
     layouts = [
         _describe(call, operand, along, within, axes) for operand, along in zip((source, target), steps, strict=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ... import arguments
 from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
@@ -13,26 +13,18 @@ from .callbacks import Callback, callbacks_of
 from .calls import TransformPlan, planned, transform
 from .layout import Axes
 
-# The largest C int, in which cuFFT stores lengths.
-_LONGEST = 2**31 - 1
+
+def _planner(name: str) -> Callable[..., TransformPlan]:
+    """Return the function that makes plans for a transform, from its arguments by keyword."""
+
+    def make(x: DeviceArray, out: DeviceArray | None, load: Any, store: Any, **options: Any) -> TransformPlan:
+        return planned(f"{name}.plan", x, out, callbacks=callbacks_of(load, store), **options)
+
+    make.__doc__ = f"Return a plan for `{name}` without queueing anything."
+    return make
 
 
-def _plan_fft(
-    x: DeviceArray,
-    out: DeviceArray | None = None,
-    *,
-    axis: int | None = None,
-    axes: Axes = -1,
-    norm: str | None = "backward",
-    load: Callback | None = None,
-    store: Callback | None = None,
-    stream: Stream | None = None,
-) -> TransformPlan:
-    """Return a plan for `fft` without queueing anything."""
-    return planned("fft.plan", x, out, axis, axes, norm, callbacks_of(load, store), stream)
-
-
-@plannable(_plan_fft)
+@plannable(_planner("fft"))
 @answers_keywords("fft")
 def fft(
     x: DeviceArray,
@@ -70,22 +62,7 @@ def fft(
     return transform("fft", x, out, axis, axes, norm, callbacks_of(load, store), stream)
 
 
-def _plan_ifft(
-    x: DeviceArray,
-    out: DeviceArray | None = None,
-    *,
-    axis: int | None = None,
-    axes: Axes = -1,
-    norm: str | None = "backward",
-    load: Callback | None = None,
-    store: Callback | None = None,
-    stream: Stream | None = None,
-) -> TransformPlan:
-    """Return a plan for `ifft` without queueing anything."""
-    return planned("ifft.plan", x, out, axis, axes, norm, callbacks_of(load, store), stream)
-
-
-@plannable(_plan_ifft)
+@plannable(_planner("ifft"))
 @answers_keywords("ifft")
 def ifft(
     x: DeviceArray,
@@ -105,22 +82,7 @@ def ifft(
     return transform("ifft", x, out, axis, axes, norm, callbacks_of(load, store), stream)
 
 
-def _plan_rfft(
-    x: DeviceArray,
-    out: DeviceArray | None = None,
-    *,
-    axis: int | None = None,
-    axes: Axes = -1,
-    norm: str | None = "backward",
-    load: Callback | None = None,
-    store: Callback | None = None,
-    stream: Stream | None = None,
-) -> TransformPlan:
-    """Return a plan for `rfft` without queueing anything."""
-    return planned("rfft.plan", x, out, axis, axes, norm, callbacks_of(load, store), stream)
-
-
-@plannable(_plan_rfft)
+@plannable(_planner("rfft"))
 @answers_keywords("rfft")
 def rfft(
     x: DeviceArray,
@@ -142,33 +104,7 @@ def rfft(
     return transform("rfft", x, out, axis, axes, norm, callbacks_of(load, store), stream)
 
 
-def _inverse_options(call: str, length: Any, overwrite: Any) -> tuple[int | None, bool]:
-    """Check and return the options that only `irfft` has."""
-    whole = None if length is None else arguments.integer(call, "length", length, 1, _LONGEST)
-    return whole, arguments.flag(call, "overwrite", overwrite)
-
-
-def _plan_irfft(
-    x: DeviceArray,
-    out: DeviceArray | None = None,
-    *,
-    axis: int | None = None,
-    axes: Axes = -1,
-    norm: str | None = "backward",
-    load: Callback | None = None,
-    store: Callback | None = None,
-    length: int | None = None,
-    overwrite: bool = False,
-    stream: Stream | None = None,
-) -> TransformPlan:
-    """Return a plan for `irfft` without queueing anything."""
-    length, overwrite = _inverse_options("irfft.plan", length, overwrite)
-    return planned(
-        "irfft.plan", x, out, axis, axes, norm, callbacks_of(load, store), stream, length, overwrite=overwrite
-    )
-
-
-@plannable(_plan_irfft)
+@plannable(_planner("irfft"))
 @answers_keywords("irfft")
 def irfft(
     x: DeviceArray,
@@ -192,5 +128,4 @@ def irfft(
     `length` is by default the even length that matches `x`. With several axes, cuFFT overwrites `x`, so it is copied
     first unless `overwrite` is True. Raises ValueError if `length` does not match `x` or `out`.
     """
-    length, overwrite = _inverse_options("irfft", length, overwrite)
     return transform("irfft", x, out, axis, axes, norm, callbacks_of(load, store), stream, length, overwrite=overwrite)

@@ -124,11 +124,11 @@ def _solve_cholesky(factors: DeviceArray, x: DeviceArray, kind: Kind, stream: St
     cuSOLVER's potrsBatched takes only one right-hand side.
     """
     enums, one = library("cublas"), factor(1.0, kind)
-    addresses, places = addresses_of(factors, stream), addresses_of(x, stream)
+    addresses, x_addresses = addresses_of(factors, stream), addresses_of(x, stream)
     count, systems, n = x.shape
     for op in (enums.Operation.N, enums.Operation.C):
         modes = map(int, (enums.SideMode.LEFT, enums.FillMode.LOWER, op, enums.DiagType.NON_UNIT))
-        sizes = n, systems, one.address, addresses.pointer, n, places.pointer, n, count
+        sizes = n, systems, one.address, addresses.pointer, n, x_addresses.pointer, n, count
         call_cublas(stream, device, f"{kind.letter}trsm_batched", *modes, *sizes)
 
 
@@ -140,9 +140,9 @@ def solve_factored(
     `x` has the shape (matrices, systems, rows), and `op` is a cublasOperation_t.
     """
     count, systems, n = x.shape
-    places = addresses_of(x, stream)
+    x_addresses = addresses_of(x, stream)
     status = np.zeros(1, np.int32)  # of the arguments, in host memory
     call_cublas(
         stream, device, f"{kind.letter}getrs_batched", op, n, systems, addresses.pointer, n, pivots.pointer,
-        places.pointer, n, status.ctypes.data, count,
+        x_addresses.pointer, n, status.ctypes.data, count,
     )  # fmt: skip  # grouped by meaning

@@ -101,8 +101,8 @@ def lstsq(
         _check_rank(call, factors, kind, where)
         x, count = columns_of(b, kind, where)
         enums = library("cublas")
-        turn = int(enums.Operation.C if kind.is_complex else enums.Operation.T)
-        sizes = int(enums.SideMode.LEFT), turn, m, count, n
+        operation = int(enums.Operation.C if kind.is_complex else enums.Operation.T)
+        sizes = int(enums.SideMode.LEFT), operation, m, count, n
         name = _name(kind, "mqr")
         work.run_typed(name, *sizes, factors.pointer, m, tau.pointer, x.pointer, m)
         one = factor(1.0, kind)
@@ -185,10 +185,10 @@ def _decomposed(
     with activated(device):
         # cuSOLVER requires tall, column-major matrices. A row-major matrix is the column-major transpose. So a wide or
         # square matrix already is a tall one in its present layout, and U and V^H exchange roles.
-        turned = m <= n
-        matrix = copied(a, stream) if turned else transposed(a, kind, stream)
+        is_wide = m <= n
+        matrix = copied(a, stream) if is_wide else transposed(a, kind, stream)
         first, values, second = _svd_of_columns(call, matrix, kind, method, stream, device)
-        if turned:
+        if is_wide:
             return second, values, first
         return transposed(first, kind, stream), values, transposed(second, kind, stream)
 

@@ -159,9 +159,9 @@ def _inverses(call: str, a: DeviceArray, kind: Kind, stream: Stream, device: Dev
             return inverse
         addresses, pivots, info = factor_batch(copy, kind, stream, device)
         # It reports the same zero pivots, in an array of its own.
-        places, unused = addresses_of(inverse, stream), empty(count, np.int32, stream=stream)
+        targets, unused = addresses_of(inverse, stream), empty(count, np.int32, stream=stream)
         call_cublas(
-            stream, device, f"{kind.letter}getri_batched", n, addresses.pointer, n, pivots.pointer, places.pointer, n,
+            stream, device, f"{kind.letter}getri_batched", n, addresses.pointer, n, pivots.pointer, targets.pointer, n,
             unused.pointer, count,
         )  # fmt: skip  # grouped by meaning
         check_pivots(call, info, stream)

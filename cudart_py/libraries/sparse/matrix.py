@@ -63,16 +63,14 @@ class DenseVector(Description):
 
 
 class DenseMatrix(Description):
-    """The cuSPARSE descriptor of a dense row-major matrix, or of its transpose if `turned` (cusparseCreateDnMat)."""
+    """The cuSPARSE descriptor of a dense row-major matrix (cusparseCreateDnMat)."""
 
     __slots__ = ()
 
-    def __init__(self, array: DeviceArray, matrix: views.Matrix, kind: Kind, *, turned: bool = False) -> None:
-        order = library("cusparse").Order
-        rows, columns = (matrix.columns, matrix.rows) if turned else (matrix.rows, matrix.columns)
+    def __init__(self, array: DeviceArray, matrix: views.Matrix, kind: Kind) -> None:
         super().__init__(
-            "create_dn_mat", "destroy_dn_mat", rows, columns, matrix.leading, array.pointer, kind.code,
-            int(order.COL if turned else order.ROW),
+            "create_dn_mat", "destroy_dn_mat", matrix.rows, matrix.columns, matrix.leading, array.pointer, kind.code,
+            int(library("cusparse").Order.ROW),
         )  # fmt: skip  # grouped by meaning
 
 
@@ -270,10 +268,10 @@ class SparseMatrix:
 
     def describe_once(self) -> Description:
         """Return the shared descriptor, for calls that do not store anything in it."""
-        found: Description | None = self.prepared.get("description")
-        if found is None:
-            found = self.prepared["description"] = self.describe()
-        return found
+        description: Description | None = self.prepared.get("description")
+        if description is None:
+            description = self.prepared["description"] = self.describe()
+        return description
 
     def describe(self) -> Description:
         """Return a new descriptor (cusparseCreateCsr and related functions)."""
