@@ -79,7 +79,7 @@ def scalar(call: str, name: str, value: Any, kind: Kind) -> Factor:
 def check_number(call: str, name: str, value: Any) -> None:
     """Raise TypeError for anything that is not a number. A bool does not count as a number."""
     if not isinstance(value, int | float | complex | np.number) or isinstance(value, bool):
-        raise arguments.wrong_type(call, name, "a number", value)
+        raise arguments.not_a_number(call, name, value)
 
 
 def _rounded(value: Scalar, dtype: np.dtype[Any]) -> NDArray[Any]:

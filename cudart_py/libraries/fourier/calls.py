@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,7 +121,7 @@ def _checked(
     out: DeviceArray | None,
     axis: int | None,
     axes: Axes,
-    norm: str,
+    norm: str | None,
     callbacks: Callbacks,
     stream: Stream | None,
     length: int | None,
@@ -140,11 +141,16 @@ def _checked(
     numbers: Any = axes
     if axis is not None or (axes.__class__ is not int and axes is not None):
         argument, numbers = layout.chosen_axes(call, axis, axes)
+    if norm is None:  # NumPy's spelling of the default
+        norm = "backward"
     if norm.__class__ is not str or norm not in NORMS:
-        arguments.choice(call, "norm", norm, NORMS)
+        arguments.choice(call, "norm", norm, (*NORMS, None))
     if out is None:
         addresses, layout_out = views.check_place(call, device, x=x), None
     else:
+        if isinstance(out, int):  # NumPy's `n`
+            remedy = f"pass length={out}" if name == "irfft" else f"for that length, copy 'x' into zeros({out})"
+            raise arguments.wrong_type(call, "out", "a DeviceArray", out, remedy)
         addresses = views.check_place(call, device, x=x, out=out)
         layout_out = out.shape, out.strides, out.dtype
     aligned = not (addresses[0] | addresses[-1]) % WIDEST or _check_alignment(call, name, x, out, addresses)
@@ -154,6 +160,8 @@ def _checked(
     plan: CufftPlan | None = plans.get(key)
     if plan is None:
         along = layout.as_axes(call, numbers, x.shape, argument)
+        if name in ("rfft", "irfft") and not isinstance(numbers, int | None):
+            _check_order(call, numbers, along, x.ndim)
         if length is not None:
             _check_length(call, length, x, out, along)
         target = _new_output(call, name, x, along, length) if out is None else out
@@ -172,6 +180,13 @@ def _checked(
         with activated(device):
             out = empty(*plan.output, stream=where)
     return _Checked(name, where, device, plan, out, copies)
+
+
+def _check_order(call: str, axes: Sequence[int], ascending: tuple[int, ...], ndim: int) -> None:
+    """Raise ValueError unless the last of `axes`, along which NumPy halves the result, is the one that cuFFT halves."""
+    if axes[-1] % ndim != ascending[-1]:
+        rule = f"end with axis {ascending[-1]}, along which cuFFT halves the result"
+        raise arguments.unusable(call, "axes", rule, arguments.describe(axes), "transform a transposed copy of 'x'")
 
 
 def _check_alignment(call: str, name: str, x: DeviceArray, out: DeviceArray | None, addresses: list[int]) -> bool:
@@ -209,7 +224,7 @@ def transform(
     out: DeviceArray | None,
     axis: int | None,
     axes: Axes,
-    norm: str,
+    norm: str | None,
     callbacks: Callbacks,
     stream: Stream | None,
     length: int | None = None,
@@ -244,7 +259,7 @@ def planned(
     out: DeviceArray | None,
     axis: int | None,
     axes: Axes,
-    norm: str,
+    norm: str | None,
     callbacks: Callbacks,
     stream: Stream | None,
     length: int | None = None,
@@ -275,7 +290,8 @@ def _check_length(call: str, length: int, x: DeviceArray, out: DeviceArray | Non
     last = axes[-1]
     if x.shape[last] != halved(length):
         either = f"{2 * x.shape[last] - 2} or {2 * x.shape[last] - 1}"
-        rule = f"be {either} for 'x' of shape {x.shape}, whose last transformed axis is {last}"
+        which = f", whose last transformed axis is {last}" if x.ndim > 1 else ""
+        rule = f"be {either} for 'x' of shape {x.shape}{which}"
         raise arguments.unusable(call, "length", rule, length)
     if out is not None and out.ndim == x.ndim and out.shape[last] != length:
         raise arguments.unusable(call, "length", f"be {out.shape[last]} for 'out' of shape {out.shape}", length)

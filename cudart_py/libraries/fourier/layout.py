@@ -60,7 +60,8 @@ def as_axes(call: str, axes: int | Sequence[int] | None, shape: Sequence[int], n
     chosen = range(ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
     outside = [axis for axis in chosen if not -ndim <= axis < ndim]
     if outside:
-        raise arguments.unusable(call, name, f"be dimensions of 'x', which has {ndim}", arguments.describe(outside[0]))
+        rule = f"be from {-ndim} to {ndim - 1} for 'x' of shape {tuple(shape)}"
+        raise arguments.unusable(call, name, rule, arguments.describe(outside[0]))
     result = tuple(sorted(axis % ndim for axis in chosen))
     if not 1 <= len(result) <= 3 or result != tuple(range(result[0], result[0] + len(result))):
         raise arguments.unusable(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from ..plans import plannable
@@ -24,30 +25,31 @@ def _planner(name: str) -> Callable[..., TransformPlan]:
 
 
 @plannable(_planner("fft"))
+@answers_keywords("fft")
 def fft(
     x: DeviceArray,
     out: DeviceArray | None = None,
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Queue the discrete Fourier transform of `x` and return it in `out`, by default a new array.
 
-    `axis` is the axis to transform. To transform several, pass `axes`: 1 to 3 consecutive axes, or None for all. By
-    default, the last axis is transformed. The other axes form a batch (cufftPlanMany). If its transforms are not evenly
-    spaced in memory, as with the middle one of three axes, cuFFT is called several times.
+    `axis` is the axis to transform. To transform several, pass a tuple of 1 to 3 adjacent axes as `axes`, or None for
+    all. By default, the last axis is transformed. The other axes form a batch (cufftPlanMany). If its transforms are
+    not evenly spaced in memory, as with the middle one of three axes, cuFFT is called several times.
 
     The dtype is complex64, complex128 or `complex32` (half precision, for lengths that are powers of two). Real
     elements of the same precisions are first copied to the complex `out`; `rfft` does half the work. `out` may be `x`
     itself if that is complex.
 
-    `norm` scales results as in NumPy. With "backward", `ifft` divides by the number n of elements of a transform; with
-    "forward", `fft` does; with "ortho", both divide by its square root. cuFFT itself scales nothing, and a division is
-    one more pass over the result. To avoid it, pass `norm="forward"` to `ifft`, and divide elsewhere.
+    `norm` scales results as in NumPy. With "backward" or None, `ifft` divides by the number n of elements of a
+    transform; with "forward", `fft` does; with "ortho", both divide by its square root. cuFFT itself scales nothing,
+    and a division is one more pass over the result. To avoid it, pass `norm="forward"` to `ifft`, and divide elsewhere.
 
     `load` and `store` are device functions that cuFFT calls for each element, which saves passes over the arrays: see
     `Callback`. Where cuFFT cannot call them, kernels before and after the transform do: on the simulator, for lengths
@@ -61,13 +63,14 @@ def fft(
 
 
 @plannable(_planner("ifft"))
+@answers_keywords("ifft")
 def ifft(
     x: DeviceArray,
     out: DeviceArray | None = None,
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     stream: Stream | None = None,
@@ -80,19 +83,21 @@ def ifft(
 
 
 @plannable(_planner("rfft"))
+@answers_keywords("rfft")
 def rfft(
     x: DeviceArray,
     out: DeviceArray | None = None,
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Queue the transform of real numbers, like `fft`: the first n // 2 + 1 of n results along the last of `axes`.
 
+    That must be the highest axis; the order of the others does not matter.
     For a transform in place, pad each row so that its result fits: `x = padded[..., :n]`,
     `out = padded.view(np.complex64)`.
     """
@@ -100,13 +105,14 @@ def rfft(
 
 
 @plannable(_planner("irfft"))
+@answers_keywords("irfft")
 def irfft(
     x: DeviceArray,
     out: DeviceArray | None = None,
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     length: int | None = None,

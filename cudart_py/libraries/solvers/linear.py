@@ -14,6 +14,7 @@ from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
@@ -52,6 +53,7 @@ def factor_in_place(call: str, factors: DeviceArray, kind: Kind, stream: Stream,
     return pivots
 
 
+@answers_keywords("solve")
 def solve(
     a: DeviceArray,
     b: DeviceArray,
@@ -155,6 +157,7 @@ def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
         return transposed_batch(factors, where, part="lower")
 
 
+@answers_keywords("solve_triangular")
 def solve_triangular(
     a: DeviceArray,
     b: DeviceArray,

@@ -12,6 +12,7 @@ from ...context.current import activated
 from ...context.device import Device, current_device
 from ...context.lifetimes import Handle  # releases descriptors at the right time
 from ...driver.calls import library
+from ...hints import hinted
 from ...memory.array import DeviceArray
 from ...memory.creation import to_device
 from ...streams.stream import Stream
@@ -25,6 +26,12 @@ FORMATS = ("csr", "csc", "coo", "sell")
 INDEX_DTYPE = np.dtype(np.int32)
 # The names in cusparseOperation_t of "N", "T" and "C".
 LONG = {"N": "NON_TRANSPOSE", "T": "TRANSPOSE", "C": "CONJUGATE_TRANSPOSE"}
+# The functions for dense matrices.
+_INSTEAD_OF_DENSE = {
+    "spmv": "gemv multiplies a dense matrix",
+    "spmm": "gemm multiplies a dense matrix",
+    "SparseSolver": "solve takes a dense matrix",
+}
 _MOST = int(np.iinfo(INDEX_DTYPE).max)
 
 
@@ -118,6 +125,7 @@ class Analysis:
         keep(stream, "refresh", matrix.values, self)
 
 
+@hinted
 class SparseMatrix:
     """A sparse matrix in one of four formats. All indices are int32.
 
@@ -191,7 +199,10 @@ class SparseMatrix:
         """
         call = "SparseMatrix.from_host"
         if isinstance(matrix, type) or not hasattr(matrix, "tocsr"):
-            raise arguments.wrong_type(call, "matrix", "a SciPy sparse array", matrix)
+            remedy = "sparse_from_dense converts a dense one" if isinstance(matrix, DeviceArray) else ""
+            if isinstance(matrix, np.ndarray):
+                remedy = "scipy.sparse.csr_array(matrix) makes one"
+            raise arguments.wrong_type(call, "matrix", "a SciPy sparse array", matrix, remedy)
         views.kind(call, "matrix", matrix, TYPES)
         arguments.choice(call, "format", format, FORMATS)
         slice_size = arguments.integer(call, "slice_size", slice_size, 1, _MOST)
@@ -241,6 +252,16 @@ class SparseMatrix:
                 prepared.update(self, where, device)
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        return self.values.dtype
+
+    @property
+    def nnz(self) -> int:
+        """The number of stored elements, like `count`."""
+        return self.count
+
+    @property
     def nbytes(self) -> int:
         """The total size of the three arrays in bytes. A product reads each of them once."""
         return self.values.nbytes + self.indices.nbytes + self.offsets.nbytes
@@ -270,10 +291,15 @@ class SparseMatrix:
 
 def check_matrix(call: str, name: str, matrix: Any, device: Device, formats: tuple[str, ...] = FORMATS) -> None:
     """Check a sparse matrix and its format; raise ValueError naming the operand if arrays are closed or elsewhere."""
-    arguments.instance(call, name, matrix, SparseMatrix)
+    if not isinstance(matrix, SparseMatrix):
+        remedy = _INSTEAD_OF_DENSE.get(call, "sparse_from_dense makes one") if isinstance(matrix, DeviceArray) else ""
+        if hasattr(matrix, "tocsr"):
+            remedy = f"SparseMatrix.from_host({name}) makes one"
+        raise arguments.wrong_type(call, name, "a SparseMatrix", matrix, remedy)
     if matrix.format not in formats:
         rule = f"have the format {views.one_of(map(repr, formats))}"
-        raise arguments.unusable(call, name, rule, repr(matrix.format))
+        remedy = "" if matrix.format == "sell" else f"sparse_convert({name}, {formats[0]!r}) returns one that has"
+        raise arguments.unusable(call, name, rule, repr(matrix.format), remedy)
     parts = {"values": matrix.values, "indices": matrix.indices, "offsets": matrix.offsets}
     views.check_place(call, device, **{f"{name}.{part}": array for part, array in parts.items()})
 

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from ... import arguments
 from ...context.device import current_device
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...shapes import Shape
@@ -54,6 +55,8 @@ def _draw(
         return generator._draw(call, distribution, out, values, stream)
     if size is None:
         remedy = "pass the size of a new array, or an array to fill"
+        if isinstance(first, int) and first > 1:  # the size, where the first parameter is expected
+            remedy = f"pass size={first}"
         raise arguments.wrong_type(call, "size", "given unless 'out' is", size, remedy)
     shape, kind = arguments.shape(call, "size", size), arguments.dtype(call, "dtype", dtype)
     if kind not in distribution.dtypes:
@@ -66,6 +69,7 @@ def _draw(
     return generator._draw(call, distribution, empty(shape, kind, stream=where), values, stream)
 
 
+@answers_keywords("uniform")
 def uniform(
     low: float = 0.0,
     high: float = 1.0,
@@ -79,6 +83,7 @@ def uniform(
     return _draw("uniform", UNIFORM, {"low": low, "high": high}, size, dtype, out, stream)
 
 
+@answers_keywords("normal")
 def normal(
     mean: float = 0.0,
     deviation: float = 1.0,
@@ -111,6 +116,7 @@ def log_normal(
     return _draw("log_normal", LOG_NORMAL, {"mean": mean, "deviation": deviation}, size, dtype, out, stream)
 
 
+@answers_keywords("exponential")
 def exponential(
     scale: float = 1.0,
     size: Shape | None = None,
@@ -126,6 +132,7 @@ def exponential(
     return _draw("exponential", EXPONENTIAL, {"scale": scale}, size, dtype, out, stream)
 
 
+@answers_keywords("poisson")
 def poisson(
     rate: float = 1.0,
     size: Shape | None = None,

@@ -14,6 +14,7 @@ from ...context.current import activated
 from ...context.device import current_device
 from ...context.lifetimes import Handle
 from ...driver.calls import library
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from .. import views
@@ -62,7 +63,7 @@ class Generator(Handle):
       "scrambled_sobol", "sobol64" or "scrambled_sobol64", which are quasirandom.
     - `seed`: the seed, for the pseudorandom kinds.
     - `dimensions`: the number of coordinates per point, for the quasirandom kinds. A filled array contains the first
-      coordinates of all points, then the second coordinates, and so on.
+      coordinates of all points, then the second coordinates, and so on, as in an array of shape (dimensions, points).
     - `offset`: the number of random numbers (for the quasirandom kinds, of points) to skip at the beginning. The kinds
       "mt19937" and "mtgp32" do not support offsets.
     - `ordering`: the order of the numbers in an array (curandOrdering): "default", "best", "seeded", "dynamic", or
@@ -139,10 +140,12 @@ class Generator(Handle):
         call = self._functions.generate_long_long if wide else self._functions.generate
         return self._fill("curandGenerate", call, out, where)
 
+    @answers_keywords("Generator.uniform")
     def uniform(self, out: Filled, low: float = 0.0, high: float = 1.0, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a float32 or float64 array, with uniform numbers in (low, high] (curandGenerateUniform)."""
         return self._draw("Generator.uniform", UNIFORM, out, (low, high), stream)
 
+    @answers_keywords("Generator.normal")
     def normal(self, out: Filled, mean: float = 0.0, deviation: float = 1.0, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a float32 or float64 array, with normally distributed numbers (curandGenerateNormal).
 
@@ -156,6 +159,7 @@ class Generator(Handle):
         """Fill `out` with log-normally distributed numbers; otherwise like `normal` (curandGenerateLogNormal)."""
         return self._draw("Generator.log_normal", LOG_NORMAL, out, (mean, deviation), stream)
 
+    @answers_keywords("Generator.exponential")
     def exponential(self, out: Filled, scale: float = 1.0, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a float32 or float64 array, with exponentially distributed numbers with the mean `scale`.
 
@@ -163,6 +167,7 @@ class Generator(Handle):
         """
         return self._draw("Generator.exponential", EXPONENTIAL, out, (scale,), stream)
 
+    @answers_keywords("Generator.poisson")
     def poisson(self, out: Filled, rate: float, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a uint32 array, with Poisson-distributed counts with the mean `rate` (curandGeneratePoisson).
 
@@ -215,6 +220,9 @@ class Generator(Handle):
             arguments.contiguous(call, "out", out)
         if out.dtype not in dtypes:
             raise arguments.wrong_dtype(call, "out", views.one_of(map(str, dtypes)), out.dtype)
+        if not self._kind.seeded and out.ndim > 1 and out.shape[0] != self.dimensions:
+            rule = f"have {self.dimensions} rows, one per dimension: the first coordinates of all points come first"
+            raise arguments.unusable(call, "out", rule, f"the shape {out.shape}")
         if out.size % self.dimensions:
             rule = f"have a multiple of {self.dimensions} elements, the generator's number of dimensions"
             raise arguments.unusable(call, "out", rule, out.size)
