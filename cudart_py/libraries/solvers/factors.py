@@ -133,7 +133,7 @@ def _least_norm(
     u, s, vh = svd(a, stream=stream)
     values = s.to_host(stream=stream)
     least = (max(a.shape) * np.finfo(kind.real).eps if rcond is None else rcond) * values[0]
-    rank = int(np.count_nonzero(values > least))
+    rank = int(np.count_nonzero(~(values <= least)))  # NaNs count, so that the solution has NaNs too
     if rank < len(values):
         text = f"{call}: 'a' has the rank {rank}, not {len(values)}: x is the solution with the smallest norm"
         warnings.warn(text, IllConditionedWarning, stacklevel=3)
