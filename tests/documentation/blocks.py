@@ -176,6 +176,8 @@ NEEDS = {
     "as_device_array": "interop",
     "from_dlpack": "interop",
     "libraries.": "libraries",
+    "s.to_host": "libraries",  # `s` is a sparse matrix
+    "s.values": "libraries",
     "cuda.ipc.": "ipc",
     "cuda.profile(": "profile",
     "other": "peer",

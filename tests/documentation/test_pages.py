@@ -15,7 +15,7 @@ import cudart_py as cuda
 from cudart_py import benchmark, checkpoints, coredumps, interop, libraries, multicast
 from cudart_py.benchmark import pytest_plugin
 from cudart_py.context.limits import Limits
-from cudart_py.libraries.random import KINDS
+from cudart_py.libraries.random_numbers import KINDS
 from tests.documentation.blocks import blocks_of
 
 ROOT = Path(__file__).parents[2]

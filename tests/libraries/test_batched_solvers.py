@@ -103,6 +103,22 @@ def test_the_matrix_of_a_batch_that_fails_is_named(device):
         lib.lstsq(cuda.to_device(np.ones((2, 5, 2))), cuda.zeros((2, 5)))
 
 
+def test_a_single_column_of_a_window_is_solved(device, numbers):
+    whole = numbers((5, 6, 4))
+    a = numbers((5, 6, 6)) + 6 * np.eye(6)
+    for count in (1, 5):
+        x = lib.solve(cuda.to_device(a[:count]), cuda.to_device(whole)[:count, :, 2:3])
+        assert np.allclose(x.to_host(), np.linalg.solve(a[:count], whole[:count, :, 2:3]))
+
+
+def test_no_right_hand_sides_have_no_solutions(device):
+    for solve, a in ((lib.solve, cuda.zeros((3, 3))), (lib.lstsq, cuda.zeros((5, 3)))):
+        assert solve(a, cuda.empty((a.shape[0], 0))).shape == (3, 0)
+        batch = cuda.zeros((2, *a.shape))
+        assert solve(batch, cuda.empty((2, a.shape[0], 0))).shape == (2, 3, 0)
+    assert lib.lstsq(cuda.empty((0, 5, 3)), cuda.empty((0, 5))).shape == (0, 3)
+
+
 def test_an_empty_batch_has_empty_results(device):
     empty = cuda.empty((0, 4, 3))
     assert [part.shape for part in lib.qr(empty)] == [(0, 4, 3), (0, 3, 3)]

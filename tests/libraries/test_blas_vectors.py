@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.libraries.blas.vectors import axpy, dot, gemv, scal
+from cudart_py.libraries.blas import asum, axpy, calling, dot, gemv, ger, iamax, nrm2, scal
 from cudart_py.libraries.dtypes import from_bfloat16, to_bfloat16
 
 pytestmark = pytest.mark.needs("libraries")
@@ -55,3 +55,28 @@ def test_dot_stays_on_the_device_and_later_calls_read_their_factors_from_the_hos
     assert out.shape == (1,)
     assert np.allclose(out.to_host(), x @ y[::2], rtol=1e-4)
     assert np.allclose(axpy(2.0, source, cuda.zeros(10, dtype)).to_host(), 2 * x)
+
+
+def test_a_product_with_a_matrix_without_columns_is_zero_or_the_scaled_output(device):
+    a, x, out = cuda.empty((3, 0)), cuda.empty(0), cuda.full(3, 2.0)
+    assert np.array_equal(gemv(a, x).to_host(), [0, 0, 0])
+    assert np.array_equal(gemv(a, x, out, beta=0.5).to_host(), [1, 1, 1])
+    assert np.array_equal(gemv(a.T, cuda.full(3, 1.0)).to_host(), [])
+
+
+def test_sizes_beyond_an_int_take_the_64_bit_functions(device, numbers, record, monkeypatch):
+    """A limit of 8 stands for 2^31 - 1."""
+    monkeypatch.setattr(calling, "INT_MAX", 8)
+    names = "axpy_ex_64", "scal_ex_64", "dot_ex_64", "dgemv_64", "nrm2ex_64", "asum_ex_64", "iamax_ex_64", "dger_64"
+    calls = record("cublas", *names)
+    host, matrix = numbers(30), numbers((3, 10))
+    x, y, a = cuda.to_device(host)[::3], cuda.to_device(host[:10].copy()), cuda.to_device(matrix)
+    expected = host[::3] + 2 * host[:10]
+    assert np.allclose(scal(0.5, axpy(2.0, y, x)).to_host(), expected / 2)
+    assert np.isclose(float(dot(x, y)), expected @ host[:10] / 2)
+    assert np.allclose(gemv(a, y).to_host(), matrix @ host[:10])
+    assert np.isclose(float(nrm2(y)), np.linalg.norm(host[:10]))
+    assert np.isclose(float(asum(y)), np.abs(host[:10]).sum())
+    assert iamax(y) == np.abs(host[:10]).argmax()
+    assert np.allclose(ger(1.0, y[:3], y, a).to_host(), matrix + np.multiply.outer(host[:3], host[:10]))
+    assert {name for name, _ in calls} == set(names)

@@ -5,6 +5,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import libraries as lib
+from cudart_py.libraries.blas import lt_search
 from cudart_py.libraries.dtypes import from_bfloat16, to_bfloat16
 from cudart_py.libraries.handles import release
 
@@ -122,6 +123,26 @@ def test_a_search_is_made_once_for_a_layout_and_changes_no_result(device, number
     assert np.linalg.norm(first - expected) <= 1e-6 * np.linalg.norm(expected)
 
 
+def test_a_search_chooses_by_repeated_measurements_and_leaves_out_what_cannot_run(monkeypatch):
+    """Algorithm 0 was measured once when the device was fast, and algorithm 2 is the fastest of those that run."""
+    measured = {0: [10.2, 10.2, 8.0, *[10.2] * 50], 1: [20.0] * 50, 2: [10.0] * 50}
+    counts = dict.fromkeys(measured, 0)
+
+    def milliseconds(queue, algorithm, stream, runs):
+        queue(algorithm)
+        counts[int(algorithm[0])] += 1
+        return measured[int(algorithm[0])].pop(0)
+
+    def queue(algorithm):
+        if algorithm[0] == 3:
+            raise RuntimeError("NOT_SUPPORTED")
+
+    monkeypatch.setattr(lt_search, "_milliseconds", milliseconds)
+    assert lt_search.fastest(queue, np.arange(4), None) == [2]
+    assert counts[0] == counts[2] > counts[1] > 0
+    assert lt_search.fastest(queue, np.array([3, 3]), None) == [3]
+
+
 def test_a_searched_product_is_scaled_added_and_planned(device, numbers):
     a, b, c = numbers((3, 5, 7)), numbers((7, 4)), numbers((3, 5, 4))
     operands, out = (cuda.to_device(a), cuda.to_device(b)), cuda.to_device(c)
@@ -130,6 +151,9 @@ def test_a_searched_product_is_scaled_added_and_planned(device, numbers):
     with lib.gemm.plan(*operands, out, algorithm="search") as plan:
         plan()
         assert np.allclose(out.to_host(), a @ b, rtol=0, atol=1e-12)
+    nothing = cuda.empty((5, 0)), cuda.empty((0, 4))
+    lib.gemm(*nothing, out[0], beta=0.5, algorithm="search")
+    assert np.allclose(out[0].to_host(), 0.5 * (a @ b)[0], rtol=0, atol=1e-12)
     turned = cuda.full((4, 5), np.nan)
     lib.gemm(operands[0][1], operands[1], turned.T, algorithm="search")
     assert np.allclose(turned.to_host().T, a[1] @ b, rtol=0, atol=1e-12)

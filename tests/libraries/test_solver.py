@@ -89,14 +89,14 @@ def test_a_matrix_that_has_no_solution_is_named_with_the_place(device, numbers):
     ],
 )
 def test_a_status_names_the_function_that_ran(device, monkeypatch, symbol, call):
-    original, name = Work.verdict, symbol[0].lower() + symbol[1:]
+    original, name = Work.status, symbol[0].lower() + symbol[1:]
 
     def verdict(work, function):
         if function == name:
             work.info.fill(-2, stream=work.stream)
         return original(work, function)
 
-    monkeypatch.setattr(Work, "verdict", verdict)
+    monkeypatch.setattr(Work, "status", verdict)
     with pytest.raises(cuda.errors.InvalidValueError, match=f"^cusolverDn{symbol}: argument 2 of") as error:
         call(cuda.to_device(np.eye(2)))
     assert error.value.call == f"cusolverDn{symbol}"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ... import arguments
 from ...context.current import activated
-from ...driver.calls import library
 from ...memory.array import DeviceArray
-from ...memory.creation import empty
+from ...memory.creation import zeros
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import KINDS
-from ..failures import failure
-from ..handles import LibraryHandle, keep, library_handle
+from ..handles import keep, library_handle
+from ..outputs import output_for
+from .calling import call_cublas, results_on_device
 from .vectors import BLAS_TYPES
 
 
@@ -26,7 +24,7 @@ def nrm2(x: DeviceArray, out: DeviceArray | None = None, *, stream: Stream | Non
     precision. Intermediate squares do not overflow. To copy the norm to the host, call `float(out)`. Raises TypeError
     or ValueError, naming the operand, before anything is queued.
     """
-    return _reduced("nrm2", "nrm2_ex", "cublasNrm2Ex", x, out, stream)
+    return _reduced("nrm2", x, out, stream)
 
 
 def asum(x: DeviceArray, out: DeviceArray | None = None, *, stream: Stream | None = None) -> DeviceArray:
@@ -35,30 +33,25 @@ def asum(x: DeviceArray, out: DeviceArray | None = None, *, stream: Stream | Non
     Of a complex number, the absolute values of the two parts are added, as in the BLAS. Dtypes and errors are those of
     `nrm2`.
     """
-    return _reduced("asum", "asum_ex", "cublasAsumEx", x, out, stream)
+    return _reduced("asum", x, out, stream)
 
 
-def _reduced(
-    call: str, name: str, symbol: str, x: DeviceArray, out: DeviceArray | None, stream: Stream | None
-) -> DeviceArray:
+def _reduced(call: str, x: DeviceArray, out: DeviceArray | None, stream: Stream | None) -> DeviceArray:
     where, device = views.device_of(call, stream)
     views.check_place(call, device, x=x)
     kind = views.kind(call, "x", x, BLAS_TYPES)
     source = views.vector(call, "x", x)
-    if out is None:
-        with activated(device):
-            out = empty(1, kind.real, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, kind.real, f"for 'x' of dtype {kind.name}")
-    arguments.same_shape(call, "out", out, (1,), "for one number")
+    like = f"for 'x' of dtype {kind.name}"
+    out = output_for(call, out, (1,), kind.real, (where, device), like=like, reason="for one number")
     views.check_apart(call, "out", out.pointer, out.itemsize, x=(x.pointer, source.span))
     real = KINDS[kind.real].code
     # cuBLAS takes the type of the arithmetic as that of the result for norms, and as that of the vector for sums.
-    arithmetic = real if name == "nrm2_ex" else kind.code
+    arithmetic = real if call == "nrm2" else kind.code
+    operands = source.size, x.pointer, kind.code, source.step, out.pointer, real, arithmetic
     with activated(device):
         handle = library_handle("cublas", where, device)
-        operands = source.size, x.pointer, kind.code, source.step, out.pointer, real, arithmetic
-        _on_device(handle, name, symbol, operands)
+        with results_on_device(handle):
+            call_cublas(where, device, f"{call}_ex", *operands, layouts=(source,))
     keep(where, call, x, out, handle.workspace)
     return out
 
@@ -78,22 +71,12 @@ def iamax(x: DeviceArray, *, stream: Stream | None = None) -> int:
     if not source.size:
         raise arguments.unusable(call, "x", "have at least one element", f"the shape {x.shape}")
     with activated(device):
-        found = empty(1, np.int32, stream=where)
+        # The function for long vectors writes 8 bytes.
+        index = zeros(1, np.int64, stream=where)
         handle = library_handle("cublas", where, device)
-        operands = source.size, x.pointer, kind.code, source.step, found.pointer
-        _on_device(handle, "iamax_ex", "cublasIamaxEx", operands)
-        return int(found.to_host(stream=where)[0]) - 1  # the BLAS counts from 1
-
-
-def _on_device(handle: LibraryHandle, name: str, symbol: str, operands: tuple[Any, ...]) -> None:
-    """Call a function that writes a scalar result to device memory."""
-    functions, modes = handle.functions, library("cublas").PointerMode
-    try:
-        functions.set_pointer_mode(handle.native, int(modes.DEVICE))
-        try:
-            getattr(functions, name)(handle.native, *operands)
-        finally:
-            # The other calls read alpha and beta from the host.
-            functions.set_pointer_mode(handle.native, int(modes.HOST))
-    except Exception as error:
-        raise failure(symbol, error) from error
+        with results_on_device(handle):
+            call_cublas(
+                where, device, "iamax_ex", source.size, x.pointer, kind.code, source.step, index.pointer,
+                layouts=(source,),
+            )  # fmt: skip  # grouped by meaning
+        return int(index.to_host(stream=where)[0]) - 1  # the BLAS counts from 1

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import arguments
 from ...context.current import activated
-from ...context.device import Device
 from ...driver.calls import library
 from ...memory.array import DeviceArray
-from ...memory.creation import empty, zeros
+from ...memory.creation import zeros
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import Kind
-from ..failures import failure
-from ..handles import keep, library_handle
+from ..handles import keep
+from ..outputs import output_for
+from .calling import call_cublas
 from .scalars import Scalar, check_unread, scalar
 from .vectors import BLAS_TYPES
 
@@ -33,7 +31,7 @@ def ger(alpha: Scalar, x: DeviceArray, y: DeviceArray, a: DeviceArray, *, stream
     for name, vector in (("x", x), ("y", y)):
         views.require_dtype(call, name, vector, a.dtype, "like 'a'")
     first, second = views.vector(call, "x", x), views.vector(call, "y", y)
-    matrix, turned = views.oriented(call, "a", a)
+    matrix, by_columns = views.oriented(call, "a", a)
     arguments.same_shape(call, "a", a, (first.size, second.size), f"for 'x' and 'y' of shapes {x.shape} and {y.shape}")
     views.check_apart(call, "a", a.pointer, matrix.span, x=(x.pointer, first.span), y=(y.pointer, second.span))
     number = scalar(call, "alpha", alpha, kind)
@@ -41,12 +39,15 @@ def ger(alpha: Scalar, x: DeviceArray, y: DeviceArray, a: DeviceArray, *, stream
         return a
     # cuBLAS is column-major, so it sees the transpose of a matrix with contiguous rows.
     pair = [(y.pointer, second.step), (x.pointer, first.step)]
-    if turned:
+    if by_columns:
         pair.reverse()
     sizes = matrix.columns, matrix.rows
     name = f"{kind.letter}{'geru' if kind.is_complex else 'ger'}"
     operands = *sizes, number.address, *pair[0], *pair[1], a.pointer, matrix.leading
-    return _run(call, where, device, name, operands, (x, y, a))
+    with activated(device):
+        handle = call_cublas(where, device, name, *operands, layouts=(first, second, matrix))
+    keep(where, call, x, y, a, handle.workspace)
+    return a
 
 
 def symv(
@@ -75,11 +76,7 @@ def symv(
     factors = scalar(call, "alpha", alpha, kind), scalar(call, "beta", beta, kind)
     if out is None:
         check_unread(call, beta)
-        with activated(device):
-            out = empty(matrix.rows, a.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, (matrix.rows,), f"for 'a' of shape {a.shape}")
+    out = output_for(call, out, (matrix.rows,), a.dtype, (where, device), reason=f"for 'a' of shape {a.shape}")
     result = views.vector(call, "out", out)
     views.check_apart(call, "out", out.pointer, result.span, a=(a.pointer, matrix.span), x=(x.pointer, vector.span))
     if not out.size:
@@ -88,7 +85,10 @@ def symv(
         _fill(lower=lower), matrix.rows, factors[0].address, a.pointer, matrix.leading, x.pointer, vector.step,
         factors[1].address, out.pointer, result.step,
     )  # fmt: skip  # grouped by meaning
-    return _run(call, where, device, f"{kind.letter}symv", operands, (a, x, out))
+    with activated(device):
+        handle = call_cublas(where, device, f"{kind.letter}symv", *operands, layouts=(matrix, vector, result))
+    keep(where, call, a, x, out, handle.workspace)
+    return out
 
 
 def symm(
@@ -120,19 +120,22 @@ def symm(
     factors = scalar(call, "alpha", alpha, kind), scalar(call, "beta", beta, kind)
     if out is None:
         check_unread(call, beta)
-        with activated(device):
-            out = empty(b.shape, a.dtype, stream=where)
-    result = _output(call, device, out, a, b.shape, a=(a.pointer, matrix.span), b=(b.pointer, other.span))
+    out = output_for(call, out, b.shape, a.dtype, (where, device), reason=f"for 'b' of shape {b.shape}")
+    result = views.matrix(call, "out", out)
+    views.check_apart(call, "out", out.pointer, result.span, a=(a.pointer, matrix.span), b=(b.pointer, other.span))
     if not out.size:
         return out
     sides = library("cublas").SideMode
     # cuBLAS is column-major: out^T = b^T a^T, so the symmetric matrix changes sides.
-    turned = int(sides.RIGHT if side == "left" else sides.LEFT)
+    exchanged = int(sides.RIGHT if side == "left" else sides.LEFT)
     operands = (
-        turned, _fill(lower=lower), other.columns, other.rows, factors[0].address, a.pointer, matrix.leading,
+        exchanged, _fill(lower=lower), other.columns, other.rows, factors[0].address, a.pointer, matrix.leading,
         b.pointer, other.leading, factors[1].address, out.pointer, result.leading,
     )  # fmt: skip  # grouped by meaning
-    return _run(call, where, device, f"{kind.letter}symm", operands, (a, b, out))
+    with activated(device):
+        handle = call_cublas(where, device, f"{kind.letter}symm", *operands, layouts=(matrix, other, result))
+    keep(where, call, a, b, out, handle.workspace)
+    return out
 
 
 def syrk(
@@ -163,17 +166,22 @@ def syrk(
         check_unread(call, beta)
         with activated(device):
             out = zeros((n, n), a.dtype, stream=where)
-    result = _output(call, device, out, a, (n, n), a=(a.pointer, matrix.span))
+    out = output_for(call, out, (n, n), a.dtype, (where, device), reason=f"for 'a' of shape {a.shape}")
+    result = views.matrix(call, "out", out)
+    views.check_apart(call, "out", out.pointer, result.span, a=(a.pointer, matrix.span))
     if not out.size:
         return out
     operations = library("cublas").Operation
     # cuBLAS is column-major, so it sees the transpose of `a`.
-    turn = int(operations.T if op == "N" else operations.N)
+    operation = int(operations.T if op == "N" else operations.N)
     operands = (
-        _fill(lower=lower), turn, n, k, factors[0].address, a.pointer, matrix.leading, factors[1].address, out.pointer,
-        result.leading,
+        _fill(lower=lower), operation, n, k, factors[0].address, a.pointer, matrix.leading, factors[1].address,
+        out.pointer, result.leading,
     )  # fmt: skip  # grouped by meaning
-    return _run(call, where, device, f"{kind.letter}syrk", operands, (a, out))
+    with activated(device):
+        handle = call_cublas(where, device, f"{kind.letter}syrk", *operands, layouts=(matrix, result))
+    keep(where, call, a, out, handle.workspace)
+    return out
 
 
 def _symmetric(call: str, a: DeviceArray) -> tuple[Kind, views.Matrix]:
@@ -183,37 +191,7 @@ def _symmetric(call: str, a: DeviceArray) -> tuple[Kind, views.Matrix]:
     return kind, matrix
 
 
-def _output(
-    call: str, device: Device, out: DeviceArray, like: DeviceArray, shape: tuple[int, ...], /, **spans: tuple[int, int]
-) -> views.Matrix:
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, like.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, shape, f"for 'a' of shape {like.shape}")
-    result = views.matrix(call, "out", out)
-    views.check_apart(call, "out", out.pointer, result.span, **spans)
-    return result
-
-
 def _fill(*, lower: bool) -> int:
     """Return the cublasFillMode_t of a triangle of row-major matrices, which cuBLAS sees transposed."""
     fills = library("cublas").FillMode
     return int(fills.UPPER if lower else fills.LOWER)
-
-
-def _run(
-    call: str,
-    stream: Stream,
-    device: Device,
-    name: str,
-    operands: tuple[Any, ...],
-    arrays: tuple[DeviceArray, ...],
-) -> DeviceArray:
-    """Call a function of cuBLAS, keep its arrays alive if it is captured, and return the last of them."""
-    with activated(device):
-        handle = library_handle("cublas", stream, device)
-        try:
-            getattr(handle.functions, name)(handle.native, *operands)
-        except Exception as error:
-            raise failure(f"cublas{name[0].upper()}{name[1:]}", error) from error
-    keep(stream, call, *arrays, handle.workspace)
-    return arrays[-1]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import arguments
 from ...context.current import activated
-from ...driver.calls import library
 from ...memory.array import DeviceArray
-from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
-from ..failures import failure
 from ..handles import keep, library_handle
+from ..outputs import output_for
+from .calling import call_cublas, results_on_device
 from .products import gemm
 from .scalars import OPERATIONS, Scalar, check_unread, operation, scalar, toggled
 
@@ -49,11 +46,8 @@ def gemv(
     factors = scalar(call, "alpha", alpha, kind), scalar(call, "beta", beta, kind)
     if out is None:
         check_unread(call, beta)
-        with activated(device):
-            out = empty(rows, a.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, (rows,), f"for 'a' of shape {a.shape} with op={op!r}")
+    reason = f"for 'a' of shape {a.shape} with op={op!r}"
+    out = output_for(call, out, (rows,), a.dtype, (where, device), reason=reason)
     result = views.vector(call, "out", out)
     views.check_apart(call, "out", out.pointer, result.span, a=(a.pointer, matrix.span), x=(x.pointer, vector.span))
     if op == "C" and kind.is_complex and not columns_are_contiguous:
@@ -63,18 +57,17 @@ def gemv(
         return out
     if not rows:
         return out
+    if not columns:  # for a matrix without columns, the BLAS does not even multiply `out` by beta
+        return scal(beta, out, stream=where) if beta else out.fill(0, stream=where)
     # cuBLAS is column-major, so it sees the transpose of a matrix with contiguous rows.
-    turn = operation(call, "op", op if columns_are_contiguous else toggled(call, "op", op, kind))
+    operation_code = operation(call, "op", op if columns_are_contiguous else toggled(call, "op", op, kind))
+    operands = (
+        operation_code, matrix.columns, matrix.rows, factors[0].address, a.pointer, matrix.leading, x.pointer,
+        vector.step, factors[1].address, out.pointer, result.step,
+    )  # fmt: skip  # grouped by meaning
     with activated(device):
-        handle = library_handle("cublas", where, device)
-        try:
-            getattr(handle.functions, f"{kind.letter}gemv")(
-                handle.native, turn, matrix.columns, matrix.rows, factors[0].address, a.pointer, matrix.leading,
-                x.pointer, vector.step, factors[1].address, out.pointer, result.step,
-            )  # fmt: skip  # grouped by meaning
-        except Exception as error:
-            raise failure(f"cublas{kind.letter.upper()}gemv", error) from error
-    keep(where, "gemv", a, x, out, handle.workspace)
+        handle = call_cublas(where, device, f"{kind.letter}gemv", *operands, layouts=(matrix, vector, result))
+    keep(where, call, a, x, out, handle.workspace)
     return out
 
 
@@ -94,16 +87,13 @@ def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None
     factor = scalar(call, "alpha", alpha, kind)
     if not source.size:
         return y
+    operands = (
+        source.size, factor.address, kind.scalar_code, x.pointer, kind.code, source.step, y.pointer, kind.code,
+        target.step, kind.scalar_code,
+    )  # fmt: skip  # grouped by meaning
     with activated(device):
-        handle = library_handle("cublas", where, device)
-        try:
-            handle.functions.axpy_ex(
-                handle.native, source.size, factor.address, kind.scalar_code, x.pointer, kind.code, source.step,
-                y.pointer, kind.code, target.step, kind.scalar_code,
-            )  # fmt: skip  # grouped by meaning
-        except Exception as error:
-            raise failure("cublasAxpyEx", error) from error
-    keep(where, "axpy", x, y, handle.workspace)
+        handle = call_cublas(where, device, "axpy_ex", *operands, layouts=(source, target))
+    keep(where, call, x, y, handle.workspace)
     return y
 
 
@@ -123,16 +113,12 @@ def scal(alpha: Scalar, x: DeviceArray, *, stream: Stream | None = None) -> Devi
     target, factor = views.vector(call, "x", x), scalar(call, "alpha", alpha, kind)
     if not target.size:
         return x
+    operands = (
+        target.size, factor.address, kind.scalar_code, x.pointer, kind.code, target.step, kind.scalar_code
+    )  # fmt: skip  # grouped by meaning
     with activated(device):
-        handle = library_handle("cublas", where, device)
-        try:
-            handle.functions.scal_ex(
-                handle.native, target.size, factor.address, kind.scalar_code, x.pointer, kind.code, target.step,
-                kind.scalar_code,
-            )  # fmt: skip  # grouped by meaning
-        except Exception as error:
-            raise failure("cublasScalEx", error) from error
-    keep(where, "scal", x, handle.workspace)
+        handle = call_cublas(where, device, "scal_ex", *operands, layouts=(target,))
+    keep(where, call, x, handle.workspace)
     return x
 
 
@@ -156,33 +142,15 @@ def dot(
     views.require_dtype(call, "y", y, x.dtype, "like 'x'")
     first, second = views.vector(call, "x", x), views.vector(call, "y", y)
     arguments.same_shape(call, "y", y, x.shape, "like 'x'")
-    if out is None:
-        with activated(device):
-            out = empty(1, x.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, x.dtype, "like 'x'")
-    arguments.same_shape(call, "out", out, (1,), "for an inner product")
+    out = output_for(call, out, (1,), x.dtype, (where, device), like="like 'x'", reason="for an inner product")
     views.check_apart(call, "out", out.pointer, out.itemsize, x=(x.pointer, first.span), y=(y.pointer, second.span))
+    operands = (
+        first.size, x.pointer, kind.code, first.step, y.pointer, kind.code, second.step, out.pointer, kind.code,
+        kind.code,
+    )  # fmt: skip  # grouped by meaning
     with activated(device):
         handle = library_handle("cublas", where, device)
-        _dot_on_device(handle, kind.code, first, second, (x.pointer, y.pointer, out.pointer))
-    keep(where, "dot", x, y, out, handle.workspace)
+        with results_on_device(handle):
+            call_cublas(where, device, "dot_ex", *operands, layouts=(first, second))
+    keep(where, call, x, y, out, handle.workspace)
     return out
-
-
-def _dot_on_device(
-    handle: Any, code: int, first: views.Vector, second: views.Vector, pointers: tuple[int, int, int]
-) -> None:
-    functions, modes = handle.functions, library("cublas").PointerMode
-    x, y, out = pointers
-    try:
-        functions.set_pointer_mode(handle.native, int(modes.DEVICE))
-        try:
-            functions.dot_ex(
-                handle.native, first.size, x, code, first.step, y, code, second.step, out, code, code
-            )  # fmt: skip  # grouped by meaning
-        finally:
-            # The other calls read alpha and beta from the host.
-            functions.set_pointer_mode(handle.native, int(modes.HOST))
-    except Exception as error:
-        raise failure("cublasDotEx", error) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,11 +11,10 @@ import numpy as np
 
 from ... import arguments
 from ...context.device import Device
-from ...context.resetting import at_reset
 from ...launch.kernel import Kernel
-from ...launch.loading import compile
 from ...pointer import Pointer
 from ...streams.stream import Stream
+from ..device_code import kernel_of
 from ..dtypes import complex32
 from .callbacks import Callback, address_of, calling_kernel
 
@@ -71,7 +69,7 @@ def movement(
     if component != dtype.itemsize:  # each complex element is two real ones
         shape, strides = (*shape, 2), ((*strides[0], component), (*strides[1], component))
     layouts = [_layout(call, shape, [step // component for step in steps]) for steps in strides]
-    kernel = _kernel(device, f"move<{_REAL[dtype]}>")
+    kernel = kernel_of(SOURCE, f"move<{_REAL[dtype]}>", device)
     return Pass(kernel, math.prod(shape), (layouts[0], layouts[1]), (factor,))
 
 
@@ -87,7 +85,7 @@ def conversion(
         [step // size for step in steps]
         for steps, size in zip(strides, (dtype.itemsize, 2 * dtype.itemsize), strict=True)
     )
-    kernel = _kernel(device, f"make_complex<{_REAL[dtype]}>")
+    kernel = kernel_of(SOURCE, f"make_complex<{_REAL[dtype]}>", device)
     return Pass(kernel, math.prod(shape), (_layout(call, shape, real), _layout(call, shape, pairs)))
 
 
@@ -127,12 +125,3 @@ def _layout(call: str, shape: Sequence[int], steps: Sequence[int]) -> Any:
     layout["sizes"][: len(sizes)] = sizes[::-1]
     layout["steps"][: len(sizes)] = distances[::-1]
     return layout[()]
-
-
-@functools.cache
-def _kernel(device: Device, name: str) -> Kernel:
-    # Cached here, since even a hit in the compile cache reads the source and loads the image. The device is current.
-    return compile(SOURCE, names=[name])[name]
-
-
-at_reset(_kernel.cache_clear)

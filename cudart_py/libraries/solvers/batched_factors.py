@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
-from ...context.lifetimes import Handle  # releases the parameters at the right time
 from ...driver.calls import library
-from ...errors import CudaError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
+from ..blas.calling import call_cublas
 from ..dtypes import KINDS, Kind
-from ..failures import SingularMatrixError
-from ..handles import thread_cache
-from .batched_linear import check_right_hand_sides, columns_of_batch, one_by_one, rows_of_batch, run_batched
-from .batches import addresses_of, check_batch, diagonals, transposed_batch
-from .work import TYPES, Work
+from ..failures import dependent_column, not_converged
+from .batches import addresses_of, check_batch, one_by_one
+from .layout import diagonals, transposed_batch
+from .right_hand_sides import check_right_hand_sides, columns_of_batch, rows_of_batch
+from .work import TYPES, WITH_VECTORS, Work
 
 Parts = tuple[DeviceArray, DeviceArray, DeviceArray]
 
 # The largest matrices of the batched Jacobi method.
 MOST_JACOBI = 32
-WITH_VECTORS = 1  # CUSOLVER_EIG_MODE_VECTOR
-
-
-class _JacobiParameters(Handle):
-    """The gesvdjInfo_t that the Jacobi method requires. Its defaults are never changed."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        self._owned = True
-        self._value = library("cusolverDn").create_gesvdj_info()
-
-    def _release(self, value: Any) -> None:
-        library("cusolverDn").destroy_gesvdj_info(value)
 
 
 def _check_tall_batch(call: str, a: DeviceArray, device: Device) -> Kind:
@@ -65,13 +49,13 @@ def qr_batch(call: str, a: DeviceArray, stream: Stream, device: Device) -> tuple
         addresses, scalars = addresses_of(factors, stream), addresses_of(tau, stream)
         status = np.zeros(1, np.int32)  # of the arguments, in host memory
         operands = m, n, addresses.pointer, m, scalars.pointer, status.ctypes.data, count
-        run_batched("geqrfBatched", stream, device, kind, "geqrf_batched", *operands)
+        call_cublas(stream, device, f"{kind.letter}geqrf_batched", *operands)
         upper = transposed_batch(factors, stream, part="upper", rows=n)
         work = Work(stream, device)
         name = f"{kind.letter}{'un' if kind.is_complex else 'or'}gqr"
-        for place in range(count):
-            work.run_typed(name, m, n, n, factors[place].pointer, m, tau[place].pointer)
-        work.verdict(name)
+        for index in range(count):
+            work.run_typed(name, m, n, n, factors[index].pointer, m, tau[index].pointer)
+        work.status(name)
         return transposed_batch(factors, stream), upper
 
 
@@ -82,14 +66,14 @@ def lstsq_batch(call: str, a: DeviceArray, b: DeviceArray, stream: Stream, devic
     check_right_hand_sides(call, b, a)
     count, m, n = a.shape
     if not b.size:
-        raise arguments.unusable(call, "b", "have at least one right-hand side", f"the shape {b.shape}")
+        return empty((count, n, *b.shape[2:]), b.dtype, stream=stream)
     with activated(device):
         factors, x = transposed_batch(a, stream), columns_of_batch(b, stream)
         info, status = empty(count, np.int32, stream=stream), np.zeros(1, np.int32)
         none = int(library("cublas").Operation.N)
         operands = addresses_of(factors, stream), addresses_of(x, stream)
-        run_batched(
-            "gelsBatched", stream, device, kind, "gels_batched", none, m, n, x.shape[1], operands[0].pointer, m,
+        call_cublas(
+            stream, device, f"{kind.letter}gels_batched", none, m, n, x.shape[1], operands[0].pointer, m,
             operands[1].pointer, m, status.ctypes.data, info.pointer, count,
         )  # fmt: skip  # grouped by meaning
         _check_ranks(call, factors, kind, stream)
@@ -97,16 +81,13 @@ def lstsq_batch(call: str, a: DeviceArray, b: DeviceArray, stream: Stream, devic
 
 
 def _check_ranks(call: str, factors: DeviceArray, kind: Kind, stream: Stream) -> None:
-    """Raise SingularMatrixError for the first matrix whose R has a diagonal element that is zero up to rounding."""
+    """Raise SingularMatrixError for the first matrix whose R has a zero on its diagonal, to within rounding error."""
     sizes = np.abs(diagonals(factors, stream))
-    least = sizes.shape[1] * np.finfo(kind.real).eps * sizes.max(axis=1, keepdims=True)
-    lost = np.argwhere(~(sizes > least))
-    if lost.size:
-        place, column = map(int, lost[0])
-        fact = f"column {column} depends on the previous columns, up to rounding"
-        raise SingularMatrixError(
-            f"{call}: matrix {place} of 'a' does not have full rank: {fact}", pivot=column, call=call
-        )
+    limits = sizes.shape[1] * np.finfo(kind.real).eps * sizes.max(axis=1, keepdims=True)
+    dependent = np.argwhere(sizes <= limits)  # without NaNs, which then are in the solution too
+    if dependent.size:
+        index, column = map(int, dependent[0])
+        raise dependent_column(call, f"matrix {index} of 'a'", column)
 
 
 def svd_batch(
@@ -135,9 +116,6 @@ def svd_batch(
         u, s, vh = one_by_one(a, single, stream)
         return u, s, vh
     with activated(device):
-        cache = thread_cache("cusolverDn")
-        if "jacobi" not in cache:
-            cache["jacobi"] = _JacobiParameters()
         # LAPACK sees the transpose of each matrix: a^T = W diag(s) Z^H, so a = conj(Z) diag(s) W^T.
         matrix = a.copy(stream=stream)
         m, n = columns, rows
@@ -146,17 +124,16 @@ def svd_batch(
         work = Work(stream, device, count)
         name = f"{kind.letter}gesvdj_batched"
         operands = WITH_VECTORS, m, n, matrix.pointer, m, values.pointer, left.pointer, m, right.pointer, n
-        work.run_jacobi(name, *operands, parameters=cache["jacobi"].handle, count=count)
+        work.run_jacobi(name, *operands)
         _check_converged(call, work, name)
         u = transposed_batch(right[:, :least], stream, conjugate=kind.is_complex)
         return u, values, left[:, :least].copy(stream=stream)
 
 
 def _check_converged(call: str, work: Work, name: str) -> None:
-    failed = work.verdicts(name)
-    places = np.flatnonzero(failed)
-    if places.size:
-        raise CudaError(f"{call}: the iteration for matrix {places[0]} of 'a' did not converge", call=call)
+    failed = np.flatnonzero(work.statuses(name))
+    if failed.size:
+        raise not_converged(call, f"the iteration for matrix {failed[0]} of 'a'")
 
 
 def eigh_batch(

@@ -10,26 +10,26 @@ from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
 from ...memory.array import DeviceArray
-from ...memory.creation import empty, to_device
+from ...memory.creation import empty, zeros
 from ...streams.stream import Stream
 from .. import views
+from ..blas.calling import call_cublas
 from ..blas.reductions import nrm2
 from ..blas.scalars import operation
 from ..dtypes import Kind
 from ..failures import IllConditionedWarning
-from .batched_linear import (
-    check_pivots,
-    check_right_hand_sides,
-    columns_of_batch,
-    factor_batch,
-    rows_of_batch,
-    run_batched,
-    solve_factored,
-)
-from .batches import addresses_of, check_batch, transposed_batch
-from .layout import by_rows, transposed
+from .batched_linear import check_pivots, factor_batch, solve_factored
+from .batches import addresses_of, check_batch
+from .layout import by_rows, transposed, transposed_batch
 from .linear import check_square, factor_in_place
-from .right_hand_sides import check_right_hand_side, columns_of, rows_of
+from .right_hand_sides import (
+    check_right_hand_side,
+    check_right_hand_sides,
+    columns_of,
+    columns_of_batch,
+    rows_of,
+    rows_of_batch,
+)
 from .work import TYPES, Work
 
 
@@ -50,8 +50,8 @@ class LuFactors:
     def lu(self) -> DeviceArray:
         """U, and below the diagonal L without its diagonal of ones; a view with contiguous columns."""
         shape, strides = self._factors.shape, self._factors.strides
-        turned = (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
-        return self._factors._view(turned[0], self._factors.dtype, turned[1], 0)
+        shape, strides = (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
+        return self._factors._view(shape, self._factors.dtype, strides, 0)
 
     @property
     def pivots(self) -> DeviceArray:
@@ -67,7 +67,7 @@ class LuFactors:
         call = "LuFactors.solve"
         where, device = views.device_of(call, stream)
         views.check_place(call, device, b=b)
-        turn = operation(call, "op", op)
+        operation_code = operation(call, "op", op)
         factors, kind = self._factors, self._kind
         if factors.ndim == 3:
             check_right_hand_sides(call, b, factors)
@@ -75,8 +75,7 @@ class LuFactors:
                 return empty(b.shape, b.dtype, stream=where)
             with activated(device):
                 x, addresses = columns_of_batch(b, where), addresses_of(factors, where)
-                sizes = factors.shape[1], x.shape[1]
-                solve_factored(where, device, kind, turn, sizes, addresses, self._pivots, addresses_of(x, where))
+                solve_factored(where, device, kind, operation_code, addresses, self._pivots, x)
                 return rows_of_batch(x, b, where)
         views.require_dtype(call, "b", b, factors.dtype, "like 'a'")
         b = by_rows(call, "b", b, kind, where, device)
@@ -87,9 +86,9 @@ class LuFactors:
             work = Work(where, device)
             x, count = columns_of(b, kind, where)
             n = factors.shape[0]
-            matrix = turn, n, count, kind.code, factors.pointer, n, self._pivots.pointer
+            matrix = operation_code, n, count, kind.code, factors.pointer, n, self._pivots.pointer
             work.run_plain("xgetrs", *matrix, kind.code, x.pointer, n)
-            work.verdict("xgetrs")
+            work.status("xgetrs")
             return rows_of(x, b, kind, where)
 
 
@@ -136,13 +135,14 @@ def inv(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
         copy = a.copy(stream=where)
         size = nrm2(copy.reshape(-1), stream=stream)
         pivots = factor_in_place(call, copy, kind, where, device)
-        inverse = to_device(np.eye(n, dtype=a.dtype), stream=where)
+        inverse = zeros((n, n), a.dtype, stream=where)
+        inverse._view((n,), a.dtype, ((n + 1) * a.itemsize,), 0).fill(1, stream=where)
         work = Work(where, device)
         none = int(library("cublas").Operation.N)
         matrix = none, n, n, kind.code, copy.pointer, n, pivots.pointer, kind.code, inverse.pointer, n
         work.run_plain("xgetrs", *matrix)
         condition = float(size) * float(nrm2(inverse.reshape(-1), stream=stream))
-        work.verdict("xgetrs")
+        work.status("xgetrs")
     if not condition * np.finfo(kind.real).eps < 1:
         text = f"its condition number is about {condition:.1e}, so the result may have no correct digits"
         warnings.warn(f"{call}: 'a' is ill-conditioned: {text}", IllConditionedWarning, stacklevel=2)
@@ -157,12 +157,12 @@ def _inverses(call: str, a: DeviceArray, kind: Kind, stream: Stream, device: Dev
         inverse = empty(a.shape, a.dtype, stream=stream)
         if not count:
             return inverse
-        addresses, pivots, zeros = factor_batch(copy, kind, stream, device)
-        info = empty(count, np.int32, stream=stream)
-        operands = n, addresses.pointer, n, pivots.pointer, addresses_of(inverse, stream)
-        run_batched(
-            "getriBatched", stream, device, kind, "getri_batched", *operands[:4], operands[4].pointer, n, info.pointer,
-            count,
+        addresses, pivots, info = factor_batch(copy, kind, stream, device)
+        # It reports the same zero pivots, in an array of its own.
+        targets, unused = addresses_of(inverse, stream), empty(count, np.int32, stream=stream)
+        call_cublas(
+            stream, device, f"{kind.letter}getri_batched", n, addresses.pointer, n, pivots.pointer, targets.pointer, n,
+            unused.pointer, count,
         )  # fmt: skip  # grouped by meaning
-        check_pivots(call, zeros, stream)
+        check_pivots(call, info, stream)
         return inverse

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ...context.current import activated
 from ...context.device import Device, current_device
-from ...context.resetting import at_reset
 from ...copies import memcpy, memcpy2d
 from ...driver.calls import library
 from ...launch.kernel import Kernel
-from ...launch.loading import compile
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
+from ...pointer import Pointer
 from ...streams.stream import Stream
 from .. import views
+from ..blas.calling import call_cublas
 from ..blas.scalars import factor
+from ..device_code import kernel_of
 from ..dtypes import Kind
-from ..failures import failure
-from ..handles import library_handle
 
-WORDS = {4: ("unsigned", np.uint32), 8: ("unsigned long long", np.uint64), 16: ("ulonglong2", np.complex128)}
-TILE, BLOCK = 32, (32, 8)
-SOURCE = Path(__file__).parent / "device_code" / "triangle.cu"
+SOURCE = Path(__file__).parent / "device_code" / "layout.cu"
+# The C++ types of elements, keyed by their dtype without the byte order.
+ELEMENTS = {"f4": "float", "f8": "double", "c8": "float2", "c16": "double2"}
+TILE, BLOCK, THREADS = 32, (32, 8), 256
+PARTS = {"all": 0, "lower": 1, "upper": 2}
 
 
 def copied(array: DeviceArray, stream: Stream) -> DeviceArray:
@@ -52,15 +51,33 @@ def transposed(array: DeviceArray, kind: Kind, stream: Stream, *, conjugate: boo
         return result
     operations = library("cublas").Operation
     one, zero = factor(1.0, kind), factor(0.0, kind)
-    handle = library_handle("cublas", stream, current_device())
-    turn = int(operations.C if conjugate else operations.T)
-    try:
-        getattr(handle.functions, f"{kind.letter}geam")(
-            handle.native, turn, int(operations.N), matrix.rows, matrix.columns, one.address, array.pointer,
-            matrix.leading, zero.address, result.pointer, matrix.rows, result.pointer, matrix.rows,
-        )  # fmt: skip  # grouped by meaning
-    except Exception as error:
-        raise failure(f"cublas{kind.letter.upper()}geam", error) from error
+    operation = int(operations.C if conjugate else operations.T)
+    call_cublas(
+        stream, current_device(), f"{kind.letter}geam", operation, int(operations.N), matrix.rows, matrix.columns,
+        one.address, array.pointer, matrix.leading, zero.address, result.pointer, matrix.rows, result.pointer,
+        matrix.rows,
+    )  # fmt: skip  # grouped by meaning
+    return result
+
+
+def transposed_batch(
+    array: DeviceArray, stream: Stream, *, part: str = "all", rows: int | None = None, conjugate: bool = False
+) -> DeviceArray:
+    """Return the transpose of each matrix of a batch, or of a single matrix, by a kernel of this package.
+
+    The transpose is the same matrix in column-major order. `rows` is the number of rows of the result, by default all.
+    `part` keeps all elements of each result, or its "lower" or "upper" triangle, with zeros elsewhere. `conjugate` also
+    conjugates.
+    """
+    view = views.matrix("transpose", "a", array, batched=True)
+    height = view.columns if rows is None else rows
+    result = empty((*array.shape[:-2], height, view.rows), array.dtype, stream=stream)
+    if result.size:
+        grid = view.batch, -(-height // TILE), -(-view.rows // TILE)
+        kernel = _kernel("transpose_matrices", array)
+        kernel[grid, BLOCK, 0, stream](
+            Pointer(array.pointer, array), view.leading, view.stride, result, view.rows, height, PARTS[part], conjugate
+        )
     return result
 
 
@@ -71,43 +88,26 @@ def by_rows(call: str, name: str, array: DeviceArray, kind: Kind, stream: Stream
     """
     if array.ndim != 2:
         return array
-    _, turned = views.oriented(call, name, array)
-    if not turned:
+    _, by_columns = views.oriented(call, name, array)
+    if not by_columns:
         return array
     with activated(device):
         return transposed(array.T, kind, stream)
 
 
-def triangle(columns: DeviceArray, rows: int, stream: Stream, *, lower: bool) -> DeviceArray:
-    """Return a row-major triangle of the first rows of a contiguous column-major matrix; the rest is zeros."""
-    width, leading = columns.shape
-    result = empty((rows, width), columns.dtype, stream=stream)
-    word, dtype = WORDS[columns.itemsize]
-    grid = -(-width // TILE), -(-rows // TILE)
-    kernel = _triangle_kernel(current_device(), word)
-    kernel[grid, BLOCK, 0, stream](columns.view(dtype), leading, result.view(dtype), rows, width, lower)
-    return result
+def diagonals(matrices: DeviceArray, stream: Stream) -> NDArray[Any]:
+    """Copy the diagonal of a matrix, or of each matrix of a batch, to the host, and wait for the copy."""
+    view = views.matrix("diagonals", "a", matrices, batched=True)
+    count = min(view.rows, view.columns)
+    result = empty((*matrices.shape[:-2], count), matrices.dtype, stream=stream)
+    if result.size:
+        kernel = _kernel("take_diagonals", matrices)
+        kernel[-(-result.size // THREADS), THREADS, 0, stream](
+            Pointer(matrices.pointer, matrices), view.leading, view.stride, result, count, view.batch
+        )
+    return result.to_host(stream=stream)
 
 
-@functools.cache
-def _triangle_kernel(device: Device, word: str) -> Kernel:
-    # Cached here, since even a hit in the compile cache reads the source and loads the image. The device is current.
-    name = f"take_triangle<{word}>"
-    return compile(SOURCE, names=[name])[name]
-
-
-at_reset(_triangle_kernel.cache_clear)
-
-
-def diagonal(matrix: DeviceArray, stream: Stream) -> NDArray[Any]:
-    """Copy the diagonal of a matrix to the host and wait for the copy."""
-    count, size = min(matrix.shape), matrix.itemsize
-    step = matrix.strides[0] + size
-    view = DeviceArray.borrow(
-        matrix.pointer, (count, 1), matrix.dtype, strides=(step, size), owner=matrix, device=matrix.device
-    )
-    host = np.empty((count, 1), matrix.dtype)
-    if count:
-        memcpy2d(host, view, stream=stream)
-        stream.synchronize()
-    return host[:, 0]
+def _kernel(name: str, array: DeviceArray) -> Kernel:
+    """Return a kernel for the elements of an array; the device must be current."""
+    return kernel_of(SOURCE, f"{name}<{ELEMENTS[array.dtype.str[1:]]}>", current_device())

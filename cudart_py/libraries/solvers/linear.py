@@ -14,16 +14,17 @@ from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
+from ..blas.calling import call_cublas
 from ..blas.scalars import factor, operation
 from ..dtypes import Kind
-from ..failures import IllConditionedWarning, NotPositiveDefiniteError, SingularMatrixError, failure
-from ..handles import library_handle
+from ..failures import IllConditionedWarning, NotPositiveDefiniteError, SingularMatrixError
 from .batched_linear import cholesky_batch, solve_batch
-from .layout import by_rows, copied, diagonal, transposed, triangle
+from .layout import by_rows, copied, diagonals, transposed, transposed_batch
 from .refined import check_precision, solve_refined
 from .right_hand_sides import check_right_hand_side, columns_of, rows_of
 from .work import TYPES, Work
@@ -44,7 +45,7 @@ def factor_in_place(call: str, factors: DeviceArray, kind: Kind, stream: Stream,
     pivots = empty(n, np.int64, stream=stream)
     shape = n, n, kind.code, factors.pointer, n
     work.run("xgetrf", *shape, pivots.pointer, kind.code, sizing=(*shape, kind.code))
-    pivot = work.verdict("xgetrf")
+    pivot = work.status("xgetrf")
     if pivot:
         raise SingularMatrixError(
             f"{call}: 'a' is singular: pivot {pivot - 1} of its elimination is zero", pivot=pivot - 1, call=call
@@ -52,6 +53,7 @@ def factor_in_place(call: str, factors: DeviceArray, kind: Kind, stream: Stream,
     return pivots
 
 
+@answers_keywords("solve")
 def solve(
     a: DeviceArray,
     b: DeviceArray,
@@ -108,14 +110,14 @@ def solve(
             factors = _factor_positive(call, work, a, kind)
             matrix = int(library("cublas").FillMode.LOWER), n, count, kind.code, factors.pointer, n
             work.run_plain("xpotrs", *matrix, *ends)
-            work.verdict("xpotrs")
+            work.status("xpotrs")
         else:
             # Our rows are LAPACK's columns, so it factors the transpose of a.
             factors = copied(a, where)
             pivots = factor_in_place(call, factors, kind, where, device)
             matrix = int(library("cublas").Operation.T), n, count, kind.code, factors.pointer, n
             work.run_plain("xgetrs", *matrix, pivots.pointer, *ends)
-            work.verdict("xgetrs")
+            work.status("xgetrs")
         return rows_of(x, b, kind, where)
 
 
@@ -127,7 +129,7 @@ def _factor_positive(call: str, work: Work, a: DeviceArray, kind: Kind) -> Devic
     """
     factors, n = transposed(a, kind, work.stream), a.shape[0]
     work.run("xpotrf", int(library("cublas").FillMode.LOWER), n, kind.code, factors.pointer, n, kind.code)
-    minor = work.verdict("xpotrf")
+    minor = work.status("xpotrf")
     if minor:
         fact = f"its leading minor of order {minor} is not positive"
         raise NotPositiveDefiniteError(f"{call}: 'a' is not positive definite: {fact}", minor=minor, call=call)
@@ -149,11 +151,13 @@ def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     if a.ndim == 3:
         return cholesky_batch(call, a, kind, where, device)
     a = by_rows(call, "a", a, kind, where, device)
-    n = check_square(call, "a", a)
+    check_square(call, "a", a)
     with activated(device):
-        return triangle(_factor_positive(call, Work(where, device), a, kind), n, where, lower=True)
+        factors = _factor_positive(call, Work(where, device), a, kind)
+        return transposed_batch(factors, where, part="lower")
 
 
+@answers_keywords("solve_triangular")
 def solve_triangular(
     a: DeviceArray,
     b: DeviceArray,
@@ -182,11 +186,11 @@ def solve_triangular(
     a, b = by_rows(call, "a", a, kind, where, device), by_rows(call, "b", b, kind, where, device)
     n = check_square(call, "a", a)
     check_right_hand_side(call, b, a)
-    turn = operation(call, "op", op)
+    operation_code = operation(call, "op", op)
     matrix = views.matrix(call, "a", a)
     with activated(device):
         if not unit:
-            zeros = np.flatnonzero(diagonal(a, where) == 0)
+            zeros = np.flatnonzero(diagonals(a, where) == 0)
             if zeros.size:
                 raise SingularMatrixError(
                     f"{call}: 'a' is singular: its diagonal is zero in row {zeros[0]}", pivot=int(zeros[0]), call=call
@@ -199,13 +203,9 @@ def solve_triangular(
         fill = enums.FillMode.UPPER if lower else enums.FillMode.LOWER
         diag = enums.DiagType.UNIT if unit else enums.DiagType.NON_UNIT
         one = factor(1.0, kind)
-        handle = library_handle("cublas", where, device)
         # cuBLAS is column-major, so it sees the transposed matrices: x^T op(a)^T = b^T.
-        try:
-            getattr(handle.functions, f"{kind.letter}trsm")(
-                handle.native, int(enums.SideMode.RIGHT), int(fill), turn, int(diag), count, n, one.address,
-                a.pointer, matrix.leading, x.pointer, count,
-            )  # fmt: skip  # grouped by meaning
-        except Exception as error:
-            raise failure(f"cublas{kind.letter.upper()}trsm", error) from error
+        call_cublas(
+            where, device, f"{kind.letter}trsm", int(enums.SideMode.RIGHT), int(fill), operation_code, int(diag), count,
+            n, one.address, a.pointer, matrix.leading, x.pointer, count,
+        )  # fmt: skip  # grouped by meaning
         return x

@@ -17,19 +17,28 @@ from ..failures import failure
 from ..handles import library_handle, thread_cache
 
 TYPES = ("float32", "float64", "complex64", "complex128")
+WITH_VECTORS = 1  # CUSOLVER_EIG_MODE_VECTOR
 
 
 class _Parameters(Handle):
-    """The cusolverDnParams_t that the 64-bit functions require. Its defaults are never changed."""
+    """Parameters that functions of cuSOLVER require, such as a cusolverDnParams_t. Their defaults are never changed."""
 
-    __slots__ = ()
+    __slots__ = ("_kind",)
 
-    def __init__(self) -> None:
-        self._owned = True
-        self._value = library("cusolverDn").create_params()
+    def __init__(self, kind: str) -> None:
+        self._kind, self._owned = kind, True
+        self._value = getattr(library("cusolverDn"), f"create_{kind}")()
 
     def _release(self, value: Any) -> None:
-        library("cusolverDn").destroy_params(value)
+        getattr(library("cusolverDn"), f"destroy_{self._kind}")(value)
+
+
+def parameters_of(kind: str) -> Any:
+    """Return the thread's parameters: "params" of the 64-bit functions, or "gesvdj_info" of the Jacobi method."""
+    cache = thread_cache("cusolverDn")
+    if kind not in cache:
+        cache[kind] = _Parameters(kind)
+    return cache[kind].handle
 
 
 def _symbol(name: str) -> str:
@@ -48,10 +57,7 @@ class Work:
         self.stream = stream
         handle = library_handle("cusolverDn", stream, device)
         self.handle, self.functions = handle.native, handle.functions
-        cache = thread_cache("cusolverDn")
-        if "parameters" not in cache:
-            cache["parameters"] = _Parameters()
-        self.parameters = cache["parameters"].handle
+        self.parameters = parameters_of("params")
         self.info = empty(count, np.int32, stream=stream)
         self._held: list[Any] = []
 
@@ -68,7 +74,7 @@ class Work:
             device_bytes, host_bytes = int(sizes[0]), int(sizes[1])
             memory = empty(max(device_bytes, 1), np.uint8, stream=self.stream)
             host = np.empty(max(host_bytes, 1), np.uint8)
-            self._held.append(host)  # kept alive until `verdict` has waited
+            self._held.append(host)  # kept alive until `status` has waited
             getattr(functions, name)(
                 self.handle, self.parameters, *operands, memory.pointer, device_bytes, host.ctypes.data, host_bytes,
                 self.info.pointer, *last,
@@ -87,13 +93,13 @@ class Work:
         except Exception as error:
             raise failure(_symbol(name), error) from error
 
-    def run_jacobi(self, name: str, *operands: Any, parameters: int, count: int) -> None:
+    def run_jacobi(self, name: str, *operands: Any) -> None:
         """Call a batched function of the Jacobi method, "dgesvdj_batched", with the workspace that it needs."""
-        functions = self.functions
+        functions, ends = self.functions, (parameters_of("gesvdj_info"), self.info.size)
         try:
-            size = int(getattr(functions, f"{name}_buffer_size")(self.handle, *operands, parameters, count))
-            memory = empty(max(size, 1), np.complex128, stream=self.stream)
-            getattr(functions, name)(self.handle, *operands, memory.pointer, size, self.info.pointer, parameters, count)
+            count = int(getattr(functions, f"{name}_buffer_size")(self.handle, *operands, *ends))
+            memory = empty(max(count, 1), np.complex128, stream=self.stream)
+            getattr(functions, name)(self.handle, *operands, memory.pointer, count, self.info.pointer, *ends)
         except Exception as error:
             raise failure(_symbol(name), error) from error
 
@@ -111,16 +117,16 @@ class Work:
         except Exception as error:
             raise failure(_symbol(name), error) from error
 
-    def verdict(self, name: str) -> int:
-        """Wait and return the status of a function, "xgetrf" for cusolverDnXgetrf: 0 for success, or a positive number.
+    def status(self, name: str) -> int:
+        """Wait, and return the status of a function, "xgetrf" for cusolverDnXgetrf: 0 for success, or positive.
 
         It is the failed pivot, counted from 1, the order of the minor that is not positive, or the number of values
         that did not converge. Raises InvalidValueError for a negative status.
         """
-        return int(self.verdicts(name)[0])
+        return int(self.statuses(name)[0])
 
-    def verdicts(self, name: str) -> NDArray[np.int32]:
-        """Wait and return the statuses of all matrices of a batch, as `verdict` does for one."""
+    def statuses(self, name: str) -> NDArray[np.int32]:
+        """Wait and return the statuses of all matrices of a batch, as `status` does for one."""
         info = self.info.to_host(stream=self.stream)
         self._held.clear()
         if info.min(initial=0) < 0:

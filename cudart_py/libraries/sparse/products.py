@@ -17,11 +17,12 @@ from .. import views
 from ..blas.scalars import Scalar, check_unread, scalar
 from ..failures import failure
 from ..handles import keep, library_handle, refuse_first_use, scratch
+from ..outputs import output_for
 from .matrix import LONG, DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector, check_matrix
 
 
 class _Prepared(NamedTuple):
-    """The result of cuSPARSE's analysis of a matrix for one operation, with its descriptor and buffer."""
+    """The result of cuSPARSE's preprocessing of a matrix, with its descriptor and buffer."""
 
     description: Description
     buffer: DeviceArray
@@ -39,9 +40,9 @@ def spmv(
 ) -> DeviceArray:
     """Queue out = alpha op(a) x + beta out for a dense vector and return `out`, by default a new vector (cusparseSpMV).
 
-    `op` is "N", "T" or "C", and `x` and `out` must be contiguous. The first product of a matrix with each `op` analyses
-    the matrix and allocates memory, so call it once before a capture. Raises TypeError or ValueError, naming the
-    operand, before anything is queued.
+    `op` is "N", "T" or "C", and `x` and `out` must be contiguous. The first product of a matrix with each `op` in a
+    stream analyses the matrix and allocates memory, so call it once in this stream before a capture. Raises TypeError
+    or ValueError, naming the operand, before anything is queued.
     """
     call = "spmv"
     where, device = views.device_of(call, stream)
@@ -50,14 +51,13 @@ def spmv(
     views.require_dtype(call, "x", x, a.values.dtype, "like 'a'")
     views.vector(call, "x", x)
     arguments.contiguous(call, "x", x)
-    rows, columns = _turned(call, a, op)
+    rows, columns = _sizes(call, a, op)
     arguments.same_shape(call, "x", x, (columns,), f"for 'a' of shape {a.shape} with op={op!r}")
     factors = scalar(call, "alpha", alpha, a.kind), scalar(call, "beta", beta, a.kind)
     if out is None:
-        out = _new(call, (rows,), a, beta, where, device)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.values.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, (rows,), f"for 'a' of shape {a.shape} with op={op!r}")
+        check_unread(call, beta)
+    reason = f"for 'a' of shape {a.shape} with op={op!r}"
+    out = output_for(call, out, (rows,), a.values.dtype, (where, device), reason=reason)
     arguments.contiguous(call, "out", out)
     views.check_apart(call, "out", out.pointer, out.nbytes, x=(x.pointer, x.nbytes))
     if not out.size:
@@ -68,7 +68,7 @@ def spmv(
         vector, result = DenseVector(x, a.kind), DenseVector(out, a.kind)
         handle = library_handle("cusparse", where, device)
         ends = int(enums.SpMVAlg.DEFAULT), where
-        prepared = a.prepared.get(("mv", op))
+        prepared = a.prepared.get(("mv", op, where.handle))
         try:
             operation = int(enums.Operation[LONG[op]])
             if prepared is None:
@@ -94,8 +94,8 @@ def _prepare(
     algorithm: int,
     stream: Stream,
 ) -> _Prepared:
-    # Every operation has its own descriptor, which keeps the result of the preprocessing. Later products must use the
-    # same buffer.
+    # The descriptor keeps the result of the preprocessing, and later products must use the same buffer. Each operation
+    # and each stream has its own: a product in another stream would not wait for the preprocessing.
     description = a.describe()
     functions = handle.functions
     parameters = (
@@ -107,7 +107,7 @@ def _prepare(
     buffer = empty(max(size, 1), np.uint8, stream=stream)
     if a.format == "csr":
         functions.sp_mv_preprocess(*parameters, buffer.pointer)
-    a.prepared["mv", op] = prepared = _Prepared(description, buffer)
+    a.prepared["mv", op, stream.handle] = prepared = _Prepared(description, buffer)
     return prepared
 
 
@@ -132,16 +132,15 @@ def spmm(
     views.check_place(call, device, b=b)
     views.require_dtype(call, "b", b, a.values.dtype, "like 'a'")
     right = views.matrix(call, "b", b)
-    rows, columns = _turned(call, a, op)
+    rows, columns = _sizes(call, a, op)
     if right.rows != columns:
         rule = f"have {columns} rows for 'a' of shape {a.shape} with op={op!r}"
         raise arguments.unusable(call, "b", rule, right.rows)
     factors = scalar(call, "alpha", alpha, a.kind), scalar(call, "beta", beta, a.kind)
     if out is None:
-        out = _new(call, (rows, right.columns), a, beta, where, device)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.values.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, (rows, right.columns), "for the product of 'a' and 'b'")
+        check_unread(call, beta)
+    shape, reason = (rows, right.columns), "for the product of 'a' and 'b'"
+    out = output_for(call, out, shape, a.values.dtype, (where, device), reason=reason)
     left = views.matrix(call, "out", out)
     views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span))
     if not out.size:
@@ -194,11 +193,8 @@ def gemvi(
     factors = scalar(call, "alpha", alpha, x.kind), scalar(call, "beta", beta, x.kind)
     if out is None:
         check_unread(call, beta)
-        with activated(device):
-            out = empty(rows, a.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, (rows,), f"for 'a' of shape {a.shape} with op={op!r}")
+    reason = f"for 'a' of shape {a.shape} with op={op!r}"
+    out = output_for(call, out, (rows,), a.dtype, (where, device), reason=reason)
     arguments.contiguous(call, "out", out)
     views.check_apart(
         call, "out", out.pointer, out.nbytes, a=(a.pointer, matrix.span), x=(x.values.pointer, x.values.nbytes)
@@ -207,8 +203,8 @@ def gemvi(
         return out
     enums, letter, count = library("cusparse"), x.kind.letter, x.values.size
     # cuSPARSE expects a column-major matrix here, so it sees the transpose.
-    turn = int(enums.Operation[LONG["T" if op == "N" else "N"]])
-    sizes = turn, matrix.columns, matrix.rows
+    operation = int(enums.Operation[LONG["T" if op == "N" else "N"]])
+    sizes = operation, matrix.columns, matrix.rows
     with activated(device):
         handle = library_handle("cusparse", where, device)
         functions = handle.functions
@@ -263,14 +259,6 @@ def _check_vector(call: str, name: str, x: Any, device: Device) -> None:
     views.check_place(call, device, **{f"{name}.indices": x.indices, f"{name}.values": x.values})
 
 
-def _turned(call: str, a: SparseMatrix, op: str) -> tuple[int, int]:
+def _sizes(call: str, a: SparseMatrix, op: str) -> tuple[int, int]:
     arguments.choice(call, "op", op, LONG)
     return a.shape if op == "N" else (a.shape[1], a.shape[0])
-
-
-def _new(
-    call: str, shape: tuple[int, ...], a: SparseMatrix, beta: Scalar, stream: Stream, device: Device
-) -> DeviceArray:
-    check_unread(call, beta)
-    with activated(device):
-        return empty(shape, a.values.dtype, stream=stream)

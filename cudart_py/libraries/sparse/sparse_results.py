@@ -105,9 +105,7 @@ def _checked_product(
     return where, device, (scalar(call, "alpha", alpha, a.kind), factor(0.0, a.kind))
 
 
-def _plan_spgemm(
-    a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Stream | None = None
-) -> Plan[SparseMatrix]:
+def _plan_spgemm(a: SparseMatrix, b: SparseMatrix, alpha: Scalar, stream: Stream | None) -> Plan[SparseMatrix]:
     """Return a plan for a product whose values change between calls, but not the places of their elements.
 
     The host waits until the places are known (cusparseSpGEMMreuse_nnz). The values are computed by the first call.

@@ -43,7 +43,7 @@ from .dense.cublas_batches import (  # noqa: F401  # functions of this module
     ztrsm_batched,
 )
 from .dense.cublas_handles import Handle, handles
-from .dense.cublas_levels import (  # noqa: F401  # functions of this module
+from .dense.cublas_levels import (  # functions of this module
     asum_ex,
     cgeru,
     csymm,
@@ -136,10 +136,9 @@ def _queue_product(
         for index in range(c.shape[0]):
             left = turned(a.elements[index % a.shape[0]], operations[0])
             right = turned(b.elements[index % b.shape[0]], operations[1])
-            with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-                value = alpha * multiplied(left, right, compute)
-                if beta:
-                    value = value + beta * widened(result[index])
+            value = alpha * multiplied(left, right, compute)
+            if beta:
+                value = value + beta * widened(result[index])
             result[index] = narrowed(value, c.dtype)
 
     # If a factor is zero, its operands are not read, so NaNs in them don't matter.
@@ -195,10 +194,6 @@ def gemm_strided_batched_ex(
     operands = (a, atype, lda, stride_a), (b, btype, ldb, stride_b), (c, ctype, ldc, stride_c)
     name = "cublasGemmStridedBatchedEx"
     _gemm(name, handle, transa, transb, m, n, k, (alpha, beta), *operands, batch_count, compute_type)
-
-
-# The functions with 64-bit sizes are the same, because Python's integers are unbounded.
-gemm_ex_64, gemm_strided_batched_ex_64 = gemm_ex, gemm_strided_batched_ex
 
 
 @_call
@@ -275,15 +270,16 @@ def _gemv(
     found = handles.find(handle)
     factor, rest = found.factors(dtype, alpha, beta)
     _require(min(incx, incy) > 0, f"the increments are {incx} and {incy}: the simulator requires positive ones")
+    if not (m and n):  # as in the BLAS, which does not even multiply y by beta then
+        return
     rows, count = (m, n) if trans == Operation.N else (n, m)
     matrix = columns(int(a), m, n, lda, dtype)
     source, out = vector(int(x), count, dtype, incx), vector(int(y), rows, dtype, incy)
 
     def multiply() -> None:
         result = out.elements
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            product = factor * (turned(matrix.elements, trans) @ source.elements)
-            result[...] = product + rest * result if rest else product
+        product = factor * (turned(matrix.elements, trans) @ source.elements)
+        result[...] = product + rest * result if rest else product
 
     reads = [*((matrix, source) if factor else ()), *((out,) if rest else ())]
     queue(found.stream, "cublas<t>gemv", multiply, reads=reads, writes=[out])
@@ -300,8 +296,7 @@ def axpy_ex(
     source, out = vector(int(x), n, DTYPES[int(x_type)], incx), vector(int(y), n, DTYPES[int(y_type)], incy)
 
     def add() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            out.elements[...] = narrowed(factor * widened(source.elements) + widened(out.elements), out.dtype)
+        out.elements[...] = narrowed(factor * widened(source.elements) + widened(out.elements), out.dtype)
 
     queue(found.stream, "cublasAxpyEx", add, reads=[source, out], writes=[out])
 
@@ -316,8 +311,7 @@ def scal_ex(
     out = vector(int(x), n, DTYPES[int(x_type)], incx)
 
     def multiply() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            out.elements[...] = narrowed(factor * widened(out.elements), out.dtype)
+        out.elements[...] = narrowed(factor * widened(out.elements), out.dtype)
 
     queue(found.stream, "cublasScalEx", multiply, reads=[out], writes=[out])
 
@@ -334,8 +328,7 @@ def dot_ex(
     out = vector(int(result), 1, DTYPES[int(result_type)])
 
     def multiply() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            out.elements[0] = first.elements @ second.elements
+        out.elements[0] = first.elements @ second.elements
 
     queue(found.stream, "cublasDotEx", multiply, reads=[first, second], writes=[out])
 
@@ -344,3 +337,13 @@ def dot_ex(
 sgeam, dgeam, cgeam, zgeam = (functools.partial(_geam, dtype) for dtype in LETTERS.values())
 strsm, dtrsm, ctrsm, ztrsm = (functools.partial(_trsm, dtype) for dtype in LETTERS.values())
 sgemv, dgemv, cgemv, zgemv = (functools.partial(_gemv, dtype) for dtype in LETTERS.values())
+
+# The functions with 64-bit sizes are the same, because Python's integers are unbounded.
+gemm_ex_64, gemm_strided_batched_ex_64, gemm_batched_ex_64 = gemm_ex, gemm_strided_batched_ex, gemm_batched_ex
+axpy_ex_64, scal_ex_64, dot_ex_64 = axpy_ex, scal_ex, dot_ex
+nrm2ex_64, asum_ex_64, iamax_ex_64 = nrm2_ex, asum_ex, iamax_ex
+sgemv_64, dgemv_64, cgemv_64, zgemv_64 = sgemv, dgemv, cgemv, zgemv
+sger_64, dger_64, cgeru_64, zgeru_64 = sger, dger, cgeru, zgeru
+ssymv_64, dsymv_64, csymv_64, zsymv_64 = ssymv, dsymv, csymv, zsymv
+ssymm_64, dsymm_64, csymm_64, zsymm_64 = ssymm, dsymm, csymm, zsymm
+ssyrk_64, dsyrk_64, csyrk_64, zsyrk_64 = ssyrk, dsyrk, csyrk, zsyrk

@@ -1,4 +1,5 @@
-// Prepares batches of small matrices for LAPACK's routines: transposes each matrix, and writes the addresses of all.
+// Layouts for LAPACK's routines: transposes, triangles and diagonals of matrices, and the addresses of the matrices of a
+// batch. A single matrix is a batch of one.
 
 __device__ inline float conjugated(float x) { return x; }
 __device__ inline double conjugated(double x) { return x; }
