@@ -110,10 +110,10 @@ def _for_client(program: Program | None, options: argparse.Namespace) -> int:
 
 def _in_terminal(program: Program, options: argparse.Namespace) -> int:
     from .attaching import attached  # imported late, like the modules below, because other commands don't need it
-    from .plain import Plain, QuitDebugger, interrupting
+    from .command_line import CommandLine, QuitDebugger, interrupting
     from .session import Session
 
-    frontend = Plain()
+    frontend = CommandLine()
     session = Session(frontend, stop_at_findings=not options.no_findings)
     frontend.attach(session)
     try:

@@ -172,7 +172,9 @@ def _short(title: str) -> str:
 
 def _variant(row: Row, measured: Mapping[str, Any], bounds: Mapping[float, str], *, cases: bool) -> Variant:
     bound = bounds.get(float(row.values.get("ms", math.nan)), "")
-    return Variant(row.name, _time(row.values, cases=cases), _time(measured, cases=cases), bound)
+    # Rows without an estimate are those of the host.
+    estimate = _time(row.values, cases=cases) if cases or bound else math.nan
+    return Variant(row.name, estimate, _time(measured, cases=cases), bound)
 
 
 def _time(values: Mapping[str, Any], *, cases: bool) -> float:
