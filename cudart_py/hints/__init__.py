@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .answers import absent, absent_from_libraries, answers_keywords, hinted, host_only, public_names
+from .answers import absent_from_libraries, answers_keywords, hinted, host_only, late_or_absent, public_names
 from .tables import HINTS, KERNEL, KEYWORDS, OPERATORS
 
 __all__ = [
@@ -10,10 +10,10 @@ __all__ = [
     "KERNEL",
     "KEYWORDS",
     "OPERATORS",
-    "absent",
     "absent_from_libraries",
     "answers_keywords",
     "hinted",
     "host_only",
+    "late_or_absent",
     "public_names",
 ]

@@ -6,8 +6,9 @@ import functools
 import re
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from inspect import getattr_static
-from typing import NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from .tables import HINTS, KERNEL, KEYWORDS, OPERATORS
 
@@ -16,19 +17,12 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _TOOLKIT = __name__.partition(".")[0]
-# The submodules that importing the package imports. Users may look for their names at the top level.
-_SUBMODULES = (
-    "batches",
-    "errors",
-    "graphs",
-    "green_contexts",
-    "images",
-    "ipc",
-    "profiling",
-    "tensor_maps",
-    "textures",
-    "virtual",
-)
+# The names of the package that are imported on first use, since few programs need them: submodules, and functions with
+# their modules.
+_LATE_SUBMODULES = ("batches", "graphs", "green_contexts", "images", "ipc", "profiling", "virtual")
+_LATE_FUNCTIONS = {"debugger": "debugging.opening", "profile": "profiling.profiles"}
+# The submodules that need no import of their own. Users may look for their names at the top level.
+_SUBMODULES = ("errors", "tensor_maps", "textures", *_LATE_SUBMODULES)
 # The submodules that must be imported explicitly.
 _IMPORTED_BY_NAME = ("benchmark", "checkpoints", "coredumps", "interop", "libraries")
 
@@ -124,16 +118,23 @@ def absent_from_libraries(name: str) -> NoReturn:
     raise _missing("libraries", name, f"module '{_TOOLKIT}.libraries'")
 
 
-def absent(name: str) -> NoReturn:
-    """Raise AttributeError for a name that the package does not have; serves as the package's `__getattr__`.
+def late_or_absent(name: str) -> Any:
+    """Import a name of the package on its first use; serves as the package's `__getattr__`.
 
-    The error says where to find names of submodules, and equivalents of the CUDA runtime's and driver's functions.
+    Raises AttributeError for a name that the package does not have. The error says where to find names of submodules,
+    and equivalents of the CUDA runtime's and driver's functions.
     """
+    if name in _LATE_SUBMODULES:
+        return import_module(f"{_TOOLKIT}.{name}")
+    if name in _LATE_FUNCTIONS:
+        function = getattr(import_module(f"{_TOOLKIT}.{_LATE_FUNCTIONS[name]}"), name)
+        setattr(sys.modules[_TOOLKIT], name, function)
+        return function
     what = f"module {_TOOLKIT!r}"
     if name in _IMPORTED_BY_NAME:
         raise AttributeError(f"{what} has no attribute {name!r} yet: write from cudart_py import {name}")
     for submodule in _SUBMODULES:
-        if name in sys.modules[f"{_TOOLKIT}.{submodule}"].__all__:
+        if name in import_module(f"{_TOOLKIT}.{submodule}").__all__:
             raise AttributeError(f"{what} has no attribute {name!r}: write cuda.{submodule}.{name}")
     if re.match("cuda[A-Z]", name):
         raise AttributeError(f"{what} has no attribute {name!r}: see docs/names.md for its equivalent")

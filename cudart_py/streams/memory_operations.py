@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .stream_base import StreamBase
 
 Condition = Literal["geq", "eq", "and", "nor"]
-_CONDITIONS = ("geq", "eq", "and", "nor")
 _ATTRIBUTES = ("closed", "dtype", "nbytes", "pointer", "shape")
 _DTYPES = tuple(map(np.dtype, (np.int32, np.uint32, np.int64, np.uint64)))
 # The driver refuses a batch of 256 operations.
@@ -41,7 +40,15 @@ class MemoryOperation:
     _kind: ClassVar[str]
     _member: ClassVar[str]
 
+    @classmethod
+    def _in_call(cls, call: str, *arguments: Any) -> Self:
+        """Return an operation with the constructor's arguments, for a call that errors name."""
+        result = cls.__new__(cls)
+        result._set(call, *arguments)
+        return result
+
     def _set(self, call: str, array: Window | NDArray[Any], value: int) -> None:
+        """Check the arguments of a call, and keep them."""
         address, dtype = _place_of(call, array)
         limits = np.iinfo(dtype)
         number = arguments.integer(call, "value", value, int(limits.min), int(limits.max))
@@ -96,13 +103,6 @@ class WriteValue(MemoryOperation):
     def __init__(self, array: Window | NDArray[Any], value: int) -> None:
         self._set("WriteValue", array, value)
 
-    @classmethod
-    def _in_call(cls, call: str, array: Window | NDArray[Any], value: int) -> Self:
-        """Return the operation for a call, which errors name."""
-        result = cls.__new__(cls)
-        result._set(call, array, value)
-        return result
-
     def __repr__(self) -> str:
         return f"<WriteValue {self._value} at {self._address:#x}>"
 
@@ -115,16 +115,11 @@ class WaitValue(MemoryOperation):
     _function, _kind, _member = "cuStreamWaitValue", "WAIT", "waitValue"
 
     def __init__(self, array: Window | NDArray[Any], value: int, condition: Condition = "geq") -> None:
-        self._set("WaitValue", array, value)
-        self._condition = arguments.choice("WaitValue", "condition", condition, _CONDITIONS)
+        self._set("WaitValue", array, value, condition)
 
-    @classmethod
-    def _in_call(cls, call: str, array: Window | NDArray[Any], value: int, condition: Condition) -> Self:
-        """Return the operation for a call, which errors name."""
-        result = cls.__new__(cls)
-        result._set(call, array, value)
-        result._condition = arguments.choice(call, "condition", condition, _CONDITIONS)
-        return result
+    def _set(self, call: str, array: Window | NDArray[Any], value: int, condition: Condition = "geq") -> None:
+        super()._set(call, array, value)
+        self._condition = arguments.choice(call, "condition", condition, get_args(Condition))
 
     @property
     def _flags(self) -> int:
@@ -136,11 +131,10 @@ class WaitValue(MemoryOperation):
 
 def checked_operations(call: str, operations: Iterable[MemoryOperation]) -> list[MemoryOperation]:
     """Return a call's argument `operations`, after checking that their arrays are open."""
-    wanted = "a list of WriteValue and WaitValue objects"
-    parts = arguments.items(call, "operations", operations, wanted)
+    expected = "a list of WriteValue and WaitValue objects"
+    parts = arguments.items(call, "operations", operations, expected)
     for part in parts:
-        if not isinstance(part, MemoryOperation):
-            raise arguments.wrong_type(call, "operations", wanted, part)
+        arguments.instance(call, "operations", part, MemoryOperation, expected)
         part._check_open(call)
     if len(parts) > _MOST:
         raise arguments.unusable(call, "operations", f"have at most {_MOST} operations", len(parts))

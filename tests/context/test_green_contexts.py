@@ -167,6 +167,7 @@ def test_closing_a_part_closes_its_streams_after_their_work(device, module, whol
             use()
 
 
+@pytest.mark.unsanitized("under memcheck of CUDA 13.0, what a launch has used outlives its last reference")
 def test_a_stream_keeps_its_part_alive(module, whole):
     (group,), _ = whole.split(8)
     part = green_contexts.GreenContext(group)

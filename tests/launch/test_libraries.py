@@ -85,6 +85,7 @@ def test_an_image_is_loaded_once_for_all_devices(image, calls):
         kernels["add"]
 
 
+@pytest.mark.unsanitized("under memcheck of CUDA 13.0, what a launch has used outlives its last reference")
 def test_a_kernel_keeps_its_library_loaded(image, calls):
     kernel = cuda.LazyModule.from_image(image)["scale<double>"]
     x = cuda.full(4, 1.5)

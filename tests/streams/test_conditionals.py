@@ -149,6 +149,7 @@ def test_a_loop_runs_until_its_condition_is_zero(kernels, stream, x):
     assert x.to_host(stream=stream)[0] == 211
 
 
+@pytest.mark.unsanitized("memcheck of CUDA 13.0 reports an access to x[1], which it says is in the allocation")
 def test_parts_nest(kernels, stream, x):
     """A loop of 3 iterations inside one of 4, inside a part whose conditions belong to the whole graph."""
     with stream.capture() as graph:

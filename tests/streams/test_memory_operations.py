@@ -17,7 +17,7 @@ extern "C" __global__ void signal(int *data, unsigned *flag)
 {
     *data = 7;
     __threadfence_system();
-    atomicExch_system(flag, 1u);
+    *static_cast<volatile unsigned *>(flag) = 1;
 }
 extern "C" __global__ void twice(int *data, int *out) { *out = *data * 2; }
 """

@@ -16,7 +16,7 @@ from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import Kind, name_of
-from .lt_products import ALGORITHMS, Problem, part, run
+from .lt_products import ALGORITHMS, LtCall, Problem, part
 from .scalars import compute_type, factor, operation
 
 TYPES = ("float16", "bfloat16", "float32", "float64")
@@ -266,6 +266,6 @@ def _run(
         settings = [("EPILOGUE", code), *settings]
         problem = Problem(parts, operands.operations, operands.compute, operands.scale.scalar_code, tuple(settings))
         factors = factor(1.0, operands.scale), factor(0.0, operands.scale)
-        search = algorithm == "search"
-        run(call, operands.stream, operands.device, problem, factors, (a, b, out), pointers, search=search)
+        product = LtCall(call, operands.stream, operands.device, problem, factors, (a, b, out), pointers)
+        product.run(search=algorithm == "search")
     return out

@@ -208,66 +208,59 @@ def alignment_of(array: DeviceArray) -> int:
     return min(array.pointer & -array.pointer, 256)
 
 
-def run(
-    call: str,
-    stream: Stream,
-    device: Device,
-    problem: Problem,
-    factors: tuple[Factor, Factor],
-    arrays: tuple[DeviceArray, DeviceArray, DeviceArray],
-    pointers: dict[str, DeviceArray],
-    *,
-    search: bool,
-    workspace: DeviceArray | None = None,
-) -> None:
-    """Queue the product of `arrays`, a and b, into the third; `pointers` are the other operands, by attribute.
+class LtCall(NamedTuple):
+    """One call of cuBLASLt: a product of `arrays`, a and b, into the third.
 
-    With `search`, the first product of a layout measures the algorithms, as `prepare` does. The workspace is by default
-    that of the thread.
+    `factors` are alpha and beta, and `pointers` the other operands, by the attribute that has their address.
     """
-    product = prepare(call, stream, device, problem, factors, arrays, pointers, search=search)
-    with activated(device):
-        try:
-            workspace = scratch(device).get(product.workspace_bytes, stream) if workspace is None else workspace
-            product.queue(stream, factors, _addresses(problem, arrays), workspace)
-        except Exception as error:
-            raise failure("cublasLtMatmul", error) from error
-    keep(stream, call, *arrays, *pointers.values(), workspace, product)
 
+    call: str
+    stream: Stream
+    device: Device
+    problem: Problem
+    factors: tuple[Factor, Factor]
+    arrays: tuple[DeviceArray, DeviceArray, DeviceArray]
+    pointers: dict[str, DeviceArray]
 
-def prepare(
-    call: str,
-    stream: Stream,
-    device: Device,
-    problem: Problem,
-    factors: tuple[Factor, Factor],
-    arrays: tuple[DeviceArray, DeviceArray, DeviceArray],
-    pointers: dict[str, DeviceArray],
-    *,
-    search: bool,
-) -> LtProduct:
-    """Return the thread's descriptors for a product, with an algorithm that has been searched for if requested.
+    def run(self, *, search: bool, workspace: DeviceArray | None = None) -> None:
+        """Queue the product, by default with the workspace of the thread (cublasLtMatmul).
 
-    Raises CaptureError if a search would be needed while the stream is being captured: it waits for the device.
-    """
-    with activated(device):
-        try:
-            addresses = {name: array.pointer for name, array in pointers.items()}
-            product = _product(library_handle("cublasLt", stream, device), problem, addresses)
-            product.point_to(addresses)
-            if search and not product.searched:
-                remedy = "call it once with these layouts before the capture begins"
-                refuse_capture(call, stream, "a search for an algorithm waits for the device", remedy)
-                product.search(stream, factors, _addresses(problem, arrays), problem.parts[2].view.span)
-        except Exception as error:
-            raise failure("cublasLtMatmul", error) from error
-    return product
+        With `search`, the first product of a layout measures the algorithms, as `prepare` does.
+        """
+        product = self.prepare(search=search)
+        with activated(self.device):
+            try:
+                if workspace is None:
+                    workspace = scratch(self.device).get(product.workspace_bytes, self.stream)
+                product.queue(self.stream, self.factors, self._addresses(), workspace)
+            except Exception as error:
+                raise failure("cublasLtMatmul", error) from error
+        keep(self.stream, self.call, *self.arrays, *self.pointers.values(), workspace, product)
 
+    def prepare(self, *, search: bool) -> LtProduct:
+        """Return the thread's descriptors for the product, with an algorithm that has been searched for if requested.
 
-def _addresses(problem: Problem, arrays: tuple[DeviceArray, DeviceArray, DeviceArray]) -> tuple[int, int, int, int]:
-    """Return the addresses of a, b, the added matrix, which is `out` unless it has another type, and out."""
-    a, b, out = (array.pointer for array in arrays)
-    return a, b, 0 if problem.added is not None else out, out
+        Raises CaptureError if a search would be needed while the stream is being captured: it waits for the device.
+        """
+        with activated(self.device):
+            try:
+                addresses = {name: array.pointer for name, array in self.pointers.items()}
+                handle = library_handle("cublasLt", self.stream, self.device)
+                product = _product(handle, self.problem, addresses)
+                product.point_to(addresses)
+                if search and not product.searched:
+                    remedy = "call it once with these layouts before the capture begins"
+                    refuse_capture(self.call, self.stream, "a search for an algorithm waits for the device", remedy)
+                    span = self.problem.parts[2].view.span
+                    product.search(self.stream, self.factors, self._addresses(), span)
+            except Exception as error:
+                raise failure("cublasLtMatmul", error) from error
+        return product
+
+    def _addresses(self) -> tuple[int, int, int, int]:
+        """Return the addresses of a, b, the added matrix, which is `out` unless it has another type, and out."""
+        a, b, out = (array.pointer for array in self.arrays)
+        return a, b, 0 if self.problem.added is not None else out, out
 
 
 def _product(handle: LibraryHandle, problem: Problem, pointers: dict[str, int]) -> LtProduct:

@@ -15,7 +15,7 @@ from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import KINDS, bfloat16, kind_of, name_of
-from .lt_products import ALGORITHMS, Problem, part, run
+from .lt_products import ALGORITHMS, LtCall, Problem, part
 from .products import check_along_k
 from .scalars import compute_type, factor, operation
 
@@ -151,7 +151,7 @@ def scaled_gemm(
         added=KINDS[bfloat16].code if kind.name == "float8_e4m3" else None,
     )
     factors = factor(1.0, kinds[0]), factor(0.0, kinds[0])
-    run(call, where, device, problem, factors, (a, b, out), pointers, search=algorithm == "search")
+    LtCall(call, where, device, problem, factors, (a, b, out), pointers).run(search=algorithm == "search")
     return out
 
 

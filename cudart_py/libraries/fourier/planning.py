@@ -112,9 +112,8 @@ def make_plan(
     staged = _misaligned(name, arrangement, x, out, aligned=aligned)
     checked = _CheckedTransform(call, device, transform, lengths, arrangement, callbacks, factor)
     plan = None
-    # On an H200, cuFFT 12.0 failed to execute inverse complex transforms with both callbacks.
-    has_one = (callbacks.load is None) != (callbacks.store is None)
-    fuses = has_one and name != "ifft" and all(callback is None or callback.fuse for callback in callbacks)
+    given = [callback for callback in callbacks if callback is not None]
+    fuses = bool(given) and all(callback.fuse for callback in given)
     if fuses and not (staged or converts or len(arrangement.offsets) > 1):
         plan = _fused(checked, out)
     if plan is None:
@@ -228,7 +227,8 @@ def _with_passes(
             plan.after = elements.movement(call, device, out.shape, back, out.dtype, factor)
     for each in sorted(staged):
         _, shape, strides, itemsize = operands[each]
-        plan.staging[each] = -(-plan.work_bytes // ALIGNMENT) * ALIGNMENT
+        # cuFFT fails to execute if the output begins where the work area does, even if it needs no work area.
+        plan.staging[each] = (plan.work_bytes // ALIGNMENT + 1) * ALIGNMENT
         extent = max(size * step for size, step in zip(shape, strides, strict=True)) + itemsize
         plan.work_bytes = plan.staging[each] + extent
     return plan

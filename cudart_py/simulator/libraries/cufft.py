@@ -27,6 +27,7 @@ _TYPES: dict[int, tuple[np.dtype[Any], np.dtype[Any]]] = {
     Type.Z2D: (np.dtype(np.complex128), np.dtype(np.float64)),
 }
 _FORWARD, _INVERSE = -1, 1
+_MOST_WITHOUT_WORK = 64
 
 
 class _Side(NamedTuple):
@@ -137,8 +138,9 @@ def _make(
     found.lengths, found.batch = lengths, int(batch)
     found.source = _side(_shape(lengths, dtypes[0], dtypes[1]), source, dtypes[0])
     found.target = _side(_shape(lengths, dtypes[1], dtypes[0]), target, dtypes[1])
-    complex_bytes = max(dtype.itemsize for dtype in dtypes)
-    found.work_bytes = batch * math.prod(lengths) * complex_bytes
+    # Like an H200's cuFFT, short transforms need no work area.
+    size = math.prod(lengths)
+    found.work_bytes = 0 if size <= _MOST_WITHOUT_WORK else batch * size * max(dtype.itemsize for dtype in dtypes)
     return found.work_bytes
 
 
@@ -160,8 +162,10 @@ def _queue(name: str, plan: int, source: int, target: int, direction: int) -> No
     found = _plans.find(plan)
     if found.source is None or found.target is None:
         raise LibraryError(Result.INVALID_PLAN, "the plan has not been made")
-    if not (found.allocates or found.area):
+    if found.work_bytes and not (found.allocates or found.area):
         raise LibraryError(Result.NO_WORKSPACE, "the plan has no work area")
+    if found.area and int(target) == found.area:  # an H200's cuFFT fails then, even if it needs no work area
+        raise LibraryError(Result.EXEC_FAILED, "the output is the work area")
     lengths, dtype, dtype_out = found.lengths, found.source.dtype, found.target.dtype
     complex_bytes = max(dtype.itemsize, dtype_out.itemsize)
     if int(source) % complex_bytes or int(target) % complex_bytes:
@@ -176,7 +180,8 @@ def _queue(name: str, plan: int, source: int, target: int, direction: int) -> No
 
     # Multi-dimensional complex-to-real transforms overwrite their input, as the documentation warns.
     overwritten = [x] if not _is_complex(dtype_out) and len(lengths) > 1 else []
-    area = [] if found.allocates else [vector(found.area, found.work_bytes, np.uint8)]
+    own = found.work_bytes and not found.allocates
+    area = [vector(found.area, found.work_bytes, np.uint8)] if own else []
     queue(found.stream, name, transform, reads=[x], writes=[out, *overwritten], workspaces=area)
 
 

@@ -33,6 +33,7 @@ from ..entry import entry
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
+    from ...state.queue.graphs import Graph
 
 _ATTRIBUTE = CUgraphMem_attribute
 
@@ -162,13 +163,13 @@ def allocate_in_capture(stream: Stream, size: int) -> int:
 def free_in_capture(stream: Stream, allocation: Allocation) -> None:
     """Add the end of a graph's allocation to the graph into which a stream is captured."""
     assert stream.capture is not None
-    block = allocation.pool
-    if not isinstance(block, GraphBlock):
+    stream.capture.require_valid()
+    try:
+        made = free_in_graph(stream.capture.graph, allocation.address)
+    except StatusError:
         stream.capture.invalidate()
-        raise _refuse()
-    made = FreeInGraph(allocation, block)
+        raise
     stream.capture.add(stream, made)
-    made.end_in_graph()
 
 
 def allocation_of(parameters: Any) -> AllocateInGraph:
@@ -185,12 +186,21 @@ def allocation_of(parameters: Any) -> AllocateInGraph:
     return _allocate(primary(find_device(properties.location.id)), number(parameters.bytesize))
 
 
-def free_of(address: int) -> FreeInGraph:
-    """Return the end of the allocation of a graph that begins at an address."""
+def free_in_graph(graph: Graph, address: int) -> FreeInGraph:
+    """Return the end, for a graph, of the allocation at an address that this graph or another one makes.
+
+    A graph frees an allocation only once.
+    """
     allocation = _allocations.get(address)
     if allocation is None or not isinstance(allocation.pool, GraphBlock) or allocation.pool.ends_in_graph:
         raise _refuse()
-    return FreeInGraph(allocation, allocation.pool)
+    made = FreeInGraph(allocation, allocation.pool)
+    operations = [node.operation for node in graph.nodes]
+    if any(isinstance(one, FreeInGraph) and one.allocation is allocation for one in operations):
+        raise _refuse()
+    if any(isinstance(one, AllocateInGraph) and one.allocation is allocation for one in operations):
+        made.end_in_graph()
+    return made
 
 
 def allocation_parameters(allocation: Allocation) -> Any:
