@@ -60,7 +60,7 @@ class SparseSolver:
         solver.analyze()             # orders the rows, and allocates the factors
         solver.factorize()           # computes the factors
         x = solver.solve(b)
-        solver.refactorize(values)   # new values in the same places
+        solver.refactorize(values)   # new values with the same sparsity pattern
         x = solver.solve(b)
 
     `a` is a square `SparseMatrix` in the format "csr". `kind` is "general", "symmetric", "hermitian" or "positive"
@@ -132,7 +132,7 @@ class SparseSolver:
             raise failure("cudssConfigSet", error) from error
 
     def analyze(self) -> None:
-        """Order the rows, and find the places of the factors' elements (CUDSS_PHASE_ANALYSIS)."""
+        """Order the rows, and compute the sparsity pattern of the factors (CUDSS_PHASE_ANALYSIS)."""
         call = "SparseSolver.analyze"
         self._check_matrix(call)
         self._check_triangle()
@@ -162,7 +162,7 @@ class SparseSolver:
         self._factor("SparseSolver.factorize", "FACTORIZATION")
 
     def refactorize(self, values: DeviceArray | None = None) -> None:
-        """Compute the factors of new values in the same places (CUDSS_PHASE_REFACTORIZATION).
+        """Compute the factors of new values with the same sparsity pattern (CUDSS_PHASE_REFACTORIZATION).
 
         `values` replaces the values of the matrix; None means that their array has new contents. The pivots of the
         first factorization are used again, so it takes less time. Raises as `factorize` does.

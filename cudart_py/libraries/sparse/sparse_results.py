@@ -26,7 +26,7 @@ from .matrix import INDEX_DTYPE, TYPES, DenseMatrix, Description, SparseMatrix, 
 
 
 class _ProductPlan(Plan[SparseMatrix]):
-    """A product of sparse matrices whose values change between calls, but not the places of their elements."""
+    """A product of sparse matrices whose values change between calls, but not their sparsity patterns."""
 
     def __init__(
         self, stream: Stream, device: Device, factors: tuple[Factor, Factor], a: SparseMatrix, b: SparseMatrix
@@ -44,7 +44,7 @@ class _ProductPlan(Plan[SparseMatrix]):
         super().__init__("spgemm", stream, device, result)
 
     def _find(self, stream: Stream, device: Device, offsets: DeviceArray) -> SparseMatrix:
-        """Return the result, whose places the library finds; its values are not computed yet."""
+        """Return the result with the sparsity pattern that the library computes; its values are not computed yet."""
         if not (self._a.count and self._b.count):  # the library returns sizes of buffers that mean nothing
             memset(offsets, 0, stream=stream)
             nothing = empty(0, self._a.values.dtype, stream=stream), empty(0, INDEX_DTYPE, stream=stream)
@@ -106,7 +106,7 @@ def _checked_product(
 
 
 def _plan_spgemm(a: SparseMatrix, b: SparseMatrix, alpha: Scalar, stream: Stream | None) -> Plan[SparseMatrix]:
-    """Return a plan for a product whose values change between calls, but not the places of their elements.
+    """Return a plan for a product of matrices whose values change between calls, but not their sparsity patterns.
 
     The host waits until the places are known (cusparseSpGEMMreuse_nnz). The values are computed by the first call.
     """
