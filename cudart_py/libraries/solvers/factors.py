@@ -19,7 +19,7 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty, to_device, zeros
 from ...streams.stream import Stream
 from .. import views
-from ..blas.calling import call_cublas
+from ..blas.cublas_calls import call_cublas
 from ..blas.products import gemm
 from ..blas.scalars import factor
 from ..dtypes import KINDS, Kind
