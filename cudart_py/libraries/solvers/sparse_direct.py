@@ -91,7 +91,7 @@ class SparseSolver:
         self._kind_of_matrix = arguments.choice(call, "kind", kind, KINDS)
         self._triangle = arguments.choice(call, "triangle", triangle, TRIANGLES)
         refinements = arguments.integer(call, "refinements", refinements, 0, 100)
-        self._a, self._kind = a, a.kind
+        self._a, self._kind = a, a._kind
         self._values = a.values
         self._stage = ""
         with activated(self._device):

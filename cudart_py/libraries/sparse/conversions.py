@@ -39,9 +39,9 @@ def sparse_to_dense(a: SparseMatrix, out: DeviceArray | None = None, *, stream: 
         return out
     with activated(device):
         handle = library_handle("cusparse", where, device)
-        dense = DenseMatrix(out, view, a.kind)
+        dense = DenseMatrix(out, view, a._kind)
         algorithm = int(library("cusparse").SparseToDenseAlg.DEFAULT)
-        parameters = handle.native, a.describe_once().handle, dense.handle, algorithm
+        parameters = handle.native, a._describe_once().handle, dense.handle, algorithm
         try:
             memory = scratch(device).get(handle.functions.sparse_to_dense_buffer_size(*parameters), where)
             handle.functions.sparse_to_dense(*parameters, memory.pointer)
@@ -154,7 +154,7 @@ def _exchanged(a: SparseMatrix, format: str, stream: Stream, device: Device) -> 
         enums = library("cusparse")
         parameters = (
             lines, others, a.count, a.values.pointer, a.offsets.pointer, a.indices.pointer, values.pointer,
-            offsets.pointer, indices.pointer, a.kind.code, int(enums.Action.NUMERIC), int(enums.IndexBase.ZERO),
+            offsets.pointer, indices.pointer, a._kind.code, int(enums.Action.NUMERIC), int(enums.IndexBase.ZERO),
             int(enums.Csr2CscAlg.DEFAULT),
         )  # fmt: skip  # grouped by meaning
         _call("cusparseCsr2cscEx2", "csr2csc_ex2", stream, device, *parameters, size="csr2csc_ex2_buffer_size")
@@ -185,10 +185,10 @@ def _sorted(a: SparseMatrix, stream: Stream, device: Device) -> SparseMatrix:
         parameters = *sizes, kind.handle, *arrays, permutation.pointer
     _call(f"cusparse{symbol}", name, stream, device, *parameters, size=size, sized=(*sizes, *arrays))
     enums = library("cusparse")
-    source = Description("create_dn_vec", "destroy_dn_vec", a.count, a.values.pointer, a.kind.code)
+    source = Description("create_dn_vec", "destroy_dn_vec", a.count, a.values.pointer, a._kind.code)
     target = Description(
         "create_sp_vec", "destroy_sp_vec", a.count, a.count, permutation.pointer, values.pointer,
-        int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), a.kind.code,
+        int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), a._kind.code,
     )  # fmt: skip  # grouped by meaning
     _call("cusparseGather", "gather", stream, device, source.handle, target.handle)
     return result

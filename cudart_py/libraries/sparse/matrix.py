@@ -80,7 +80,7 @@ class SparseVector:
     def __init__(self, size: int, indices: DeviceArray, values: DeviceArray) -> None:
         call = "SparseVector"
         views.check_place(call, current_device(), indices=indices, values=values)
-        self.kind = views.kind(call, "values", values, TYPES)
+        self._kind = views.kind(call, "values", values, TYPES)
         views.require_dtype(call, "indices", indices, INDEX_DTYPE, "as cuSPARSE's index")
         views.vector(call, "values", values)
         arguments.same_shape(call, "indices", indices, values.shape, "like 'values'")
@@ -91,9 +91,9 @@ class SparseVector:
             raise arguments.unusable(call, "values", f"have at most {size} elements, like 'size'", values.shape[0])
         self.size, self.indices, self.values = size, indices, values
         enums = library("cusparse")
-        self.description = Description(
+        self._description = Description(
             "create_sp_vec", "destroy_sp_vec", size, values.shape[0], indices.pointer, values.pointer,
-            int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), self.kind.code,
+            int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), self._kind.code,
         )  # fmt: skip  # grouped by meaning
 
     def __repr__(self) -> str:
@@ -163,7 +163,7 @@ class SparseMatrix:
         slice_size = arguments.integer(call, "slice_size", slice_size, 0, _MOST)
         self.device = current_device()
         views.check_place(call, self.device, values=values, indices=indices, offsets=offsets)
-        self.kind = views.kind(call, "values", values, TYPES)
+        self._kind = views.kind(call, "values", values, TYPES)
         self.format, self.shape = format, shape
         self.values, self.indices, self.offsets = values, indices, offsets
         self.slice_size = slice_size
@@ -185,7 +185,7 @@ class SparseMatrix:
             arguments.contiguous(call, name, array)
         arguments.contiguous(call, "values", values)
         # The shared descriptor, and the results of cuSPARSE's analysis with their buffers, keyed by operation.
-        self.prepared: dict[Any, Any] = {}
+        self._prepared: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
         return f"<SparseMatrix {self.format} {self.shape} {self.values.dtype}, {self.count} stored>"
@@ -247,7 +247,7 @@ class SparseMatrix:
         """
         where, device = views.device_of("SparseMatrix.refresh", stream)
         check_matrix("SparseMatrix.refresh", "self", self, device)
-        for prepared in self.prepared.values():
+        for prepared in self._prepared.values():
             if isinstance(prepared, Analysis):
                 prepared.update(self, where, device)
 
@@ -267,19 +267,19 @@ class SparseMatrix:
         return self.values.nbytes + self.indices.nbytes + self.offsets.nbytes
 
     @property
-    def extents(self) -> dict[str, tuple[int, int]]:
+    def _extents(self) -> dict[str, tuple[int, int]]:
         """The address and the size in bytes of each array, for the check that an output overlaps none of them."""
         arrays = {"a.values": self.values, "a.indices": self.indices, "a.offsets": self.offsets}
         return {name: (array.pointer, array.nbytes) for name, array in arrays.items()}
 
-    def describe_once(self) -> Description:
+    def _describe_once(self) -> Description:
         """Return the shared descriptor, for calls that do not store anything in it."""
-        description: Description | None = self.prepared.get("description")
+        description: Description | None = self._prepared.get("description")
         if description is None:
-            description = self.prepared["description"] = self.describe()
+            description = self._prepared["description"] = self._describe()
         return description
 
-    def describe(self) -> Description:
+    def _describe(self) -> Description:
         """Return a new descriptor (cusparseCreateCsr and related functions)."""
         enums = library("cusparse")
         index, base = int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO)
@@ -292,7 +292,7 @@ class SparseMatrix:
         elif self.format == "sell":
             sizes, make = [self.count, self.values.size, self.slice_size], "create_sliced_ell"
         with activated(self.device):
-            return Description(make, "destroy_sp_mat", *self.shape, *sizes, *arrays, *types, base, self.kind.code)
+            return Description(make, "destroy_sp_mat", *self.shape, *sizes, *arrays, *types, base, self._kind.code)
 
 
 def check_matrix(call: str, name: str, matrix: Any, device: Device, formats: tuple[str, ...] = FORMATS) -> None:

@@ -53,29 +53,29 @@ def spmv(
     arguments.contiguous(call, "x", x)
     rows, columns = _sizes(call, a, op)
     arguments.same_shape(call, "x", x, (columns,), f"for 'a' of shape {a.shape} with op={op!r}")
-    factors = scalar(call, "alpha", alpha, a.kind), scalar(call, "beta", beta, a.kind)
+    factors = scalar(call, "alpha", alpha, a._kind), scalar(call, "beta", beta, a._kind)
     if out is None:
         check_unread(call, beta)
     reason = f"for 'a' of shape {a.shape} with op={op!r}"
     out = output_for(call, out, (rows,), a.values.dtype, (where, device), reason=reason)
     arguments.contiguous(call, "out", out)
-    views.check_apart(call, "out", out.pointer, out.nbytes, x=(x.pointer, x.nbytes), **a.extents)
+    views.check_apart(call, "out", out.pointer, out.nbytes, x=(x.pointer, x.nbytes), **a._extents)
     if not out.size:
         return out
     enums = library("cusparse")
     numbers = factors[0].address, factors[1].address
     with activated(device):
-        vector, result = DenseVector(x, a.kind), DenseVector(out, a.kind)
+        vector, result = DenseVector(x, a._kind), DenseVector(out, a._kind)
         handle = library_handle("cusparse", where, device)
         ends = int(enums.SpMVAlg.DEFAULT), where
-        prepared = a.prepared.get(("mv", op, where.handle))
+        prepared = a._prepared.get(("mv", op, where.handle))
         try:
             operation = int(enums.Operation[LONG[op]])
             if prepared is None:
                 prepared = _prepare(a, op, handle, operation, numbers, vector, result, *ends)
             handle.functions.sp_mv(
                 handle.native, operation, numbers[0], prepared.description.handle, vector.handle, numbers[1],
-                result.handle, a.kind.scalar_code, ends[0], prepared.buffer.pointer,
+                result.handle, a._kind.scalar_code, ends[0], prepared.buffer.pointer,
             )  # fmt: skip  # grouped by meaning
         except Exception as error:
             raise failure("cusparseSpMV", error) from error
@@ -96,18 +96,18 @@ def _prepare(
 ) -> _Prepared:
     # The descriptor keeps the result of the preprocessing, and later products must use the same buffer. Each operation
     # and each stream has its own: a product in another stream would not wait for the preprocessing.
-    description = a.describe()
+    description = a._describe()
     functions = handle.functions
     parameters = (
         handle.native, operation, numbers[0], description.handle, vector.handle, numbers[1], result.handle,
-        a.kind.scalar_code, algorithm,
+        a._kind.scalar_code, algorithm,
     )  # fmt: skip  # grouped by meaning
     refuse_first_use(stream.handle, "a product with this matrix")
     size = functions.sp_mv_buffer_size(*parameters)
     buffer = empty(max(size, 1), np.uint8, stream=stream)
     if a.format == "csr":
         functions.sp_mv_preprocess(*parameters, buffer.pointer)
-    a.prepared["mv", op, stream.handle] = prepared = _Prepared(description, buffer)
+    a._prepared["mv", op, stream.handle] = prepared = _Prepared(description, buffer)
     return prepared
 
 
@@ -136,24 +136,24 @@ def spmm(
     if right.rows != columns:
         rule = f"have {columns} rows for 'a' of shape {a.shape} with op={op!r}"
         raise arguments.unusable(call, "b", rule, right.rows)
-    factors = scalar(call, "alpha", alpha, a.kind), scalar(call, "beta", beta, a.kind)
+    factors = scalar(call, "alpha", alpha, a._kind), scalar(call, "beta", beta, a._kind)
     if out is None:
         check_unread(call, beta)
     shape, reason = (rows, right.columns), "for the product of 'a' and 'b'"
     out = output_for(call, out, shape, a.values.dtype, (where, device), reason=reason)
     left = views.matrix(call, "out", out)
-    views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span), **a.extents)
+    views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span), **a._extents)
     if not out.size:
         return out
     enums = library("cusparse")
     with activated(device):
-        dense, result = DenseMatrix(b, right, a.kind), DenseMatrix(out, left, a.kind)
+        dense, result = DenseMatrix(b, right, a._kind), DenseMatrix(out, left, a._kind)
         handle = library_handle("cusparse", where, device)
-        description = a.describe_once()
+        description = a._describe_once()
         parameters = (
             handle.native, int(enums.Operation[LONG[op]]), int(enums.Operation.NON_TRANSPOSE),
             factors[0].address, description.handle, dense.handle, factors[1].address, result.handle,
-            a.kind.scalar_code, int(enums.SpMMAlg.DEFAULT),
+            a._kind.scalar_code, int(enums.SpMMAlg.DEFAULT),
         )  # fmt: skip  # grouped by meaning
         try:
             memory = scratch(device).get(handle.functions.sp_mm_buffer_size(*parameters), where)
@@ -190,7 +190,7 @@ def gemvi(
     if x.size != columns:
         rule = f"have size {columns} for 'a' of shape {a.shape} with op={op!r}"
         raise arguments.unusable(call, "x", rule, x.size)
-    factors = scalar(call, "alpha", alpha, x.kind), scalar(call, "beta", beta, x.kind)
+    factors = scalar(call, "alpha", alpha, x._kind), scalar(call, "beta", beta, x._kind)
     if out is None:
         check_unread(call, beta)
     reason = f"for 'a' of shape {a.shape} with op={op!r}"
@@ -201,7 +201,7 @@ def gemvi(
     )
     if not rows:
         return out
-    enums, letter, count = library("cusparse"), x.kind.letter, x.values.size
+    enums, letter, count = library("cusparse"), x._kind.letter, x.values.size
     # cuSPARSE expects a column-major matrix here, so it sees the transpose.
     operation = int(enums.Operation[LONG["T" if op == "N" else "N"]])
     sizes = operation, matrix.columns, matrix.rows
@@ -238,11 +238,11 @@ def spdot(x: SparseVector, y: DeviceArray, *, stream: Stream | None = None) -> S
     result = np.zeros(1, x.values.dtype)
     enums = library("cusparse")
     with activated(device):
-        dense = DenseVector(y, x.kind)
+        dense = DenseVector(y, x._kind)
         handle = library_handle("cusparse", where, device)
         parameters = (
-            handle.native, int(enums.Operation.NON_TRANSPOSE), x.description.handle, dense.handle,
-            result.ctypes.data, x.kind.scalar_code,
+            handle.native, int(enums.Operation.NON_TRANSPOSE), x._description.handle, dense.handle,
+            result.ctypes.data, x._kind.scalar_code,
         )  # fmt: skip  # grouped by meaning
         try:
             memory = scratch(device).get(handle.functions.sp_vv_buffer_size(*parameters), where)

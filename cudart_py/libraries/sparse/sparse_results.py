@@ -35,7 +35,7 @@ class _ProductPlan(Plan[SparseMatrix]):
         with activated(device):
             self._work = Description("sp_gemm_create_descr", "sp_gemm_destroy_descr")
             offsets = empty(a.shape[0] + 1, INDEX_DTYPE, stream=stream)
-            self._product = _unfilled((a.shape[0], b.shape[1]), offsets, a.kind)
+            self._product = _unfilled((a.shape[0], b.shape[1]), offsets, a._kind)
             self._buffers: list[DeviceArray] = []
             try:
                 result = self._find(stream, device, offsets)
@@ -52,7 +52,7 @@ class _ProductPlan(Plan[SparseMatrix]):
         enums, handle = library("cusparse"), library_handle("cusparse", stream, device)
         plain, functions = int(enums.Operation.NON_TRANSPOSE), handle.functions
         parameters = (
-            handle.native, plain, plain, self._a.describe_once().handle, self._b.describe_once().handle,
+            handle.native, plain, plain, self._a._describe_once().handle, self._b._describe_once().handle,
             self._product.handle, int(enums.SpGEMMAlg.DEFAULT), self._work.handle,
         )  # fmt: skip  # grouped by meaning
 
@@ -82,8 +82,8 @@ class _ProductPlan(Plan[SparseMatrix]):
             with handle.lent_to(stream):
                 try:
                     handle.functions.sp_gemm_reuse_compute(
-                        handle.native, plain, plain, self._factors[0].address, a.describe_once().handle,
-                        b.describe_once().handle, self._factors[1].address, self._product.handle, a.kind.scalar_code,
+                        handle.native, plain, plain, self._factors[0].address, a._describe_once().handle,
+                        b._describe_once().handle, self._factors[1].address, self._product.handle, a._kind.scalar_code,
                         int(enums.SpGEMMAlg.DEFAULT), self._work.handle,
                     )  # fmt: skip  # grouped by meaning
                 except Exception as error:
@@ -102,7 +102,7 @@ def _checked_product(
         check_matrix(call, name, matrix, device, ("csr",))
     views.require_dtype(call, "b", b.values, a.values.dtype, "like 'a'")
     views.check_product(call, ("b", b.shape[0]), ("a", a.shape[1]))
-    return where, device, (scalar(call, "alpha", alpha, a.kind), factor(0.0, a.kind))
+    return where, device, (scalar(call, "alpha", alpha, a._kind), factor(0.0, a._kind))
 
 
 def _plan_spgemm(a: SparseMatrix, b: SparseMatrix, alpha: Scalar, stream: Stream | None) -> Plan[SparseMatrix]:
@@ -128,12 +128,12 @@ def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Str
         handle = library_handle("cusparse", where, device)
         functions = handle.functions
         offsets = empty(a.shape[0] + 1, INDEX_DTYPE, stream=where)
-        product = _unfilled((a.shape[0], b.shape[1]), offsets, a.kind)
+        product = _unfilled((a.shape[0], b.shape[1]), offsets, a._kind)
         plain = int(enums.Operation.NON_TRANSPOSE)
         work = Description("sp_gemm_create_descr", "sp_gemm_destroy_descr")
         parameters = (
-            handle.native, plain, plain, factors[0].address, a.describe_once().handle, b.describe_once().handle,
-            factors[1].address, product.handle, a.kind.scalar_code, int(enums.SpGEMMAlg.DEFAULT), work.handle,
+            handle.native, plain, plain, factors[0].address, a._describe_once().handle, b._describe_once().handle,
+            factors[1].address, product.handle, a._kind.scalar_code, int(enums.SpGEMMAlg.DEFAULT), work.handle,
         )  # fmt: skip  # grouped by meaning
         try:
             size = functions.sp_gemm_work_estimation(*parameters, 0)
@@ -174,16 +174,16 @@ def sddmm(
     views.check_apart(
         call, "out.values", out.values.pointer, out.values.nbytes, a=(a.pointer, left.span), b=(b.pointer, right.span)
     )
-    factors = scalar(call, "alpha", alpha, out.kind), scalar(call, "beta", beta, out.kind)
+    factors = scalar(call, "alpha", alpha, out._kind), scalar(call, "beta", beta, out._kind)
     enums = library("cusparse")
     plain = int(enums.Operation.NON_TRANSPOSE)
     with activated(device):
         handle = library_handle("cusparse", where, device)
         functions = handle.functions
-        dense = DenseMatrix(a, left, out.kind), DenseMatrix(b, right, out.kind)
+        dense = DenseMatrix(a, left, out._kind), DenseMatrix(b, right, out._kind)
         parameters = (
             handle.native, plain, plain, factors[0].address, dense[0].handle, dense[1].handle,
-            factors[1].address, out.describe_once().handle, out.kind.scalar_code, int(enums.SDDMMAlg.DEFAULT),
+            factors[1].address, out._describe_once().handle, out._kind.scalar_code, int(enums.SDDMMAlg.DEFAULT),
         )  # fmt: skip  # grouped by meaning
         try:
             size = np.zeros(1, np.uint64)

@@ -49,15 +49,15 @@ def spsv(
     views.vector(call, "b", b)
     arguments.contiguous(call, "b", b)
     arguments.same_shape(call, "b", b, (a.shape[0],), f"for 'a' of shape {a.shape}")
-    factor = scalar(call, "alpha", alpha, a.kind)
+    factor = scalar(call, "alpha", alpha, a._kind)
     out = output_for(call, out, b.shape, b.dtype, (where, device), reason="like 'b'")
     arguments.contiguous(call, "out", out)
     right = {"b": (b.pointer, b.nbytes)} if out.pointer != b.pointer else {}
-    views.check_apart(call, "out", out.pointer, out.nbytes, **right, **a.extents)
+    views.check_apart(call, "out", out.pointer, out.nbytes, **right, **a._extents)
     if not out.size:
         return out
     with activated(device):
-        operands = DenseVector(b, a.kind), DenseVector(out, a.kind)
+        operands = DenseVector(b, a._kind), DenseVector(out, a._kind)
         _queue("sv", a, (lower, unit, op), (operation,), factor, operands, 1, where, device)
     keep(where, call, b, out)
     return out
@@ -84,16 +84,16 @@ def spsm(
     right = views.matrix(call, "b", b)
     if right.rows != a.shape[0]:
         raise arguments.unusable(call, "b", f"have {a.shape[0]} rows for 'a' of shape {a.shape}", right.rows)
-    factor = scalar(call, "alpha", alpha, a.kind)
+    factor = scalar(call, "alpha", alpha, a._kind)
     out = output_for(call, out, b.shape, b.dtype, (where, device), reason="like 'b'")
     left = views.matrix(call, "out", out)
     in_place = out.pointer == b.pointer and left == right
     other = {} if in_place else {"b": (b.pointer, right.span)}
-    views.check_apart(call, "out", out.pointer, left.span, **other, **a.extents)
+    views.check_apart(call, "out", out.pointer, left.span, **other, **a._extents)
     if not out.size:
         return out
     with activated(device):
-        operands = DenseMatrix(b, right, a.kind), DenseMatrix(out, left, a.kind)
+        operands = DenseMatrix(b, right, a._kind), DenseMatrix(out, left, a._kind)
         operations = operation, int(library("cusparse").Operation.NON_TRANSPOSE)
         _queue("sm", a, (lower, unit, op), operations, factor, operands, right.columns, where, device)
     keep(where, call, b, out)
@@ -114,7 +114,7 @@ def _checked(
     arguments.flag(call, "unit", unit)
     arguments.choice(call, "op", op, LONG)
     # A real matrix has no conjugate transpose in cuSPARSE.
-    effective = "T" if op == "C" and not a.kind.is_complex else op
+    effective = "T" if op == "C" and not a._kind.is_complex else op
     return where, device, int(library("cusparse").Operation[LONG[effective]])
 
 
@@ -135,7 +135,7 @@ def _queue(
     """
     enums, handle = library("cusparse"), library_handle("cusparse", stream, device)
     algorithm = int(enums.SpSVAlg.DEFAULT if family == "sv" else enums.SpSMAlg.DEFAULT)
-    ends = operands[0].handle, operands[1].handle, a.kind.scalar_code, algorithm
+    ends = operands[0].handle, operands[1].handle, a._kind.scalar_code, algorithm
 
     def call(phase: str, analysis: Analysis, *buffer: int) -> int:
         function = getattr(handle.functions, f"sp_{family}_{phase}")
@@ -143,14 +143,14 @@ def _queue(
         size: int = function(handle.native, *operations, factor.address, matrix, *ends, state, *buffer)
         return size
 
-    analysis: Analysis | None = a.prepared.get((family, *triangle))
+    analysis: Analysis | None = a._prepared.get((family, *triangle))
     try:
         if analysis is None or analysis.columns < columns:
             refuse_first_use(stream.handle, "a solve with this matrix")
             analysis = Analysis(family, _triangle(a, lower=triangle[0], unit=triangle[1]), columns)
             analysis.buffer = empty(max(call("buffer_size", analysis), 1), np.uint8, stream=stream)
             call("analysis", analysis, analysis.buffer.pointer)
-            a.prepared[family, *triangle] = analysis
+            a._prepared[family, *triangle] = analysis
         call("solve", analysis)
     except Exception as error:
         raise failure(f"cusparseSp{family.upper()}", error) from error
@@ -160,7 +160,7 @@ def _queue(
 def _triangle(a: SparseMatrix, *, lower: bool, unit: bool) -> Description:
     """Return a descriptor of a triangle of a matrix (cusparseSpMatSetAttribute)."""
     enums = library("cusparse")
-    description = a.describe()
+    description = a._describe()
     for attribute, value in (
         (enums.SpMatAttribute.FILL_MODE, enums.FillMode.LOWER if lower else enums.FillMode.UPPER),
         (enums.SpMatAttribute.DIAG_TYPE, enums.DiagType.UNIT if unit else enums.DiagType.NON_UNIT),
