@@ -119,7 +119,7 @@ class Analysis:
 
 
 class SparseMatrix:
-    """A sparse matrix in one of four formats. All indices are int32.
+    """A sparse matrix in one of four formats. Values are float32, float64, complex64 or complex128, indices int32.
 
     - "csr": `values` and their columns (`indices`), row by row. `offsets` has rows + 1 elements: the index in `values`
       at which each row begins, and the number of values.

@@ -224,9 +224,8 @@ def gemvi(
 def spdot(x: SparseVector, y: DeviceArray, *, stream: Stream | None = None) -> Scalar:
     """Return the sum of x[i] y[i] for a sparse and a dense vector, without conjugation (cusparseSpVV).
 
-    The host waits for the result.
-
-    Raises TypeError or ValueError, naming the operand, before anything is queued.
+    `y` is contiguous, with the size and the dtype of `x`. The host waits for the result. Raises TypeError or
+    ValueError, naming the operand, before anything is queued.
     """
     call = "spdot"
     where, device = views.device_of(call, stream)
