@@ -19,7 +19,8 @@ __global__ void transpose_matrices(const Element* from, long long leading, long 
     to += blockIdx.x * rows * columns;
     long long left = blockIdx.y * 32ll;
     long long top = blockIdx.z * 32ll;
-    for (int i = threadIdx.y; i < 32; i += blockDim.y) {
+#pragma unroll // so that a thread loads its four elements before it stores the first
+    for (int i = threadIdx.y; i < 32; i += 8) {
         long long row = top + i;
         long long column = left + threadIdx.x;
         // The element becomes to[column][row].
@@ -28,7 +29,7 @@ __global__ void transpose_matrices(const Element* from, long long leading, long 
             tile[i][threadIdx.x] = from[row * leading + column];
     }
     __syncthreads();
-    for (int i = threadIdx.y; i < 32; i += blockDim.y) {
+    for (int i = threadIdx.y; i < 32; i += 8) {
         long long row = top + threadIdx.x;
         long long column = left + i;
         bool kept = part == 0 || (part == 1 ? row <= column : row >= column);
