@@ -19,7 +19,7 @@ from textual.widgets import Footer, Input, RichLog, Static, TabbedContent, TabPa
 from ..host.programs import Program
 from . import tables
 from .attaching import attached
-from .plain import Plain
+from .command_line import CommandLine
 from .session import Session, Stop
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Screen(App[int]):
         super().__init__()
         self._program = program
         self._optimized = optimized
-        self._plain = Plain([])
+        self._plain = CommandLine([])
         self._session = Session(self, stop_at_entry=not breakpoints, stop_at_findings=stop_at_findings)
         self._plain.attach(self._session)
         self._plain.running = True
@@ -124,7 +124,7 @@ class Screen(App[int]):
         """Do nothing, as above."""
 
     def stopped(self, session: Session, stop: Stop) -> None:
-        """Show where the launch has stopped, and wait until it goes on."""
+        """Show where the launch has stopped, and wait until it resumes."""
         self.call_from_thread(self._show_stop, stop)
         self._resumed.get()
 

@@ -12,7 +12,7 @@ from .. import arguments
 from ..context.capture import captures, hold_node
 from ..context.current import activated
 from ..driver import enums
-from ..driver.calls import api, raw
+from ..driver.calls import raw
 from ..driver.unwrap import failure
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ _ATTRIBUTES = ("closed", "dtype", "nbytes", "pointer", "shape")
 _DTYPES = tuple(map(np.dtype, (np.int32, np.uint32, np.int64, np.uint64)))
 # The driver refuses a batch of 256 operations.
 _MOST = 255
-_REMEDY = (
+# The remedy for an address that the driver refuses.
+REMEDY = (
     "The memory must be pinned, or device memory from cuMemAlloc. Drivers refuse managed memory, and the memory of "
     "pools, from which cuda.zeros allocates: use cuda.pinned_empty"
 )
@@ -33,7 +34,8 @@ _REMEDY = (
 class MemoryOperation:
     """An integer in memory that a stream writes or waits for."""
 
-    __slots__ = ("_address", "_array", "_size", "_value")
+    # `_owners` are the array and, of a NumPy array, the object that its memory belongs to.
+    __slots__ = ("_address", "_owners", "_size", "_value")
 
     # The driver's function for a single operation, without the number of bits, and its names for parts of a batch.
     _function: ClassVar[str]
@@ -52,7 +54,7 @@ class MemoryOperation:
         address, dtype = _place_of(call, array)
         limits = np.iinfo(dtype)
         number = arguments.integer(call, "value", value, int(limits.min), int(limits.max))
-        self._array = array
+        self._owners = _owners_of(array)
         self._address = address
         self._size = 8 * dtype.itemsize
         self._value = number % (1 << self._size)
@@ -62,8 +64,8 @@ class MemoryOperation:
         return 0
 
     def _check_open(self, call: str) -> None:
-        if getattr(self._array, "closed", False):
-            raise arguments.wrong_value(call, "operations", "operations on open arrays", self._array)
+        if _any_closed(self._owners):
+            raise arguments.wrong_value(call, "operations", "operations on open arrays", self._owners[0])
 
     def _queue(self, stream: StreamBase) -> None:
         """Queue the operation alone."""
@@ -72,12 +74,9 @@ class MemoryOperation:
         with activated(stream.device):
             (status,) = getattr(raw, name)(native, self._address, self._value, self._flags)
         if status:
-            raise failure(status, name, _REMEDY)
-        self._hold(stream)
-
-    def _hold(self, stream: StreamBase) -> None:
+            raise failure(status, name, REMEDY)
         if captures:
-            hold_node(stream.handle, "a memory operation", (self._array,))
+            hold_node(stream.handle, "a memory operation", self._owners)
 
     def _part(self) -> Any:
         """Return the operation as a part of a batch."""
@@ -146,10 +145,29 @@ def queue_batch(call: str, operations: Iterable[MemoryOperation], stream: Stream
     parts = checked_operations(call, operations)
     if not parts:
         return
+    native = stream.native
     with activated(stream.device):
-        api.cuStreamBatchMemOp(stream.native, len(parts), [part._part() for part in parts], 0)
+        (status,) = raw.cuStreamBatchMemOp(native, len(parts), [part._part() for part in parts], 0)
+    if status:
+        raise failure(status, "cuStreamBatchMemOp", REMEDY)
     if captures:
-        hold_node(stream.handle, "memory operations", tuple(part._array for part in parts))
+        hold_node(stream.handle, "memory operations", owners_of_all(parts))
+
+
+def owners_of_all(operations: Iterable[MemoryOperation]) -> tuple[Any, ...]:
+    """Return the objects that operations need as long as they may run."""
+    return tuple(owner for operation in operations for owner in operation._owners)
+
+
+def _owners_of(array: Any) -> tuple[Any, ...]:
+    owner = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    return (array,) if owner is array else (array, owner)
+
+
+def _any_closed(owners: tuple[Any, ...]) -> bool:
+    return any(getattr(owner, "closed", False) for owner in owners)
 
 
 def _place_of(call: str, array: Any) -> tuple[int, np.dtype[Any]]:
@@ -159,7 +177,7 @@ def _place_of(call: str, array: Any) -> tuple[int, np.dtype[Any]]:
     # A class has the attributes of its instances too.
     if not on_host and (isinstance(array, type) or not all(hasattr(type(array), each) for each in _ATTRIBUTES)):
         raise arguments.wrong_type(call, name, rule, array)
-    if not on_host and array.closed:
+    if _any_closed(_owners_of(array)):
         raise arguments.wrong_value(call, name, "open", array)
     if array.dtype not in _DTYPES:
         raise arguments.wrong_dtype(call, name, "int32, uint32, int64 or uint64", array.dtype)

@@ -7,7 +7,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.driver.calls import library
-from cudart_py.libraries.blas.fused import gemm_epilogue
+from cudart_py.libraries.blas.epilogues import gemm_epilogue
 from cudart_py.libraries.blas.products import gemm
 from cudart_py.libraries.dtypes import bfloat16, from_bfloat16, to_bfloat16
 from cudart_py.libraries.handles import release

@@ -41,6 +41,8 @@ REFUSED = {
     "gemm(of(i32, 4, 5), of(i32, 5, 3))": "TypeError: gemm: a: float16 ... bfloat16 ... int8 ... not int32",
     "gemm(of(i8, 4, 8), of(i8, 3, 8).T, alpha=0.5)":
         "ValueError: gemm: alpha: whole number ... int8 ... not the float 0.5",
+    "gemm(of(i8, 4, 8), of(i8, 3, 8).T, alpha=np.nan)":
+        "ValueError: gemm: alpha: whole number ... int8 ... not the float nan",
     "gemm(of(i8, 4, 8), of(i8, 3, 8).T, of(i8, 4, 3))": "TypeError: gemm: out: int32 ... int8 ... not int8",
     "gemm(of(i8, 8, 4).T, of(i8, 3, 8).T)":
         "ValueError: gemm: a: contiguous rows ... 8-bit ... not contiguous columns ... pass a copy",
@@ -174,6 +176,10 @@ REFUSED = {
     "spmv(eye(), f32(4))": "TypeError: spmv: x: float64 ... 'a' ... not float32",
     "spmv(eye(), f64(4), f64(3))": "ValueError: spmv: out: (4,) ... 'a' ... (4, 4) ... op='N' ... not (3,)",
     "spmv(eye(), f64(8)[::2])": "ValueError: spmv: x: contiguous ... not of shape (4,) with strides (16,)",
+    "spmv((m := eye()), f64(4), m.values)": "ValueError: spmv: out: not overlap 'a.values'",
+    "spmm((m := eye()), f64(4, 1), m.values.reshape(4, 1))": "ValueError: spmm: out: not overlap 'a.values'",
+    "spsv((m := eye()), f64(4), m.values)": "ValueError: spsv: out: not overlap 'a.values'",
+    "spsm((m := eye()), f64(4, 1), m.values.reshape(4, 1))": "ValueError: spsm: out: not overlap 'a.values'",
     "spmv(eye(), f64(4), op='X')": "ValueError: spmv: op: 'N', 'T', 'C' ... not the str 'X'",
     "gemvi(f64(3, 4), vector(5))": "ValueError: gemvi: x: 4 for ... 'a' ... (3, 4) ... op='N' ... not 5",
     "gemvi(f64(4, 4), vector(4), op='C')": "ValueError: gemvi: op: 'N' ... 'T' ... not the str 'C'",

@@ -229,3 +229,109 @@ a[0] = 1
 print(api.run_queued(), order)
 """
     assert python(BEGIN + program).stdout == "True False ['second']\nTrue ['second', 'first']\n"
+
+
+# Streams that wait for counters, each of which one stream increases. So it does not matter in which order the streams
+# advance: the same ones end.
+RANDOM = """
+import random
+
+STREAMS, FLAGS = 4, 3
+
+
+def random_program(generator):
+    written = [0] * FLAGS
+    program = [[] for _ in range(STREAMS)]
+    for _ in range(generator.randrange(4, 16)):
+        flag = generator.randrange(FLAGS)
+        if generator.random() < 0.5:
+            written[flag] += 1
+            program[flag].append(("write", flag, written[flag]))
+        else:
+            value = generator.randrange(1, written[flag] + 2)
+            program[generator.randrange(STREAMS)].append(("wait", flag, value))
+    return program
+
+
+def expected(program):
+    values, places = [0] * FLAGS, [0] * STREAMS
+    progress = True
+    while progress:
+        progress = False
+        for stream, steps in enumerate(program):
+            while places[stream] < len(steps):
+                kind, flag, value = steps[places[stream]]
+                if kind == "wait" and values[flag] < value:
+                    break
+                if kind == "write":
+                    values[flag] = value
+                places[stream] += 1
+                progress = True
+    return [place == len(steps) for place, steps in zip(places, program)]
+
+
+def queue(program, streams, flags, generator):
+    # The parts of a stream's steps that are queued alone, in a batch or in a graph.
+    waiting = [[(stream, step) for step in steps] for stream, steps in enumerate(program)]
+    while any(waiting):
+        steps = generator.choice([each for each in waiting if each])
+        count = generator.randrange(1, len(steps) + 1)
+        stream = streams[steps[0][0]]
+        operations = [
+            (WriteValue if kind == "write" else WaitValue)(flags[flag : flag + 1], value)
+            for _, (kind, flag, value) in steps[:count]
+        ]
+        del steps[:count]
+        how = generator.choice(["alone", "batch", "graph", "capture"])
+        if how == "graph":
+            graph, before = Graph(), ()
+            for operation in operations:
+                before = graph.add(NodeMemoryOperations([operation]), after=before)
+            graph.instantiate().launch(stream)
+        elif how == "capture":
+            with stream.capture() as graph:
+                memory_operations(operations, stream=stream)
+            graph.instantiate().launch(stream)
+        elif how == "batch":
+            memory_operations(operations, stream=stream)
+        else:
+            for operation in operations:
+                memory_operations([operation], stream=stream)
+
+
+def ends(stream):
+    try:
+        stream.synchronize()
+    except cuda.errors.KernelTimeoutError:
+        return False
+    return True
+
+
+stuck, kept = 0, []
+for seed in {seeds}:
+    generator = random.Random(seed)
+    program = random_program(generator)
+    ended = expected(program)
+    for asked in generator.sample(range(STREAMS), 2):  # a deadlock ends the context, so one stream is asked at a time
+        streams = [cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
+        flags = cuda.pinned_empty(FLAGS, np.uint32)
+        kept.append((streams, flags))  # freeing them would wait for streams that never end
+        flags[:] = 0
+        queue(program, streams, flags, generator)
+        for _ in range(generator.randrange(3)):
+            streams[generator.randrange(STREAMS)].done
+        assert ends(streams[asked]) == ended[asked], (seed, asked, program)
+        stuck += not ended[asked]
+        if not ended[asked]:
+            cuda.reset()
+print(stuck)
+"""
+
+
+@pytest.mark.needs("reset")
+@pytest.mark.parametrize("first", [0, pytest.param(100, marks=pytest.mark.exhaustive)])
+def test_random_streams_end_or_are_reported_as_deadlocks(python, first):
+    seeds = range(first, first + (1000 if first else 40))
+    # A reset examines all objects of the process, so this one has only the imports that it needs.
+    stuck = int(python(BEGIN + RANDOM.replace("{seeds}", repr(seeds)), own_imports=True).stdout)
+    assert len(seeds) / 4 < stuck < len(seeds) * 7 / 4

@@ -15,7 +15,7 @@ from ...memory.creation import empty, to_device
 from ...streams.stream import Stream
 from .. import views
 from ..handles import refuse_capture
-from .calling import call_cublas
+from .cublas_calls import call_cublas
 from .products import DEFAULT_ALGORITHM, checked_product, result_dtype
 from .scalars import Scalar, check_unread
 

@@ -13,7 +13,7 @@ from .. import views
 from ..dtypes import KINDS
 from ..handles import keep, library_handle
 from ..outputs import output_for
-from .calling import call_cublas, results_on_device
+from .cublas_calls import call_cublas, results_on_device
 from .vectors import BLAS_TYPES
 
 

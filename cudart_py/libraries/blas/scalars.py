@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -68,7 +69,7 @@ def scalar(call: str, name: str, value: Any, kind: Kind) -> Factor:
     check_number(call, name, value)
     if isinstance(value, complex | np.complexfloating) and not kind.is_complex:
         raise arguments.wrong_type(call, name, f"a real number, since the arrays have dtype {kind.name}", value)
-    if kind.scalar.kind == "i" and value != int(value.real):
+    if kind.scalar.kind == "i" and not (math.isfinite(value.real) and value == int(value.real)):
         raise arguments.wrong_value(call, name, f"a whole number, since the arrays have dtype {kind.name}", value)
     try:
         return factor(value, kind)

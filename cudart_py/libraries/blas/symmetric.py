@@ -12,7 +12,7 @@ from .. import views
 from ..dtypes import Kind
 from ..handles import keep
 from ..outputs import output_for
-from .calling import call_cublas
+from .cublas_calls import call_cublas
 from .scalars import Scalar, check_unread, scalar
 from .vectors import BLAS_TYPES
 

@@ -9,7 +9,7 @@ from ...streams.stream import Stream
 from .. import views
 from ..handles import keep, library_handle
 from ..outputs import output_for
-from .calling import call_cublas, results_on_device
+from .cublas_calls import call_cublas, results_on_device
 from .products import gemm
 from .scalars import OPERATIONS, Scalar, check_unread, operation, scalar, toggled
 

@@ -14,7 +14,7 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
-from ..blas.calling import call_cublas
+from ..blas.cublas_calls import call_cublas
 from ..dtypes import KINDS, Kind
 from ..failures import dependent_column, not_converged
 from .batches import addresses_of, check_batch, one_by_one

@@ -11,7 +11,7 @@ from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
-from ..blas.calling import call_cublas
+from ..blas.cublas_calls import call_cublas
 from ..blas.scalars import factor
 from ..dtypes import Kind
 from ..failures import NotPositiveDefiniteError, SingularMatrixError

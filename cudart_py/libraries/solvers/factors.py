@@ -19,7 +19,7 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty, to_device, zeros
 from ...streams.stream import Stream
 from .. import views
-from ..blas.calling import call_cublas
+from ..blas.cublas_calls import call_cublas
 from ..blas.products import gemm
 from ..blas.scalars import factor
 from ..dtypes import KINDS, Kind
@@ -136,7 +136,7 @@ def _least_norm(
     if missing:
         raise not_converged(call, f"{missing} of {len(values)} singular values of 'a'")
     least = (max(a.shape) * np.finfo(kind.real).eps if rcond is None else rcond) * values[0]
-    rank = int(np.count_nonzero(values > least))
+    rank = int(np.count_nonzero(~(values <= least)))  # NaNs count, so that the solution has NaNs too
     if rank < len(values):
         text = f"{call}: 'a' has the rank {rank}, not {len(values)}: x is the solution with the smallest norm"
         warnings.warn(text, IllConditionedWarning, stacklevel=3)

@@ -17,7 +17,7 @@ from ...memory.creation import empty
 from ...pointer import Pointer
 from ...streams.stream import Stream
 from .. import views
-from ..blas.calling import call_cublas
+from ..blas.cublas_calls import call_cublas
 from ..blas.scalars import factor
 from ..device_code import kernel_of
 from ..dtypes import Kind

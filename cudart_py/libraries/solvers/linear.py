@@ -19,7 +19,7 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
-from ..blas.calling import call_cublas
+from ..blas.cublas_calls import call_cublas
 from ..blas.scalars import factor, operation
 from ..dtypes import Kind
 from ..failures import IllConditionedWarning, NotPositiveDefiniteError, SingularMatrixError

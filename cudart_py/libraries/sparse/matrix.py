@@ -266,6 +266,12 @@ class SparseMatrix:
         """The total size of the three arrays in bytes. A product reads each of them once."""
         return self.values.nbytes + self.indices.nbytes + self.offsets.nbytes
 
+    @property
+    def _extents(self) -> dict[str, tuple[int, int]]:
+        """The address and the size in bytes of each array, for the check that an output overlaps none of them."""
+        arrays = {"a.values": self.values, "a.indices": self.indices, "a.offsets": self.offsets}
+        return {name: (array.pointer, array.nbytes) for name, array in arrays.items()}
+
     def _describe_once(self) -> Description:
         """Return the shared descriptor, for calls that do not store anything in it."""
         description: Description | None = self._prepared.get("description")

@@ -59,7 +59,7 @@ def spmv(
     reason = f"for 'a' of shape {a.shape} with op={op!r}"
     out = output_for(call, out, (rows,), a.values.dtype, (where, device), reason=reason)
     arguments.contiguous(call, "out", out)
-    views.check_apart(call, "out", out.pointer, out.nbytes, x=(x.pointer, x.nbytes))
+    views.check_apart(call, "out", out.pointer, out.nbytes, x=(x.pointer, x.nbytes), **a._extents)
     if not out.size:
         return out
     enums = library("cusparse")
@@ -142,7 +142,7 @@ def spmm(
     shape, reason = (rows, right.columns), "for the product of 'a' and 'b'"
     out = output_for(call, out, shape, a.values.dtype, (where, device), reason=reason)
     left = views.matrix(call, "out", out)
-    views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span))
+    views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span), **a._extents)
     if not out.size:
         return out
     enums = library("cusparse")

@@ -52,8 +52,8 @@ def spsv(
     factor = scalar(call, "alpha", alpha, a._kind)
     out = output_for(call, out, b.shape, b.dtype, (where, device), reason="like 'b'")
     arguments.contiguous(call, "out", out)
-    if out.pointer != b.pointer:
-        views.check_apart(call, "out", out.pointer, out.nbytes, b=(b.pointer, b.nbytes))
+    right = {"b": (b.pointer, b.nbytes)} if out.pointer != b.pointer else {}
+    views.check_apart(call, "out", out.pointer, out.nbytes, **right, **a._extents)
     if not out.size:
         return out
     with activated(device):
@@ -87,8 +87,9 @@ def spsm(
     factor = scalar(call, "alpha", alpha, a._kind)
     out = output_for(call, out, b.shape, b.dtype, (where, device), reason="like 'b'")
     left = views.matrix(call, "out", out)
-    if out.pointer != b.pointer or left != right:
-        views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span))
+    in_place = out.pointer == b.pointer and left == right
+    other = {} if in_place else {"b": (b.pointer, right.span)}
+    views.check_apart(call, "out", out.pointer, left.span, **other, **a._extents)
     if not out.size:
         return out
     with activated(device):

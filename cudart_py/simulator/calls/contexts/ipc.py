@@ -28,7 +28,7 @@ from cuda.bindings.driver import (
 from ...state import memory
 from ...state.arguments import number
 from ...state.contexts import current
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.memory import imported_pools, sharing
 from ...state.memory.imported_pools import ImportedPool
 from ...state.memory.pools import enter_pool, pools
@@ -43,10 +43,6 @@ _INTERPROCESS = CUevent_flags.CU_EVENT_INTERPROCESS.value
 _EVENT_FLAGS = _INTERPROCESS | CUevent_flags.CU_EVENT_DISABLE_TIMING.value
 
 
-def _refuse() -> StatusError:
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-
-
 @contextlib.contextmanager
 def _refused() -> Iterator[None]:
     """Turn the exceptions for memory that cannot be opened into the driver's statuses."""
@@ -55,7 +51,7 @@ def _refused() -> Iterator[None]:
     except MemoryError:
         raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY) from None
     except (OSError, ValueError):
-        raise _refuse() from None
+        raise invalid_value() from None
 
 
 def _filled(handle: Any, data: bytes) -> Any:
@@ -69,7 +65,7 @@ def _parsed(handle: Any) -> Handle:
     try:
         found = Handle.parsed(ctypes.string_at(handle.getPtr(), CU_IPC_HANDLE_SIZE))
     except ValueError:
-        raise _refuse() from None
+        raise invalid_value() from None
     if found.here:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
     return found
@@ -87,7 +83,7 @@ def cuIpcGetMemHandle(dptr: Any) -> Any:
         or allocation.access is not None
         or allocation.variable
     ):
-        raise _refuse()
+        raise invalid_value()
     return _filled(CUipcMemHandle(), _shared(allocation).data)
 
 
@@ -107,10 +103,10 @@ def cuIpcOpenMemHandle(handle: Any, Flags: Any) -> Any:
     """
     context = current()
     if number(Flags) != _LAZY_PEERS:
-        raise _refuse()
+        raise invalid_value()
     shared = _parsed(handle)
     if shared.pool:
-        raise _refuse()
+        raise invalid_value()
     with _refused():
         return CUdeviceptr(sharing.open_shared(shared, context).address)
 
@@ -120,7 +116,7 @@ def cuIpcCloseMemHandle(dptr: Any) -> None:
     """Complete the context's work, and close memory of another process (cuIpcCloseMemHandle)."""
     complete_context(current(), freeing=True)
     if not sharing.close_shared(number(dptr)):
-        raise _refuse()
+        raise invalid_value()
 
 
 @entry(values=1)
@@ -139,7 +135,7 @@ def cuIpcOpenEventHandle(handle: Any) -> Any:
     """Return an event that stands for one of another process (cuIpcOpenEventHandle)."""
     context, found = current(), _parsed(handle)
     if not found.valid:
-        raise _refuse()
+        raise invalid_value()
     return CUevent(Event(context, _EVENT_FLAGS).handle)
 
 
@@ -148,7 +144,7 @@ def cuMemPoolExportToShareableHandle(pool: Any, handleType: Any, flags: Any) -> 
     """Return a new file descriptor of a pool, for another process (cuMemPoolExportToShareableHandle)."""
     shared = pools.find(pool)
     if number(flags) or number(handleType) != _DESCRIPTOR or not shared.shareable:
-        raise _refuse()
+        raise invalid_value()
     try:
         return imported_pools.export(shared)
     except OSError:
@@ -160,7 +156,7 @@ def cuMemPoolImportFromShareableHandle(handle: Any, handleType: Any, flags: Any)
     """Return the pool of another process that a file descriptor refers to (cuMemPoolImportFromShareableHandle)."""
     current()
     if number(flags) or number(handleType) != _DESCRIPTOR:
-        raise _refuse()
+        raise invalid_value()
     with _refused():
         return CUmemoryPool(enter_pool(ImportedPool.of(number(handle))).handle)
 
@@ -171,7 +167,7 @@ def cuMemPoolExportPointer(ptr: Any) -> Any:
     current()
     allocation = memory.known.by_start.get(number(ptr))
     if allocation is None or allocation.pool is None or not allocation.pool.shareable:
-        raise _refuse()
+        raise invalid_value()
     return _filled(CUmemPoolPtrExportData(), _shared(allocation).data)
 
 
@@ -180,7 +176,7 @@ def cuMemPoolImportPointer(pool: Any, shareData: Any) -> Any:
     """Return the address in this process of an allocation of an imported pool (cuMemPoolImportPointer)."""
     context, source = current(), pools.find(pool)
     if not isinstance(source, ImportedPool):
-        raise _refuse()
+        raise invalid_value()
     shared = _parsed(shareData)
     with _refused():
         return CUdeviceptr(source.open(shared, context).address)

@@ -9,7 +9,7 @@ from typing import Any
 from cuda.bindings.driver import CUgraphNode, CUgraphNodeType, CUresult
 
 from ...state.arguments import number
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.queue.conditionals import Conditional
 from ...state.queue.graphs import ChildGraph, Empty, Graph, find_graph, find_nodes
 from ...state.queue.operations import Operation
@@ -17,7 +17,7 @@ from ..entry import entry
 from ..memory.graph_memory import AllocateInGraph, allocation_of, free_in_graph
 from ..streams.events import RecordEvent, WaitForEvent, find_event
 from .conditionals import conditional_of
-from .node_parameters import copy_of, fill_of, host_call_of, kernel_of, memory_operations_of, refuse
+from .node_parameters import copy_of, fill_of, host_call_of, kernel_of, memory_operations_of
 
 _TYPE = CUgraphNodeType
 # The offset in bytes of the graphs in CUDA_CONDITIONAL_NODE_PARAMS, after the handle, the type and the size.
@@ -103,7 +103,7 @@ def cuGraphAddBatchMemOpNode(hGraph: Any, dependencies: Any, numDependencies: An
 def cuGraphAddNode(hGraph: Any, dependencies: Any, dependencyData: Any, numDependencies: Any, nodeParams: Any) -> Any:
     """Add a node of any type that is supported after the given nodes (cuGraphAddNode)."""
     if nodeParams is None:
-        raise refuse()
+        raise invalid_value()
     return _add(hGraph, dependencies, numDependencies, lambda graph: _operation(graph, nodeParams))
 
 
@@ -148,7 +148,7 @@ def _child(graph: Graph, handle: Any, *, moves: bool = False) -> ChildGraph:
     """Return a copy of a graph as a child of another; if it `moves`, return the graph itself."""
     child = find_graph(handle)
     if graph is child or graph in child.inner:
-        raise refuse()
+        raise invalid_value()
     # `clone` refuses conditional nodes and allocations.
     return ChildGraph(child if moves else child.clone())
 

@@ -160,7 +160,7 @@ def test_conditions_and_expressions_that_are_wrong_are_explained(debugged, numbe
         "run": "the condition 'nothing > 1' has no value: no variable is named 'nothing'",
         "print value +": "ends too early", "print x.y": "a float has no members", "print *n": "a int is not a pointer",
         "print 1 / 0": "-", "print x[1 << 40]": "-", "thread 99": "there is no thread 99",
-        "step x": "a number is needed",
+        "step x": "expected a number",
         "fly": "'fly' is not known", "info shared nothing": "no shared variable 'nothing': it has tile",
     }  # fmt: skip  # rows of a table
     for command, text in said.items():

@@ -13,7 +13,7 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty, zeros
 from ...streams.stream import Stream
 from .. import views
-from ..blas.calling import call_cublas
+from ..blas.cublas_calls import call_cublas
 from ..blas.reductions import nrm2
 from ..blas.scalars import operation
 from ..dtypes import Kind

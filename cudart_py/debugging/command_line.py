@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from .stepping import Kind
 
 PROMPT = "(cudart-py) "
-Command = Callable[["Plain", str], bool]
+Command = Callable[["CommandLine", str], bool]
 
 
 class QuitDebugger(BaseException):
     """The command to end the debugger, and with it the program. No handler of the program catches it."""
 
 
-class Plain:
-    """The commands. Each returns whether the launch, or the program, goes on."""
+class CommandLine:
+    """The debugger's commands. Each returns whether the launch, or the program, resumes."""
 
     def __init__(self, commands: Sequence[str] | None = None, output: TextIO | None = None) -> None:
-        # Commands that the program gives; None means that they are read from standard input.
+        # The commands of `cuda.debugger`; None means that they are read from standard input.
         self._commands = None if commands is None else list(commands)
         self._output = output
         self._session: Session | None = None
@@ -52,7 +52,7 @@ class Plain:
         """Do nothing, as above."""
 
     def stopped(self, session: Session, stop: Stop) -> None:
-        """Show where the launch has stopped, and read commands until it goes on."""
+        """Show where the launch has stopped, and read commands until it resumes."""
         self._session = session
         if stop.reason == "step" and self._left[1]:
             following = self._step_on(stop)
@@ -68,9 +68,9 @@ class Plain:
         self._session = session
 
     def read_commands(self) -> None:
-        """Read and execute commands until one lets the launch or the program go on; the end of the input ends both.
+        """Read and execute commands until one resumes the launch or the program; the end of the input ends both.
 
-        After the last command that the program gives, its launches go on without further stops.
+        After the last command of `cuda.debugger`, launches run without further stops.
         """
         while True:
             line = self._read()
@@ -78,13 +78,13 @@ class Plain:
                 raise QuitDebugger
             if line is None:
                 self.session.ignore_stops()
-                self.session.go()
+                self.session.resume()
                 return
             if self.execute(line):
                 return
 
     def execute(self, line: str) -> bool:
-        """Execute one command, and return whether the launch goes on; an error is printed."""
+        """Execute one command, and return whether the launch resumes; an error is printed."""
         text = line.strip()
         if not text:
             text = self._last
@@ -99,11 +99,11 @@ class Plain:
             return False
 
     def answer(self, line: str) -> tuple[str, bool]:
-        """Execute one command; return its output, and whether the launch goes on."""
+        """Execute one command; return its output, and whether the launch resumes."""
         before, self._output = self._output, io.StringIO()
         try:
-            goes_on = self.execute(line)
-            return self._output.getvalue(), goes_on
+            resumes = self.execute(line)
+            return self._output.getvalue(), resumes
         finally:
             self._output = before
 
@@ -162,7 +162,7 @@ class Plain:
         """Return why a launch has stopped; "" for a step."""
         found = []
         if stop.breakpoint is not None:
-            found.append(f"Breakpoint {stop.breakpoint.number}, {_relative(str(stop.breakpoint))}")
+            found.append(f"Breakpoint {stop.breakpoint.number}, {shown_path(str(stop.breakpoint))}")
         reasons = {
             "exited": "The thread has exited.",
             "start": "The recorded history begins here.",
@@ -191,7 +191,7 @@ class Plain:
         made = self.session.breakpoints.read(text)
         self.session.locate()
         self._print(
-            f"Breakpoint {made.number} at {_relative(str(made))}"
+            f"Breakpoint {made.number} at {shown_path(str(made))}"
             + ("" if made.sites else " (pending: no kernel that has been launched has code there)")
         )
         return False
@@ -208,33 +208,33 @@ class Plain:
     def run(self, _: str) -> bool:
         """Start the program."""
         if self.running:
-            raise ValueError("the program runs already: continue lets it go on")
+            raise ValueError("the program is already running: use continue")
         self.running = True
         return True
 
-    def go(self, _: str) -> bool:
-        """Go on to the next breakpoint or finding."""
-        return self._goes_on(self.session.go())
+    def resume(self, _: str) -> bool:
+        """Continue to the next breakpoint or finding."""
+        return self._resumed(self.session.resume())
 
     def step(self, text: str) -> bool:
-        """Go on to the next line, even into functions."""
+        """Continue to the next line, even into functions."""
         return self._steps(text, "into")
 
     def next(self, text: str) -> bool:
-        """Go on to the next line of this function."""
+        """Continue to the next line of this function."""
         return self._steps(text, "over")
 
     def finish(self, _: str) -> bool:
-        """Go on until this function has returned."""
-        return self._goes_on(self.session.step("out"))
+        """Continue until this function has returned."""
+        return self._resumed(self.session.step("out"))
 
     def step_instruction(self, text: str) -> bool:
-        """Go on to the next instruction."""
+        """Continue to the next instruction."""
         return self._steps(text, "instruction")
 
     def reverse_continue(self, _: str) -> bool:
         """Go back to the last breakpoint or finding."""
-        self._show(self.session.go_back())
+        self._show(self.session.resume_backwards())
         return False
 
     def reverse_step(self, text: str) -> bool:
@@ -316,9 +316,10 @@ class Plain:
         """End the program and the debugger."""
         raise QuitDebugger
 
-    # --- what the commands share
+    # --- shared by the commands
 
-    def _goes_on(self, stop: Stop | None) -> bool:
+    def _resumed(self, stop: Stop | None) -> bool:
+        """Return whether the launch resumes, which it does if the history has no stop to show."""
         if stop is None:
             return True
         self._show(stop)
@@ -326,12 +327,12 @@ class Plain:
 
     def _steps(self, text: str, kind: Kind) -> bool:
         self._left = kind, _number(text) if text else 1
-        return self._goes_on(self._step_on(None))
+        return self._resumed(self._step_on(None))
 
     def _step_on(self, stop: Stop | None) -> Stop | None:
         """Make the steps that are left of a command, unless one of them stops for another reason.
 
-        Returns None if the launch itself must go on for that.
+        Returns None if the launch itself must resume first.
         """
         kind, times = self._left
         while times and (stop is None or stop.reason == "step"):
@@ -358,18 +359,19 @@ class Plain:
         self._print(tables.location(self.session))
         return False
 
-    def _focus(self, text: str, known: list[tuple[int, Index]], what: str) -> bool:
-        index = tuple(_number(part) for part in text.strip("() ").split(","))
-        for lane, one in known:
-            if one[: len(index)] == index and not any(one[len(index) :]):
+    def _focus(self, text: str, lanes: list[tuple[int, Index]], kind: str) -> bool:
+        """Put the first lane with an index in focus; missing coordinates of the index are 0."""
+        requested = tuple(_number(part) for part in text.strip("() ").split(","))
+        for lane, index in lanes:
+            if index[: len(requested)] == requested and not any(index[len(requested) :]):
                 self.session.focus(lane)
                 self._print(tables.location(self.session))
                 return False
-        raise ValueError(f"there is no {what} {text} here")
+        raise ValueError(f"there is no {kind} {text} here")
 
 
 def _breakpoints(session: Session, _: list[str]) -> str:
-    rows = [f"  {one.number}  {_relative(str(one))}, hit {one.hits} times" for one in session.breakpoints]
+    rows = [f"  {one.number}  {shown_path(str(one))}, hit {one.hits} times" for one in session.breakpoints]
     return "\n".join(rows) or "no breakpoints"
 
 
@@ -382,31 +384,31 @@ _TABLES: dict[str, Callable[[Session, list[str]], str]] = {
     "breakpoints": _breakpoints,
 }
 _SHOWN: dict[str, Command] = {
-    "break": Plain.set_breakpoint,
-    "delete": Plain.delete,
-    "run": Plain.run,
-    "continue": Plain.go,
-    "step": Plain.step,
-    "next": Plain.next,
-    "finish": Plain.finish,
-    "stepi": Plain.step_instruction,
-    "reverse-continue": Plain.reverse_continue,
-    "reverse-step": Plain.reverse_step,
-    "reverse-next": Plain.reverse_next,
-    "reverse-finish": Plain.reverse_finish,
-    "reverse-stepi": Plain.reverse_instruction,
-    "info": Plain.info,
-    "lanes": Plain.lanes,
-    "print": Plain.print_value,
-    "list": Plain.list_source,
-    "backtrace": Plain.backtrace,
-    "up": Plain.up,
-    "down": Plain.down,
-    "thread": Plain.thread,
-    "warp": Plain.warp,
-    "lane": Plain.lane,
-    "help": Plain.help,
-    "quit": Plain.quit,
+    "break": CommandLine.set_breakpoint,
+    "delete": CommandLine.delete,
+    "run": CommandLine.run,
+    "continue": CommandLine.resume,
+    "step": CommandLine.step,
+    "next": CommandLine.next,
+    "finish": CommandLine.finish,
+    "stepi": CommandLine.step_instruction,
+    "reverse-continue": CommandLine.reverse_continue,
+    "reverse-step": CommandLine.reverse_step,
+    "reverse-next": CommandLine.reverse_next,
+    "reverse-finish": CommandLine.reverse_finish,
+    "reverse-stepi": CommandLine.reverse_instruction,
+    "info": CommandLine.info,
+    "lanes": CommandLine.lanes,
+    "print": CommandLine.print_value,
+    "list": CommandLine.list_source,
+    "backtrace": CommandLine.backtrace,
+    "up": CommandLine.up,
+    "down": CommandLine.down,
+    "thread": CommandLine.thread,
+    "warp": CommandLine.warp,
+    "lane": CommandLine.lane,
+    "help": CommandLine.help,
+    "quit": CommandLine.quit,
 }
 _USAGE = {
     "break": "[FILE:]LINE | FUNCTION [block X,Y,Z] [thread X,Y,Z] [kernel NAME] [if CONDITION]",
@@ -434,13 +436,9 @@ _SHORT = {
 COMMANDS = {**_SHOWN, **{short: _SHOWN[name] for short, name in _SHORT.items()}}
 
 
-def _relative(text: str) -> str:
-    return shown_path(text)
-
-
 def _number(text: str) -> int:
     if not text.strip().isdigit():
-        raise ValueError(f"a number is needed, and not {text!r}")
+        raise ValueError(f"expected a number, got {text!r}")
     return int(text)
 
 
@@ -449,7 +447,7 @@ def _expressions(text: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def interrupting(session: Session, frontend: Plain) -> Iterator[None]:
+def interrupting(session: Session, frontend: CommandLine) -> Iterator[None]:
     """Let Ctrl-C stop a kernel at its next instruction; a second one before that ends the program as usual.
 
     At the prompt, it does nothing. Only the main thread may handle signals, so in another thread Ctrl-C does what it
