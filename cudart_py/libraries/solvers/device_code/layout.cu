@@ -1,5 +1,5 @@
-// Layouts for LAPACK's routines: transposes, triangles and diagonals of matrices, and the addresses of the matrices of a
-// batch. A single matrix is a batch of one.
+// Layouts for LAPACK's routines: transposes, triangles and diagonals of matrices, the addresses of the matrices of a
+// batch, and those that are not finite. A single matrix is a batch of one.
 
 __device__ inline float conjugated(float x) { return x; }
 __device__ inline double conjugated(double x) { return x; }
@@ -56,4 +56,13 @@ __global__ void take_diagonals(const Element* from, long long leading, long long
     long long place = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (place < batch * count)
         to[place] = from[place / count * stride + place % count * (leading + 1)];
+}
+
+// Marks the matrices that contain NaN or infinity, in `marks`. Each has `size` real numbers, and a thread reads one.
+template <class Real>
+__global__ void mark_not_finite(const Real* from, long long size, int* marks, long long batch)
+{
+    long long place = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (place < batch * size && !isfinite(from[place]))
+        marks[place / size] = 1;
 }
