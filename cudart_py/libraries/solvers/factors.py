@@ -162,8 +162,8 @@ def svd(
     eps times the largest less accurately. If `a` has three dimensions, the first is a batch of matrices: those of at
     most 32 rows and columns are decomposed together by the Jacobi method (cusolverDnSgesvdjBatched), and larger ones
     one after the other. For `a` of shape (m, n), U has the shape (m, min(m, n)) and V^H (min(m, n), n). Dtypes and
-    layouts are those of `solve`; s is real. Raises NotConvergedError if the iteration does not converge, and TypeError or
-    ValueError, naming the operand.
+    layouts are those of `solve`; s is real. Raises NotConvergedError if the iteration does not converge, and TypeError
+    or ValueError, naming the operand.
     """
     call = "svd"
     where, device = views.device_of(call, stream)
