@@ -21,12 +21,6 @@ def test_tiles_reduce_loads_from_global_memory_by_their_width_and_registers_redu
     assert values["4 blocks, same elements"]["instructions"] == 4 * values["one block"]["instructions"]
 
 
-@pytest.fixture
-def numpy_engine(monkeypatch):
-    """Run kernels in the NumPy engine: machine code of the pipelined kernel takes longer to compile than it saves."""
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
-
-
 @counted
 @pytest.mark.usefixtures("numpy_engine")
 def test_neighbouring_lanes_of_the_pipelined_kernel_share_each_address():
