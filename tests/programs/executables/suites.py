@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import sysconfig
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,11 +28,13 @@ _LIBRARIES = re.compile(r"CUDA::(curand|cublas|cusolver|cufft|npp\w*)|find_packa
 _BOOST = re.compile(r"#include [<\"]boost/")
 # What CMake copies beside the program after it is built.
 _COPIES = re.compile(r"-E\s+copy(?:_if_different|_directory)?\s+([^)]*?)\s*\)")
-# What HeCBench's Makefiles link, the commands of their target `run`, and arguments there that are names of files.
+# What HeCBench's Makefiles use besides nvcc, what they link, the commands of their target `run`, and arguments there that are names of files.
 _LINKED = re.compile(r"\s-l(\w+)")
 _USUAL = {"cuda", "cudart", "m", "pthread", "rt"}
 _STARTS = re.compile(r"^run\s*:.*\n((?:[\t ].*\n?|\n)*)", re.MULTILINE)
+_OTHERS = re.compile(r"\bnvc\+\+|\bmpi(cc|cxx)|MPI_INC|PyTorch")
 _INPUT = re.compile(r"\.(txt|csv|dat|bin|inp|img|pgm|ppm|bmp|mtx|egr|hdr|fasta|gz|seq)$|^(\./)?data(/|$)")
+_COMMANDS = Path(__file__).with_name("hecbench.toml")
 RUN = [sys.executable, "-m", "cudart_py", "run"]
 
 
@@ -45,6 +48,7 @@ class Program:
     build: list[list[str]]
     run: list[str]
     needs: str = ""  # why it is left out, if it is
+    command: str = ""  # how it is started, if the table says so
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -119,10 +123,12 @@ def _copy(recipe: str, source: Path, folder: Path) -> None:
 
 
 def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Program]:
-    """Yield `count` of HeCBench's programs, drawn by a seed. Their Makefiles say how they are built and started.
+    """Yield `count` of HeCBench's programs, drawn by a seed. Their Makefiles say how they are built.
 
-    The draw leaves out programs that need a library or files that are not in the checkout.
+    The draw leaves out programs that need another compiler, a library, or files that are not in the checkout.
+    `hecbench.toml` has the command of each program that takes arguments, and the Makefile that of the others.
     """
+    commands = tomllib.loads(_COMMANDS.read_text())
     everything = sorted(path for path in (checkout / "src").glob("*-cuda") if (path / "Makefile").is_file())
     drawn = (path for path in random.Random(seed).sample(everything, len(everything)) if _is_complete(path))
     for source in sorted(itertools.islice(drawn, count)):
@@ -130,13 +136,18 @@ def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Pro
         folder = built / "src" / source.name
         for needed in {source, *_mentioned(source)}:
             shutil.copytree(needed, built / "src" / needed.name, dirs_exist_ok=True)
-        make = ["make", "CC=nvcc --cudart shared", f"ARCH={ARCHITECTURE}"]
-        yield Program("HeCBench", source.name.removesuffix("-cuda"), folder, [make], [*RUN, *make, "run"])
+        make = ["env", "NVCC_PREPEND_FLAGS=--cudart shared", "make", f"ARCH={ARCHITECTURE}"]
+        name = source.name.removesuffix("-cuda")
+        command = commands.get(name)
+        run = [*RUN, "sh", "-c", command] if command else [*RUN, *make, "run"]
+        yield Program("HeCBench", name, folder, [make], run, command=command or "./main")
 
 
 def _is_complete(source: Path) -> bool:
-    """Return whether a program of HeCBench needs only CUDA, and files that are in the checkout."""
+    """Return whether a program of HeCBench needs only CUDA and nvcc, and files that are in the checkout."""
     recipe = (source / "Makefile").read_text()
+    if _OTHERS.search(recipe):
+        return False
     if set(_LINKED.findall(recipe)) - _USUAL or any(source.rglob("*.dvc")):
         return False  # the suite keeps large files elsewhere, by Data Version Control
     if "cmake" in recipe and any("FetchContent" in path.read_text() for path in source.rglob("CMakeLists.txt")):
