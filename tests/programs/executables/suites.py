@@ -20,6 +20,8 @@ from cudart_py.standins.library_names import COMPILER
 ARCHITECTURE = "compute_90"
 # The folder of CUDA's wheels.
 _WHEEL = Path(sysconfig.get_path("purelib"), "nvidia", "cu13")
+# Options of nvcc: CUDA's headers in the wheels serve where the toolkit has none.
+_HEADERS = ["-Xcompiler", f"-idirafter,{_WHEEL / 'include'}"]
 # The folders of cuda-samples whose programs need nothing but CUDA itself, with few exceptions.
 _FOLDERS = ("0_Introduction", "2_Concepts_and_Techniques", "3_CUDA_Features", "6_Performance")
 # Why programs are left out: what they need besides CUDA.
@@ -75,8 +77,7 @@ def _sample(checkout: Path, source: Path, folder: Path, recipe: str, setting: di
         needs = "Boost"
     shutil.copytree(source, folder, dirs_exist_ok=True)
     _copy(recipe, source, folder)
-    # CUDA's headers in the wheels serve where the toolkit has none.
-    include = ["-I", str(checkout / "Common"), "-I", "inc", "-Xcompiler", f"-idirafter,{_WHEEL / 'include'}"]
+    include = ["-I", str(checkout / "Common"), "-I", "inc", *_HEADERS]
     build = []
     kernels = re.findall(r"\"\$\{CMAKE_CURRENT_BINARY_DIR\}/(\S+?\.(fatbin|ptx))\"[\s\S]*?/(\w+\.cu)\"", recipe)
     apart = {kernel for _, _, kernel in kernels}
@@ -136,7 +137,8 @@ def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Pro
         folder = built / "src" / source.name
         for needed in {source, *_mentioned(source)}:
             shutil.copytree(needed, built / "src" / needed.name, dirs_exist_ok=True)
-        make = ["env", "NVCC_PREPEND_FLAGS=--cudart shared", "make", f"ARCH={ARCHITECTURE}"]
+        options = " ".join(["--cudart", "shared", *_HEADERS])
+        make = ["env", f"NVCC_PREPEND_FLAGS={options}", "make", f"ARCH={ARCHITECTURE}"]
         name = source.name.removesuffix("-cuda")
         command = commands.get(name)
         run = [*RUN, "sh", "-c", command] if command else [*RUN, *make, "run"]
@@ -146,7 +148,7 @@ def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Pro
 def _is_complete(source: Path) -> bool:
     """Return whether a program of HeCBench needs only CUDA and nvcc, and files that are in the checkout."""
     recipe = (source / "Makefile").read_text()
-    if _OTHERS.search(recipe):
+    if _OTHERS.search(recipe) or any(map(_BOOST.search, _sources(source, headers="*.h"))):
         return False
     if set(_LINKED.findall(recipe)) - _USUAL or any(source.rglob("*.dvc")):
         return False  # the suite keeps large files elsewhere, by Data Version Control
@@ -160,14 +162,17 @@ def _is_complete(source: Path) -> bool:
 
 def _mentioned(source: Path) -> set[Path]:
     """Return the folders beside a program that its Makefile or sources refer to."""
-    texts = [
-        path.read_text(errors="replace")
-        for path in source.rglob("*")
-        if path.suffix in _TEXTS or path.name == "Makefile"
-    ]
+    texts = [(source / "Makefile").read_text(), *_sources(source, headers="**/*.h*")]
     names = {name for text in texts for name in re.findall(r"\.\./([\w-]+)", text)}
     return {source.parent / name for name in names if (source.parent / name).is_dir()}
 
 
+def _sources(folder: Path, headers: str) -> Iterator[str]:
+    """Yield the texts of a program's sources, and of the headers that match a pattern."""
+    for path in {*folder.glob(headers), *(path for path in folder.rglob("*") if path.suffix in _INCLUDING)}:
+        if path.is_file():
+            yield path.read_text(errors="replace")
+
+
 _SOURCES = {".cu", ".cpp", ".c"}
-_TEXTS = {*_SOURCES, ".cuh", ".h", ".hpp"}
+_INCLUDING = {*_SOURCES, ".cuh"}

@@ -382,7 +382,7 @@ def _has_mistake(state: LaunchState) -> bool:
     return long and observer is not None and observer.has_mistake()
 
 
-def _run_without_observer(state: LaunchState, native: MachineCode) -> bool:
+def run_without_observer(state: LaunchState, native: MachineCode) -> bool:
     """Run the blocks that are left in machine code; return False if the NumPy engine must run them."""
     observer, state.observer = state.observer, None
     if native.run_rest(state):
@@ -417,7 +417,7 @@ def _run_chunks(state: LaunchState, native: MachineCode | None) -> None:
         while active or following < state.blocks:
             if not active and native is not None and _has_mistake(state):
                 state.first_block = following
-                if _run_without_observer(state, native):
+                if run_without_observer(state, native):
                     return
                 native = None
             pending = following < state.blocks

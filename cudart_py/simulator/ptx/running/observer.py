@@ -147,6 +147,16 @@ class Observer:
         """
         return False
 
+    def lack_records(self) -> None:
+        """Take note that there is no room for machine code's records of this launch."""
+
+    def lacks_records(self) -> bool:
+        """Return whether there is no room for machine code's records, so that nothing observes the launch if it is long.
+
+        Several observers always observe their launch.
+        """
+        return False
+
     def end_early(self) -> None:
         """Take note that the rest of the launch has run without the observer."""
 
