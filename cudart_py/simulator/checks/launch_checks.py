@@ -82,6 +82,7 @@ class LaunchChecks(Observer):
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()
         self._memory = state.memory
+        self._program = state.program
         concurrent = bool(spans) or concurrency.others_wait()
         self._races = Races(spans, state.launch, block_scope=state.program.block_scoped)
         self._memory_checks = MemoryChecks(
@@ -95,8 +96,8 @@ class LaunchChecks(Observer):
         self.watch = frozenset({"checks"}) if self._racing and not concurrent else None
 
     def has_mistake(self) -> bool:
-        """Return whether there is a finding in this launch."""
-        return self._findings.some
+        """Return whether there is a finding in this launch, or was one in an earlier launch of the kernel."""
+        return self._findings.some or self._program.seconds_with_mistakes > 0
 
     def lack_records(self) -> None:
         """Take note that machine code cannot record all accesses of this launch."""

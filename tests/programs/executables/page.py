@@ -17,7 +17,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "public-programs.md"
 _HEADING = "| program | result | seconds | note |\n|---|---|---|---|\n"
 _SECTION = re.compile(r"(<!-- results: (?P<suite>[^\n]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 _ROW = re.compile(
-    r"^\| (?P<name>[^|`]+?)(?P<command> `[^|`]+`)? \| (?P<verdict>[^|]*?) \| *(?P<seconds>\d*) \| *(?P<note>[^|]*?) *\|$",
+    r"^\| (?P<name>[^|`]+?)(?P<command> `[^|`]+`)? "
+    r"\| (?P<verdict>[^|]*?) \| *(?P<seconds>\d*) \| *(?P<note>[^|]*?) *\|$",
     re.MULTILINE,
 )
 

@@ -34,8 +34,8 @@ _UNITTEST = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
 class Result(NamedTuple):
     """The verdict on a program, the seconds that it ran, and its output.
 
-    The seconds are those of the clock or of the processor, whichever are fewer: a program that runs beside others waits,
-    and one with threads uses several processors.
+    The seconds are those of the clock or of the processor, whichever are fewer: a program that runs beside others
+    waits, and one with threads uses several processors.
     """
 
     verdict: str

@@ -30,11 +30,15 @@ _LIBRARIES = re.compile(r"CUDA::(curand|cublas|cusolver|cufft|npp\w*)|find_packa
 _BOOST = re.compile(r"#include [<\"]boost/")
 # What CMake copies beside the program after it is built.
 _COPIES = re.compile(r"-E\s+copy(?:_if_different|_directory)?\s+([^)]*?)\s*\)")
-# What HeCBench's Makefiles use besides nvcc, what they link, the commands of their target `run`, and arguments there that are names of files.
+# What HeCBench's Makefiles use besides nvcc, what they link, the commands of their target `run`, and arguments there
+# that are names of files. Then libraries that sources include, and files of other folders that they include or open.
 _LINKED = re.compile(r"\s-l(\w+)")
 _USUAL = {"cuda", "cudart", "m", "pthread", "rt"}
 _STARTS = re.compile(r"^run\s*:.*\n((?:[\t ].*\n?|\n)*)", re.MULTILINE)
 _OTHERS = re.compile(r"\bnvc\+\+|\bmpi(cc|cxx)|MPI_INC|PyTorch")
+_ABSENT = re.compile(r"#include [<\"](boost/|cublas|cudnn|cufft|cusolver|cusparse|nccl)")
+_NEIGHBOUR = re.compile(r"\.\./[\w/-]+\.h\b")
+_OPENED = re.compile(r"\"((?:\.\./)+[\w-]+/[\w/.-]+\.(?!h|c)\w+)\"")
 _INPUT = re.compile(r"\.(txt|csv|dat|bin|inp|img|pgm|ppm|bmp|mtx|egr|hdr|fasta|gz|seq)$|^(\./)?data(/|$)")
 _COMMANDS = Path(__file__).with_name("hecbench.toml")
 RUN = [sys.executable, "-m", "cudart_py", "run"]
@@ -148,7 +152,12 @@ def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Pro
 def _is_complete(source: Path) -> bool:
     """Return whether a program of HeCBench needs only CUDA and nvcc, and files that are in the checkout."""
     recipe = (source / "Makefile").read_text()
-    if _OTHERS.search(recipe) or any(map(_BOOST.search, _sources(source, headers="*.h"))):
+    texts = list(_sources(source, headers="*.h"))
+    neighbours = {source / name for text in (recipe, *texts) for name in _NEIGHBOUR.findall(text)}
+    texts += [path.read_text(errors="replace") for path in neighbours if path.is_file()]
+    if _OTHERS.search(recipe) or any(map(_ABSENT.search, texts)):
+        return False
+    if not all((source / name).exists() for text in texts for name in _OPENED.findall(text)):
         return False
     if set(_LINKED.findall(recipe)) - _USUAL or any(source.rglob("*.dvc")):
         return False  # the suite keeps large files elsewhere, by Data Version Control
