@@ -377,7 +377,7 @@ class _Driver:
         return self._b.not_(truths) if operand.negated else truths
 
     def _reduce(self, state: Value, barrier: Any, lanes: Value, true: Value, all_lanes: Value) -> None:
-        """Store the result of a reducing barrier for a warp's lanes, given the number of true predicates and of lanes."""
+        """Store a reducing barrier's result for a warp's lanes, given the numbers of true predicates and of lanes."""
         b, instance = self._b, barrier.instance
         result = barrier.result.items[0] if isinstance(barrier.result, Vector) else barrier.result
         if not isinstance(result, Register):
