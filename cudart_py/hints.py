@@ -9,24 +9,18 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib import import_module
 from inspect import getattr_static
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
 
-# The submodules that `import cudart_py` imports. Users may look for their names at the top level.
-_SUBMODULES = (
-    "batches",
-    "errors",
-    "graphs",
-    "green_contexts",
-    "images",
-    "ipc",
-    "profiling",
-    "tensor_maps",
-    "textures",
-    "virtual",
-)
+# The names of the package that are imported on first use, since few programs need them: submodules, and functions with
+# their modules.
+_LATE_SUBMODULES = ("batches", "graphs", "green_contexts", "images", "ipc", "profiling", "virtual")
+_LATE_FUNCTIONS = {"debugger": "debugging.opening", "profile": "profiling.profiles"}
+# The submodules that need no import of their own. Users may look for their names at the top level.
+_SUBMODULES = ("errors", "tensor_maps", "textures", *_LATE_SUBMODULES)
 # The submodules that must be imported explicitly.
 _IMPORTED_BY_NAME = ("benchmark", "checkpoints", "coredumps", "interop", "libraries")
 KERNEL = "the kernel, or, on a GPU, give the array to CuPy"
@@ -406,16 +400,23 @@ def host_only(kind: str, function: str, instead: str = "") -> TypeError:
     return TypeError(f"{function} takes host arrays, but this is a {kind}: write x.to_host(){other_way}")
 
 
-def absent(name: str) -> NoReturn:
-    """Raise AttributeError for a name that the package does not have; serves as the package's `__getattr__`.
+def late_or_absent(name: str) -> Any:
+    """Import a name of the package on its first use; serves as the package's `__getattr__`.
 
-    The error says where to find names of submodules, and equivalents of the CUDA runtime's and driver's functions.
+    Raises AttributeError for a name that the package does not have. The error says where to find names of submodules,
+    and equivalents of the CUDA runtime's and driver's functions.
     """
+    if name in _LATE_SUBMODULES:
+        return import_module(f"{__package__}.{name}")
+    if name in _LATE_FUNCTIONS:
+        function = getattr(import_module(f"{__package__}.{_LATE_FUNCTIONS[name]}"), name)
+        setattr(sys.modules[__package__], name, function)
+        return function
     what = f"module {__package__!r}"
     if name in _IMPORTED_BY_NAME:
         raise AttributeError(f"{what} has no attribute {name!r} yet: write from cudart_py import {name}")
     for submodule in _SUBMODULES:
-        if name in sys.modules[f"{__package__}.{submodule}"].__all__:
+        if name in import_module(f"{__package__}.{submodule}").__all__:
             raise AttributeError(f"{what} has no attribute {name!r}: write cuda.{submodule}.{name}")
     if re.match("cuda[A-Z]", name):
         raise AttributeError(f"{what} has no attribute {name!r}: see docs/names.md for its equivalent")

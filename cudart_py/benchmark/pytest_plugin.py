@@ -139,8 +139,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_results] = []
     config.stash[_comparisons] = []
     config.stash[_refusals] = []
-    if place := config.getoption("sanitize_report"):
-        config.pluginmanager.register(SanitizeReport(place, config.getoption("sanitize_format")), "cudart_py findings")
+    if path := config.getoption("sanitize_report"):
+        config.pluginmanager.register(SanitizeReport(path, config.getoption("sanitize_format")), "cudart_py findings")
     # This option of pytest-benchmark shows that it is loaded, whatever name it was loaded under.
     present = config.getoption("benchmark_disable", None) is not None
     config.pluginmanager.register(_Fixtures() if present else _PlainFixtures(), "cudart_py fixtures")
@@ -226,7 +226,7 @@ class _Benchmark:
     def _measure(
         self, method: Callable[..., Measurement], fn: Any, beside: Mapping[str, Any] | None, options: dict[str, Any]
     ) -> Measurement:
-        wanted = self.enabled
+        measured = self.enabled
         peers = {name: peer for name, peer in (beside or {}).items() if peer is not None}
         try:
             found = self._take(method, fn, peers, options)
@@ -236,7 +236,7 @@ class _Benchmark:
                 self._benchmark._mode, self._benchmark.has_error = method.__name__, True
             raise
         self._report(found, method.__name__)
-        if wanted:
+        if measured:
             group = getattr(self._benchmark, "group", None)
             self._results.append(_Result(self._node.name, self._node.nodeid, group, found))
         return found
@@ -447,5 +447,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     verdict = counter_gate.verdict(every, config.getoption("counters_compare_fail"))
     for line in verdict:
         terminalreporter.write_line(line, red=True)
-    if place := config.getoption("counters_markdown"):
-        place.write_text(counter_gate.markdown_report(every, verdict), encoding="utf-8")
+    if path := config.getoption("counters_markdown"):
+        path.write_text(counter_gate.markdown_report(every, verdict), encoding="utf-8")

@@ -234,7 +234,7 @@ class Measurement:
             parts.append(f"{100 * self.fraction:.1f} % of {self.ceiling_name or 'the ceiling'}")
         of = f" of {self.batch} calls" if self.batch > 1 else ""
         of += " in a graph" if self.captured else ""
-        how = f"L2 {self.cache}" if self.cache else "the host's time"
+        how = f"L2 {self.cache}" if self.cache else "host time"
         samples = "samples" if self.streams is None else "streams"
         return f"{', '.join(parts)} ({len(self.samples)} {samples}{of}, {how})"
 

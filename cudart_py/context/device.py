@@ -17,7 +17,6 @@ from ..driver.calls import api, raw
 from ..driver.launch_log import note_synchronized
 from ..driver.unwrap import failure
 from ..hints import hinted
-from ..pages.tables import facts
 from . import lifetimes
 from .current import activated, this_thread
 from .limits import Limits
@@ -112,6 +111,8 @@ class Device:
 
     def _repr_html_(self) -> str:
         known = self.properties
+        from ..pages.tables import facts  # imported late: only notebooks need it
+
         return facts(
             {
                 f"device {self.ordinal}": known.name,

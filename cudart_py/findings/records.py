@@ -122,7 +122,7 @@ def note(finding: Finding) -> None:
         listener(finding)
 
 
-def is_heard() -> bool:
+def has_listeners() -> bool:
     """Return whether any function listens."""
     return bool(_listeners)
 

@@ -286,7 +286,7 @@ HOW = "name*kernel*grid*block*warp instructions"
         (TEST, {"samples": (), "counters": (LAUNCH,) * 3}, ["not timed*", HOW, "test_work  saxpy*×3*4×2*256*7"]),
         (TEST, {"cache": "warm", "blocked": False}, ["test_work*warm*, launch latency included"]),
         (TEST, {"streams": 5}, ["test_work*5 streams*"]),
-        (HOST, {"cache": "", "batch": 60}, ["test_host*host's time ×60"]),
+        (HOST, {"cache": "", "batch": 60}, ["test_host*host time ×60"]),
     ],
 )
 def test_the_table_says_what_is_in_a_time_or_what_was_counted_instead(run, finds, test, found, lines):

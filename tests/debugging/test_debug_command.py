@@ -14,7 +14,8 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.__main__ import main
-from cudart_py.debugging import attaching, debug_command
+from cudart_py.debugging import attaching
+from cudart_py.driver import program_command
 from tests.debugging.conftest import KERNELS
 
 pytestmark = pytest.mark.needs("debugger")
@@ -145,7 +146,7 @@ def test_only_python_programs_are_debugged(program, capsys):
 
 
 def test_a_driver_without_the_capability_is_refused_by_the_command_and_by_the_call(program, monkeypatch, capsys):
-    for module in (attaching, debug_command):
+    for module in (attaching, program_command):
         monkeypatch.setattr(module, "capabilities", frozenset)
     assert main(["debug", str(program)]) == 2
     assert "use cuda-gdb" in capsys.readouterr().err

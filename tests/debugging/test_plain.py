@@ -1,5 +1,6 @@
 """The debugger's commands: breakpoints, steps in both directions, and the tables of a stopped launch."""
 
+import contextlib
 import re
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import cudart_py as cuda
 from tests.debugging.conftest import KERNELS, column
+from tests.planted.cases import FOLDER
 
 pytestmark = pytest.mark.needs("debugger")
 
@@ -132,6 +134,17 @@ def test_the_launch_stops_where_the_race_is(debugged, numbers):
     grid = shown.after("info shared").split("written by")[0].splitlines()
     assert grid[0].startswith("float[8][8] tile")
     assert [list(map(float, line.split()[1:])) for line in grid[2:]] == numbers.reshape(8, 8).tolist()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "ordered"), [("all_store_late_fence", False), ("all_store_without_fence", False),
+                            ("all_fence_then_count", True), ("one_fences_for_all", True)]
+)  # fmt: skip  # rows of a table
+def test_races_between_blocks_are_found_although_the_debugger_runs_one_block_after_another(debugged, kernel, ordered):
+    out, partial, count = cuda.zeros(64, np.float32), cuda.zeros(512, np.float32), cuda.zeros(1, np.uint32)
+    with contextlib.nullcontext() if ordered else pytest.warns(cuda.errors.SimulatorWarning, match="race"):
+        shown = debugged("run\ncontinue\n", kernel, out, partial, count, 512, grid=8, source=FOLDER / "orders.cu")
+    assert ("race" in shown.after("run")) != ordered
 
 
 def test_conditions_and_expressions_that_are_wrong_are_explained(debugged, numbers):

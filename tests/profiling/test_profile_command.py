@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cudart_py.__main__ import main
-from cudart_py.profiling import profile_command
+from cudart_py.driver import program_command
 from cudart_py.profiling.report.launch_table import shortened
 from tests.documentation.blocks import blocks_of
 from tests.profiling.conftest import KERNELS, Program
@@ -239,7 +239,7 @@ def test_diagrams_are_drawn_where_they_are_asked_for(program):
 
 
 def test_a_driver_that_counts_nothing_is_refused_before_the_program_runs(program, monkeypatch, capsys):
-    monkeypatch.setattr(profile_command, "capabilities", frozenset)
+    monkeypatch.setattr(program_command, "capabilities", frozenset)
     monkeypatch.setenv("CUDART_PY_DRIVER", "cuda")
     assert main(["profile", str(program.folder / "slow.py")]) == 2
     assert "counts nothing" in capsys.readouterr().err

@@ -6,14 +6,13 @@ import argparse
 import json
 import tempfile
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from .argument_types import count, percentage
 from .gate_report import GateReport
 from .machine import gpu_info
-from .pytest_runs import PytestFailedError, PytestRuns
+from .pytest_runs import NOT_INSTALLED, PytestFailedError, PytestRuns, can_run
 from .time_gate import Json, baseline_text, compare, differences, merge, refusal, slowdown_of_peers, table
 from .votes import Take, judged
 
@@ -128,8 +127,8 @@ def _measured(arguments: Sequence[str], folder: Path, shown: Path | None) -> Tak
     `shown` is the run that pytest-benchmark's own table compares the first run with. Raises _GateError if
     pytest-benchmark is not installed.
     """
-    if find_spec("pytest_benchmark") is None:
-        raise _GateError("benchmarks need pytest-benchmark, which is not installed: pip install pytest-benchmark")
+    if not can_run():
+        raise _GateError(NOT_INSTALLED)
     runs = PytestRuns(arguments, folder)
 
     def take(names: Sequence[str] = ()) -> Json | None:

@@ -36,11 +36,11 @@ def add_written_options(group: Any) -> None:
 
 def write_results(config: pytest.Config, results: Sequence[tuple[str, Measurement]]) -> None:
     """Write the files that the options request."""
-    if place := config.getoption("measurements_csv"):
-        with place.open("w", newline="", encoding="utf-8") as file:
+    if path := config.getoption("measurements_csv"):
+        with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(_csv_rows(results))
-    if place := config.getoption("measurements_markdown"):
-        place.write_text(markdown_table(list(_markdown_rows(results)), left=1) + "\n", encoding="utf-8")
+    if path := config.getoption("measurements_markdown"):
+        path.write_text(markdown_table(list(_markdown_rows(results)), left=1) + "\n", encoding="utf-8")
 
 
 def histogram_lines(results: Results) -> Iterator[str]:

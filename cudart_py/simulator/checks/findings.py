@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from ...errors import SimulatorWarning
-from ...findings.records import is_heard, note, read_report
+from ...findings.records import has_listeners, note, read_report
 from ...host.callers import call_site, warn_caller
 from ..state.fault_reports import readable
 
@@ -111,7 +111,7 @@ def deliver() -> None:
 
     They are raised if the mode is "error". A warning filter of the program may also turn a warning into an exception.
     """
-    if is_heard():
+    if has_listeners():
         site = call_site()
         for finding in pending:
             note(read_report(finding.kind, str(finding), site))

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 
 class BlockCount(NamedTuple):
-    """The number of times that warps have executed a basic block, and the number of lanes that took part."""
+    """The number of times that warps have executed a basic block of a code, and the number of lanes that took part."""
 
+    code: Code
     block: Block
     warps: int
     lanes: int
@@ -35,8 +36,9 @@ class AccessCount(NamedTuple):
 
     `kind` is as in `Observer.access`, or ldsm for ``ldmatrix``, and `times` counts the warps that made the access.
     `first` and `second` depend on the space. For global memory they count the sectors and the distinct addresses of
-    each warp, for shared memory the wavefronts and the bank conflicts. For local memory, `first` counts the sectors.
-    For constant memory, `second` counts the distinct addresses. For textures, `first` counts the sectors of the texels.
+    each warp, and for atomics the sectors with and without combined lanes. For shared memory they count the
+    wavefronts and the bank conflicts. For local memory, `first` counts the sectors. For constant memory, `second`
+    counts the distinct addresses. For textures, `first` counts the sectors of the texels.
     """
 
     code: Code

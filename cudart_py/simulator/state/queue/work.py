@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ....findings.records import is_heard, note, read_report
+from ....findings.records import has_listeners, note, read_report
 from ....host.callers import call_site
 from ..fault_reports import put_report, readable, summary
 from ..progress import progress
@@ -106,7 +106,7 @@ class Work:
                 elif context.failure is None:
                     context.failure = fault.status
                 put_report(fault.report)
-                if is_heard():
+                if has_listeners():
                     note(read_report("fault", readable(fault.report), call_site()))
             except BaseException as error:
                 self.broken = context.untold = f"{operation} was interrupted by {type(error).__name__}"
