@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .expression_syntax import parse
+
 if TYPE_CHECKING:
     from ..simulator.debugging.moments import Moment
     from ..simulator.debugging.recorder import Recorder
@@ -77,7 +79,13 @@ class Breakpoint:
         if self.thread is not None:
             chosen &= [_matches(moment.thread_index(int(lane)), self.thread) for lane in group.lanes]
         if self.condition and chosen.any():
-            chosen &= recorder.holds(self.condition, recorder.scope(moment, group))
+            holds, known = recorder.holds(self.condition, recorder.scope(moment, group))
+            if not known[chosen].any():
+                raise ValueError(
+                    "a part of it has no value in any thread here"
+                    + (": a function's variables are assigned after its first line" if self.function else "")
+                )
+            chosen &= holds
         lanes = group.lanes[chosen]
         if not len(lanes):
             return None
@@ -139,6 +147,8 @@ class Breakpoints:
             raise ValueError(
                 f"{remaining.strip()!r} is not understood: write block X,Y,Z, thread X,Y,Z or if CONDITION"
             )
+        if " if " in f" {text} ":
+            parse(condition)
         match_line = _AT_LINE.match(where)
         file, line, function = ("", 0, where) if match_line is None else (match_line[1] or "", int(match_line[2]), "")
         indices = {name: _index(name, chosen[name]) for name in ("block", "thread") if name in chosen}

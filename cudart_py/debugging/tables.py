@@ -10,9 +10,9 @@ import numpy as np
 
 from .texts import (
     UNKNOWN,
+    element_text,
     index_text,
     mask_text,
-    number_text,
     place_text,
     ranges,
     table,
@@ -222,10 +222,9 @@ def _shared(session: Session, variable: Any) -> str:
     values, threads, sites = shared_elements(session, variable, element, count, session.lane)
     columns = shape[-1] if len(shape) > 1 else min(count, _COLUMNS)
     title = f"{variable.type.name} {variable.name}, {variable.type.size} bytes at offset {variable.offset}"
-    grid = [UNKNOWN if site < 0 else number_text(value) for value, site in zip(values, sites, strict=True)]
     writers = [_writer(session, int(thread), int(site)) for thread, site in zip(threads, sites, strict=True)]
     return "\n".join(
-        (title, _grid(grid, columns), f"written by (thread:line, {UNKNOWN} for nobody)", _grid(writers, columns))
+        (title, _grid(values, columns), f"written by (thread:line, {UNKNOWN} for nobody)", _grid(writers, columns))
     )
 
 
@@ -238,8 +237,11 @@ def element_and_shape(type_: Any) -> tuple[Any, list[int]]:
     return type_, shape
 
 
-def shared_elements(session: Session, variable: Any, element: Any, count: int, lane: int) -> tuple[Any, Any, Any]:
-    """Return the elements of a shared variable of a lane's block, the threads that wrote them, and the instructions."""
+def shared_elements(session: Session, variable: Any, element: Any, count: int, lane: int) -> tuple[list[str], Any, Any]:
+    """Return the texts of a shared variable's elements, the threads that wrote them, and the instructions.
+
+    The variable is that of a lane's block.
+    """
     moment, recorder = session.moment, session.recorder
     chunk = moment.chunk
     start = lane // chunk.threads * chunk.shared_stride + (chunk.state.shared_end - chunk.state.shared_size)
@@ -247,9 +249,11 @@ def shared_elements(session: Session, variable: Any, element: Any, count: int, l
     raw = recorder.read(chunk.shared.bytes, where, moment)
     firsts = where[:: element.size]
     writers = recorder.writers(chunk)
-    dtype = getattr(element, "dtype", np.dtype(f"V{element.size}"))
     threads = recorder.read(writers.lanes, firsts, moment) % chunk.threads
-    return raw.view(dtype), threads, recorder.read(writers.sites, firsts, moment)
+    data, written = raw.tobytes(), (recorder.read(writers.sites, where, moment) >= 0).tolist()
+    spans = [slice(first, first + element.size) for first in range(0, len(data), element.size)]
+    texts = [element_text(element, data[span], written[span]) for span in spans]
+    return texts, threads, recorder.read(writers.sites, firsts, moment)
 
 
 def _writer(session: Session, thread: int, site: int) -> str:

@@ -150,21 +150,33 @@ def test_races_between_blocks_are_found_although_the_debugger_runs_one_block_aft
 def test_conditions_and_expressions_that_are_wrong_are_explained(debugged, numbers):
     x, out = cuda.to_device(numbers), cuda.zeros(1, np.float32)
     shown = debugged(
-        "break\nbreak kernels.cu:11 blok 2\nbreak total block x\nbreak total if nothing > 1\nrun\nprint value +\n"
-        "print x.y\nprint *n\nprint 1 / 0\nprint x[1 << 40]\nthread 99\nstep x\nfly\ninfo shared nothing\n",
+        "break\nbreak kernels.cu:11 blok 2\nbreak total block x\nbreak total if nothing > 1\nbreak total if n ==\nrun\n"
+        "print value +\n"
+        "print x.y\nprint *n\nprint 1 / 0\nprint x[1LL << 40]\nthread 99\nstep x\nfly\ninfo shared nothing\n",
         "total", x, out, 64,
     )  # fmt: skip  # one call
     said = {
         "break": "name a line", "break kernels.cu:11 blok 2": "'blok 2' is not understood",
+        "break total if n ==": "the expression 'n ==' is incomplete",
         "break total block x": "block needs one to three numbers",
         "run": "the condition 'nothing > 1' has no value: no variable is named 'nothing'",
-        "print value +": "ends too early", "print x.y": "a float has no members", "print *n": "a int is not a pointer",
-        "print 1 / 0": "-", "print x[1 << 40]": "-", "thread 99": "there is no thread 99",
+        "print value +": "is incomplete", "print x.y": "a float has no members", "print *n": "a int is not a pointer",
+        "print 1 / 0": "-", "print x[1LL << 40]": "-", "thread 99": "there is no thread 99",
         "step x": "expected a number",
         "fly": "'fly' is not known", "info shared nothing": "no shared variable 'nothing': it has tile",
     }  # fmt: skip  # rows of a table
     for command, text in said.items():
         assert text in shown.after(command), command
+
+
+def test_a_condition_without_a_value_stops_and_one_with_a_value_in_some_lanes_does_not(debugged, numbers):
+    x, out = cuda.to_device(numbers), cuda.zeros(1, np.float32)
+    commands = "break total if i == 911\nbreak kernels.cu:11 if n / threadIdx.x == 64\nrun\ncontinue\ncontinue\n"
+    shown = debugged(commands, "total", x, out, 64)
+    assert "the condition 'i == 911' has no value" in shown.after("run")
+    assert "a function's variables are assigned after its first line" in shown.after("run")
+    assert "Breakpoint 2" in shown.after("continue")
+    assert "thread (1, 0, 0)" in shown.after("continue"), "thread 0 divides by zero"
 
 
 def test_optimised_code_has_registers_and_no_variables(debugged, numbers):
