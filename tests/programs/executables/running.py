@@ -25,8 +25,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 # cuda-samples' exit status for a device that lacks something, and that of `cudart-py run` if it cannot start a program.
 _WAIVED = 2
 # Programs report with these words even if their exit status is 0.
-_FAILED = re.compile(r"FAIL(ED)?\b|\b[Tt]est failed|\bmismatch|\bincorrect\b|^\s*[Ee]rror:|\N{CROSS MARK}")
+_FAILED = re.compile(r"FAIL(ED)?\b|\bfailed\b|\bmismatch|\bincorrect\b|^\s*[Ee]rror:|\N{CROSS MARK}")
 _NOT_FAILED = re.compile(r"\b(0|no) (fail|error|mismatch)\w*|(fail|error|mismatch)\w*\s*[:=]?\s*0\b", re.IGNORECASE)
+# A launch that ends early leaves wrong results, which a program without checks would not notice.
+_FAULT = re.compile(
+    r"^cudart-py: kernel .*(out of bounds|took longer than the limit|misaligned|deadlock)", re.MULTILINE
+)
 _FINDING = re.compile(r"^cudart-py: (?!\S+ is not supported)|\bSimulatorWarning: kernel ", re.MULTILINE)
 _UNITTEST = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
 
@@ -126,6 +130,9 @@ def verdict_of(status: int, output: str) -> str:
     wrong = next((line for line in output.splitlines() if _FAILED.search(line) and not _NOT_FAILED.search(line)), None)
     if wrong:
         return f"says: {wrong.strip()[:80]}"
+    fault = _FAULT.search(output)
+    if fault:
+        return f"a launch ends early: {fault[1]}"
     tests = _UNITTEST.search(output)
     verdict = f"right, {tests[1]} tests" if tests else "right"
     return f"{verdict}, with a finding" if _FINDING.search(output) else verdict

@@ -38,7 +38,7 @@ _STARTS = re.compile(r"^run\s*:.*\n((?:[\t ].*\n?|\n)*)", re.MULTILINE)
 _OTHERS = re.compile(r"\bnvc\+\+|\bmpi(cc|cxx)|MPI_INC|PyTorch")
 _ABSENT = re.compile(r"#include [<\"](boost/|cublas|cudnn|cufft|cusolver|cusparse|nccl)")
 _NEIGHBOUR = re.compile(r"\.\./[\w/-]+\.h\b")
-_OPENED = re.compile(r"\"((?:\.\./)+[\w-]+/[\w/.-]+\.(?!h|c)\w+)\"")
+_OPENED = re.compile(r"\"((?:(?:\.\./)+[\w-]+|data)/[\w/.-]+\.(?!h|c)\w+)\"")
 _INPUT = re.compile(r"\.(txt|csv|dat|bin|inp|img|pgm|ppm|bmp|mtx|egr|hdr|fasta|gz|seq)$|^(\./)?data(/|$)")
 _COMMANDS = Path(__file__).with_name("hecbench.toml")
 RUN = [sys.executable, "-m", "cudart_py", "run"]
@@ -168,7 +168,12 @@ def _is_complete(source: Path) -> bool:
     commands = _STARTS.search(recipe)
     words = [word for word in (commands[1].split() if commands else []) if "$(" not in word]
     inputs = [word for word in words if word.startswith("../") or (_INPUT.search(word) and "out" not in word.lower())]
-    return all((source / word).exists() or any(source.rglob(Path(word).name)) for word in inputs)
+    return all(any(map(_has_files, (source / word, *source.rglob(Path(word).name)))) for word in inputs)
+
+
+def _has_files(path: Path) -> bool:
+    """Return whether a path is a file, or a folder with files: git keeps no others."""
+    return path.is_file() or any(inner.is_file() for inner in path.rglob("*"))
 
 
 def _mentioned(source: Path) -> set[Path]:
