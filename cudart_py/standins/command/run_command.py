@@ -13,7 +13,7 @@ from typing import Any
 
 from ...driver.backend import ENVIRONMENT_VARIABLE
 from ...findings import reports
-from ...findings.options import add_report_options
+from ...findings.options import add_report_options, report_format
 from .. import profile_report
 from ..library import StandInError, libraries, preloaded
 from ..library_names import ASSEMBLER
@@ -59,7 +59,7 @@ def add_command(commands: Any) -> None:
         metavar="FILE.html",
         help="at the end, print what the launches did, or write it as a page (--profile=FILE.html)",
     )
-    add_report_options(parser)
+    add_report_options(parser, file=str)  # the file is begun, and thus checked, before the program starts
     parser.add_argument("program", metavar="PROGRAM", help="the program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="arguments for the program")
     parser.set_defaults(run=_run)
@@ -75,6 +75,10 @@ def with_explicit_file(arguments: Sequence[str]) -> list[str]:
 
 
 def _run(options: argparse.Namespace) -> int:
+    try:
+        options.sanitize_format = report_format(options.sanitize_report, options.sanitize_format, options.sanitizer)
+    except ValueError as error:
+        return _refuse(str(error))
     try:
         program, arguments = _command(options)
         environment = _environment(options)
