@@ -35,7 +35,7 @@ import pytest
 from ..context.resetting import is_lost, reset, wait_for_devices
 from ..driver.capabilities import capabilities
 from ..errors import CudaError, SimulatorWarning
-from ..findings.options import add_report_options
+from ..findings.options import add_report_options, report_format
 from ..host.callers import end_at_caller
 from ..profiling.profiler import profiler_range
 from .device.timing import Work
@@ -139,8 +139,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_results] = []
     config.stash[_comparisons] = []
     config.stash[_refusals] = []
-    if path := config.getoption("sanitize_report"):
-        config.pluginmanager.register(SanitizeReport(path, config.getoption("sanitize_format")), "cudart_py findings")
+    path = config.getoption("sanitize_report")
+    try:
+        format = report_format(path, config.getoption("sanitize_format"))
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    if path is not None:
+        config.pluginmanager.register(SanitizeReport(path, format), "cudart_py findings")
     # This option of pytest-benchmark shows that it is loaded, whatever name it was loaded under.
     present = config.getoption("benchmark_disable", None) is not None
     config.pluginmanager.register(_Fixtures() if present else _PlainFixtures(), "cudart_py fixtures")
@@ -437,7 +442,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     write_results(config, [(one.fullname, one.found) for one in results])
     compared = config.stash.get(_comparisons, [])
     for path, found, nvrtc in compared:
-        terminalreporter.section(f"Counters beside {path}", sep="-")
+        terminalreporter.section(f"Counters compared with {path}", sep="-")
         if nvrtc and nvrtc != nvrtc_version():
             terminalreporter.write_line(counter_gate.other_compiler(nvrtc, nvrtc_version()))
         for line in counter_gate.table(found) if found else ["nothing has changed"]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .. import arguments
 from ..pages.tables import facts
+from ..wording import counted
 from .times import Histogram, format_seconds, histogram, quantile
 
 # One mapping per launch: "kernel", "grid", "block" and the metrics by name.
@@ -240,4 +241,4 @@ class Measurement:
 
 
 def _number_of_launches(counters: Counters) -> str:
-    return "1 launch" if len(counters) == 1 else f"{len(counters):,} launches"
+    return counted(len(counters), "launch")

@@ -42,10 +42,13 @@ def _table(rows: list[tuple[str, ...]], left: int) -> Iterator[str]:
     return aligned([[row[index] for index in kept] for row in rows], sum(index < left for index in kept))
 
 
-def markdown_table(rows: Sequence[Sequence[str]], left: int) -> str:
-    """Return a table in Markdown; the first row has the headings, and the first `left` columns are flush left."""
+def markdown_table(rows: Sequence[Sequence[str]], left: int, *, last_left: bool = False) -> str:
+    """Return a table in Markdown, whose first row has the headings.
+
+    The first `left` columns are flush left, and with `last_left` also the last one, such as a verdict.
+    """
     head, *body = (f"| {' | '.join(map(markdown, row))} |" for row in rows)
-    border = "|---" * left + "|---:" * (len(rows[0]) - left)
+    border = "|---" * left + "|---:" * (len(rows[0]) - left - last_left) + "|---" * last_left
     return "\n".join((head, f"{border}|", *body))
 
 

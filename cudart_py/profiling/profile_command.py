@@ -21,9 +21,10 @@ from ..driver.program_command import (
     refuse,
     require,
 )
-from ..findings.options import add_report_options
+from ..findings.options import add_report_options, check_mode, report_format
 from ..findings.records import Finding, collected
 from ..findings.reports import printed_text, write_file
+from ..output_files import output_file, output_path
 from .advice import Advice, advise_on
 from .columns import DEFAULT, GROUPS, Column, choose, read_choice
 from .profiles import Profile, profile
@@ -50,8 +51,10 @@ def add_command(commands: Any) -> None:
         "finds. Caches are not modelled: sectors that the L1 cache would serve are counted too. The exit status is the "
         "program's, 1 with --fail-on-findings if there are findings, or 2 if nothing can be profiled or written.",
     )
-    parser.add_argument("--json", metavar="FILE", help="write everything as JSON instead; - is standard output")
-    parser.add_argument("--html", metavar="FILE", help="write a self-contained HTML page instead")
+    parser.add_argument(
+        "--json", type=output_file, metavar="FILE", help="write everything as JSON instead; - is standard output"
+    )
+    parser.add_argument("--html", type=output_file, metavar="FILE", help="write a self-contained HTML page instead")
     parser.add_argument(
         "--draw",
         action="store_true",
@@ -66,7 +69,10 @@ def add_command(commands: Any) -> None:
         f"stands for any characters (default: {','.join(DEFAULT)}; JSON has all)",
     )
     parser.add_argument(
-        "--trace", metavar="FILE", help="also write the driver calls and the work of the streams in order, for Perfetto"
+        "--trace",
+        type=output_path,
+        metavar="FILE",
+        help="also write the driver calls and the work of the streams in order, for Perfetto",
     )
     add_report_options(parser)
     parser.add_argument(
@@ -97,6 +103,7 @@ def _run(options: argparse.Namespace) -> int:
     program = program_of(options)
     with program.place():
         check_program(program, options, "profile")
+        _check_findings(options)
         if sys.stdout is None and (options.json == "-" or not (options.json or options.html)):
             raise CommandRefusedError(
                 "standard output is closed, and the profile would go there; name a file by --json or --html"
@@ -122,6 +129,16 @@ def _run(options: argparse.Namespace) -> int:
     return status or refusal or int(options.fail_on_findings and bool(found))
 
 
+def _check_findings(options: argparse.Namespace) -> None:
+    """Raise CommandRefusedError if the options for findings cannot have an effect."""
+    try:
+        report_format(options.sanitize_report, options.sanitize_format)
+        if options.fail_on_findings:
+            check_mode("--fail-on-findings")
+    except ValueError as error:
+        raise CommandRefusedError(str(error)) from error
+
+
 def _report(counted: Profile, findings: Sequence[Finding], options: argparse.Namespace) -> int:
     """Write the requested reports; return 0, or the exit status if that fails."""
     try:
@@ -133,9 +150,10 @@ def _report(counted: Profile, findings: Sequence[Finding], options: argparse.Nam
                 _write(Path(path), text)
                 _print(f"written: {path}", sys.stderr if options.json == "-" else sys.stdout)
         if options.sanitize_report:
-            write_file(findings, options.sanitize_report, options.sanitize_format)
+            format = report_format(options.sanitize_report, options.sanitize_format)
+            write_file(findings, options.sanitize_report, format)
             # As above, only the JSON may go to standard output.
-            text = printed_text(findings, options.sanitize_report, options.sanitize_format)
+            text = printed_text(findings, options.sanitize_report, format)
             _print(text.removesuffix("\n"), sys.stderr if options.json == "-" else sys.stdout) if text else None
     except ValueError as error:
         return refuse("profile", error)

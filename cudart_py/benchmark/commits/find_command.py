@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from ...wording import counted
 from .bisection import Bisection, bisect
 from .commit_options import REFUSED, add_comparing_command, bench_of, limits_of, show
 from .judging import Base, Judgement, Limits, Regression
@@ -34,7 +35,7 @@ def find(options: argparse.Namespace) -> int:
     bench = bench_of(options)
     good, bad = (bench.repository.commit(name) for name in (options.good, options.bad))
     commits = bench.repository.between(good, bad)
-    show(f"{len(commits)} commits from {good} to {bad}")
+    show(f"{counted(len(commits), 'commit')} from {good} to {bad}")
     if not commits:
         return NOT_WORSE
     with bench.prepared(good) as runs:
@@ -47,7 +48,7 @@ def find(options: argparse.Namespace) -> int:
         return REFUSED
     worse = last.worse
     if not worse:
-        show(f"nothing is worse at {bad.short}: {len(last.compared)} benchmarks compared")
+        show(f"nothing is worse at {bad.short}: {counted(len(last.compared), 'benchmark')} compared")
         return NOT_WORSE
     search.report({figure: bisect(commits, partial(search.is_worse, figure)) for figure in worse})
     return FOUND

@@ -139,6 +139,8 @@ def _hot(ranked: Sequence[HotLine], columns: Sequence[Column], links: Mapping[in
         for line in ranked[:_MOST_LINES]
         if line.share >= _HOT_SHARE
     ]
+    if not rows:
+        return "<p>No line has a share that is known.</p>"
     return table("hot", ("share", "line", "source", "estimate", "bound", *map(heading, columns)), rows)
 
 

@@ -116,8 +116,10 @@ class Work:
                 raise
         if self.waits:
             self.done = False
-        else:
-            self._finish()
+            return
+        self._finish()
+        if skipped:
+            self.time = 0
 
     def _step_exposed(self, operation: Operation) -> None:
         """Take the next step of an operation that a signal handler may interrupt."""
