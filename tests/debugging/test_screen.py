@@ -56,6 +56,9 @@ def test_keys_step_both_ways_and_the_panes_follow(program):
             assert "[in the past]" in screen.text_of("place")
             assert ">   15" in screen.text_of("lines")
             await pilot.press("f5")
+            await pilot.pause()
+            assert "[in the past]" not in screen.text_of("place")
+            await pilot.press("f5")
             await screen.settled()
             assert screen.said[-2:] == [f"total {numbers.sum()}", "The program has ended with status 0."]
 

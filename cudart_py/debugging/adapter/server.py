@@ -31,9 +31,12 @@ _ABILITIES = {
         {"filter": "findings", "label": "Mistakes that the sanitizer finds, and faults", "default": True}
     ],
 }
-_REASONS = {"exited": "step", "start": "step", "finding": "exception", "fault": "exception", "interrupt": "pause"}
+_REASONS = {
+    "exited": "step", "start": "step", "end": "step", "finding": "exception", "fault": "exception",
+    "interrupt": "pause", "watch": "data breakpoint",
+}  # fmt: skip  # rows of a table
 # The commands of the terminal that are also understood in the client's console.
-_COMMANDS = ("info", "lanes", "thread", "warp", "lane", "list", "backtrace", "help")
+_COMMANDS = ("info", "lanes", "block", "thread", "warp", "lane", "list", "backtrace", "watch", "delete", "help")
 Handler = Callable[["Adapter", dict[str, Any]], "dict[str, Any] | None"]
 
 
