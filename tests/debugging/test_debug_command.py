@@ -16,6 +16,7 @@ import cudart_py as cuda
 from cudart_py.__main__ import main
 from cudart_py.debugging import attaching
 from cudart_py.driver import program_command
+from cudart_py.simulator.calls.launches.launches import launch_limits
 from tests.debugging.conftest import KERNELS
 
 pytestmark = pytest.mark.needs("debugger")
@@ -185,3 +186,15 @@ def test_a_driver_without_the_capability_is_refused_by_the_command_and_by_the_ca
     assert "use cuda-gdb" in capsys.readouterr().err
     with pytest.raises(cuda.errors.NotSupportedError, match="lacks the capability 'debugger'"), cuda.debugger():
         pass
+
+
+def test_a_launch_has_no_limit_of_seconds_while_a_debugger_is_attached_unless_the_environment_sets_one(monkeypatch):
+    monkeypatch.delenv("CUDART_PY_SIMULATOR_SECONDS", raising=False)
+    before = launch_limits()
+    with cuda.debugger(commands=[]):
+        assert launch_limits() == (before[0], None)
+        monkeypatch.setenv("CUDART_PY_SIMULATOR_SECONDS", "7")
+        assert launch_limits() == (before[0], 7)
+    monkeypatch.delenv("CUDART_PY_SIMULATOR_SECONDS")
+    assert launch_limits() == before
+    assert before[1] is not None

@@ -49,6 +49,10 @@ def test_keys_step_both_ways_and_the_panes_follow(program):
             assert list(map(float, column(screen.text_of("lanes"), "value"))) == numbers[:16].tolist()
             await pilot.press(*"print", "space", *"tile", "left_square_bracket", "0", "right_square_bracket", "enter")
             assert screen.said[-1] == f"{folded[0]:g}"
+            await pilot.press("up", "enter")
+            assert screen.said[-2:] == ["> print tile[0]", f"{folded[0]:g}"]
+            await pilot.press("up", "up", "up", "down", "down")
+            assert screen.query_one("#command").value == ""
             await pilot.press("f8")
             await screen.settled()
             await pilot.press(*"delete", "enter", "f7")
