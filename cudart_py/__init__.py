@@ -9,7 +9,8 @@
 
 Importing this package does not initialise CUDA; the driver is chosen on first use. Less common names are in the
 submodules `batches`, `errors`, `graphs`, `green_contexts`, `images`, `ipc`, `profiling`, `tensor_maps`, `textures` and
-`virtual`. The submodules `libraries`, `benchmark`, `coredumps` and `checkpoints` must be imported explicitly.
+`virtual`. The submodules `libraries`, `benchmark`, `checkpoints`, `coredumps` and `multicast` must be imported
+explicitly.
 """
 
 from __future__ import annotations

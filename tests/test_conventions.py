@@ -35,8 +35,9 @@ def does_more_than_re_export(path: Path) -> bool:
     # That __all__ is sorted is ruff's rule RUF022.
     # The `__dir__` of a public submodule lists the names that it exports, without its other imports.
     body = [node for node in ast.parse(text_of(path)).body if ast.unparse(node) != "__dir__ = __all__.copy"]
-    # Type checkers see imports where the package has a `__getattr__` that imports names on first use.
-    chosen = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    # Type checkers do not see a `__getattr__`, and may see imports of what it imports on first use.
+    tests = ("TYPE_CHECKING", "not TYPE_CHECKING")
+    chosen = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) in tests]
     body = [node for node in body if node not in chosen] + [node for each in chosen for node in each.body + each.orelse]
     # IPython calls this function of the package, which imports a layer that programs don't need.
     body = [node for node in body if getattr(node, "name", "") != "load_ipython_extension"]

@@ -1,4 +1,4 @@
-"""The table of measurements at the end of a pytest run, as lines of plain text, and the alignment of such tables."""
+"""The table of measurements at the end of a pytest run, as lines of plain text, and tables in Markdown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..pages.text_tables import aligned
 from ..profiling.metric_names import CONFLICTS, SHARED, names
 from ..profiling.report.launch_table import shortened
 from .record import Measurement
@@ -39,15 +40,6 @@ def _table(rows: list[tuple[str, ...]], left: int) -> Iterator[str]:
     """Yield the rows in aligned columns, leaving out columns that have only a heading."""
     kept = [index for index, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
     return aligned([[row[index] for index in kept] for row in rows], sum(index < left for index in kept))
-
-
-def aligned(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
-    """Yield rows as lines of text in columns, the first `left` of them flush left, the others flush right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row[:left], widths[:left], strict=True)]
-        cells += [cell.rjust(width) for cell, width in zip(row[left:], widths[left:], strict=True)]
-        yield "  ".join(cells).rstrip()
 
 
 def markdown_table(rows: Sequence[Sequence[str]], left: int) -> str:

@@ -24,7 +24,7 @@ class QuitDebugger(BaseException):
 
 
 class Commands:
-    """The commands. Each returns whether the launch, or the program, goes on."""
+    """The commands. Each returns whether the launch, or the program, resumes."""
 
     def __init__(self, output: TextIO | None = None) -> None:
         # None stands for standard output.
@@ -58,7 +58,7 @@ class Commands:
         return False
 
     def execute(self, line: str) -> bool:
-        """Execute one command, and return whether the launch goes on; an error is printed."""
+        """Execute one command, and return whether the launch resumes; an error is printed."""
         text = line.strip()
         if not text:
             text = self._last
@@ -76,11 +76,11 @@ class Commands:
             return False
 
     def answer(self, line: str) -> tuple[str, bool]:
-        """Execute one command; return its output, and whether the launch goes on."""
+        """Execute one command; return its output, and whether the launch resumes."""
         before, self._output = self._output, io.StringIO()
         try:
-            goes_on = self.execute(line)
-            return self._output.getvalue(), goes_on
+            resumes = self.execute(line)
+            return self._output.getvalue(), resumes
         finally:
             self._output = before
 
@@ -118,7 +118,7 @@ class Commands:
         """Return why a launch has stopped; "" for a step."""
         found = []
         if stop.breakpoint is not None:
-            found.append(f"Breakpoint {stop.breakpoint.number}, {_relative(str(stop.breakpoint))}")
+            found.append(f"Breakpoint {stop.breakpoint.number}, {shown_path(str(stop.breakpoint))}")
         reasons = {
             "exited": "The thread has exited.",
             "start": "The recorded history begins here.",
@@ -197,29 +197,29 @@ class Commands:
         self.running = True
         return True
 
-    def go(self, _: str) -> bool:
-        """Go on to the next breakpoint or finding."""
-        return self._goes_on(self.session.go())
+    def resume(self, _: str) -> bool:
+        """Continue to the next breakpoint or finding."""
+        return self._resumed(self.session.resume())
 
     def step(self, text: str) -> bool:
-        """Go on to the next line, even into functions."""
+        """Continue to the next line, even into functions."""
         return self._steps(text, "into")
 
     def next(self, text: str) -> bool:
-        """Go on to the next line of this function."""
+        """Continue to the next line of this function."""
         return self._steps(text, "over")
 
     def finish(self, _: str) -> bool:
-        """Go on until this function has returned."""
-        return self._goes_on(self.session.step("out"))
+        """Continue until this function has returned."""
+        return self._resumed(self.session.step("out"))
 
     def step_instruction(self, text: str) -> bool:
-        """Go on to the next instruction."""
+        """Continue to the next instruction."""
         return self._steps(text, "instruction")
 
     def reverse_continue(self, _: str) -> bool:
         """Go back to the last breakpoint or finding."""
-        self._show(self.session.go_back())
+        self._show(self.session.resume_backwards())
         return False
 
     def reverse_step(self, text: str) -> bool:
@@ -293,7 +293,7 @@ class Commands:
         return self._to_level(self.session.level - 1)
 
     def block(self, text: str) -> bool:
-        """Put another block in focus, at its latest moment; the launch goes on from the present one."""
+        """Put another block in focus, at its latest moment; the launch resumes from the present one."""
         if text:
             index = _index(text)
             self.session.focus_block((*index, *(0,) * (3 - len(index))))
@@ -331,12 +331,12 @@ class Commands:
         made = self.session.breakpoints.read(text)
         self.session.locate()
         self._print(
-            f"Breakpoint {made.number} at {_relative(str(made))}"
+            f"Breakpoint {made.number} at {shown_path(str(made))}"
             + ("" if made.sites else " (pending: no kernel that has been launched has code there)")
         )
         return made
 
-    def _goes_on(self, stop: Stop | None) -> bool:
+    def _resumed(self, stop: Stop | None) -> bool:
         if stop is None:
             return True
         self._show(stop)
@@ -344,12 +344,12 @@ class Commands:
 
     def _steps(self, text: str, kind: Kind) -> bool:
         self._left = kind, _number(text) if text else 1
-        return self._goes_on(self._step_on(None))
+        return self._resumed(self._step_on(None))
 
     def _step_on(self, stop: Stop | None) -> Stop | None:
         """Make the steps that are left of a command, unless one of them stops for another reason.
 
-        Returns None if the launch itself must go on for that.
+        Returns None if the launch itself must resume first.
         """
         kind, times = self._left
         while times and (stop is None or stop.reason == "step"):
@@ -393,7 +393,7 @@ def _breakpoints(session: Session, _: list[str]) -> str:
     rows = []
     for one in session.breakpoints:
         state = f"hit {one.hits} time{'' if one.hits == 1 else 's'}" if one.found is not None else "pending"
-        rows.append(f"  {one.number}  {_relative(str(one))}, {state}")
+        rows.append(f"  {one.number}  {shown_path(str(one))}, {state}")
     rows += [f"  {one.number}  watchpoint, {one}" for one in session.watches]
     return "\n".join(rows) or "no breakpoints"
 
@@ -412,7 +412,7 @@ _SHOWN: dict[str, Command] = {
     "watch": Commands.watch,
     "delete": Commands.delete,
     "run": Commands.run,
-    "continue": Commands.go,
+    "continue": Commands.resume,
     "step": Commands.step,
     "next": Commands.next,
     "finish": Commands.finish,
@@ -467,10 +467,6 @@ _SHORT = {
     "rc": "reverse-continue", "rs": "reverse-step", "rn": "reverse-next", "rsi": "reverse-stepi",
 }  # fmt: skip  # rows of a table
 COMMANDS = {**_SHOWN, **{short: _SHOWN[name] for short, name in _SHORT.items()}}
-
-
-def _relative(text: str) -> str:
-    return shown_path(text)
 
 
 def _number(text: str) -> int:

@@ -113,12 +113,12 @@ def _for_client(program: Program | None, options: argparse.Namespace) -> int:
 
 def _in_terminal(program: Program, options: argparse.Namespace) -> int:
     from .attaching import attached  # imported late, like the modules below, because other commands don't need it
+    from .command_line import CommandLine
     from .commands import QuitDebugger
-    from .plain import Plain
     from .session import Session
     from .terminal import Streams, interrupting
 
-    frontend = Plain(streams=Streams())
+    frontend = CommandLine(streams=Streams())
     session = Session(frontend, stop_at_findings=not options.no_findings)
     frontend.attach(session)
     try:

@@ -19,7 +19,7 @@ from textual.widgets import Footer, Input, RichLog, Static, TabbedContent, TabPa
 from ..host.programs import Program
 from . import tables
 from .attaching import attached
-from .plain import Plain
+from .command_line import CommandLine
 from .session import Session, Stop
 
 _LINES = 30
@@ -106,10 +106,10 @@ class Screen(App[int]):
         super().__init__()
         self._program = program
         self._optimized = optimized
-        self._plain = Plain([])
+        self._command_line = CommandLine([])
         self._session = Session(self, stop_at_entry=not breakpoints, stop_at_findings=stop_at_findings)
-        self._plain.attach(self._session)
-        self._plain.running = True
+        self._command_line.attach(self._session)
+        self._command_line.running = True
         for text in breakpoints:
             self._session.breakpoints.read(text)
         self._resumed: queue.Queue[None] = queue.Queue()
@@ -146,7 +146,7 @@ class Screen(App[int]):
         """Do nothing, as above."""
 
     def stopped(self, session: Session, stop: Stop) -> None:
-        """Show where the launch has stopped, and wait until it goes on."""
+        """Show where the launch has stopped, and wait until it resumes."""
         self.call_from_thread(self._show_stop, stop)
         self._resumed.get()
 
@@ -188,7 +188,7 @@ class Screen(App[int]):
 
     def _show_stop(self, stop: Stop) -> None:
         self._stopped = True
-        reason = self._plain.described(stop)
+        reason = self._command_line.described(stop)
         if reason:
             self._say(reason)
         self._refresh_state()
@@ -197,7 +197,7 @@ class Screen(App[int]):
     def _refresh_state(self) -> None:
         """Show the state at the moment and thread in focus."""
         session = self._session
-        self.query_one("#place", Static).update(Content(self._plain.location()))
+        self.query_one("#place", Static).update(Content(self._command_line.location()))
         lines = tables.source(session, lines=_LINES).split("\n")
         self.query_one("#lines", Static).update(_marked(lines))
         present = next((number for number, line in enumerate(lines) if line[1:2] == ">"), 0)
@@ -223,11 +223,11 @@ class Screen(App[int]):
         if not self._stopped and not text.startswith("b"):
             self._say("the program is running, and no launch is stopped; Ctrl-C stops the kernel that runs")
             return
-        said, goes_on = self._plain.answer(text)
+        said, resumes = self._command_line.answer(text)
         self._say(f"> {text}")
         if said.rstrip():
             self._say(said.rstrip())
-        if goes_on:
+        if resumes:
             self._stopped = False
             self.query_one("#place", Static).update("running")
             self._resumed.put(None)

@@ -42,7 +42,7 @@ class Frontend(Protocol):
         """A kernel has been launched; its breakpoints are known now."""
 
     def stopped(self, session: Session, stop: Stop) -> None:
-        """A launch has stopped. The method returns when it may go on."""
+        """A launch has stopped. The method returns when it may resume."""
 
     def finished(self, session: Session) -> None:
         """A launch has ended."""
@@ -116,7 +116,7 @@ class Session:
         self._interrupted = self._entry = True
 
     def ignore_stops(self) -> None:
-        """Let launches go on from now on, whatever happens."""
+        """Let launches run from now on, whatever happens."""
         self.breakpoints.clear()
         self.locate()
         self.stop_at_findings = self._interrupted = False
@@ -203,7 +203,7 @@ class Session:
 
     @property
     def is_past(self) -> bool:
-        """Whether the moment that is shown has passed, so that going on means replaying the history."""
+        """Whether the moment that is shown has passed, so that resuming means replaying the history."""
         return self.moment is not self.recorder.history[-1]
 
     @property
@@ -253,15 +253,15 @@ class Session:
             self.breakpoints.remove(number)
             self.locate()
 
-    def go(self) -> Stop | None:
-        """Continue to the next breakpoint or finding. Returns None if the launch itself must go on for that."""
+    def resume(self) -> Stop | None:
+        """Continue to the next breakpoint or finding. Returns None if the launch itself must resume first."""
         return self._forwards(Continue())
 
     def step(self, kind: Kind) -> Stop | None:
-        """Continue to another line of the thread in focus; see `Step` and `go`."""
+        """Continue to another line of the thread in focus; see `Step` and `resume`."""
         return self._forwards(Step(self.recorder, self.moment, self.lane, kind))
 
-    def go_back(self) -> Stop:
+    def resume_backwards(self) -> Stop:
         """Return to the last moment before this one at a breakpoint or a finding, or to the start of the history."""
         self._plan = Continue(backwards=True)
         start = self._begin()

@@ -1,4 +1,4 @@
-"""Plans: where a launch that goes on, forwards or backwards, stops again."""
+"""Plans: where a launch that resumes, forwards or backwards, stops again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Kind = Literal["into", "over", "out", "instruction"]
 
 
 class Continue:
-    """Go on until a breakpoint or a finding; `backwards` says in which direction."""
+    """Run to a breakpoint or a finding; `backwards` says in which direction."""
 
     def __init__(self, *, backwards: bool = False) -> None:
         self.backwards = backwards
@@ -24,7 +24,7 @@ class Continue:
 
 
 class Step:
-    """Go on until a lane is at another line.
+    """Run until a lane is at another line.
 
     "into" also stops at the first line of a function that it calls, "over" does not, "out" stops when its function has
     returned, and "instruction" stops at its next instruction.

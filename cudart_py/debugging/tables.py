@@ -11,12 +11,12 @@ import numpy as np
 from .expression_syntax import parse
 from .texts import (
     UNKNOWN,
-    aligned,
     element_text,
     index_text,
     mask_text,
     place_text,
     ranges,
+    table,
     thread_text,
     value_text,
     waiting_text,
@@ -99,7 +99,7 @@ def calls(session: Session) -> str:
         mark = ">" if level == session.level else " "
         name = session.recorder.lines.called(one.code.name)
         rows.append((f"{mark}#{level}", name, place_text(session.recorder, group, level)))
-    return aligned(rows, left=3)
+    return table(rows, left=3)
 
 
 def warps(session: Session) -> str:
@@ -123,7 +123,7 @@ def warps(session: Session) -> str:
         if left:
             rows.append((" ", str(moment.warp_of(first)[0]), _mask(session, sorted(left)), "exited", ""))
         first = warp.stop
-    return aligned([(" ", "warp", "lanes", "state", "at"), *rows], left=5)
+    return table([(" ", "warp", "lanes", "state", "at"), *rows], left=5)
 
 
 def _mask(session: Session, lanes: Sequence[int]) -> str:
@@ -177,7 +177,7 @@ def lanes(session: Session, expressions: Sequence[str]) -> str:
         cells = [UNKNOWN if value is None else value_text(session, value, position) for value in columns]
         mark = ">" if lane == session.lane else ""
         rows.append((mark, str(moment.warp_of(lane)[1]), index_text(moment.thread_index(lane)), *cells))
-    return aligned(rows)
+    return table(rows)
 
 
 def variables(session: Session) -> str:
@@ -189,7 +189,7 @@ def variables(session: Session) -> str:
     rows = []
     for one, (name, value) in zip(scope.variables, scope.values([one.name for one in scope.variables]), strict=True):
         rows.append((name, one.type.name, "=", UNKNOWN if value is None else value_text(session, value, position)))
-    return aligned(rows, left=4)
+    return table(rows, left=4)
 
 
 def registers(session: Session, names: Sequence[str] = ()) -> str:
@@ -205,7 +205,7 @@ def registers(session: Session, names: Sequence[str] = ()) -> str:
         text = value_text(session, value, position)
         raw = value.data[position]
         rows.append((name, value.type.name, text, f"{int(raw):#x}" if raw.dtype.kind in "iu" and raw >= 0 else ""))
-    return aligned(rows, left=2)
+    return table(rows, left=2)
 
 
 def printed(session: Session, expression: str) -> str:
@@ -283,9 +283,9 @@ def _grid(cells: Sequence[str], columns: int) -> str:
     rows = [["", *(f"[{column}]" for column in range(columns))]]
     for number, first in enumerate(range(0, len(cells), columns)):
         if number == _ROWS:
-            return f"{aligned(rows)}\n  ... {-(-len(cells) // columns) - _ROWS} more rows"
+            return f"{table(rows)}\n  ... {-(-len(cells) // columns) - _ROWS} more rows"
         rows.append([f"[{first}]" if columns == _COLUMNS else f"[{number}]", *cells[first : first + columns]])
-    return aligned(rows)
+    return table(rows)
 
 
 def _position(group: LaneGroup, lane: int) -> int | None:

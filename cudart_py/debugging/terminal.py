@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .plain import Plain
+    from .command_line import CommandLine
     from .session import Session
 
 
@@ -58,7 +58,7 @@ def _install(descriptors: list[int | None]) -> None:
 
 
 @contextlib.contextmanager
-def interrupting(session: Session, frontend: Plain) -> Iterator[None]:
+def interrupting(session: Session, frontend: CommandLine) -> Iterator[None]:
     """Let Ctrl-C stop a kernel at its next instruction; a second one before that ends the program as usual.
 
     At the prompt, it does nothing. Only the main thread may handle signals, so in another thread Ctrl-C does what it

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..pages.text_tables import aligned
+
 if TYPE_CHECKING:
     from ..simulator.debugging.moments import LaneGroup, Moment
     from ..simulator.debugging.recorder import Recorder
@@ -148,16 +150,6 @@ def _parts(type_: Any) -> tuple[list[tuple[str, Any, int]], list[str]]:
     return parts, ["..."] if count > _MOST_ELEMENTS else []
 
 
-def aligned(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
-    """Return rows as a table; the first `left` columns are aligned to the left, all others to the right."""
-    if not rows:
-        return ""
-    widths = [max(len(row[column]) for row in rows if column < len(row)) for column in range(max(map(len, rows)))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
-        ]
-        lines.append((_INDENT + _INDENT.join(cells)).rstrip())
-    return "\n".join(lines)
+def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
+    """Return rows as an indented table; the first `left` columns are flush left, all others flush right."""
+    return "\n".join(_INDENT + line for line in aligned(rows, left))

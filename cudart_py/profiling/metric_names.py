@@ -45,9 +45,9 @@ def names(pattern: str, kinds: Iterable[str]) -> tuple[str, ...]:
     return tuple(pattern.format(kind) for kind in kinds)
 
 
-def total(metrics: Mapping[str, float], wanted: Iterable[str]) -> float:
+def total(metrics: Mapping[str, float], selected: Iterable[str]) -> float:
     """Return the sum of some metrics; a missing metric counts as 0."""
-    return sum(metrics.get(name, 0) for name in wanted)
+    return sum(metrics.get(name, 0) for name in selected)
 
 
 def add(into: dict[str, float], metrics: Mapping[str, float]) -> None:

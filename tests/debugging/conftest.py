@@ -10,7 +10,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.debugging.attaching import attached
-from cudart_py.debugging.plain import PROMPT, Plain
+from cudart_py.debugging.command_line import PROMPT, CommandLine
 from cudart_py.debugging.session import Session
 
 # The tests refer to line numbers of this text.
@@ -88,7 +88,7 @@ def debugged(kernel_file) -> Callable[..., Transcript]:
         source: str | Path = kernel_file,
     ) -> Transcript:
         output = io.StringIO()
-        frontend = Plain(commands.splitlines(), output)
+        frontend = CommandLine(commands.splitlines(), output)
         session = Session(frontend)
         frontend.attach(session)
         with attached(session, optimized=optimized):

@@ -25,7 +25,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..table import aligned, markdown, markdown_table
+from ...pages.text_tables import aligned
+from ..table import markdown, markdown_table
 
 Launches = Sequence[Mapping[str, Any]]
 

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 PROMPT = "(cudart-py) "
 
 
-class Plain(Commands):
-    """The commands, read from standard input or given by the program."""
+class CommandLine(Commands):
+    """The commands, read from standard input or given to `cuda.debugger`."""
 
     def __init__(
         self, commands: Sequence[str] | None = None, output: TextIO | None = None, streams: Streams | None = None
     ) -> None:
-        # Commands that the program gives; None means that they are read from standard input.
+        # The commands of `cuda.debugger`; None means that they are read from standard input.
         self._commands = None if commands is None else list(commands)
         super().__init__(output)
         # The streams for commands while a launch is stopped; None means those of the program.
@@ -41,7 +41,7 @@ class Plain(Commands):
         """Do nothing: only a stop is shown."""
 
     def stopped(self, session: Session, stop: Stop) -> None:
-        """Show where the launch has stopped, and read commands until it goes on."""
+        """Show where the launch has stopped, and read commands until it resumes."""
         self._session = session
         if stop.reason == "step" and self._left[1]:
             following = self._step_on(stop)
@@ -63,9 +63,9 @@ class Plain(Commands):
         self._print(f"The program has ended with status {status}.")
 
     def read_commands(self) -> None:
-        """Read and execute commands until one lets the launch or the program go on; the end of the input ends both.
+        """Read and execute commands until one resumes the launch or the program; the end of the input ends both.
 
-        After the last command that the program gives, its launches go on without further stops.
+        After the last command of `cuda.debugger`, launches run without further stops.
         """
         while True:
             line = self._read()
@@ -73,7 +73,7 @@ class Plain(Commands):
                 raise QuitDebugger
             if line is None:
                 self.session.ignore_stops()
-                self.session.go()
+                self.session.resume()
                 return
             if self.execute(line):
                 return
