@@ -24,8 +24,9 @@ class Breakpoint:
     """A breakpoint at a line of a file, or at a function, for some blocks and threads.
 
     `file` is the end of a path, and "" stands for the file of the kernel that runs. `line` is 0 for a function. Only
-    lanes for which the condition holds stop the launch. `found` is the line that has code, once a kernel has been
-    launched that contains it; `shown_line` is its number in the Python program if that contains the source.
+    lanes for which the condition holds stop the launch, and only once if `is_temporary`. `found` is the line that has
+    code, once a kernel has been launched that contains it; `shown_line` is its number in the Python program if that
+    contains the source.
     """
 
     number: int
@@ -36,6 +37,7 @@ class Breakpoint:
     block: Index | None = None
     thread: Index | None = None
     kernel: str = ""
+    is_temporary: bool = False
     hits: int = 0
     found: tuple[str, int] | None = None
     shown_line: int = 0
@@ -117,14 +119,19 @@ class Breakpoints:
         kernel: str = "",
     ) -> Breakpoint:
         """Add a breakpoint, and return it."""
-        self._last += 1
-        made = self._all[self._last] = Breakpoint(self._last, file, line, function, condition, block, thread, kernel)
+        number = self.next_number()
+        made = self._all[number] = Breakpoint(number, file, line, function, condition, block, thread, kernel)
         return made
+
+    def next_number(self) -> int:
+        """Return a new number, for a breakpoint or a watchpoint."""
+        self._last += 1
+        return self._last
 
     def remove(self, number: int) -> None:
         """Remove a breakpoint; raises ValueError if there is none with this number."""
         if number not in self._all:
-            raise ValueError(f"there is no breakpoint {number}")
+            raise ValueError(f"there is no breakpoint or watchpoint {number}")
         del self._all[number]
 
     def clear(self, file: str | None = None) -> None:

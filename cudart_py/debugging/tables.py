@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .expression_syntax import parse
 from .texts import (
     UNKNOWN,
     element_text,
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 # The widest row of a grid, and the number of its rows that are shown.
 _COLUMNS = 16
 _ROWS = 64
-_AROUND = 5
+AROUND = 5
+# The number of lines that a listing shows.
+LISTED = 2 * AROUND + 1
 
 
 def location(session: Session) -> str:
@@ -55,26 +58,35 @@ def source_line(session: Session) -> str:
     return f"{place.line:>6}  {text[place.line - 1].rstrip()}"
 
 
-def source(session: Session, around: int | None = None, lines: int = _AROUND) -> str:
-    """Return the lines around a line of the present file, by default around that of the thread in focus.
+def present_line(session: Session) -> int:
+    """Return the line of the thread in focus."""
+    site = session.group.levels[session.level].site
+    return 1 if site is None else session.recorder.place(site).line
 
-    `lines` is how many are shown before and after it.
+
+def source(session: Session, around: int | None = None, lines: int = AROUND, file: int | None = None) -> str:
+    """Return the lines around a line of a file, by default around that of the thread in focus in its file.
+
+    `lines` is how many are shown before and after it. Raises ValueError if the file ends before them.
     """
     site = session.group.levels[session.level].site
     if site is None:
         return ""
     place = session.recorder.place(site)
-    texts = session.recorder.lines.text(place.file)
+    file = place.file if file is None else file
+    texts = session.recorder.lines.text(file)
     middle = place.line if around is None else around
+    if texts and middle - lines > len(texts):
+        raise ValueError(f"{session.recorder.lines.name(file)} has {len(texts)} lines")
     numbers = range(max(1, middle - lines), min(len(texts), middle + lines) + 1)
     stops = {
         one.found[1]
         for one in session.breakpoints
-        if one.found is not None and one.found[0] == session.recorder.lines.name(place.file)
+        if one.found is not None and one.found[0] == session.recorder.lines.name(file)
     }
     marked = []
     for number in numbers:
-        marks = ("*" if number in stops else " ") + (">" if number == place.line else " ")
+        marks = ("*" if number in stops else " ") + (">" if (file, number) == place else " ")
         marked.append(f"{marks}{number:>5}  {texts[number - 1]}".rstrip())
     return "\n".join(marked)
 
@@ -202,6 +214,11 @@ def printed(session: Session, expression: str) -> str:
     position = _position(session.group, session.lane)
     assert position is not None
     return value_text(session, value, position)
+
+
+def check(expression: str) -> None:
+    """Raise ValueError for an expression that is not understood."""
+    parse(expression)
 
 
 def shared(session: Session, names: Sequence[str] = ()) -> str:
