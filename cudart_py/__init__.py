@@ -9,7 +9,8 @@
 
 Importing this package does not initialise CUDA; the driver is chosen on first use. Less common names are in the
 submodules `batches`, `errors`, `graphs`, `green_contexts`, `images`, `ipc`, `profiling`, `tensor_maps`, `textures` and
-`virtual`. The submodules `libraries`, `benchmark`, `coredumps` and `checkpoints` must be imported explicitly.
+`virtual`. The submodules `libraries`, `benchmark`, `checkpoints`, `coredumps` and `multicast` must be imported
+explicitly.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from . import version as version  # first, since it rejects a Python that cannot parse the others
 
 # isort: split
-from . import batches, errors, graphs, green_contexts, images, ipc, profiling, tensor_maps, textures, virtual
+from . import errors, tensor_maps, textures
 from .compilation.images import KernelAttributes
 from .context.debugging import debug
 from .context.device import Device, current_device, devices, driver_version
@@ -27,7 +28,6 @@ from .context.occupancy import MULTIPROCESSORS, Occupancy, occupancy
 from .context.properties import DeviceProperties, MemoryInfo
 from .context.resetting import reset
 from .copies import memcpy, memcpy2d, memcpy3d, memcpy_peer, memset
-from .debugging.opening import debugger
 from .driver.calls import raw
 from .driver.capabilities import capabilities
 from .driver.sanitizer import sanitizer
@@ -49,7 +49,6 @@ from .memory.pools import MemoryPool
 from .memory.staging import release_staging
 from .nvtx import nvtx_range
 from .pointer import Pointer
-from .profiling.profiles import profile
 from .streams.event import Event, Timer, timed
 from .streams.stream import Stream, legacy_default, per_thread_default
 from .version import __version__
@@ -141,6 +140,10 @@ def load_ipython_extension(shell: Any) -> None:
     register(shell)
 
 
-if not TYPE_CHECKING:  # a type checker would accept any name as one of the package's
-    from .hints import absent as __getattr__  # noqa: F401  # Python calls it
+if TYPE_CHECKING:
+    from . import batches, graphs, green_contexts, images, ipc, profiling, virtual
+    from .debugging.opening import debugger
+    from .profiling.profiles import profile
+else:  # a type checker would accept any name as one of the package's
+    from .hints import late_or_absent as __getattr__  # noqa: F401  # Python calls it
     from .hints import public_names as __dir__  # noqa: F401  # as above

@@ -28,8 +28,18 @@ Word = TypeVar("Word", str, str | None)
 _MAX_DIMENSIONS = 64
 # Sizes from here on are impossible, because no index reaches them. A smaller size may still exceed the memory.
 _NO_SIZE = 2**63
+
+
 # Longer values are truncated in messages: their types say enough.
-_SHOWN = reprlib.Repr()
+class _Shown(reprlib.Repr):
+    """A `repr` that truncates long values, and shows NumPy's numbers like Python's."""
+
+    def repr1(self, x: Any, level: int) -> str:
+        """Return the text of a value inside `level` more levels of containers."""
+        return super().repr1(x.item() if isinstance(x, np.number | np.bool_) else x, level)
+
+
+_SHOWN = _Shown()
 _SHOWN.maxstring = _SHOWN.maxother = 60
 # The most common dtypes and their sizes in bytes, keyed by the NumPy type that callers pass.
 _NUMBERS: dict[type, tuple[np.dtype[Any], int]] = {
@@ -154,7 +164,7 @@ def number(
 ) -> float:
     """Return a number within limits as a float; by default, any finite number. Accepts NumPy numbers, but no bool."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise wrong_type(call, name, "a number", value)
+        raise not_a_number(call, name, value)
     try:
         result = float(value)
     except OverflowError:
@@ -164,6 +174,12 @@ def number(
         finite = (least, most) == (-sys.float_info.max, sys.float_info.max)
         raise wrong_value(call, name, "a finite number" if finite else f"a number {limits}", value)
     return result
+
+
+def not_a_number(call: str, name: str, value: Any) -> TypeError:
+    """Return the exception for an argument that is not a number."""
+    on_device = hasattr(value, "to_host") and getattr(value, "size", 0) == 1
+    return wrong_type(call, name, "a number", value, f"float({name}) copies it to the host" if on_device else "")
 
 
 def flag(call: str, name: str, value: Any) -> bool:
@@ -286,7 +302,8 @@ def dimensions(call: str, name: str, array: Any, *counts: int) -> None:
     """Raise ValueError unless the array's number of dimensions is one of `counts`."""
     if len(array.shape) not in counts:
         many = f"{' or '.join(map(str, counts))} dimension{'s' * (counts[-1] != 1)}"
-        raise unusable(call, name, f"have {many}", f"the shape {array.shape}")
+        remedy = f"pass {name}.reshape(-1)" if counts == (1,) and name != "out" else ""
+        raise unusable(call, name, f"have {many}", f"the shape {array.shape}", remedy)
 
 
 def same_shape(call: str, name: str, array: Any, expected: tuple[int, ...], reason: str) -> None:
@@ -299,6 +316,11 @@ def same_shape(call: str, name: str, array: Any, expected: tuple[int, ...], reas
 
 
 def contiguous(call: str, name: str, array: Any, remedy: str = "") -> None:
-    """Raise ValueError unless `array.is_contiguous`: the elements must be in C order and without gaps."""
+    """Raise ValueError unless `array.is_contiguous`: the elements must be in C order and without gaps.
+
+    The remedy for an input is by default a copy.
+    """
     if not array.is_contiguous:
+        if not remedy and name != "out":
+            remedy = f"pass {name}.copy()"
         raise unusable(call, name, "be contiguous", f"of shape {array.shape} with strides {array.strides}", remedy)

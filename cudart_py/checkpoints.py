@@ -15,7 +15,7 @@ from . import arguments, errors
 from .context.device import Device
 from .driver import enums
 from .driver.calls import raw
-from .driver.capabilities import capabilities
+from .driver.capabilities import require_capability
 from .driver.unwrap import failure
 
 __all__ = ["Process"]
@@ -97,8 +97,7 @@ class Process:
         self._call("cuCheckpointProcessUnlock", None)
 
     def _call(self, name: str, *options: Any) -> Any:
-        if "checkpoint" not in capabilities():
-            raise errors.NotSupportedError(f"{name}: this driver lacks the capability 'checkpoint'", call=name)
+        require_capability(name, "checkpoint")
         status, *values = getattr(raw, name)(self.pid, *options)
         if status:
             raise self._failure(status, name)

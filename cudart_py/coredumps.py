@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import arguments, errors
+from . import arguments
 from .context.device import Device, devices
 from .driver import enums
 from .driver.calls import api, raw
-from .driver.capabilities import capabilities
+from .driver.capabilities import require_capability
 
 __all__ = ["enable"]
 __dir__ = __all__.copy  # without private names and imports
@@ -51,8 +51,7 @@ def enable(file: str | Path, *, lightweight: bool = False, abort: bool = True) -
     flags = (int(names.CU_COREDUMP_LIGHTWEIGHT_FLAGS) if arguments.flag(_CALL, "lightweight", lightweight) else 0) | (
         0 if arguments.flag(_CALL, "abort", abort) else int(names.CU_COREDUMP_SKIP_ABORT)
     )
-    if "coredump" not in capabilities():
-        raise errors.NotSupportedError(f"{_CALL}: this driver lacks the capability 'coredump'")
+    require_capability(_CALL, "coredump")
     used = _first_in_use()
     if used is not None:
         raise RuntimeError(

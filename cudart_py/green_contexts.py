@@ -203,11 +203,15 @@ class GreenContext(WaitingHandle):
         return event
 
     def close(self) -> None:
-        """Wait for the device, and destroy the context and its streams; a second call does nothing."""
-        if self._value is not None:
+        """Wait for the device, and destroy the context and its streams (cuGreenCtxDestroy); a second call does nothing.
+
+        If destroying a stream reports an error of its work, the context is destroyed all the same.
+        """
+        try:
             for stream in list(self._streams):
                 stream.close()
-        super().close()
+        finally:
+            super().close()
 
     def _destroy(self, value: Any) -> None:
         api.cuGreenCtxDestroy(value)

@@ -112,6 +112,8 @@ def _position(number: int, k: Any, axis: int, size: int) -> int:
         position = operator.index(k)
     except TypeError:
         remedy = "a field's name must be the only index: x['a'][2:5]" if isinstance(k, str) else ""
+        if isinstance(k, list | np.ndarray):
+            remedy = "masks and lists of indices need a kernel, or x.to_host()"
         raise wrong_type("DeviceArray", f"index[{number}]", "an int, a slice or None", k, remedy) from None
     if not -size <= position < size:
         raise IndexError(f"the index, {describe(position)}, is outside axis {axis} of size {size}")

@@ -6,13 +6,15 @@ A range of addresses is reserved for the largest size. Physical memory is create
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from . import arguments
+from . import arguments, errors
+from .context.capture import captures
 from .context.current import activated
 from .context.device import Device, current_device
 from .context.lifetimes import WaitingHandle
@@ -87,9 +89,17 @@ class VirtualMemory(Allocation, WaitingHandle):
                 api.cuMemRelease(memory)  # the memory exists as long as it is mapped
 
     def uncommit(self, nbytes: int) -> None:
-        """Wait for the device, and release the pieces that lie behind the first `nbytes` bytes (cuMemUnmap)."""
+        """Wait for the device, and release the pieces after the first `nbytes` bytes (cuMemUnmap).
+
+        Raises CaptureError, before anything is released, during a capture, which forbids waiting.
+        """
         if not self._pieces or self.committed - self._pieces[-1] < nbytes:
             return
+        if captures:
+            raise errors.CaptureError(
+                "GrowableArray.resize: releasing memory waits for the device, which a capture forbids: shrink the "
+                "array before the capture or after it"
+            )
         with activated(self.device):
             api.cuCtxSynchronize()
             self._unmap(nbytes, self.handle)
@@ -124,19 +134,20 @@ class GrowableArray:
         x.append(host_values)
         kernel[grid, block](x.array, len(x))
 
-    - `capacity`: the largest length. Addresses are reserved for it, which takes no memory.
-    - `row_shape`: the shape of the elements along the first axis, () by default.
+    - `capacity`: the largest length, in rows. Addresses are reserved for it, which takes no memory.
+    - `row_shape`: the shape of a row, () by default for an array of one axis.
     - `accessible_to`: other devices whose kernels may use the array.
 
-    `array` is a DeviceArray of the current length. Growing maps more physical memory behind the present one, in units
-    of 2 MiB, and copies nothing (cuMemCreate, cuMemMap, cuMemSetAccess). So arrays and views from before remain valid.
-    Closing waits for the device, and releases everything.
+    `len()` is the current length, in rows, and `array` is a DeviceArray of this length. Growing maps more physical
+    memory after the present one, in units of 2 MiB, and copies nothing (cuMemCreate, cuMemMap, cuMemSetAccess). So
+    arrays and views from before remain valid. Threads that change the length take turns. Closing waits for the device,
+    and releases everything.
 
     Raises OutOfMemoryError, with the sizes, if there are not enough addresses, and NotSupportedError if the driver
     lacks virtual memory.
     """
 
-    __slots__ = ("_capacity", "_dtype", "_length", "_memory", "_row_bytes", "_row_shape")
+    __slots__ = ("_capacity", "_dtype", "_length", "_lock", "_memory", "_row_bytes", "_row_shape")
 
     def __init__(
         self,
@@ -161,6 +172,7 @@ class GrowableArray:
             raise failure(enums.CUresult.CUDA_ERROR_NOT_SUPPORTED, "cuMemAddressReserve")
         access = tuple(dict.fromkeys(other for other in others if other is not here))
         self._length = 0
+        self._lock = threading.RLock()
         self._memory = VirtualMemory(self._capacity * self._row_bytes, here, access)
 
     @property
@@ -188,7 +200,7 @@ class GrowableArray:
 
     @property
     def capacity(self) -> int:
-        """The largest length."""
+        """The largest length, as requested."""
         return self._capacity
 
     @property
@@ -202,10 +214,13 @@ class GrowableArray:
     def resize(self, length: int) -> None:
         """Change the length, without a copy; new elements are not initialised.
 
-        Growing returns at once. Shrinking releases the memory that was added for the elements behind the new length, in
+        Growing returns at once. Shrinking releases the memory that was added for the elements after the new length, in
         the units in which it was added (cuMemUnmap). If there is any, the call waits for the device. Views of released
-        elements must not be used any more. Raises ValueError for a length above the capacity, and OutOfMemoryError,
-        with the sizes, if there is not enough memory; the length then stays the same.
+        elements must not be used any more.
+
+        Raises ValueError for a length above the capacity, OutOfMemoryError, with the sizes, if there is not enough
+        memory, and CaptureError for memory that would be released while a stream is being captured. After an error, the
+        length is the same as before.
         """
         call = "GrowableArray.resize"
         size = arguments.integer(call, "length", length, 0, MOST_BYTES)
@@ -214,17 +229,19 @@ class GrowableArray:
                 call, "length", f"not exceed the capacity of {self._capacity}", None, f"got {size}"
             )
         self._memory.handle  # noqa: B018  # raises when closed
-        if size > self._length:
-            self._memory.commit(size * self._row_bytes)
-        else:
-            self._memory.uncommit(size * self._row_bytes)
-        self._length = size
+        with self._lock:
+            if size > self._length:
+                self._memory.commit(size * self._row_bytes)
+            else:
+                self._memory.uncommit(size * self._row_bytes)
+            self._length = size
 
     def append(self, values: Any, *, stream: Stream | None = None) -> Self:
         """Grow by the length of `values`, a host array or a DeviceArray, copy them to the end, and return the array.
 
-        The copy is like that of `DeviceArray.copy_from`. Raises ValueError if the capacity does not suffice or the
-        shapes of rows differ, and TypeError if the dtypes differ.
+        The copy is like that of `DeviceArray.copy_from`, and raises the same errors. Raises ValueError if the capacity
+        does not suffice or the shapes of rows differ, and TypeError if the dtypes differ. After an error, the length is
+        the same as before.
         """
         call = "GrowableArray.append"
         stream_of(call, stream)
@@ -233,12 +250,17 @@ class GrowableArray:
             raise arguments.unusable(call, "values", f"have rows of shape {self._row_shape}", f"the shape {rows.shape}")
         if rows.dtype != self._dtype:
             raise arguments.wrong_dtype(call, "values", str(self._dtype), rows.dtype)
-        before = self._length
-        if before + len(rows) > self._capacity:
-            room = f"have at most {self._capacity - before} rows, which the capacity has room for"
-            raise arguments.unusable(call, "values", room, len(rows))
-        self.resize(before + len(rows))
-        self.array[before:].copy_from(rows, stream=stream)
+        with self._lock:
+            before = self._length
+            if before + len(rows) > self._capacity:
+                room = f"have at most {self._capacity - before} rows, which the capacity has room for"
+                raise arguments.unusable(call, "values", room, len(rows))
+            self.resize(before + len(rows))
+            try:
+                self.array[before:].copy_from(rows, stream=stream)
+            except BaseException:
+                self._length = before
+                raise
         return self
 
     @property
@@ -247,7 +269,10 @@ class GrowableArray:
         return self._memory.closed
 
     def close(self) -> None:
-        """Wait for the device and release the memory and the addresses; a second call does nothing."""
+        """Wait for the device, and release the memory and the addresses (cuMemUnmap, cuMemAddressFree).
+
+        A second call does nothing.
+        """
         self._memory.close()
 
     def __enter__(self) -> Self:

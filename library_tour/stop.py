@@ -48,8 +48,7 @@ class Row:
     `values` are keyed by column and unit ("ms", "GB/s"); a column that a row does not have stays empty.
     `note` is a sentence below the table, for what a column cannot say. `metrics` holds a profiling driver's counters,
     keyed by Nsight Compute's names, for pictures. `work` holds what the row's calls do according to their arguments,
-    such as the bytes that they move, for pictures when nothing is timed. `amount` is the work of one launch in the unit
-    of the stop's limit, 0 if it is unknown.
+    such as the bytes that they move, for pictures when nothing is timed.
     """
 
     name: str
@@ -58,7 +57,6 @@ class Row:
     note: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     work: Mapping[str, float] = field(default_factory=dict)
-    amount: float = 0
 
 
 @dataclass(frozen=True)

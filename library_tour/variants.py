@@ -73,7 +73,7 @@ def _check(variant: Variant, explained_by: Sequence[str], quick: bool) -> Row:
         return Row(variant.name, note=f"Skipped: {error}")
     check = compare(f"{variant.name} equals NumPy's result", got, variant.expected, variant.tolerance)
     values = {**variant.columns, **counters.values(metrics, explained_by)}
-    return Row(variant.name, values, check, metrics=metrics, work=variant.work, amount=variant.amount)
+    return Row(variant.name, values, check, metrics=metrics, work=variant.work)
 
 
 def _time(variant: Variant, row: Row, limit: Limit | None, quick: bool) -> Row:

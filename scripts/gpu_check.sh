@@ -72,11 +72,12 @@ for step in $steps; do
     case $step in
     suite)
         # Tests that ask how much memory is free are a group, which runs while all others wait (tests/conftest.py).
-        note suite "$python" -m pytest -q -p no:cacheprovider -n "${JOBS:-12}" tests
+        # With -v, the output names each test when it begins and when it ends, even if the run is cut off.
+        note suite "$python" -m pytest -v -p no:cacheprovider -n "${JOBS:-12}" tests
         ;;
     exhaustive)
         # The long searches, which the suite leaves out.
-        note exhaustive "$python" -m pytest -q -p no:cacheprovider -n "${JOBS:-12}" -m exhaustive tests
+        note exhaustive "$python" -m pytest -v -p no:cacheprovider -n "${JOBS:-12}" -m exhaustive tests
         ;;
     pools)
         # The driver crashes where a pool is destroyed with frees in flight.

@@ -35,9 +35,10 @@ def does_more_than_re_export(path: Path) -> bool:
     # That __all__ is sorted is ruff's rule RUF022.
     # The `__dir__` of a public submodule lists the names that it exports, without its other imports.
     body = [node for node in ast.parse(text_of(path)).body if ast.unparse(node) != "__dir__ = __all__.copy"]
-    # The package's `__getattr__` is imported in a block that type checkers do not see.
-    hidden = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "not TYPE_CHECKING"]
-    body = [node for node in body if node not in hidden] + [node for each in hidden for node in each.body]
+    # Type checkers do not see a `__getattr__`, and may see imports of what it imports on first use.
+    tests = ("TYPE_CHECKING", "not TYPE_CHECKING")
+    chosen = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) in tests]
+    body = [node for node in body if node not in chosen] + [node for each in chosen for node in each.body + each.orelse]
     # IPython calls this function of the package, which imports a layer that programs don't need.
     body = [node for node in body if getattr(node, "name", "") != "load_ipython_extension"]
     names = [target.id for node in body if isinstance(node, ast.Assign) for target in node.targets]

@@ -75,3 +75,15 @@ def test_the_support_page_has_a_place_for_each_python_of_the_project():
     assert sorted(named) == sorted(classifiers)
     assert "3.10 and older" in refused
     assert re.search(r"UV_PYTHON:-([\d.]+)", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))[1] == ci.strip()
+
+
+def test_importing_the_package_imports_no_workbench_and_names_of_it_are_imported_on_first_use(python):
+    program = """
+import sys
+import cudart_py as cuda
+workbench = ("benchmark", "debugging", "findings", "notebook", "pages", "profiling", "standins")
+print([name for name in sys.modules if name.startswith(tuple(f"cudart_py.{package}" for package in workbench))])
+from cudart_py import debugger, profile
+print(profile is cuda.profile is cuda.profiling.profiles.profile, debugger is cuda.debugger, cuda.ipc.__name__)
+"""
+    assert python(program, own_imports=True).stdout.splitlines() == ["[]", "True True cudart_py.ipc"]

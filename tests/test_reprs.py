@@ -92,7 +92,7 @@ def profile_of(*launches):
 def test_profiles_and_measurements_are_short():
     line = cuda.profiling.LineProfile("scale.cu", 3, METRICS)
     assert repr(line) == "<LineProfile scale.cu:3, 2 metrics>"
-    assert repr(launch(lines=[line])) == "<LaunchProfile scale[2, 32], 1 lines>"
+    assert repr(launch(lines=[line])) == "<LaunchProfile scale[2, 32], 1 line>"
     assert repr(profile_of(launch(), launch(), launch("add"))) == "<Profile of 3 launches: 2 x scale, add>"
     many = profile_of(*(launch(f"kernel{number}") for number in range(30)))
     assert repr(many) == "<Profile of 30 launches: kernel0, kernel1, kernel2, kernel3, kernel4, ...>"

@@ -35,7 +35,7 @@ import pytest
 from ..context.resetting import is_lost, reset, wait_for_devices
 from ..driver.capabilities import capabilities
 from ..errors import CudaError, SimulatorWarning
-from ..findings.options import add_report_options
+from ..findings.options import add_report_options, report_format
 from ..host.callers import end_at_caller
 from ..profiling.profiler import profiler_range
 from .device.timing import Work
@@ -139,8 +139,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_results] = []
     config.stash[_comparisons] = []
     config.stash[_refusals] = []
-    if place := config.getoption("sanitize_report"):
-        config.pluginmanager.register(SanitizeReport(place, config.getoption("sanitize_format")), "cudart_py findings")
+    path = config.getoption("sanitize_report")
+    try:
+        format = report_format(path, config.getoption("sanitize_format"))
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    if path is not None:
+        config.pluginmanager.register(SanitizeReport(path, format), "cudart_py findings")
     # This option of pytest-benchmark shows that it is loaded, whatever name it was loaded under.
     present = config.getoption("benchmark_disable", None) is not None
     config.pluginmanager.register(_Fixtures() if present else _PlainFixtures(), "cudart_py fixtures")
@@ -226,7 +231,7 @@ class _Benchmark:
     def _measure(
         self, method: Callable[..., Measurement], fn: Any, beside: Mapping[str, Any] | None, options: dict[str, Any]
     ) -> Measurement:
-        wanted = self.enabled
+        measured = self.enabled
         peers = {name: peer for name, peer in (beside or {}).items() if peer is not None}
         try:
             found = self._take(method, fn, peers, options)
@@ -236,7 +241,7 @@ class _Benchmark:
                 self._benchmark._mode, self._benchmark.has_error = method.__name__, True
             raise
         self._report(found, method.__name__)
-        if wanted:
+        if measured:
             group = getattr(self._benchmark, "group", None)
             self._results.append(_Result(self._node.name, self._node.nodeid, group, found))
         return found
@@ -437,7 +442,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     write_results(config, [(one.fullname, one.found) for one in results])
     compared = config.stash.get(_comparisons, [])
     for path, found, nvrtc in compared:
-        terminalreporter.section(f"Counters beside {path}", sep="-")
+        terminalreporter.section(f"Counters compared with {path}", sep="-")
         if nvrtc and nvrtc != nvrtc_version():
             terminalreporter.write_line(counter_gate.other_compiler(nvrtc, nvrtc_version()))
         for line in counter_gate.table(found) if found else ["nothing has changed"]:
@@ -447,5 +452,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     verdict = counter_gate.verdict(every, config.getoption("counters_compare_fail"))
     for line in verdict:
         terminalreporter.write_line(line, red=True)
-    if place := config.getoption("counters_markdown"):
-        place.write_text(counter_gate.markdown_report(every, verdict), encoding="utf-8")
+    if path := config.getoption("counters_markdown"):
+        path.write_text(counter_gate.markdown_report(every, verdict), encoding="utf-8")

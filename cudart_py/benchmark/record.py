@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .. import arguments
 from ..pages.tables import facts
+from ..wording import counted
 from .times import Histogram, format_seconds, histogram, quantile
 
 # One mapping per launch: "kernel", "grid", "block" and the metrics by name.
@@ -234,10 +235,10 @@ class Measurement:
             parts.append(f"{100 * self.fraction:.1f} % of {self.ceiling_name or 'the ceiling'}")
         of = f" of {self.batch} calls" if self.batch > 1 else ""
         of += " in a graph" if self.captured else ""
-        how = f"L2 {self.cache}" if self.cache else "the host's time"
+        how = f"L2 {self.cache}" if self.cache else "host time"
         samples = "samples" if self.streams is None else "streams"
         return f"{', '.join(parts)} ({len(self.samples)} {samples}{of}, {how})"
 
 
 def _number_of_launches(counters: Counters) -> str:
-    return "1 launch" if len(counters) == 1 else f"{len(counters):,} launches"
+    return counted(len(counters), "launch")

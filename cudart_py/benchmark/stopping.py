@@ -65,9 +65,9 @@ class SettledEntropy:
 
     def add(self, seconds: float) -> None:
         """Take a sample into account."""
-        place = round(math.log(seconds) / self._width) if seconds > 0 else None
-        before = self._counts[place]
-        self._counts[place] = before + 1
+        bin = round(math.log(seconds) / self._width) if seconds > 0 else None
+        before = self._counts[bin]
+        self._counts[bin] = before + 1
         self._total += 1
         self._weighted += (before + 1) * math.log2(before + 1) - (before * math.log2(before) if before else 0.0)
         self._recent.append(math.log2(self._total) - self._weighted / self._total)

@@ -1,4 +1,4 @@
-"""The table of measurements at the end of a pytest run, as lines of plain text, and the alignment of such tables."""
+"""The table of measurements at the end of a pytest run, as lines of plain text, and tables in Markdown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..pages.text_tables import aligned
 from ..profiling.metric_names import CONFLICTS, SHARED, names
 from ..profiling.report.launch_table import shortened
 from .record import Measurement
@@ -37,23 +38,17 @@ def lines(results: Sequence[tuple[str, Measurement]]) -> Iterator[str]:
 
 def _table(rows: list[tuple[str, ...]], left: int) -> Iterator[str]:
     """Yield the rows in aligned columns, leaving out columns that have only a heading."""
-    kept = [place for place, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
-    return aligned([[row[place] for place in kept] for row in rows], sum(place < left for place in kept))
+    kept = [index for index, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
+    return aligned([[row[index] for index in kept] for row in rows], sum(index < left for index in kept))
 
 
-def aligned(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
-    """Yield rows as lines of text in columns, the first `left` of them flush left, the others flush right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row[:left], widths[:left], strict=True)]
-        cells += [cell.rjust(width) for cell, width in zip(row[left:], widths[left:], strict=True)]
-        yield "  ".join(cells).rstrip()
+def markdown_table(rows: Sequence[Sequence[str]], left: int, *, last_left: bool = False) -> str:
+    """Return a table in Markdown, whose first row has the headings.
 
-
-def markdown_table(rows: Sequence[Sequence[str]], left: int) -> str:
-    """Return a table in Markdown; the first row has the headings, and the first `left` columns are flush left."""
+    The first `left` columns are flush left, and with `last_left` also the last one, such as a verdict.
+    """
     head, *body = (f"| {' | '.join(map(markdown, row))} |" for row in rows)
-    border = "|---" * left + "|---:" * (len(rows[0]) - left)
+    border = "|---" * left + "|---:" * (len(rows[0]) - left - last_left) + "|---" * last_left
     return "\n".join((head, f"{border}|", *body))
 
 
@@ -75,20 +70,20 @@ def _cells(name: str, found: Measurement) -> tuple[str, ...]:
         "" if fraction is None else f"{100 * fraction:.1f} %",
         ", ".join(f"{peer.ratio:.3g} × {peer_name}" for peer_name, peer in found.peers.items()),
         "" if found.clock_mhz is None else f"{found.clock_mhz:.0f}",
-        _how(found),
+        _conditions(found),
     )
 
 
-def _how(found: Measurement) -> str:
-    """Describe how a time was measured: the state of L2, the calls per sample, and other conditions."""
-    what = found.cache or "host's time"
+def _conditions(found: Measurement) -> str:
+    """Describe the conditions of a time: the state of L2, the calls per sample, and others."""
+    text = found.cache or "host time"
     if found.batch > 1:
-        what += f" ×{found.batch}"
+        text += f" ×{found.batch}"
     if found.captured:
-        what += " in a graph"
+        text += " in a graph"
     if found.streams is not None:
-        what += f", {found.streams} streams"
-    return what if found.blocked or not found.cache else f"{what}, launch latency included"
+        text += f", {found.streams} streams"
+    return text if found.blocked or not found.cache else f"{text}, launch latency included"
 
 
 def _counts(name: str, launch: Mapping[str, Any]) -> tuple[str, ...]:

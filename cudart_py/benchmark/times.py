@@ -44,10 +44,10 @@ class Histogram(tuple[Bin, ...]):
 def quantile(samples: Sequence[float], fraction: float) -> float:
     """Return the time that a fraction of the samples does not exceed, interpolated as by `numpy.quantile`."""
     ordered = sorted(samples)
-    place = fraction * (len(ordered) - 1)
-    below = math.floor(place)
+    index = fraction * (len(ordered) - 1)
+    below = math.floor(index)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return ordered[below] + (index - below) * (ordered[above] - ordered[below])
 
 
 def histogram(samples: Sequence[float], bins: int) -> Histogram:

@@ -277,9 +277,9 @@ def defer(handle: int, action: Callable[[], None]) -> bool:
     """Defer an action that must not be captured, such as a free, until the capture ends; return whether there is one.
 
     The legacy stream is never captured, but work in it would invalidate the captures of blocking streams. So would the
-    synchronisation that replaces stream order for a closed stream, for which `handle` is 0.
+    synchronisation that replaces stream order where no stream orders the action, for which `handle` is LEGACY too.
     """
-    capture = next(iter(list(captures.values())), None) if handle in (0, LEGACY) else find(handle)
+    capture = next(iter(list(captures.values())), None) if handle == LEGACY else find(handle)
     if capture is None:
         return False
     capture.later(action)

@@ -17,7 +17,6 @@ from ..driver.calls import api, raw
 from ..driver.launch_log import note_synchronized
 from ..driver.unwrap import failure
 from ..hints import hinted
-from ..pages.tables import facts
 from . import lifetimes
 from .current import activated, this_thread
 from .limits import Limits
@@ -25,6 +24,7 @@ from .nvml import DeviceStatus, read_status
 from .properties import DeviceProperties, MemoryInfo, read_attribute, read_attributes, read_properties
 
 if TYPE_CHECKING:
+    from ..ipc import OpenedPool
     from ..memory.pools import MemoryPool
 
 
@@ -50,7 +50,7 @@ class Device:
     _device: Any
     _context: Any
     _peers: set[Device]
-    _pools: weakref.WeakSet[MemoryPool]
+    _pools: weakref.WeakSet[MemoryPool | OpenedPool]
     _pool: MemoryPool | None
 
     def __new__(cls, ordinal: int = 0) -> Device:
@@ -112,6 +112,8 @@ class Device:
 
     def _repr_html_(self) -> str:
         known = self.properties
+        from ..pages.tables import facts  # imported late: only notebooks need it
+
         return facts(
             {
                 f"device {self.ordinal}": known.name,
@@ -305,7 +307,7 @@ class Device:
             api.cuDeviceSetMemPool(self._device, api.cuDeviceGetDefaultMemPool(self._device))
             self._pool = None
 
-    def _adopt_pool(self, pool: MemoryPool) -> None:
+    def _adopt_pool(self, pool: MemoryPool | OpenedPool) -> None:
         """Register a new pool of this device, and give access to it to the devices that have peer access."""
         for other in tuple(self._all.values()):
             if other.peer_enabled(self):

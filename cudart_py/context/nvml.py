@@ -27,7 +27,7 @@ class DeviceProcess(NamedTuple):
 
 @dataclass(frozen=True)
 class DeviceStatus:
-    """The activity of a device at the moment of the query. Values that the device does not report are None.
+    """The activity of a device at the moment of the query (NVML). Values that the device does not report are None.
 
     `temperature` is in degrees Celsius; `power`, the average over a short time, and `power_limit` are in watts. The
     current clock rates of the multiprocessors and of the memory are in kHz, as in `DeviceProperties`. `utilization` is

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import Any
 
-from ..driver import backend
-from ..driver.capabilities import capabilities
+from ..driver.program_command import (
+    CommandRefusedError,
+    add_program_arguments,
+    check_program,
+    program_of,
+    refuse,
+    require,
+)
 from ..host.programs import Program
 
-REFUSED = 2
 _LAST_PORT = 65535
 
 
@@ -24,7 +28,6 @@ def add_command(commands: Any) -> None:
         "standard input, as in gdb: break, run, next, print and so on; help lists them. Kernels are compiled with -G. "
         "The exit status is the program's, or 2 if nothing can be debugged.",
     )
-    parser.add_argument("-m", action="store_true", dest="as_module", help="the program is a module, as for python -m")
     parser.add_argument(
         "--break",
         action="append",
@@ -49,40 +52,39 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--screen", action="store_true", help="use the whole terminal; needs the extra debugger, which installs Textual"
     )
-    parser.add_argument("--port", type=_port, help="speak it with an editor that connects to this TCP port (0: any)")
-    parser.add_argument("program", nargs="?", help="the Python program: a file, or with -m a module")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for the program")
+    parser.add_argument(
+        "--port", type=_port, help="like --adapter, with an editor that connects to this TCP port (0: any)"
+    )
+    add_program_arguments(parser, optional=True)
     parser.set_defaults(run=_debug, parser=parser)
 
 
 def _debug(options: argparse.Namespace) -> int:
-    """Debug a program on the simulator, even on a machine with GPUs, unless the environment selects a driver."""
-    if not os.environ.get(backend.ENVIRONMENT_VARIABLE):
-        backend.select("simulator")
-    if "debugger" not in capabilities():
-        return _refuse(f"the driver that {backend.ENVIRONMENT_VARIABLE} names has no debugger; on a GPU, use cuda-gdb")
+    try:
+        return _run(options)
+    except CommandRefusedError as error:
+        return refuse("debug", error)
+
+
+def _run(options: argparse.Namespace) -> int:
+    require("debugger", "has no debugger; on a GPU, use cuda-gdb")
     if options.program is None:
         return _for_client(None, options) if _has_client(options) else options.parser.error("name a program")
-    program = Program(options.program, options.arguments, is_module=options.as_module)
+    program = program_of(options)
     with program.place():
-        if not program.exists:
-            options.parser.error(f"{program} does not exist")
-        other = program.other_language
-        if other is not None:
-            return _refuse(
-                f"debug takes a Python program, and {options.program} is {other}. Debug a program that compiles the "
-                "kernels with cudart_py.compile and launches them"
-            )
+        check_program(program, options, "debug")
         if options.screen:
             return _on_screen(program, options)
         return _for_client(program, options) if _has_client(options) else _in_terminal(program, options)
 
 
 def _on_screen(program: Program, options: argparse.Namespace) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise CommandRefusedError("--screen needs a terminal for standard input and output")
     try:
         from .screen import Screen  # imported late, because Textual is an extra
-    except ImportError:
-        return _refuse("--screen needs Textual: pip install 'cudart-py[debugger]'")
+    except ImportError as error:
+        raise CommandRefusedError("--screen needs Textual: pip install 'cudart-py[debugger]'") from error
     try:
         screen = Screen(
             program, options.breakpoints, optimized=options.optimized, stop_at_findings=not options.no_findings
@@ -111,10 +113,12 @@ def _for_client(program: Program | None, options: argparse.Namespace) -> int:
 
 def _in_terminal(program: Program, options: argparse.Namespace) -> int:
     from .attaching import attached  # imported late, like the modules below, because other commands don't need it
-    from .plain import Plain, QuitDebugger, interrupting
+    from .command_line import CommandLine
+    from .commands import QuitDebugger
     from .session import Session
+    from .terminal import Streams, interrupting
 
-    frontend = Plain()
+    frontend = CommandLine(streams=Streams())
     session = Session(frontend, stop_at_findings=not options.no_findings)
     frontend.attach(session)
     try:
@@ -132,11 +136,8 @@ def _in_terminal(program: Program, options: argparse.Namespace) -> int:
     except QuitDebugger:
         return 0
     except Exception as failure:
+        if frontend.has_quit:
+            return 0
         status = program.failed(failure)
-    print(f"The program has ended with status {status}.", flush=True)  # noqa: T201  # as a debugger does
+    frontend.ended(session, status)
     return status
-
-
-def _refuse(why: str) -> int:
-    print(f"cudart-py debug: {why}", file=sys.stderr)  # noqa: T201  # for the user
-    return REFUSED

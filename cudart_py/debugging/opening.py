@@ -44,10 +44,11 @@ def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> Abstra
 def _debugging(breakpoints: Sequence[str], commands: Sequence[str] | None) -> Iterator[None]:
     # Imported late, as above.
     from .attaching import attached
-    from .plain import Plain, interrupting
+    from .command_line import CommandLine
     from .session import Session
+    from .terminal import interrupting
 
-    frontend = Plain(commands)
+    frontend = CommandLine(commands)
     frontend.running = True
     session = Session(frontend, stop_at_entry=not breakpoints)
     frontend.attach(session)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .expression_syntax import parse
 from .texts import (
     UNKNOWN,
-    aligned,
+    element_text,
     index_text,
     mask_text,
-    number_text,
     place_text,
     ranges,
+    table,
     thread_text,
     value_text,
     waiting_text,
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 # The widest row of a grid, and the number of its rows that are shown.
 _COLUMNS = 16
 _ROWS = 64
-_AROUND = 5
+AROUND = 5
+# The number of lines that a listing shows.
+LISTED = 2 * AROUND + 1
 
 
 def location(session: Session) -> str:
@@ -55,26 +58,35 @@ def source_line(session: Session) -> str:
     return f"{place.line:>6}  {text[place.line - 1].rstrip()}"
 
 
-def source(session: Session, around: int | None = None, lines: int = _AROUND) -> str:
-    """Return the lines around a line of the present file, by default around that of the thread in focus.
+def present_line(session: Session) -> int:
+    """Return the line of the thread in focus."""
+    site = session.group.levels[session.level].site
+    return 1 if site is None else session.recorder.place(site).line
 
-    `lines` is how many are shown before and after it.
+
+def source(session: Session, around: int | None = None, lines: int = AROUND, file: int | None = None) -> str:
+    """Return the lines around a line of a file, by default around that of the thread in focus in its file.
+
+    `lines` is how many are shown before and after it. Raises ValueError if the file ends before them.
     """
     site = session.group.levels[session.level].site
     if site is None:
         return ""
     place = session.recorder.place(site)
-    texts = session.recorder.lines.text(place.file)
+    file = place.file if file is None else file
+    texts = session.recorder.lines.text(file)
     middle = place.line if around is None else around
+    if texts and middle - lines > len(texts):
+        raise ValueError(f"{session.recorder.lines.name(file)} has {len(texts)} lines")
     numbers = range(max(1, middle - lines), min(len(texts), middle + lines) + 1)
     stops = {
         one.found[1]
         for one in session.breakpoints
-        if one.found is not None and one.found[0] == session.recorder.lines.name(place.file)
+        if one.found is not None and one.found[0] == session.recorder.lines.name(file)
     }
     marked = []
     for number in numbers:
-        marks = ("*" if number in stops else " ") + (">" if number == place.line else " ")
+        marks = ("*" if number in stops else " ") + (">" if (file, number) == place else " ")
         marked.append(f"{marks}{number:>5}  {texts[number - 1]}".rstrip())
     return "\n".join(marked)
 
@@ -87,7 +99,7 @@ def calls(session: Session) -> str:
         mark = ">" if level == session.level else " "
         name = session.recorder.lines.called(one.code.name)
         rows.append((f"{mark}#{level}", name, place_text(session.recorder, group, level)))
-    return aligned(rows, left=3)
+    return table(rows, left=3)
 
 
 def warps(session: Session) -> str:
@@ -111,7 +123,7 @@ def warps(session: Session) -> str:
         if left:
             rows.append((" ", str(moment.warp_of(first)[0]), _mask(session, sorted(left)), "exited", ""))
         first = warp.stop
-    return aligned([(" ", "warp", "lanes", "state", "at"), *rows], left=5)
+    return table([(" ", "warp", "lanes", "state", "at"), *rows], left=5)
 
 
 def _mask(session: Session, lanes: Sequence[int]) -> str:
@@ -165,7 +177,7 @@ def lanes(session: Session, expressions: Sequence[str]) -> str:
         cells = [UNKNOWN if value is None else value_text(session, value, position) for value in columns]
         mark = ">" if lane == session.lane else ""
         rows.append((mark, str(moment.warp_of(lane)[1]), index_text(moment.thread_index(lane)), *cells))
-    return aligned(rows)
+    return table(rows)
 
 
 def variables(session: Session) -> str:
@@ -177,7 +189,7 @@ def variables(session: Session) -> str:
     rows = []
     for one, (name, value) in zip(scope.variables, scope.values([one.name for one in scope.variables]), strict=True):
         rows.append((name, one.type.name, "=", UNKNOWN if value is None else value_text(session, value, position)))
-    return aligned(rows, left=4)
+    return table(rows, left=4)
 
 
 def registers(session: Session, names: Sequence[str] = ()) -> str:
@@ -193,7 +205,7 @@ def registers(session: Session, names: Sequence[str] = ()) -> str:
         text = value_text(session, value, position)
         raw = value.data[position]
         rows.append((name, value.type.name, text, f"{int(raw):#x}" if raw.dtype.kind in "iu" and raw >= 0 else ""))
-    return aligned(rows, left=2)
+    return table(rows, left=2)
 
 
 def printed(session: Session, expression: str) -> str:
@@ -202,6 +214,11 @@ def printed(session: Session, expression: str) -> str:
     position = _position(session.group, session.lane)
     assert position is not None
     return value_text(session, value, position)
+
+
+def check(expression: str) -> None:
+    """Raise ValueError for an expression that is not understood."""
+    parse(expression)
 
 
 def shared(session: Session, names: Sequence[str] = ()) -> str:
@@ -222,10 +239,9 @@ def _shared(session: Session, variable: Any) -> str:
     values, threads, sites = shared_elements(session, variable, element, count, session.lane)
     columns = shape[-1] if len(shape) > 1 else min(count, _COLUMNS)
     title = f"{variable.type.name} {variable.name}, {variable.type.size} bytes at offset {variable.offset}"
-    grid = [UNKNOWN if site < 0 else number_text(value) for value, site in zip(values, sites, strict=True)]
     writers = [_writer(session, int(thread), int(site)) for thread, site in zip(threads, sites, strict=True)]
     return "\n".join(
-        (title, _grid(grid, columns), f"written by (thread:line, {UNKNOWN} for nobody)", _grid(writers, columns))
+        (title, _grid(values, columns), f"written by (thread:line, {UNKNOWN} for nobody)", _grid(writers, columns))
     )
 
 
@@ -238,8 +254,11 @@ def element_and_shape(type_: Any) -> tuple[Any, list[int]]:
     return type_, shape
 
 
-def shared_elements(session: Session, variable: Any, element: Any, count: int, lane: int) -> tuple[Any, Any, Any]:
-    """Return the elements of a shared variable of a lane's block, the threads that wrote them, and the instructions."""
+def shared_elements(session: Session, variable: Any, element: Any, count: int, lane: int) -> tuple[list[str], Any, Any]:
+    """Return the texts of a shared variable's elements, the threads that wrote them, and the instructions.
+
+    The variable is that of a lane's block.
+    """
     moment, recorder = session.moment, session.recorder
     chunk = moment.chunk
     start = lane // chunk.threads * chunk.shared_stride + (chunk.state.shared_end - chunk.state.shared_size)
@@ -247,9 +266,11 @@ def shared_elements(session: Session, variable: Any, element: Any, count: int, l
     raw = recorder.read(chunk.shared.bytes, where, moment)
     firsts = where[:: element.size]
     writers = recorder.writers(chunk)
-    dtype = getattr(element, "dtype", np.dtype(f"V{element.size}"))
     threads = recorder.read(writers.lanes, firsts, moment) % chunk.threads
-    return raw.view(dtype), threads, recorder.read(writers.sites, firsts, moment)
+    data, written = raw.tobytes(), (recorder.read(writers.sites, where, moment) >= 0).tolist()
+    spans = [slice(first, first + element.size) for first in range(0, len(data), element.size)]
+    texts = [element_text(element, data[span], written[span]) for span in spans]
+    return texts, threads, recorder.read(writers.sites, firsts, moment)
 
 
 def _writer(session: Session, thread: int, site: int) -> str:
@@ -262,9 +283,9 @@ def _grid(cells: Sequence[str], columns: int) -> str:
     rows = [["", *(f"[{column}]" for column in range(columns))]]
     for number, first in enumerate(range(0, len(cells), columns)):
         if number == _ROWS:
-            return f"{aligned(rows)}\n  ... {-(-len(cells) // columns) - _ROWS} more rows"
+            return f"{table(rows)}\n  ... {-(-len(cells) // columns) - _ROWS} more rows"
         rows.append([f"[{first}]" if columns == _COLUMNS else f"[{number}]", *cells[first : first + columns]])
-    return aligned(rows)
+    return table(rows)
 
 
 def _position(group: LaneGroup, lane: int) -> int | None:

@@ -26,15 +26,24 @@ def capabilities() -> frozenset[str]:
     | `interop` | other GPU libraries and this package can use each other's addresses |
     | `ipc` | processes can share memory and events (`cuda.ipc.handle`) |
     | `libraries` | cuBLAS, cuFFT, cuSPARSE, cuSOLVER and cuRAND run on this device |
+    | `multicast` | at least one device can be part of a multicast object (`cudart_py.multicast`) |
     | `peer` | at least one pair of devices can access each other's memory |
     | `profile` | `cuda.profile()` counts what a launch does |
     | `reset` | `cuda.reset()` resets all devices, so that this process can continue after a fault |
     """
     found = set(chosen().abilities())
-    count = api.cuDeviceGetCount()
-    ipc = enums.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED
-    if all(api.cuDeviceGetAttribute(ipc, device) for device in range(count)):
+    count, attributes = api.cuDeviceGetCount(), enums.CUdevice_attribute
+    ipc, multicast = (
+        [api.cuDeviceGetAttribute(attribute, device) for device in range(count)]
+        for attribute in (
+            attributes.CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED,
+            attributes.CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
+        )
+    )
+    if all(ipc):
         found.add("ipc")
+    if any(multicast):
+        found.add("multicast")
     if any(api.cuDeviceCanAccessPeer(a, b) for a in range(count) for b in range(count) if a != b):
         found.add("peer")
     return frozenset(found)
@@ -58,9 +67,13 @@ def require_interop(thing: Any, attribute: str) -> None:
         )
 
 
+def require_capability(call: str, name: str, meaning: str = "") -> None:
+    """Raise NotSupportedError that names `call` if the driver lacks a capability; `meaning` explains the lack."""
+    if name not in capabilities():
+        detail = f": {meaning}" if meaning else ""
+        raise errors.NotSupportedError(f"{call}: this driver lacks the capability {name!r}{detail}", call=call)
+
+
 def require_ipc(call: str) -> None:
     """Raise NotSupportedError that names `call` if other processes cannot open the driver's memory and events."""
-    if "ipc" not in capabilities():
-        raise errors.NotSupportedError(
-            f"{call}: this driver lacks the capability 'ipc': other processes cannot open its memory and events"
-        )
+    require_capability(call, "ipc", "other processes cannot open its memory and events")

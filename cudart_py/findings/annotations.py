@@ -30,7 +30,7 @@ def _annotation(place: Place) -> str:
     if place.path:
         properties = {"file": place.path, "line": str(place.line), **properties}
     written = ",".join(f"{name}={_encoded(value, _IN_PROPERTIES)}" for name, value in properties.items())
-    return f"::error {written}::{_encoded(finding.message, _IN_MESSAGES)}"
+    return f"::error {written}::{_encoded(place.message, _IN_MESSAGES)}"
 
 
 def _encoded(text: str, characters: dict[str, str]) -> str:

@@ -10,12 +10,22 @@ from .records import Finding
 
 
 class Place(NamedTuple):
-    """A place in a file with one kind of finding; `path` is relative to the root of the checkout if it is inside."""
+    """A place in a file with one kind of finding, and the place of the other access of a race if it is known.
+
+    `path` and `other_path` are relative to the root of the checkout if they are inside, and "" if there is no file.
+    """
 
     path: str
     line: int
     finding: Finding
     times: int
+    other_path: str
+    other_line: int
+
+    @property
+    def message(self) -> str:
+        """The finding's message, in which paths are relative to the root of the checkout if they are inside."""
+        return self.finding.message.replace(os.path.join(root(), ""), "")
 
 
 def root() -> str:
@@ -42,7 +52,8 @@ def by_place(findings: Iterable[Finding]) -> list[Place]:
 
 def _place(finding: Finding, times: int) -> Place:
     path, line = finding.in_a_file()
-    return Place(_relative(path), line, finding, times)
+    other_path, other_line = finding.earlier_in_a_file()
+    return Place(_relative(path), line, finding, times, _relative(other_path), other_line)
 
 
 def _relative(path: str) -> str:

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# The kinds of findings, with the rule that each one breaks.
+# The kinds of findings, with a description of the mistake.
 KINDS = {
-    "race": "Two accesses to the same memory are ordered if at least one of them writes.",
-    "uninitialised": "A value is written before it is used.",
-    "bounds": "An access stays inside the variables of its memory.",
-    "divergence": "All threads of a block reach the same barrier.",
-    "mask": "A member mask names the threads that execute the instruction, and only these.",
-    "argument": "The values of a library call are those that its documentation allows.",
-    "fault": "A kernel runs to its end.",
+    "race": "Data race: two accesses to the same memory, at least one of them a write, are not ordered.",
+    "uninitialised": "Uninitialised memory is read.",
+    "bounds": "An access is outside the variables of its memory.",
+    "divergence": "Not all threads of a block reach the same barrier.",
+    "mask": "A member mask does not match the threads that execute the instruction.",
+    "argument": "An argument of a library call has a value that the documentation does not allow.",
+    "fault": "A kernel, or other work of a device, was stopped by a fault.",
 }
 _PLACE = re.compile(
     r"kernel (?P<kernel>.+?)(?: \(in [^\n]+?\))? at (?:(?P<file>[^\n]+?):(?P<line>\d+)|PTX line \d+)(?: \([^\n]*?\))?: "
@@ -29,6 +29,8 @@ _PLACE = re.compile(
 _INSTRUCTION = re.compile(r", instruction '[^\n]*'$")
 _CODE = re.compile(r"^    \d+ \| (.*)$", re.MULTILINE)
 _ORIGIN = re.compile(r"^    .+ was compiled at (.+):(\d+)$", re.MULTILINE)
+# The earlier access of a race: a kernel's has its line, and other work has the line that queued it.
+_EARLIER = re.compile(r", which .+? (?:wrote|read)(?: at| \(queued at) (?P<file>[^\n]+?):(?P<line>\d+)\b")
 _QUEUED = re.compile(r"was queued at (.+):(\d+)$", re.MULTILINE)
 
 
@@ -73,6 +75,19 @@ class Finding:
                 quoted = _line_of(self.code, path, line) if (path, line) == self.origin else None
                 return os.path.abspath(path), quoted or line
         return "", 0
+
+    def earlier_in_a_file(self) -> tuple[str, int]:
+        """Return the place of the other access of a race as `in_a_file` does, or ("", 0) if it is not known."""
+        earlier = _EARLIER.search(self.message)
+        if earlier is None:
+            return "", 0
+        path, line = earlier["file"], int(earlier["line"])
+        if os.path.isfile(path):
+            return os.path.abspath(path), line
+        here, number = self.in_a_file()
+        # The lines of a source inside a program are as far apart as those of the program.
+        inside = path == self.file and bool(here) and _line_of(self.code, here, number) == number
+        return (here, number + line - self.line) if inside else ("", 0)
 
 
 def _line_of(code: str, path: str, near: int) -> int | None:
@@ -122,7 +137,7 @@ def note(finding: Finding) -> None:
         listener(finding)
 
 
-def is_heard() -> bool:
+def has_listeners() -> bool:
     """Return whether any function listens."""
     return bool(_listeners)
 

@@ -50,19 +50,19 @@ def _result(place: Place) -> dict[str, Any]:
         "ruleId": finding.kind,
         "ruleIndex": list(KINDS).index(finding.kind),
         "level": "error",
-        "message": {"text": kernel + finding.message},
+        "message": {"text": kernel + place.message},
         "occurrenceCount": place.times,
     }
     if place.path:
-        result["locations"] = [
-            {
-                "physicalLocation": {
-                    "artifactLocation": _location(place.path),
-                    "region": {"startLine": place.line},
-                }
-            }
-        ]
+        result["locations"] = [_physical(place.path, place.line)]
+    if place.other_path:
+        other = {"id": 0, "message": {"text": "the other access"}}
+        result["relatedLocations"] = [{**other, **_physical(place.other_path, place.other_line)}]
     return result
+
+
+def _physical(path: str, line: int) -> dict[str, Any]:
+    return {"physicalLocation": {"artifactLocation": _location(path), "region": {"startLine": line}}}
 
 
 def _location(path: str) -> dict[str, str]:

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import arguments, errors
-from ..context.capture import Capture, RetainedObjects, find
+from ..context.capture import Capture, RetainedObjects, captures, find, refuse
 from ..context.current import activated
 from ..context.device import Device
 from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.unwrap import failure
-from ..memory.allocation import Allocation, allocation_error
+from ..memory.allocation import Allocation, allocation_error, free_when_idle
 from ..memory.array import DeviceArray, allocate_array
 from ..shapes import Shape
 from ..streams.graphs.nodes import Launched, NodeWork
@@ -62,7 +62,7 @@ class _NodeMemory(Allocation):
 
     __slots__ = ("outstanding",)
 
-    _closed_how = ", by close() or with its graph"
+    _closed_how = ", by close()"
 
     def __init__(self, value: int, device: Device) -> None:
         self._owned = True
@@ -78,8 +78,7 @@ class _NodeMemory(Allocation):
 
     def _release(self, value: Any) -> None:
         if self.outstanding:
-            with activated(self.device):
-                api.cuMemFreeAsync(value, legacy_default.native)
+            free_when_idle(value, self.device)  # the launch may be in any stream
 
 
 class NodeAllocation(NodeWork, Launched):
@@ -111,7 +110,9 @@ class NodeAllocation(NodeWork, Launched):
     def array(self) -> DeviceArray:
         """The array, for the other nodes of the graph and for work between launches.
 
-        Raises ValueError before the allocation was added to a graph.
+        Its memory exists as long as a graph that allocates it, or until it is freed if a launch has left it allocated.
+        Closing it frees such memory once all work on the device has finished. Raises ValueError before the allocation
+        was added to a graph.
         """
         if self._array is None:
             raise ValueError("NodeAllocation: the array has no address yet: add the allocation to a graph first")
@@ -120,10 +121,13 @@ class NodeAllocation(NodeWork, Launched):
     def free(self, *, stream: Stream | None = None) -> None:
         """Free the memory that the last launch has left allocated, in the order of a stream (cuMemFreeAsync).
 
-        The next launch allocates it again. Raises ValueError if it is not allocated.
+        The next launch allocates it again. Raises ValueError if it is not allocated, and CaptureError if the stream is
+        being captured: a `NodeFree` frees it in a graph.
         """
         call = "NodeAllocation.free"
         queue = stream_of(call, stream)
+        if captures:
+            refuse(queue.handle, "NodeAllocation.free", "add a NodeFree to the graph")
         if self._memory is None or self._memory.closed or not self._memory.outstanding:
             raise ValueError(f"{call}: no launch has left the memory allocated")
         self._memory.free(queue)

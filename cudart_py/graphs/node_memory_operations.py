@@ -9,9 +9,10 @@ from .. import arguments
 from ..context.capture import RetainedObjects
 from ..context.device import Device
 from ..driver import enums
-from ..driver.calls import api
+from ..driver.calls import raw
+from ..driver.unwrap import failure
 from ..streams.graphs.nodes import NodeWork
-from ..streams.memory_operations import MemoryOperation, checked_operations
+from ..streams.memory_operations import REMEDY, MemoryOperation, checked_operations, owners_of_all
 
 
 class NodeMemoryOperations(NodeWork):
@@ -48,19 +49,28 @@ class NodeMemoryOperations(NodeWork):
 
     def _add_node(self, graph: int, before: list[Any], device: Device) -> Any:
         """Add a node with these operations to a graph, and return it."""
-        return api.cuGraphAddBatchMemOpNode(graph, before, len(before), self._parameters(device))
+        status, node = raw.cuGraphAddBatchMemOpNode(graph, before, len(before), self._parameters(device))
+        _check(status, "cuGraphAddBatchMemOpNode")
+        return node
 
     def _set_node(self, node: int, device: Device) -> None:
         """Make a node of a graph run these operations."""
-        api.cuGraphBatchMemOpNodeSetParams(node, self._parameters(device))
+        (status,) = raw.cuGraphBatchMemOpNodeSetParams(node, self._parameters(device))
+        _check(status, "cuGraphBatchMemOpNodeSetParams")
 
     def _change_node(self, executable: int, node: int, device: Device) -> None:
         """Make a node of an executable graph run these operations."""
-        api.cuGraphExecBatchMemOpNodeSetParams(executable, node, self._parameters(device))
+        (status,) = raw.cuGraphExecBatchMemOpNodeSetParams(executable, node, self._parameters(device))
+        _check(status, "cuGraphExecBatchMemOpNodeSetParams")
 
     def _retained_by(self, node: int) -> RetainedObjects:
         """Return the arrays, for the node to keep alive."""
-        return RetainedObjects("memory operations", tuple(one._array for one in self._operations), node)
+        return RetainedObjects("memory operations", owners_of_all(self._operations), node)
 
     def __repr__(self) -> str:
         return f"<NodeMemoryOperations {self._operations}>"
+
+
+def _check(status: Any, call: str) -> None:
+    if status:
+        raise failure(status, call, REMEDY)

@@ -12,7 +12,6 @@ One pool then serves the whole program, instead of one per library that keeps me
 from __future__ import annotations
 
 import ctypes
-import threading
 from typing import Any
 
 from .. import arguments
@@ -37,8 +36,9 @@ class _Blocks:
     def __init__(self, call: str, pool: MemoryPool | None) -> None:
         self._call = call
         self._pool = None if pool is None else pool_of_kind(call, pool, "device")
+        # Without a lock, because the garbage collector may call `free` in the middle of `malloc`. Each change of a dict
+        # is a single step.
         self._arrays: dict[int, DeviceArray] = {}
-        self._lock = threading.Lock()
 
     def array(self, nbytes: int, stream: Stream) -> DeviceArray:
         """Return new memory in the order of a stream, from the pool or from the current pool of the stream's device."""
@@ -49,14 +49,12 @@ class _Blocks:
         if not nbytes:
             return 0
         array = self.array(nbytes, stream)
-        with self._lock:
-            self._arrays[array.pointer] = array
+        self._arrays[array.pointer] = array
         return array.pointer
 
     def free(self, address: int | None, stream: Stream | None = None) -> None:
         """Free memory in the order of a stream, by default the one in which it was allocated."""
-        with self._lock:
-            array = self._arrays.pop(address or 0, None)
+        array = self._arrays.pop(address or 0, None)
         if array is not None:
             array.close(stream=stream)
 
@@ -108,24 +106,16 @@ def torch(pool: MemoryPool | None = None) -> Any:
 class _Memory:
     """Memory of `NvmathAllocator`, freed when it is dropped or by `free()`."""
 
-    __slots__ = ("_array", "_waits", "device_ptr", "size")
+    __slots__ = ("_array", "device_ptr", "size")
 
-    def __init__(self, array: DeviceArray, waits: bool) -> None:
+    def __init__(self, array: DeviceArray) -> None:
         self._array = array
-        self._waits = waits
         self.device_ptr = array.pointer
         self.size = array.nbytes
 
     def free(self) -> None:
-        """Free the memory; a second call does nothing."""
-        if self._waits and not self._array.closed:
-            self._array.device.synchronize()
+        """Free the memory in the order of its stream; a second call does nothing."""
         self._array.close()
-
-    def __del__(self) -> None:
-        # Only memory that may be in use in any stream must wait; the array frees all other memory itself.
-        if self._waits:
-            self.free()
 
 
 class NvmathAllocator:
@@ -138,15 +128,16 @@ class NvmathAllocator:
     def memalloc(self, size: int) -> _Memory:
         """Return memory that any stream may use at once; freeing it waits for the device."""
         nbytes = arguments.integer("NvmathAllocator.memalloc", "size", size, 0)
+        # Freeing memory whose stream is closed waits for the device.
         with activated(self._device or current_device()), Stream(non_blocking=True) as stream:
             array = self._blocks.array(nbytes, stream)
             stream.synchronize()
-        return _Memory(array, waits=True)
+        return _Memory(array)
 
     def memalloc_async(self, size: int, stream: Any) -> _Memory:
         """Return memory in the order of a stream, in which it is also freed."""
         nbytes = arguments.integer("NvmathAllocator.memalloc_async", "size", size, 0)
-        return _Memory(self._blocks.array(nbytes, Stream.borrow(stream)), waits=False)
+        return _Memory(self._blocks.array(nbytes, Stream.borrow(stream)))
 
 
 def nvmath(pool: MemoryPool | None = None) -> NvmathAllocator:

@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .blas import (
     asum,
     axpy,
@@ -42,11 +44,11 @@ from .dtypes import (
     to_bfloat16,
     to_float8,
 )
-from .failures import IllConditionedWarning, NotPositiveDefiniteError, SingularMatrixError
+from .failures import IllConditionedWarning, NotConvergedError, NotPositiveDefiniteError, SingularMatrixError
 from .fourier import Callback, TransformPlan, fft, ifft, irfft, rfft
 from .handles import release
 from .plans import Plan
-from .random import Generator, exponential, log_normal, normal, poisson, uniform
+from .random_numbers import Generator, exponential, log_normal, normal, poisson, uniform
 from .solvers import LuFactors, SparseSolver, cholesky, eigh, inv, lstsq, lu_factor, qr, solve, solve_triangular, svd
 from .sparse import (
     SparseMatrix,
@@ -72,6 +74,7 @@ __all__ = [
     "Generator",
     "IllConditionedWarning",
     "LuFactors",
+    "NotConvergedError",
     "NotPositiveDefiniteError",
     "Plan",
     "SingularMatrixError",
@@ -140,4 +143,6 @@ __all__ = [
     "to_float8",
     "uniform",
 ]
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
+    from ..hints import absent_from_libraries as __getattr__  # noqa: F401  # Python calls it
 __dir__ = __all__.copy  # without private names and imports

@@ -80,8 +80,8 @@ def kind_of(dtype: np.dtype[Any]) -> Kind | None:
 
     A bfloat16 dtype, or one of 8-bit floats, of another package is recognised by its name.
     """
-    found = KINDS.get(dtype)
-    return KINDS[_FOREIGN[dtype.name]] if found is None and dtype.name in _FOREIGN else found
+    kind = KINDS.get(dtype)
+    return KINDS[_FOREIGN[dtype.name]] if kind is None and dtype.name in _FOREIGN else kind
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
@@ -91,16 +91,33 @@ def name_of(dtype: np.dtype[Any]) -> str:
 
 def to_bfloat16(x: ArrayLike) -> NDArray[Any]:
     """Round each number to the nearest bfloat16, with ties to even. NaNs remain NaNs."""
-    given = arguments.host_array("to_bfloat16", "x", x)
-    if given.dtype.kind not in "biuf":
+    numbers = arguments.host_array("to_bfloat16", "x", x)
+    if numbers.dtype.kind not in "biuf":
         raise arguments.wrong_type("to_bfloat16", "x", "numbers", x)
-    singles = np.asarray(given, np.float32)
-    bits = np.ascontiguousarray(singles).view(np.uint32)
+    singles = _rounded_to_odd(numbers)
+    bits = singles.view(np.uint32)
     odd = (bits >> np.uint32(16)) & np.uint32(1)
     with np.errstate(over="ignore"):  # the bits of a NaN may wrap around; they are replaced below
         halves = ((bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)).astype(np.uint16)
     halves = np.where(np.isnan(singles), np.uint16(0x7FC0), halves)
     return np.ascontiguousarray(halves).view(bfloat16).reshape(singles.shape)
+
+
+def _rounded_to_odd(numbers: NDArray[Any]) -> NDArray[np.float32]:
+    """Return contiguous float32 numbers; those that are not exact have been rounded to one with an odd last bit.
+
+    Rounding them again, to a type with fewer bits, then gives the number nearest to the original one. Rounding to the
+    nearest float32 first would not: it can produce a tie.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        singles = np.ascontiguousarray(numbers.astype(np.float32)).reshape(numbers.shape)
+    if numbers.dtype.kind == "b" or numbers.dtype.itemsize <= 2 or numbers.dtype == np.float32:
+        return singles
+    exact = numbers.astype(np.longdouble)  # which represents 64-bit integers
+    bits = singles.view(np.uint32)
+    bits -= np.abs(singles.astype(np.longdouble)) > np.abs(exact)  # truncated towards zero
+    bits |= singles.astype(np.longdouble) != exact
+    return singles
 
 
 def from_bfloat16(x: NDArray[Any]) -> NDArray[np.float32]:
@@ -119,11 +136,11 @@ def to_float8(x: ArrayLike, dtype: DTypeLike = float8_e4m3) -> NDArray[Any]:
     CUDA's saturating conversions. NaNs remain NaNs.
     """
     call = "to_float8"
-    given, kind = arguments.host_array(call, "x", x), _float8(call, dtype)
-    if given.dtype.kind not in "biuf":
+    numbers, kind = arguments.host_array(call, "x", x), _float8(call, dtype)
+    if numbers.dtype.kind not in "biuf":
         raise arguments.wrong_type(call, "x", "numbers", x)
     values = _values(kind)
-    numbers = np.asarray(given, np.float64)
+    numbers = np.asarray(numbers, np.float64)
     sizes = np.minimum(np.abs(numbers), values[-1])
     middles = (values[1:] + values[:-1]) / 2
     below, above = np.searchsorted(middles, sizes, "left"), np.searchsorted(middles, sizes, "right")

@@ -31,8 +31,24 @@ class NotPositiveDefiniteError(CudaError, np.linalg.LinAlgError):
         self.minor = minor
 
 
+class NotConvergedError(CudaError, np.linalg.LinAlgError):
+    """Singular values or eigenvalues that were not found, as for a matrix that contains NaN or infinity."""
+
+
 class IllConditionedWarning(RuntimeWarning):
     """A matrix for which a result may have no correct digits, or whose numerical rank is not full."""
+
+
+def dependent_column(call: str, matrix: str, column: int) -> SingularMatrixError:
+    """Return the error for a matrix, given in words, that does not have full rank because of a column."""
+    fact = f"column {column} depends on the previous columns" if column else "column 0 is zero"
+    text = f"{call}: {matrix} does not have full rank: {fact}, to within rounding error"
+    return SingularMatrixError(text, pivot=column, call=call)
+
+
+def not_converged(call: str, fact: str) -> NotConvergedError:
+    """Return the error for a decomposition without a result; `fact` says what did not converge."""
+    return NotConvergedError(f"{call}: {fact} did not converge; check 'a' for NaN and infinity", call=call)
 
 
 # Keyed by the libraries' names of statuses. A status that is missing here becomes a plain CudaError.

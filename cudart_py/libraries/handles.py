@@ -102,6 +102,12 @@ def workspace_size(device: Device) -> int:
     return WORKSPACE if device.compute_capability >= (9, 0) else SMALL_WORKSPACE
 
 
+def refuse_capture(call: str, stream: Stream, reason: str, remedy: str = "call it before the capture begins") -> None:
+    """Raise CaptureError if the stream is being captured."""
+    if captures and find(stream.handle) is not None:
+        raise CaptureError(f"{call}: {reason}, which is not allowed during a capture: {remedy}")
+
+
 def refuse_first_use(stream: int, what: str) -> None:
     """Raise CaptureError if the stream is being captured, because `what` allocates memory at its first call."""
     if captures and find(stream) is not None:
@@ -153,10 +159,10 @@ at_reset(_forget_all)
 
 def thread_cache(name: str) -> dict[Any, Any]:
     """Return a cache of the calling thread, for objects that hold a stream or a pointer and must not be shared."""
-    found = _thread.caches.get(name)
-    if found is None:
-        found = _thread.caches[name] = {}
-    return found
+    cache = _thread.caches.get(name)
+    if cache is None:
+        cache = _thread.caches[name] = {}
+    return cache
 
 
 def library_handle(name: str, stream: Stream, device: Device) -> LibraryHandle:
@@ -176,10 +182,10 @@ def library_handle(name: str, stream: Stream, device: Device) -> LibraryHandle:
 
 def scratch(device: Device) -> Scratch:
     """Return the calling thread's workspace on a device."""
-    found = _thread.scratch.get(device.ordinal)
-    if found is None:
-        found = _thread.scratch[device.ordinal] = Scratch()
-    return found
+    memory = _thread.scratch.get(device.ordinal)
+    if memory is None:
+        memory = _thread.scratch[device.ordinal] = Scratch()
+    return memory
 
 
 def keep(stream: Stream, what: str, *objects: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast
@@ -133,13 +134,29 @@ class Plannable(Protocol[Arguments, Result_co, Planned_co]):
 
 
 def plannable(
-    plan: Callable[Arguments, Planned],
+    make: Callable[..., Planned],
 ) -> Callable[[Callable[Arguments, Result]], Plannable[Arguments, Result, Planned]]:
-    """Return a decorator that sets the attribute `plan`, a function with the same arguments that returns a `Plan`."""
+    """Return a decorator that gives a function the attribute `plan`, a function with the same arguments.
+
+    `make` gets all of these arguments by keyword, and returns the `Plan`. Its docstring becomes that of `plan`.
+    """
 
     def decorate(function: Callable[Arguments, Result]) -> Plannable[Arguments, Result, Planned]:
-        planned = cast(Any, function)  # because types cannot express that a function gets an attribute
-        planned.plan = plan
-        return cast(Plannable[Arguments, Result, Planned], planned)
+        signature, name = inspect.signature(function), f"{function.__name__}.plan"
+
+        def plan(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Planned:
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{name}() {error}") from None
+            bound.apply_defaults()
+            return make(**bound.arguments)
+
+        described = cast(Any, plan)  # because types cannot express that a function gets an attribute
+        described.__signature__ = signature.replace(return_annotation=inspect.signature(make).return_annotation)
+        plan.__name__, plan.__qualname__, plan.__doc__ = "plan", name, make.__doc__
+        plannable_function = cast(Any, function)
+        plannable_function.plan = plan
+        return cast(Plannable[Arguments, Result, Planned], plannable_function)
 
     return decorate

@@ -68,8 +68,7 @@ def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
     addresses = []
     for name, operand in operands.items():
         if not isinstance(operand, DeviceArray):
-            maker = "as_device_array" if hasattr(operand, "__cuda_array_interface__") else "to_device"
-            raise arguments.wrong_type(call, name, "a DeviceArray", operand, f"cudart_py.{maker} makes one")
+            raise arguments.wrong_type(call, name, "a DeviceArray", operand, _remedy(call, operand))
         if operand.closed:
             raise arguments.wrong_value(call, name, "open", operand)
         home = operand.device
@@ -85,6 +84,29 @@ def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
     return addresses
 
 
+def extent_of(array: DeviceArray) -> tuple[int, int]:
+    """Return the address of an array without negative strides, and its size in bytes with the gaps between elements."""
+    if not array.size:
+        return array.pointer, 0
+    steps = zip(array.shape, array.strides, strict=True)
+    return array.pointer, sum((size - 1) * step for size, step in steps) + array.itemsize
+
+
+# What to call with a sparse matrix instead of a function for dense ones.
+_INSTEAD_OF_SPARSE = {"gemv": "spmv", "gemm": "spmm", "matmul": "spmv or spmm", "solve": "SparseSolver"}
+
+
+def _remedy(call: str, operand: Any) -> str:
+    """Return what to do about an operand that is not a DeviceArray."""
+    if hasattr(operand, "nnz"):  # a sparse matrix, on the device or SciPy's
+        return f"{_INSTEAD_OF_SPARSE.get(call, 'sparse_to_dense')} takes a SparseMatrix"
+    if hasattr(operand, "__cuda_array_interface__"):
+        return "cudart_py.as_device_array makes one"
+    if isinstance(operand, bool) and call in ("spsv", "spsm"):
+        return f"pass lower={operand}"
+    return "cudart_py.to_device makes one" if isinstance(operand, list | tuple | np.ndarray) else ""
+
+
 def check_apart(call: str, name: str, start: int, nbytes: int, /, **operands: tuple[int, int]) -> None:
     """Raise ValueError if an output overlaps an input. Each is given by its address and its size in bytes."""
     for other, (address, extent) in operands.items():
@@ -94,10 +116,22 @@ def check_apart(call: str, name: str, start: int, nbytes: int, /, **operands: tu
 
 def kind(call: str, name: str, array: Any, allowed: tuple[str, ...]) -> Kind:
     """Return the `Kind` of an operand's dtype; raise TypeError for a dtype that is not allowed."""
-    found = kind_of(array.dtype)
-    if found is None or found.name not in allowed:
-        raise arguments.wrong_dtype(call, name, one_of(allowed), name_of(array.dtype))
-    return found
+    result = kind_of(array.dtype)
+    if result is None or result.name not in allowed:
+        remedy = converted(name, array.dtype, next((word for word in ("float64", *allowed) if word in allowed), ""))
+        raise arguments.wrong_dtype(call, name, one_of(allowed), name_of(array.dtype), remedy)
+    return result
+
+
+# The names of NumPy's own dtypes, to which NumPy converts.
+_PLAIN = ("float32", "float64", "complex64", "complex128", "float16", "int32", "int8")
+
+
+def converted(name: str, dtype: np.dtype[Any], wanted: str) -> str:
+    """Return how to convert an input to a dtype of NumPy, or "" for others and for outputs."""
+    if name == "out" or wanted not in _PLAIN or dtype.fields is not None:
+        return ""
+    return f"to_device({name}.to_host().astype(np.{wanted})) converts it"
 
 
 def one_of(words: Iterable[str]) -> str:
@@ -109,7 +143,8 @@ def one_of(words: Iterable[str]) -> str:
 def require_dtype(call: str, name: str, array: Any, dtype: np.dtype[Any], reason: str) -> None:
     """Raise TypeError unless an operand has the dtype that is required for a reason, such as "like 'a'"."""
     if array.dtype != dtype:
-        raise arguments.wrong_dtype(call, name, f"{name_of(dtype)} {reason}", name_of(array.dtype))
+        rule, remedy = f"{name_of(dtype)} {reason}", converted(name, array.dtype, name_of(dtype))
+        raise arguments.wrong_dtype(call, name, rule, name_of(array.dtype), remedy)
 
 
 def _elements(call: str, name: str, stride: int, itemsize: int) -> int:
@@ -144,10 +179,10 @@ def oriented(
     shape, strides = array.shape, array.strides
     (rows, columns), size = shape[-2:], array.itemsize
     has_rows, has_columns = columns <= 1 or strides[-1] == size, rows <= 1 or strides[-2] == size
-    turned = has_columns and (by_columns or not has_rows)
-    if turned:
+    transposes = has_columns and (by_columns or not has_rows)
+    if transposes:
         shape, strides = (*shape[:-2], columns, rows), (*strides[:-2], strides[-1], strides[-2])
-    return _matrix(call, name, array, shape, strides, "rows or columns"), turned
+    return _matrix(call, name, array, shape, strides, "rows or columns"), transposes
 
 
 def _matrix(

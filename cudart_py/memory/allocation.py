@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import errors
-from ..context.capture import captures, defer, refuse
+from ..context.capture import LEGACY, captures, defer, refuse
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..context.lifetimes import Handle, close_unfinished, unfinished
@@ -93,17 +93,27 @@ def free(address: Any, origin: Origin | None, device: Device, stream: Stream) ->
     the capture has ended.
     """
     thread = None if origin is None else origin.thread
-    # Whether the stream that would order this free is closed, or is the per-thread default stream of another thread.
-    # Then the free waits for all work on the device instead.
-    unordered = stream.closed or (stream.handle == _PER_THREAD and thread not in (None, threading.get_ident()))
-    # A captured free would run again at every launch of the graph, and no synchronisation is allowed during a capture.
-    if captures and defer(0 if unordered else stream.handle, lambda: free(address, origin, device, stream)):
+    # The stream that would order this free is closed, or is the per-thread default stream of another thread.
+    if stream.closed or (stream.handle == _PER_THREAD and thread not in (None, threading.get_ident())):
+        free_when_idle(address, device)
+        return
+    # A captured free would run again at every launch of the graph.
+    if captures and defer(stream.handle, lambda: free(address, origin, device, stream)):
         return
     with activated(device):
-        if unordered:
-            api.cuCtxSynchronize()
-            stream = legacy_default
         api.cuMemFreeAsync(address, stream.native)
+
+
+def free_when_idle(address: Any, device: Device) -> None:
+    """Wait for all work on a device, and free memory that no known stream orders (cuCtxSynchronize, cuMemFreeAsync).
+
+    During a capture, which forbids waiting, this is deferred until the capture has ended.
+    """
+    if captures and defer(LEGACY, lambda: free_when_idle(address, device)):
+        return
+    with activated(device):
+        api.cuCtxSynchronize()
+        api.cuMemFreeAsync(address, legacy_default.native)
 
 
 class Allocation(Handle):

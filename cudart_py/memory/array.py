@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -16,8 +16,6 @@ from ..context.lifetimes import Handle
 from ..driver.calls import raw
 from ..driver.unwrap import failure
 from ..hints import hinted
-from ..pages.preview import ArrayPreview
-from ..pages.tables import facts
 from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
 from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allocate, free
 from .fills import as_element, fill, fills_at_once
@@ -25,6 +23,9 @@ from .host_memory import is_pinned
 from .pools import MemoryPool, pool_of_kind
 from .transfers import StridedRegion, host_region, raw_bytes, structure_bytes, transfer
 from .views import ArrayViews
+
+if TYPE_CHECKING:
+    from ..pages.preview import ArrayPreview
 
 
 @hinted
@@ -158,6 +159,8 @@ class DeviceArray(ArrayViews):
         return f"<DeviceArray {self.shape} {self.dtype} {f'closed{self._closed_by()}' if self.closed else place}>"
 
     def _repr_html_(self) -> str:
+        from ..pages.tables import facts  # imported late: only notebooks need it
+
         return facts(
             {
                 "shape": f"{self.shape}{', closed' if self.closed else ''}",
@@ -213,6 +216,8 @@ class DeviceArray(ArrayViews):
         self.pointer  # noqa: B018  # raises when closed
         first = (0,) * (len(self.shape) - 2) + (slice(count),) * min(2, len(self.shape))
         values = self[first].to_host() if self.nbytes else np.empty(self.shape, self.dtype)
+        from ..pages.preview import ArrayPreview  # imported late, as above
+
         return ArrayPreview(self.shape, values)
 
     def copy_from(self, source: Any, *, stream: Stream | None = None) -> Self:

@@ -64,18 +64,26 @@ def _drop_bytes(address: int) -> None:
     check(chosen().drop_bytes(address))
 
 
-class PooledMemory(WaitingHandle):
-    """Pinned or managed memory from a pool (cuMemAllocFromPoolAsync); a second base class of such memory.
+class PooledMemory(WaitingHandle, HostMemory):
+    """Page-locked memory from a pool (cuMemAllocFromPoolAsync), which every device can access.
 
     Freeing it waits for the device, because work in any stream may use it. The pool then keeps it for reuse. cuMemFree
     would wait too, but driver 580.159 then goes on counting the memory as in use.
     """
 
-    __slots__ = ()
+    __slots__ = ("_pool_memory", "_queue")
 
-    _device: Device
     _pool_memory: PoolMemory | None  # the driver's pool lives as long as its memory
     _queue: Stream
+
+    def __init__(self, nbytes: int, pool: MemoryPool) -> None:
+        self._value = None
+        self._owned = True
+        self.nbytes = nbytes
+        self.mapped = True
+        self._device = pool.device
+        self._pool_memory = pool._memory
+        self._queue, self._value = allocate_for_host(pool, nbytes)
 
     @property
     def device(self) -> Device:
@@ -91,21 +99,6 @@ class PooledMemory(WaitingHandle):
         queue = legacy_default if self._queue.closed else self._queue  # it is closed with the pool
         api.cuMemFreeAsync(value, queue.native)
         api.cuStreamSynchronize(queue.native)  # so that the pool can release the memory
-
-
-class PooledPinnedMemory(PooledMemory, HostMemory):
-    """Page-locked host memory from a pool, which every device can access."""
-
-    __slots__ = ("_pool_memory", "_queue")
-
-    def __init__(self, nbytes: int, pool: MemoryPool) -> None:
-        self._value = None
-        self._owned = True
-        self.nbytes = nbytes
-        self.mapped = True
-        self._device = pool.device
-        self._pool_memory = pool._memory
-        self._queue, self._value = allocate_for_host(pool, nbytes)
 
 
 class PinnedMemory(HostMemory):
@@ -267,7 +260,7 @@ def pinned_empty(
     if 0 in sizes:
         return np.empty(sizes, kind)
     if pool is not None:
-        return array_over(PooledPinnedMemory(nbytes, pool), sizes, kind)
+        return array_over(PooledMemory(nbytes, pool), sizes, kind)
     memory = PinnedMemory(nbytes, mapped=mapped, write_combined=write_combined)
     return array_over(memory, sizes, kind)
 

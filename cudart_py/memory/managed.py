@@ -17,7 +17,7 @@ from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
 from .host_memory import HostMemory, PooledMemory, array_over, pinned_owner
-from .pools import MemoryPool, allocate_for_host, pool_of_kind
+from .pools import MemoryPool, pool_of_kind
 
 Location = Device | Literal["host"]
 
@@ -81,16 +81,7 @@ class ManagedMemory(HostMemory):
 class PooledManagedMemory(PooledMemory, ManagedMemory):
     """Managed memory from a pool (cuMemAllocFromPoolAsync)."""
 
-    __slots__ = ("_pool_memory", "_queue")
-
-    def __init__(self, nbytes: int, pool: MemoryPool) -> None:
-        self._value = None
-        self._owned = True
-        self.nbytes = nbytes
-        self.mapped = True
-        self._device = pool.device
-        self._pool_memory = pool._memory
-        self._queue, self._value = allocate_for_host(pool, nbytes)
+    __slots__ = ()
 
 
 def managed_empty(shape: Shape, dtype: DTypeLike = np.float64, *, pool: MemoryPool | None = None) -> NDArray[Any]:

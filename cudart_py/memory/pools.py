@@ -11,6 +11,7 @@ of memory, of which every pool holds some.
 
 from __future__ import annotations
 
+import uuid
 from typing import Any, Literal, get_args
 
 from .. import arguments
@@ -20,6 +21,7 @@ from ..context.device import Device, current_device, devices
 from ..context.lifetimes import Handle, close_unfinished, unfinished
 from ..driver import enums
 from ..driver.calls import api, raw
+from ..driver.capabilities import require_ipc
 from ..driver.unwrap import failure
 from ..hints import hinted
 from ..streams.stream import Stream
@@ -40,14 +42,18 @@ def _attribute(name: str) -> Any:
 
 
 class PoolMemory(Handle):
-    """The driver's pool itself, kept alive by the arrays from it: using memory of a destroyed pool crashes."""
+    """The driver's pool itself, kept alive by the arrays from it: using memory of a destroyed pool crashes.
 
-    __slots__ = ("_device",)
+    `shared_identity` identifies a pool that other processes can open; it is None for all others.
+    """
 
-    def __init__(self, value: int, device: Device) -> None:
+    __slots__ = ("_device", "shared_identity")
+
+    def __init__(self, value: int, device: Device, shared_identity: uuid.UUID | None) -> None:
         self._value = value
         self._owned = True
         self._device = device
+        self.shared_identity = shared_identity
 
     def _release(self, value: Any) -> None:
         # In a reference cycle, the garbage collector may finalize the pool before its arrays, whose memory has not even
@@ -82,23 +88,63 @@ class _EndingPool:
         return True
 
 
+class MemoryCounts:
+    """The sizes of memory that is kept for later use: of a pool, or of the graphs of a device."""
+
+    __slots__ = ()
+
+    def _get(self, name: str) -> int:
+        """Return the driver's attribute with this name."""
+        raise NotImplementedError
+
+    def _set(self, name: str, value: int) -> None:
+        """Set the driver's attribute with this name."""
+        raise NotImplementedError
+
+    @property
+    def used(self) -> int:
+        """The number of bytes in use by arrays or, of graphs, by all that have been launched."""
+        return self._get("USED_MEM_CURRENT")
+
+    @property
+    def used_high(self) -> int:
+        """The maximum of `used` since `reset_high()`."""
+        return self._get("USED_MEM_HIGH")
+
+    @property
+    def reserved(self) -> int:
+        """The number of bytes of memory that the driver holds here, whether in use or kept for later."""
+        return self._get("RESERVED_MEM_CURRENT")
+
+    @property
+    def reserved_high(self) -> int:
+        """The maximum of `reserved` since `reset_high()`."""
+        return self._get("RESERVED_MEM_HIGH")
+
+    def reset_high(self) -> None:
+        """Reset `used_high` and `reserved_high` to the current values."""
+        self._set("USED_MEM_HIGH", 0)
+        self._set("RESERVED_MEM_HIGH", 0)
+
+
 @hinted
-class MemoryPool(Handle):
-    """A pool of memory (cuMemPoolCreate).
+class MemoryPool(MemoryCounts, Handle):
+    """A pool of memory (cuMemPoolCreate), with its sizes in bytes (cuMemPoolGetAttribute).
 
     - `device`: the device that the memory belongs to, by default the current one.
     - `kind`: "device" for the arrays of `empty(..., pool=pool)`, "pinned" for those of `pinned_empty(..., pool=pool)`,
       or "managed" for those of `managed_empty(..., pool=pool)`.
     - `max_size`: the maximum size in bytes, which the driver rounds up; 0 for no limit. Managed memory has no limit.
     - `release_threshold`: the number of unused bytes that the pool keeps at a synchronisation.
+    - `interprocess`: other processes can open the pool and its arrays with handles from `ipc.handle`. This is for
+      device memory only, and needs the capability `ipc`.
 
     Devices with peer access to `device` can access its memory, and all devices can access pinned and managed memory.
-    Arrays from the pool remain valid when the pool is
-    closed. Closing does not wait: the pool is destroyed at once if no free is in flight, and otherwise at a
-    synchronisation after its last array has been closed (cuMemPoolDestroy).
+    Arrays from the pool remain valid when the pool is closed. Closing does not wait: the pool is destroyed at once if
+    no free is in flight, and otherwise at a synchronisation after its last array has been closed (cuMemPoolDestroy).
     """
 
-    __slots__ = ("_device", "_kind", "_max_size", "_memory", "_queue")
+    __slots__ = ("_device", "_interprocess", "_kind", "_max_size", "_memory", "_queue")
 
     _memory: PoolMemory | None
     # The stream in which a pool of host memory allocates. Nothing else runs there, so that it is never waited for long.
@@ -111,6 +157,7 @@ class MemoryPool(Handle):
         kind: PoolKind = "device",
         max_size: int = 0,
         release_threshold: int = KEEP_EVERYTHING,
+        interprocess: bool = False,
     ) -> None:
         self._value = None
         self._owned = True
@@ -122,13 +169,18 @@ class MemoryPool(Handle):
         threshold = arguments.integer("MemoryPool", "release_threshold", release_threshold, 0, KEEP_EVERYTHING)
         if self._max_size and kind == "managed":
             raise arguments.wrong_value("MemoryPool", "max_size", "0 with kind='managed'", max_size)
+        self._interprocess = arguments.flag("MemoryPool", "interprocess", interprocess)
+        if self._interprocess:
+            if kind != "device":
+                raise arguments.wrong_value("MemoryPool", "interprocess", f"False with kind={kind!r}", interprocess)
+            require_ipc("MemoryPool")
         properties = self._properties()
         with activated(self._device):
             status, value = with_room(lambda: raw.cuMemPoolCreate(properties))
             if status:
                 raise failure(status, "cuMemPoolCreate")
             self._value = int(value)
-        self._memory = PoolMemory(self._value, self._device)
+        self._memory = PoolMemory(self._value, self._device, uuid.uuid4() if self._interprocess else None)
         try:
             self.release_threshold = threshold
             if kind == "device":
@@ -145,7 +197,10 @@ class MemoryPool(Handle):
         kinds, places = enums.CUmemAllocationType, enums.CUmemLocationType
         managed = self._kind == "managed"
         properties.allocType = kinds.CU_MEM_ALLOCATION_TYPE_MANAGED if managed else kinds.CU_MEM_ALLOCATION_TYPE_PINNED
-        properties.handleTypes = enums.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
+        handles = enums.CUmemAllocationHandleType
+        properties.handleTypes = (
+            handles.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR if self._interprocess else handles.CU_MEM_HANDLE_TYPE_NONE
+        )
         if self._kind == "pinned":
             properties.location.type = places.CU_MEM_LOCATION_TYPE_HOST
         else:
@@ -174,6 +229,7 @@ class MemoryPool(Handle):
         pool._kind = "device"
         pool._queue = None
         pool._max_size = 0
+        pool._interprocess = False
         pool._memory = None
         return pool
 
@@ -222,34 +278,14 @@ class MemoryPool(Handle):
         return self._kind
 
     @property
+    def interprocess(self) -> bool:
+        """Whether other processes can open the pool with a handle from `ipc.handle`."""
+        return self._interprocess
+
+    @property
     def max_size(self) -> int:
         """The maximum size in bytes, as requested; 0 for no limit."""
         return self._max_size
-
-    @property
-    def used(self) -> int:
-        """The number of bytes in use by arrays (cuMemPoolGetAttribute)."""
-        return self._get("USED_MEM_CURRENT")
-
-    @property
-    def used_high(self) -> int:
-        """The maximum of `used` since `reset_high()`."""
-        return self._get("USED_MEM_HIGH")
-
-    @property
-    def reserved(self) -> int:
-        """The number of bytes of device memory that the pool holds, whether in use or kept for later arrays."""
-        return self._get("RESERVED_MEM_CURRENT")
-
-    @property
-    def reserved_high(self) -> int:
-        """The maximum of `reserved` since `reset_high()`."""
-        return self._get("RESERVED_MEM_HIGH")
-
-    def reset_high(self) -> None:
-        """Reset `used_high` and `reserved_high` to the current values."""
-        self._set("USED_MEM_HIGH", 0)
-        self._set("RESERVED_MEM_HIGH", 0)
 
     @property
     def release_threshold(self) -> int:

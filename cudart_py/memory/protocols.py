@@ -45,12 +45,12 @@ class UnreadByNumPy:
         if function in _NEED_NO_ELEMENTS:
             return function._implementation(*operands, **options)
         name = f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
-        raise host_only(type(self).__name__, name)
+        raise host_only(self, name)
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *operands: Any, **options: Any) -> NoReturn:
         """Refuse a NumPy universal function, or an operator with a NumPy array or scalar."""
         way = "" if method == "__call__" else f".{method}"
-        raise host_only(type(self).__name__, f"np.{function.__name__}{way}", KERNEL)
+        raise host_only(self, f"np.{function.__name__}{way}", KERNEL)
 
 
 class ArrayProtocols(UnreadByNumPy, Handle):

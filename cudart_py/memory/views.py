@@ -92,7 +92,7 @@ class ArrayViews(ArrayProtocols):
                 "DeviceArray.reshape", "shape", f"a shape of {self.size} elements, like {self.shape}", sizes
             )
         if not self.is_contiguous:
-            raise ValueError("DeviceArray.reshape: only a contiguous array can be reshaped without a copy")
+            raise ValueError("DeviceArray.reshape: only a contiguous array can be reshaped; use x.copy().reshape(...)")
         return self._view(sizes, self.dtype, None, 0)
 
     @property

@@ -116,11 +116,11 @@ class Magics:
         options = _parsed(_cell_parser(), line)
         if options is None:
             return
-        wanted = _reports(options)
-        if wanted and not options.run:
+        reports = _reports(options)
+        if reports and not options.run:
             _refuse(
-                f"%%cuda: --{wanted[0]} reports on launches, and the cell launches nothing. Add --run "
-                f'"kernel[grid, block](...)", or put %%cuda_run --{wanted[0]} above a cell that launches'
+                f"%%cuda: --{reports[0]} reports on launches, and the cell launches nothing. Add --run "
+                f'"kernel[grid, block](...)", or put %%cuda_run --{reports[0]} above a cell that launches'
             )
         module = self._compiled(options, cell)
         defined: dict[str, Any] = {

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from ..compilation.headers import is_of_cuda
 from .costs import cost
 from .metric_names import (
+    ATOMIC_CYCLES,
     BYTES,
     CONFLICTS,
+    ISSUED,
     LANES,
     LOCAL,
     LOCAL_REQUESTS,
@@ -173,7 +175,7 @@ def _idle(metrics: Metrics) -> Iterator[Symptom]:
             "Let all threads of a warp take the same path, and let whole warps stop early rather than some of their "
             "threads.",
             f"instructions with fewer than {_FEW_LANES} active lanes on average",
-            {WARPS: lanes / 32},
+            {ISSUED: metrics.get(ISSUED, 0) * lanes / (32 * warps)},
         )
 
 
@@ -187,7 +189,10 @@ def _contended(metrics: Metrics) -> Iterator[Symptom]:
             "Combine values in the warp or in shared memory first, so that fewer lanes update the same word or words "
             "that are far apart.",
             f"atomics of global memory that take more than {_MOST_ATOMIC_SECTORS} sectors on average",
-            {SECTORS.format(kind): metrics.get(REQUESTS.format(kind), 0) for kind in kinds},
+            {
+                **{SECTORS.format(kind): metrics.get(REQUESTS.format(kind), 0) for kind in kinds},
+                ATOMIC_CYCLES: requests,
+            },
         )
 
 

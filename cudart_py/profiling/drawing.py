@@ -38,14 +38,14 @@ def access_diagram(
     """
     call = "access_diagram"
     record = _record(call, launch)
-    wanted = {
+    requested = {
         "line": None if line is None else integer(call, "line", line, 1, _MOST),
         "operation": choice(call, "operation", operation, (*_OPERATIONS, None)),
         "space": choice(call, "space", space, (*_SPACES, None)),
     }
     occurrence = integer(call, "occurrence", occurrence, 0, _MOST)
     fitting = list(record.accesses)
-    for name, value in wanted.items():
+    for name, value in requested.items():
         fitting = [access for access in fitting if value in (None, getattr(access, name))]
         if not fitting:
             accesses = (f"{each.operation} of {each.space} memory at line {each.line}" for each in record.accesses)

@@ -20,8 +20,18 @@ CONSTANTS = "idc__requests.sum"
 TEXELS = "l1tex__t_sectors_pipe_tex_mem_texture.sum"
 # Lanes that executed an operation such as "ffma": its precision (f or d), and add, mul or fma.
 OPERATIONS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
-# The number of blocks, which a launch has and a line lacks.
+# Cycles in which L2's atomic unit receives sectors: one per turn of a warp's lanes.
+ATOMIC_CYCLES = "lts__d_atomic_input_cycles_active.sum"
+# Instructions of machine code that the counted PTX becomes, all and those of two pipes: special functions, and FP64.
+ISSUED = "smsp__inst_issued.sum"
+SPECIAL = "smsp__inst_executed_pipe_xu.sum"
+DOUBLE = "smsp__inst_executed_pipe_fp64.sum"
+# How often warps wait for a result, for each reason of Nsight Compute's warp stalls.
+WAITS = "model__waits_{}.sum"
+STALLS = ("fixed_latency", "short_scoreboard", "long_scoreboard")
+# The numbers of blocks and of threads per block, which a launch has and a line lacks.
 GRID_SIZE = "launch__grid_size"
+BLOCK_SIZE = "launch__block_size"
 
 # The kinds of accesses in the metric names. A reduction ("red") is an atomic whose result is not used.
 GLOBAL = ("ld", "st", "red", "atom")
@@ -35,9 +45,9 @@ def names(pattern: str, kinds: Iterable[str]) -> tuple[str, ...]:
     return tuple(pattern.format(kind) for kind in kinds)
 
 
-def total(metrics: Mapping[str, float], wanted: Iterable[str]) -> float:
+def total(metrics: Mapping[str, float], selected: Iterable[str]) -> float:
     """Return the sum of some metrics; a missing metric counts as 0."""
-    return sum(metrics.get(name, 0) for name in wanted)
+    return sum(metrics.get(name, 0) for name in selected)
 
 
 def add(into: dict[str, float], metrics: Mapping[str, float]) -> None:

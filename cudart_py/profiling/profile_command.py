@@ -13,12 +13,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..driver import backend
-from ..driver.capabilities import capabilities
-from ..findings.options import add_report_options
+from ..driver.program_command import (
+    CommandRefusedError,
+    add_program_arguments,
+    check_program,
+    program_of,
+    refuse,
+    require,
+)
+from ..findings.options import add_report_options, check_mode, report_format
 from ..findings.records import Finding, collected
 from ..findings.reports import printed_text, write_file
-from ..host.programs import Program
+from ..output_files import output_file, output_path
 from .advice import Advice, advise_on
 from .columns import DEFAULT, GROUPS, Column, choose, read_choice
 from .profiles import Profile, profile
@@ -32,7 +38,6 @@ from .report.launch_table import BRIEF, launch_table
 from .report.page import profile_page
 from .source_lines import hot_lines, sources_of
 
-REFUSED = 2
 _WIDTH = 80
 
 
@@ -43,13 +48,13 @@ def add_command(commands: Any) -> None:
         help="count what a program's launches do, launch by launch and line by line",
         description="Run a Python program on the simulator, then print what its launches did: a table, each source "
         "with figures beside its lines, and advice. The reports also show the mistakes in kernels that the simulator "
-        "finds. No cache is modelled: sectors that the L1 cache would serve are "
-        "counted too. The exit status is the program's, 1 with --fail-on-findings if there are findings, or 2 if "
-        "nothing can be profiled or written.",
+        "finds. Caches are not modelled: sectors that the L1 cache would serve are counted too. The exit status is the "
+        "program's, 1 with --fail-on-findings if there are findings, or 2 if nothing can be profiled or written.",
     )
-    parser.add_argument("-m", action="store_true", dest="as_module", help="the program is a module, as for python -m")
-    parser.add_argument("--json", metavar="FILE", help="write everything as JSON instead; - is standard output")
-    parser.add_argument("--html", metavar="FILE", help="write a self-contained HTML page instead")
+    parser.add_argument(
+        "--json", type=output_file, metavar="FILE", help="write everything as JSON instead; - is standard output"
+    )
+    parser.add_argument("--html", type=output_file, metavar="FILE", help="write a self-contained HTML page instead")
     parser.add_argument(
         "--draw",
         action="store_true",
@@ -64,7 +69,10 @@ def add_command(commands: Any) -> None:
         f"stands for any characters (default: {','.join(DEFAULT)}; JSON has all)",
     )
     parser.add_argument(
-        "--trace", metavar="FILE", help="also write the driver calls and the work of the streams in order, for Perfetto"
+        "--trace",
+        type=output_path,
+        metavar="FILE",
+        help="also write the driver calls and the work of the streams in order, for Perfetto",
     )
     add_report_options(parser)
     parser.add_argument(
@@ -72,8 +80,7 @@ def add_command(commands: Any) -> None:
         action="store_true",
         help="exit with status 1 if the simulator finds a mistake in a kernel",
     )
-    parser.add_argument("program", help="the Python program: a file, or with -m a module")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for the program")
+    add_program_arguments(parser)
     parser.set_defaults(run=_profile, parser=parser)
 
 
@@ -85,27 +92,26 @@ def _choice(text: str) -> tuple[str, ...]:
 
 
 def _profile(options: argparse.Namespace) -> int:
-    """Profile a program on the simulator, even on a machine with GPUs, unless the environment selects a driver."""
-    if not os.environ.get(backend.ENVIRONMENT_VARIABLE):
-        backend.select("simulator")
-    if "profile" not in capabilities():
-        return _refuse(f"the driver that {backend.ENVIRONMENT_VARIABLE} names counts nothing; on a GPU, use ncu")
-    program = Program(options.program, options.arguments, is_module=options.as_module)
+    try:
+        return _run(options)
+    except CommandRefusedError as error:
+        return refuse("profile", error)
+
+
+def _run(options: argparse.Namespace) -> int:
+    require("profile", "counts nothing; on a GPU, use ncu")
+    program = program_of(options)
     with program.place():
-        if not program.exists:
-            options.parser.error(f"{program} does not exist")
-        other = program.other_language
-        if other is not None:
-            return _refuse(
-                f"profile takes a Python program, and {options.program} is {other}. Profile a program that compiles "
-                "the kernels with cudart_py.compile and launches them"
-            )
+        check_program(program, options, "profile")
+        _check_findings(options)
         if sys.stdout is None and (options.json == "-" or not (options.json or options.html)):
-            return _refuse("standard output is closed, and the profile would go there; name a file by --json or --html")
+            raise CommandRefusedError(
+                "standard output is closed, and the profile would go there; name a file by --json or --html"
+            )
         try:
             counted, status = profile(0 if options.draw else None, trace=options.trace), 0
         except ValueError as error:
-            return _refuse(str(error))
+            raise CommandRefusedError(str(error)) from error
         failure: Exception | None = None
         # If the JSON goes to standard output, nothing else may be printed there.
         aside = contextlib.redirect_stdout(sys.stderr) if options.json == "-" else contextlib.nullcontext()
@@ -123,6 +129,16 @@ def _profile(options: argparse.Namespace) -> int:
     return status or refusal or int(options.fail_on_findings and bool(found))
 
 
+def _check_findings(options: argparse.Namespace) -> None:
+    """Raise CommandRefusedError if the options for findings cannot have an effect."""
+    try:
+        report_format(options.sanitize_report, options.sanitize_format)
+        if options.fail_on_findings:
+            check_mode("--fail-on-findings")
+    except ValueError as error:
+        raise CommandRefusedError(str(error)) from error
+
+
 def _report(counted: Profile, findings: Sequence[Finding], options: argparse.Namespace) -> int:
     """Write the requested reports; return 0, or the exit status if that fails."""
     try:
@@ -134,19 +150,20 @@ def _report(counted: Profile, findings: Sequence[Finding], options: argparse.Nam
                 _write(Path(path), text)
                 _print(f"written: {path}", sys.stderr if options.json == "-" else sys.stdout)
         if options.sanitize_report:
-            write_file(findings, options.sanitize_report, options.sanitize_format)
+            format = report_format(options.sanitize_report, options.sanitize_format)
+            write_file(findings, options.sanitize_report, format)
             # As above, only the JSON may go to standard output.
-            text = printed_text(findings, options.sanitize_report, options.sanitize_format)
+            text = printed_text(findings, options.sanitize_report, format)
             _print(text.removesuffix("\n"), sys.stderr if options.json == "-" else sys.stdout) if text else None
     except ValueError as error:
-        return _refuse(str(error))
+        return refuse("profile", error)
     except BrokenPipeError:
         # The reader of the pipe, such as head, has closed it.
         _discard_output()
     except OSError as error:
         if error.filename is None:
             _discard_output()
-        return _refuse(f"{error.filename or 'standard output'} cannot be written: {error.strerror}")
+        return refuse("profile", f"{error.filename or 'standard output'} cannot be written: {error.strerror}")
     return 0
 
 
@@ -161,8 +178,8 @@ def _texts(
 ) -> Iterator[tuple[str, str]]:
     """Yield each requested report with its file, or the text for the terminal if no file was requested."""
     if options.json:
-        wanted = {name for column in columns for name in column.metrics} if options.metrics else None
-        yield options.json, json.dumps(profile_data(counted.launches, wanted, findings), indent=1)
+        requested = {name for column in columns for name in column.metrics} if options.metrics else None
+        yield options.json, json.dumps(profile_data(counted.launches, requested, findings), indent=1)
     if options.html:
         title = f"Profile of {Path(options.program).name}"
         yield options.html, profile_page(counted.launches, title, columns, findings)
@@ -228,8 +245,3 @@ def _discard_output() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
-
-
-def _refuse(why: str) -> int:
-    _print(f"cudart-py profile: {why}", sys.stderr)
-    return REFUSED

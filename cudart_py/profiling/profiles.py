@@ -20,6 +20,7 @@ from ..compilation.names.demangling import declared_name, demangle
 from ..driver.backend import chosen
 from ..driver.capabilities import capabilities
 from ..driver.unwrap import check
+from ..wording import counted
 from .report.launch_table import extents, launch_table
 from .warp_records import WarpRecord, record_of
 
@@ -40,7 +41,7 @@ class LineProfile:
     metrics: Mapping[str, float]
 
     def __repr__(self) -> str:
-        return f"<LineProfile {self.file}:{self.line}, {len(self.metrics)} metrics>"
+        return f"<LineProfile {self.file}:{self.line}, {counted(len(self.metrics), 'metric')}>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,7 +65,7 @@ class LaunchProfile:
 
     def __repr__(self) -> str:
         shape = f"{extents(self.grid)}, {extents(self.block)}"
-        return f"<LaunchProfile {self.kernel}[{shape}], {len(self.lines)} lines>"
+        return f"<LaunchProfile {self.kernel}[{shape}], {counted(len(self.lines), 'line')}>"
 
     def _repr_html_(self) -> str:
         from .report.page import profile_summary  # imported late because its modules take milliseconds to import
@@ -138,7 +139,9 @@ class Profile:
         named = [name if times == 1 else f"{times} x {name}" for name, times in kernels.items()]
         more = ["..."] if len(named) > _MOST_NAMED else []
         listed = ", ".join(named[:_MOST_NAMED] + more)
-        return f"<Profile of {len(self.launches)} launches: {listed}>" if listed else "<Profile of no launches>"
+        return (
+            f"<Profile of {counted(len(self.launches), 'launch')}: {listed}>" if listed else "<Profile of no launches>"
+        )
 
     def _repr_html_(self) -> str:
         from .report.page import profile_summary  # imported late as above

@@ -82,6 +82,10 @@ from .calls.contexts.ipc import (
     cuIpcGetMemHandle,
     cuIpcOpenEventHandle,
     cuIpcOpenMemHandle,
+    cuMemPoolExportPointer,
+    cuMemPoolExportToShareableHandle,
+    cuMemPoolImportFromShareableHandle,
+    cuMemPoolImportPointer,
 )
 from .calls.contexts.limits import cuCtxGetLimit, cuCtxSetLimit
 from .calls.contexts.profiler import cuProfilerStart, cuProfilerStop
@@ -97,6 +101,11 @@ from .calls.contexts.unsupported import (
     cuCoredumpGetAttributeGlobal,
     cuCoredumpSetAttribute,
     cuCoredumpSetAttributeGlobal,
+    cuMulticastAddDevice,
+    cuMulticastBindMem,
+    cuMulticastCreate,
+    cuMulticastGetGranularity,
+    cuMulticastUnbind,
 )
 from .calls.copies.array_copies import (
     cuMemcpyAtoA,

@@ -6,8 +6,9 @@ import numpy as np
 
 from cudart_py.pages.diagram import COLORS, Diagram, stroke
 from cudart_py.profiling import WarpShuffle
-from cudart_py.profiling.diagrams.lanes import LANE_HEIGHT, center_of, counted, lane_cells
+from cudart_py.profiling.diagrams.lanes import LANE_HEIGHT, center_of, lane_cells
 from cudart_py.profiling.warp_records import LANES
+from cudart_py.wording import counted
 
 _BETWEEN, _ROW = 56, 8
 

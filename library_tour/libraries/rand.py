@@ -53,7 +53,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
-from cudart_py.libraries.random import KINDS, Generator
+from cudart_py.libraries.random_numbers import KINDS, Generator
 
 from .. import timing
 from ..checks import compare, poisoned

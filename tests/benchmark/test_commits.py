@@ -105,7 +105,7 @@ def test_bisection_judges_few_items_and_names_those_before_the_first_bad_one_tha
     found = bisect(range(20), is_bad)
     assert found.first_bad == min(set(range(first, 20)) - unknown)
     good = max(set(range(first)) - unknown, default=-1)
-    assert found.undecided == list(range(good + 1, found.first_bad))
+    assert found.skipped == list(range(good + 1, found.first_bad))
     assert len(asked) == len(set(asked)) <= 5 + len(unknown)
 
 

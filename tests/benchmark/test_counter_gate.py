@@ -92,7 +92,7 @@ def test_what_differs_is_listed_and_only_the_limits_that_are_exceeded_fail_and_a
 def test_a_comment_has_the_changes_as_a_table_in_which_names_are_no_markup():
     found = changes({"b.py::test[a|b_c]": [launch()]}, {"b.py::test[a|b_c]": [launch(50)]}, [read_limit("sectors:5%")])
     text = markdown_report(found, verdict(found, [read_limit("sectors:5%")]))
-    assert text.startswith("### Counters of kernels: 1 of 1 changes fail the run\n\n| benchmark | figure |")
+    assert text.startswith("### Counters of kernels: 1 of 1 change exceeds its limit\n\n| benchmark | figure |")
     assert "| b.py::test\\[a\\|b\\_c\\] | sectors | 44 | 54 | +22.7 % | WORSE |\n" in text
     assert markdown_report([], []) == "### Counters of kernels: nothing has changed\n"
 

@@ -342,7 +342,7 @@ def test_a_projects_benchmarks_are_recorded_gated_and_run_again(pytester, run, m
     assert rows["SLOWER"] == ["2", "2.195", "+9.8", "%", "5.0", "%", "SLOWER"]
     assert rows["again"][-5:] == ["%", "5.0", "%", "not", "again"]
     assert "test_speed[fill] (baseline)" in text, "pytest-benchmark's own table has both"
-    assert "3 benchmarks compared with baseline.json: 1 slower, 0 faster; 0 are new, 0 did not run" in text
+    assert "3 benchmarks compared with baseline.json: 1 slower, 0 faster, 0 new, 0 not run" in text
 
 
 def test_benchmarks_that_fail_fail_the_gate(tmp_path, monkeypatch, capfd):

@@ -153,12 +153,13 @@ print(x.to_host().sum())
     "large copies and measuring make what they need anew": (
         """
 from cudart_py.benchmark.device import blocking, fast_streams
+from cudart_py.benchmark.device.kernels import compiled
 from cudart_py.memory import staging
 staging._processors = lambda: 4
 host = np.arange(3 << 20)
 for _ in range(2):
     print(bool((cuda.to_device(host).to_host() == host).all()), len(staging._rings))
-    kernels = blocking.hold_kernel(device), fast_streams._module(device)["nothing"]
+    kernels = blocking.hold_kernel(device), compiled(device, fast_streams.SOURCE)["nothing"]
     kernels[1][1, 1]()
     device.synchronize()
     print(all(kernel.handle for kernel in kernels))

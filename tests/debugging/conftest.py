@@ -10,7 +10,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.debugging.attaching import attached
-from cudart_py.debugging.plain import PROMPT, Plain
+from cudart_py.debugging.command_line import PROMPT, CommandLine
 from cudart_py.debugging.session import Session
 
 # The tests refer to line numbers of this text.
@@ -78,15 +78,23 @@ def kernel_file(tmp_path_factory) -> Path:
 def debugged(kernel_file) -> Callable[..., Transcript]:
     """Return a function that launches a kernel with the given commands and arguments, and returns the transcript."""
 
-    def debug(commands: str, kernel: str, *arguments: object, grid: int = 1, optimized: bool = False) -> Transcript:
+    def debug(
+        commands: str,
+        kernel: str,
+        *arguments: object,
+        grid: int = 1,
+        shared: int = 0,
+        optimized: bool = False,
+        source: str | Path = kernel_file,
+    ) -> Transcript:
         output = io.StringIO()
-        frontend = Plain(commands.splitlines(), output)
+        frontend = CommandLine(commands.splitlines(), output)
         session = Session(frontend)
         frontend.attach(session)
         with attached(session, optimized=optimized):
-            module = cuda.compile(kernel_file)
+            module = cuda.compile(source)
             frontend.read_commands()
-            module[kernel][grid, 64](*arguments)
+            module[kernel][grid, 64, shared](*arguments)
             cuda.current_device().synchronize()
         return Transcript(output.getvalue())
 

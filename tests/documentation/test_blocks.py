@@ -80,7 +80,10 @@ def test_a_table_has_theirs_ours_and_a_note(page):
         assert "`" in row[1] or (row[1] == "—" and row[2]), row
 
 
-@pytest.mark.parametrize(("letter", "page"), [("c", "cupy"), ("k", "cuda-core"), ("n", "numba-cuda"), ("p", "pycuda")])
+@pytest.mark.parametrize(
+    ("letter", "page"),
+    [("c", "cupy"), ("k", "cuda-core"), ("n", "numba-cuda"), ("p", "pycuda"), ("y", "numpy")],
+)
 def test_a_table_says_what_the_error_of_a_name_says(letter, page):
     rows = rows_of(DOCS / "coming-from" / f"{page}.md")
     missing = {}
@@ -95,13 +98,15 @@ def test_a_table_says_what_the_error_of_a_name_says(letter, page):
 def test_the_first_page_of_tables_leads_to_all_others():
     text = (DOCS / "coming-from" / "index.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\]\(([\w-]+)\.md\)", text)) == {path.stem for path in TABLES}
-    assert [path.stem for path in TABLES] == ["cpp", "cuda-core", "cupy", "numba-cuda", "pycuda"]
+    assert [path.stem for path in TABLES] == ["cpp", "cuda-core", "cupy", "numba-cuda", "numpy", "pycuda"]
 
 
 def test_every_block_runs_somewhere_and_with_every_version_of_nvrtc():
     """No block uses a compiler builtin: NVRTC of CUDA 13.0 does not know `__builtin_offsetof`, for example."""
     assert [name_of(page) for page in BLOCKS if any("__builtin_" in block.text for block in BLOCKS[page])] == []
-    assert [name_of(page) for page in PAGES if any("not run" in block.mark for block in BLOCKS[page])] == []
+    # Multicast objects need several devices behind NVSwitch, and a mistake with them can make these unavailable.
+    not_run = [name_of(page) for page in PAGES if any("not run" in block.mark for block in BLOCKS[page])]
+    assert not_run == ["guide/several-devices.md"]
     for page, test in ELSEWHERE.items():
         assert any(block.language == "python" for block in BLOCKS[DOCS / page]), page
         assert page in (ROOT / test).read_text(encoding="utf-8"), page

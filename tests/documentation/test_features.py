@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
-from cudart_py import checkpoints, coredumps, interop
+from cudart_py import checkpoints, coredumps, interop, multicast
 
 ROOT = Path(__file__).parents[2]
 # The submodules that the package does not import.
-EXPLICIT = {"checkpoints": checkpoints, "coredumps": coredumps, "interop": interop}
+EXPLICIT = {"checkpoints": checkpoints, "coredumps": coredumps, "interop": interop, "multicast": multicast}
 ROWS = [
     tuple(cell.strip() for cell in line.strip("|\n").split("|"))
     for line in (ROOT / "docs" / "features.md").read_text(encoding="utf-8").splitlines()

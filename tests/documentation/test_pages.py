@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py import benchmark, checkpoints, coredumps, interop, libraries
+from cudart_py import benchmark, checkpoints, coredumps, interop, libraries, multicast
 from cudart_py.benchmark import pytest_plugin
 from cudart_py.context.limits import Limits
-from cudart_py.libraries.random import KINDS
+from cudart_py.libraries.random_numbers import KINDS
 from tests.documentation.blocks import blocks_of
 
 ROOT = Path(__file__).parents[2]
@@ -108,7 +108,7 @@ PACKAGES = {
     for package in (
         *(cuda, cuda.batches, cuda.errors, cuda.graphs, cuda.green_contexts, cuda.images, cuda.ipc),
         *(cuda.profiling, cuda.tensor_maps, cuda.textures, cuda.virtual),
-        *(benchmark, checkpoints, coredumps, pytest_plugin, libraries),
+        *(benchmark, checkpoints, coredumps, multicast, pytest_plugin, libraries),
         *(interop.allocators, interop.numba, interop.triton),
     )
 }

@@ -8,7 +8,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import libraries
-from cudart_py.hints import HINTS
+from cudart_py.hints import HINTS, KERNEL, KEYWORDS, OPERATORS
 
 
 def captured() -> cuda.graphs.Graph:
@@ -31,12 +31,29 @@ def things(device: cuda.Device) -> dict[str, Any]:
         "Event": cuda.Event(),
         "Graph": captured(),
         "MemoryPool": cuda.MemoryPool.current(),
+        "libraries": libraries,
     }
 
 
-@pytest.mark.parametrize("kind", HINTS)
+@pytest.fixture
+def sparse_matrix(device: cuda.Device) -> libraries.SparseMatrix:
+    """Return the sparse identity of order 4."""
+    indices, offsets = (cuda.to_device(np.arange(size, dtype=np.int32)) for size in (4, 5))
+    return libraries.SparseMatrix("csr", (4, 4), cuda.full(4, 1.0), indices, offsets)
+
+
+@pytest.mark.needs("libraries")
+def test_a_sparse_matrix_answers_scipys_names(sparse_matrix: libraries.SparseMatrix) -> None:
+    check_names("SparseMatrix", sparse_matrix)
+    assert (sparse_matrix.dtype, sparse_matrix.nnz) == (np.float64, 4)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in HINTS if kind != "SparseMatrix"])
 def test_a_name_of_another_package_says_what_to_write(things: dict[str, Any], kind: str) -> None:
-    thing = things[kind]
+    check_names(kind, things[kind])
+
+
+def check_names(kind: str, thing: Any) -> None:
     for name, (_, write) in HINTS[kind].items():
         with pytest.raises(AttributeError) as raised:
             getattr(thing, name)
@@ -46,6 +63,36 @@ def test_a_name_of_another_package_says_what_to_write(things: dict[str, Any], ki
         assert name not in dir(thing)
     with pytest.raises(AttributeError, match="has no attribute 'no_such_name'$"):
         thing.no_such_name  # noqa: B018  # accessed for its error
+
+
+@pytest.mark.needs("libraries")
+@pytest.mark.parametrize("kind", OPERATORS)
+def test_an_operator_says_what_to_write(sparse_matrix: libraries.SparseMatrix, kind: str) -> None:
+    thing = sparse_matrix if kind == "SparseMatrix" else cuda.zeros(3)
+    for name, write in OPERATORS[kind].items():
+        with pytest.raises(TypeError, match=f"a {kind} has no operator {name}: ") as raised:
+            getattr(thing, name)(2)
+        assert write in str(raised.value)
+
+
+def test_an_operator_or_function_on_one_element_says_float(device: cuda.Device) -> None:
+    one = cuda.full(1, 2.0)
+    for compute in (lambda: one < 1, lambda: one / one, lambda: -one, lambda: np.sqrt(one)):
+        with pytest.raises(TypeError, match=r"write float\(x\), which copies its only element"):
+            compute()
+
+
+@pytest.mark.needs("libraries")
+@pytest.mark.parametrize("function", KEYWORDS)
+def test_a_keyword_of_numpy_or_scipy_says_what_to_write(device: cuda.Device, function: str) -> None:
+    owner, _, name = function.rpartition(".")
+    thing = libraries.Generator() if owner else libraries
+    for keyword, write in KEYWORDS[function].items():
+        with pytest.raises(TypeError) as raised:
+            getattr(thing, name)(**{keyword: None})
+        assert f"{function}: there is no argument {keyword!r}: {write}" == str(raised.value)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'no_such_keyword'"):
+        getattr(thing, name)(no_such_keyword=None)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +153,7 @@ NOT_RUN = (
     *("as_cuda_array", "async_done", "checks", "free", "get_ipc_handle", "graph_empty", "ipc_empty", "ipc_handle"),
     *("memcpy_dtoh", "profile_start", "reset", "set_allocator", "start_profiler"),
 )
-NOT_PYTHON = ("in the kernel: ", "nothing: ", "the kernel, ")
+NOT_PYTHON = ("in the kernel: ", "nothing: ", KERNEL, "a loop ")
 
 
 def test_what_a_hint_says_runs(device: cuda.Device) -> None:
@@ -123,12 +170,21 @@ __constant__ float weights[4];
         "x": x, "y": y, "n": 4, "nbytes": 16, "start": start, "end": end, "event": end, "device": device,
         "stream": cuda.Stream(), "other": cuda.Stream(), "source": source, "name": "saxpy", "module": module,
         "kernel": module["saxpy"], "a": cuda.to_device(np.eye(2)), "b": cuda.to_device(np.eye(2)),
+        "ones": cuda.full(4, 1.0, np.float32),
         "z": cuda.zeros(8, np.float32), "graph": captured(), "pool": cuda.MemoryPool.current(),
     }  # fmt: skip  # names of a program
     device.synchronize()
-    for hints in HINTS.values():
+    capabilities = cuda.capabilities()
+    if "libraries" in capabilities:
+        sparse = pytest.importorskip("scipy.sparse", reason="SciPy is not installed (the extra cpu)")
+        matrix = sparse.eye_array(4, dtype=np.float32).tocsr()
+        names |= {"matrix": matrix, "s": libraries.SparseMatrix.from_host(matrix)}
+    for kind, hints in HINTS.items():
         for name, (_, write) in hints.items():
-            missing = write.startswith("libraries.") and "libraries" not in cuda.capabilities()
+            needs = kind in ("libraries", "SparseMatrix") or write.startswith("libraries.")
+            missing = (needs and "libraries" not in capabilities) or (
+                "SparseSolver" in write and "cudss" not in capabilities
+            )
             if name not in NOT_RUN and not write.startswith(NOT_PYTHON) and not missing:
                 exec(write, dict(names))
     x.copy_from(host)

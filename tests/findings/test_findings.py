@@ -113,6 +113,23 @@ def test_a_finding_in_a_source_that_is_text_has_the_line_of_the_program():
     assert (finding.file, finding.line) == ("kernel.cu", 6)
 
 
+@pytest.mark.filterwarnings("ignore::cudart_py.errors.SimulatorWarning")  # the findings are the result
+@pytest.mark.parametrize("in_a_file", [True, False])
+def test_a_race_has_the_line_of_the_other_access_and_paths_relative_to_the_checkout(tmp_path, monkeypatch, in_a_file):
+    path = tmp_path / "reverse.cu"
+    path.write_text(RACING)
+    checkout = tmp_path if in_a_file else Path(__file__).parent
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(checkout))
+    found = findings_of(path if in_a_file else RACING, cuda.zeros(64, np.float32))
+    (result,) = sarif(found)["runs"][0]["results"]
+    assert str(checkout) not in result["message"]["text"]
+    (related,) = result["relatedLocations"]
+    physical = related["physicalLocation"]
+    file = checkout / physical["artifactLocation"]["uri"]
+    assert "s[threadIdx.x] = x[threadIdx.x];" in file.read_text().splitlines()[physical["region"]["startLine"] - 1]
+    assert related["message"]["text"]
+
+
 def print_fault():
     with collected() as found, contextlib.suppress(cuda.errors.IllegalAddressError):  # the finding is the result
         findings_of(WRONG, cuda.zeros(64, np.int32), 1 << 24)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "integrations" / "container"
+FOLDER = ROOT / "cudart_py" / "integrations" / "container"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DEVCONTAINERS = [FOLDER / "devcontainer.json", ROOT / ".devcontainer" / "devcontainer.json"]
 

@@ -1,4 +1,4 @@
-"""The files in integrations/, which users copy: the action's steps, the workflow, and the hooks of pre-commit."""
+"""The files that users copy from the package: the steps of the action, the workflow, and the hooks of pre-commit."""
 
 import json
 import os
@@ -15,7 +15,8 @@ from tests.forks import own_environment
 
 pytestmark = pytest.mark.needs("profile")
 
-FOLDER = Path(__file__).parents[2] / "integrations"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "cudart_py" / "integrations"
 ACTION = FOLDER / "github" / "cudart-py"
 BENCHMARK = """
 import numpy as np
@@ -55,6 +56,20 @@ def run_step(script, folder, **inputs):
         capture_output=True,
         text=True,
     )
+
+
+def test_the_commands_of_the_guide_copy_the_files_to_the_places_that_its_table_names(tmp_path):
+    guide = (ROOT / "docs" / "guide" / "ci.md").read_text()
+    (commands,) = re.findall(r"```sh\n(files=.*?)```", guide, re.DOTALL)
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    environment = {**own_environment(), "PATH": path}
+    subprocess.run(["bash", "-e", "-c", commands], env=environment, cwd=tmp_path, check=True)
+    rows = re.findall(r"^\| `((?:github|pre-commit)/[^`]+)` \| `([^`]+)` \|", guide, re.MULTILINE)
+    assert len(rows) == 4
+    for source, target in rows:
+        for file in (FOLDER / source).rglob("*") if source.endswith("/") else [FOLDER / source]:
+            copy = tmp_path / target / file.relative_to(FOLDER / source)
+            assert copy.read_bytes() == file.read_bytes()
 
 
 def test_each_step_of_the_action_passes_every_input_that_its_script_reads():

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import sys
+import threading
 import types
 
 import numpy as np
@@ -141,3 +142,39 @@ def test_real_cupy_allocates_from_the_pool(pool):
         assert pool.used < 8000
     finally:
         cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc)
+
+
+def test_memory_of_nvmath_is_freed_in_a_capture_without_invalidating_it(pool):
+    memories = [allocators.nvmath(pool).memalloc(300) for _ in range(2)]
+    with cuda.Stream() as stream, stream.capture() as graph:
+        memories.pop().free()
+        memories.pop()  # dropped
+        gc.collect()
+    assert graph.node_count == 0
+    assert pool.used == 0
+
+
+def test_memory_that_the_garbage_collector_frees_during_an_allocation_is_freed(device, pool, monkeypatch):
+    """A collection in the middle of `malloc` calls `free` in the same thread."""
+    blocks = allocators._Blocks("allocators.test", pool)
+
+    class Collected(dict):
+        def __setitem__(self, address, array):
+            for other in list(self):
+                blocks.free(other)
+            super().__setitem__(address, array)
+
+    blocks._arrays = Collected()
+    with cuda.Stream(non_blocking=True) as stream:
+
+        def allocate():
+            with cuda.Device(0):
+                for _ in range(2):
+                    blocks.malloc(100, stream)
+
+        thread = threading.Thread(target=allocate, daemon=True)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+        assert len(blocks._arrays) == 1
+        blocks.free(next(iter(blocks._arrays)))

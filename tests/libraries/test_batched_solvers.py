@@ -56,6 +56,19 @@ def test_a_batch_of_systems_is_solved(device, numbers, definite, dtype, columns,
     assert np.array_equal(operands[1].to_host(), b)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 31, 32, 33])
+def test_rows_of_small_systems_are_interchanged(device, rng, dtype, n):
+    """Zeros on the diagonal require interchanges; the largest systems of the package's own kernel have 32 unknowns."""
+    exact = rng.integers(-9, 10, (COUNT, n))
+    a = rng.standard_normal((COUNT, n, n)).astype(dtype)
+    a = a * (1 - np.eye(n, dtype=dtype)) if n > 1 else a
+    b = np.einsum("kij,kj->ki", a.astype(np.float64), exact)
+    x = lib.solve(cuda.to_device(a), cuda.to_device(b.astype(dtype))).to_host()
+    bound = 100 * n * np.finfo(dtype).eps * np.linalg.cond(a.astype(np.float64))
+    assert (np.linalg.norm(x - exact, axis=1) <= bound * np.linalg.norm(exact, axis=1)).all()
+
+
 def test_a_batch_is_taken_from_windows_of_larger_matrices(device, numbers):
     whole = numbers((5, 9, 9))
     a, b = cuda.to_device(whole)[1:4, 2:8, 1:7], cuda.to_device(whole)[:3, :6, 4:6]

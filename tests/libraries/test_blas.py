@@ -7,7 +7,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.driver.calls import library
-from cudart_py.libraries.blas.fused import gemm_epilogue
+from cudart_py.libraries.blas.epilogues import gemm_epilogue
 from cudart_py.libraries.blas.products import gemm
 from cudart_py.libraries.dtypes import bfloat16, from_bfloat16, to_bfloat16
 from cudart_py.libraries.handles import release
@@ -143,3 +143,16 @@ def test_descriptors_are_made_once_and_given_back(device, record):
         gemm_epilogue(a, a, bias)
     release()
     assert len(made) == len(given_back) == 5  # the product, three layouts, and the preference
+
+
+def test_numbers_are_rounded_to_bfloat16_once(rng):
+    """Of a number next to a tie, the nearest float32 is the tie."""
+    ties = 1 + 2.0**-8 * np.array([1, 3, 1, 3])
+    numbers = ties + 2.0**-40 * np.array([1, -1, 0, 0])
+    assert np.array_equal(from_bfloat16(to_bfloat16(numbers)), 1 + 2.0**-7 * np.array([1, 1, 0, 2]))
+    assert np.array_equal(from_bfloat16(to_bfloat16(-numbers)), -from_bfloat16(to_bfloat16(numbers)))
+    assert from_bfloat16(to_bfloat16([2**60 + 2**52 + 1])) == 2.0**60 + 2.0**53
+    assert np.array_equal(from_bfloat16(to_bfloat16([1e39, 3.39e38, -np.inf])), [np.inf, 255 * 2.0**120, -np.inf])
+    drawn = rng.standard_normal(500)
+    unit = 2.0 ** (np.frexp(drawn)[1] - 8)
+    assert np.array_equal(from_bfloat16(to_bfloat16(drawn)), np.rint(drawn / unit) * unit)

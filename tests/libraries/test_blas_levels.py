@@ -74,3 +74,29 @@ def test_matrices_that_lie_anywhere_are_multiplied_in_one_call(device, numbers, 
     assert all(np.allclose(r.to_host().T, 2 * x @ y.T + 3 * z.T) for r, x, y, z in zip(out, a, b, c, strict=True))
     assert len(calls) == 2
     assert lib.gemm_batched([], []) == []
+
+
+def test_an_output_of_a_batch_must_not_be_an_operand_of_another_product(device, numbers):
+    hosts = numbers((6, 4, 4))
+    w = cuda.to_device(hosts)
+    for outputs, words in (
+        ([w[4], w[1]], r"'out\[1\]' must not overlap 'a\[1\]'"),
+        ([w[3], w[4]], r"'out\[0\]' must not overlap 'b\[1\]'"),
+        ([w[4], w[4]], r"'out\[1\]' must not overlap 'out\[0\]'"),
+    ):
+        with pytest.raises(ValueError, match=f"gemm_batched: argument {words}"):
+            lib.gemm_batched([w[0], w[1]], [w[2], w[3]], outputs)
+    for target in (cuda.zeros((4, 8)), cuda.zeros((8, 4)).T):  # blocks of columns, whose memory is interleaved
+        lib.gemm_batched([w[0], w[1]], [w[2], w[3]], [target[:, :4], target[:, 4:]])
+        products = np.concatenate([hosts[0] @ hosts[2], hosts[1] @ hosts[3]], axis=1)
+        assert np.allclose(np.ascontiguousarray(target.T.to_host().T), products)
+        with pytest.raises(ValueError, match=r"'out\[1\]' must not overlap 'out\[0\]'"):
+            lib.gemm_batched([w[0], w[1]], [w[2], w[3]], [target[:, :4], target[:, 3:7]])
+
+
+def test_a_batch_of_pointers_is_not_captured(device):
+    a = [cuda.zeros((3, 3))]
+    with cuda.Stream() as stream:
+        lib.gemm_batched(a, a, stream=stream)
+        with pytest.raises(cuda.errors.CaptureError, match=r"^gemm_batched: .* from the host"), stream.capture():
+            lib.gemm_batched(a, a, stream=stream)

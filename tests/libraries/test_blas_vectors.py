@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.libraries.blas import asum, axpy, calling, dot, gemv, ger, iamax, nrm2, scal
+from cudart_py.libraries.blas import asum, axpy, cublas_calls, dot, gemv, ger, iamax, nrm2, scal
 from cudart_py.libraries.dtypes import from_bfloat16, to_bfloat16
 
 pytestmark = pytest.mark.needs("libraries")
@@ -66,7 +66,7 @@ def test_a_product_with_a_matrix_without_columns_is_zero_or_the_scaled_output(de
 
 def test_sizes_beyond_an_int_take_the_64_bit_functions(device, numbers, record, monkeypatch):
     """A limit of 8 stands for 2^31 - 1."""
-    monkeypatch.setattr(calling, "INT_MAX", 8)
+    monkeypatch.setattr(cublas_calls, "INT_MAX", 8)
     names = "axpy_ex_64", "scal_ex_64", "dot_ex_64", "dgemv_64", "nrm2ex_64", "asum_ex_64", "iamax_ex_64", "dger_64"
     calls = record("cublas", *names)
     host, matrix = numbers(30), numbers((3, 10))

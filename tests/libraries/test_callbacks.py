@@ -109,6 +109,21 @@ def test_a_planned_transform_calls_its_callbacks_for_other_operands(device, numb
         assert same(plan(cuda.to_device(other)).to_host(), np.fft.fft(other) * place, float)
 
 
+def test_data_that_has_been_closed_is_named_in_calls_and_plans(device, numbers):
+    data = cuda.to_device(np.array([(0.5, 16, 0)], [("factor", "f8"), ("columns", "i4"), ("unused", "i4")]))
+    load = Callback(SOURCE, "load", data, define=TYPES[np.complex128])
+    x, other = (cuda.to_device(numbers(16, complex)) for _ in range(2))
+    expected = fft(x, load=load).to_host()
+    plan = fft.plan(x, load=load)
+    assert same(plan().to_host(), expected, float)
+    data.close()
+    for call, name in ((lambda: fft(x, load=load), "fft"), (lambda: plan(other), r"fft\.plan\(\)")):
+        with pytest.raises(ValueError, match=f"^{name}: argument 'load.data' must be open"):
+            call()
+    with pytest.raises(ValueError, match="the array is closed"):
+        plan()
+
+
 def test_a_function_that_is_no_callback_is_refused_by_the_compiler(device):
     """The linker would not notice another type of the result."""
     wrong = "__device__ double2 f(void* x, unsigned long long i, void* data, void* shared) { return {}; }"

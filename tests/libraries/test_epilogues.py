@@ -143,7 +143,7 @@ def test_a_search_chooses_by_repeated_measurements_and_leaves_out_what_cannot_ru
     assert lt_search.fastest(queue, np.array([3, 3]), None) == [3]
 
 
-def test_a_searched_product_is_scaled_added_and_planned(device, numbers):
+def test_a_searched_product_is_scaled_added_and_planned(device, numbers, record):
     a, b, c = numbers((3, 5, 7)), numbers((7, 4)), numbers((3, 5, 4))
     operands, out = (cuda.to_device(a), cuda.to_device(b)), cuda.to_device(c)
     lib.gemm(*operands, out, alpha=2.0, beta=0.5, algorithm="search")
@@ -151,9 +151,11 @@ def test_a_searched_product_is_scaled_added_and_planned(device, numbers):
     with lib.gemm.plan(*operands, out, algorithm="search") as plan:
         plan()
         assert np.allclose(out.to_host(), a @ b, rtol=0, atol=1e-12)
+    calls = record("cublasLt", "matrix_layout_create")
     nothing = cuda.empty((5, 0)), cuda.empty((0, 4))
     lib.gemm(*nothing, out[0], beta=0.5, algorithm="search")
     assert np.allclose(out[0].to_host(), 0.5 * (a @ b)[0], rtol=0, atol=1e-12)
+    assert not calls
     turned = cuda.full((4, 5), np.nan)
     lib.gemm(operands[0][1], operands[1], turned.T, algorithm="search")
     assert np.allclose(turned.to_host().T, a[1] @ b, rtol=0, atol=1e-12)

@@ -164,3 +164,19 @@ def test_fft_takes_any_window_or_refuses_it(device, numbers, shape, gaps, data):
     except ValueError:
         return
     assert same(found, np.fft.fftn(x[window], axes=axes))
+
+
+@pytest.mark.parametrize("axes", [(1, 0), (-1, 0), [2, 1]])
+def test_a_real_transform_that_would_halve_another_axis_than_numpys_is_refused(device, numbers, axes):
+    x = numbers((4, 6, 8) if 2 in axes else (4, 6))
+    for function in (rfft, irfft):
+        operand = x if function is rfft else x + 0j
+        with pytest.raises(ValueError, match=r"^i?rfft: argument 'axes' must end with axis \d, .* transposed copy"):
+            function(cuda.to_device(operand), axes=axes)
+    assert np.allclose(fft(cuda.to_device(x + 0j), axes=axes).to_host(), np.fft.fftn(x, axes=axes))
+
+
+def test_axes_in_any_order_halve_the_last_one_as_in_numpy(device, numbers):
+    x = numbers((4, 6, 8))
+    got = rfft(cuda.to_device(x), axes=(1, 0, 2), norm=None).to_host()
+    assert np.allclose(got, np.fft.rfftn(x, axes=(1, 0, 2), norm=None))

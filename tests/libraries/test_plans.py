@@ -145,6 +145,13 @@ def test_a_plan_takes_the_arguments_of_its_function(name):
     assert inspect.signature(function).parameters == inspect.signature(function.plan).parameters
 
 
+def test_an_argument_that_the_function_does_not_have_is_refused_by_the_plan(device):
+    with pytest.raises(TypeError, match=r"^fft\.plan\(\) got an unexpected keyword argument 'length'"):
+        libraries.fft.plan(cuda.zeros(4, complex), length=4)
+    with pytest.raises(TypeError, match=r"^gemm\.plan\(\) missing a required argument: 'b'"):
+        libraries.gemm.plan(cuda.zeros((4, 4)))
+
+
 @pytest.mark.parametrize(("name", "axes"), [("fft", -1), ("ifft", -1), ("rfft", (0, 1))])
 def test_planned_transforms_are_the_direct_ones_of_what_the_operand_holds_by_then(device, numbers, name, axes):
     function, dtype = getattr(libraries, name), float if name == "rfft" else complex

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 from cudart_py.driver.calls import library
-from cudart_py.libraries.random import KINDS, Generator, exponential, log_normal, normal, poisson, uniform
+from cudart_py.libraries.random_numbers import KINDS, Generator, exponential, log_normal, normal, poisson, uniform
 
 pytestmark = pytest.mark.needs("libraries")
 

@@ -139,3 +139,29 @@ def test_descriptors_are_given_back(device, record, matrix):
     del a
     gc.collect()
     assert len(given_back) == len(made) > 0
+
+
+def test_products_in_two_streams_share_no_buffer(device, matrix, numbers, record):
+    """The buffer is filled in the stream of the first product, for which another stream does not wait."""
+    calls, host, x = record("cusparse", "sp_mv"), matrix((9, 7)), numbers(7)
+    a, vector = SparseMatrix.from_host(host), cuda.to_device(x)
+    device.synchronize()
+    with cuda.Stream(non_blocking=True) as first, cuda.Stream(non_blocking=True) as second:
+        for stream in (first, second, first):
+            assert np.allclose(spmv(a, vector, stream=stream).to_host(stream=stream), host @ x)
+    buffers = [arguments[-1] for _, arguments in calls]
+    assert buffers[0] == buffers[2] != buffers[1]
+
+
+def test_what_int32_indices_cannot_count_is_refused(device):
+    """Indices and offsets of such matrices would wrap around."""
+    wide = sparse.coo_array(([1.0], ([0], [2**40])), shape=(1, 2**40 + 1))
+    with pytest.raises(ValueError, match="'matrix' must have at most 2147483647 rows and columns"):
+        SparseMatrix.from_host(wide)
+    with pytest.raises(ValueError, match="'shape' must have at most 2147483647 rows and columns"):
+        SparseMatrix("csr", (1, 2**31), cuda.zeros(1), cuda.zeros(1, np.int32), cuda.zeros(2, np.int32))
+    row = sparse.csr_array((np.ones(2**12), np.arange(2**12), [0, 2**12]))
+    with pytest.raises(ValueError, match="'matrix' must store at most 2147483647 elements with format='sell'"):
+        SparseMatrix.from_host(row, "sell", slice_size=2**20)  # pads the row with 2^20 - 1 others
+    with pytest.raises(ValueError, match="'count' must be an int from 1 to 1, not the int 0"):
+        SparseMatrix("csr", (1, 1), cuda.zeros(1), cuda.zeros(1, np.int32), cuda.zeros(2, np.int32), count=0)

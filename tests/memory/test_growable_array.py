@@ -1,6 +1,8 @@
 """Arrays that grow in place: their address stays, their values stay, and their memory comes and goes."""
 
 import gc
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -96,6 +98,7 @@ def test_a_closed_array_cannot_be_used(device):
 
 @pytest.mark.xdist_group("free memory")
 def test_closing_gives_all_memory_back(device):
+    device.synchronize()  # which destroys the pools that earlier tests have closed
     with growable(64 * PIECE, np.uint8):  # so that the driver has set up what virtual memory needs
         before = device.memory_info.free
     with growable(64 * PIECE, np.uint8) as x:
@@ -178,3 +181,51 @@ with cuda.virtual.GrowableArray(100, np.int32) as y:
     print(y.append(np.arange(3, dtype=np.int32)).array.to_host())
 """
     assert python(program).stdout.splitlines() == ["True 0", "[0 1 2]"]
+
+
+def test_a_copy_that_fails_leaves_the_length_as_it_was(device):
+    with growable(dtype=np.float32) as x, cuda.Stream() as stream:
+        x.append(np.arange(3, dtype=np.float32))
+        with stream.capture() as graph:
+            with pytest.raises(cuda.errors.CaptureError, match="pageable"):
+                x.append(np.ones(3, np.float32), stream=stream)
+            cuda.memset(x.array, 5.0, stream=stream)
+        assert (len(x), graph.node_count) == (3, 1)
+        x.append(np.ones(1, np.float32))
+        assert x.array.to_host().tolist() == [0, 1, 2, 1]
+
+
+def test_memory_is_not_released_during_a_capture(device):
+    with growable(dtype=np.uint8) as x, cuda.Stream() as stream:
+        x.resize(3 * PIECE)
+        with stream.capture() as graph:
+            with pytest.raises(cuda.errors.CaptureError, match="GrowableArray.resize: releasing memory waits"):
+                x.resize(0)
+            cuda.memset(x.array, 5, stream=stream)
+        assert (len(x), x.committed_bytes, graph.node_count) == (3 * PIECE, 3 * PIECE, 1)
+        x.resize(0)
+        assert x.committed_bytes == 0
+
+
+def test_threads_append_in_turn(device):
+    """Each thread appends rows that hold its number; the rows of one call stay together."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    with growable(dtype=np.int32) as x:
+
+        def append(number):
+            with cuda.Device(0):
+                for _ in range(20):
+                    x.append(np.full(PIECE // 16, number, np.int32))
+
+        threads = [threading.Thread(target=append, args=(number,)) for number in range(3)]
+        try:
+            for thread in threads:
+                thread.start()
+        finally:
+            for thread in threads:
+                thread.join()
+            sys.setswitchinterval(interval)
+        rows = x.array.to_host().reshape(-1, PIECE // 16)
+        assert (rows == rows[:, :1]).all()
+        assert sorted(rows[:, 0]) == sorted([*range(3)] * 20)

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py import ipc
 from cudart_py.context import lifetimes
 from cudart_py.driver import capabilities, enums
 from cudart_py.driver.calls import api, raw
+from cudart_py.ipc import handles
+from cudart_py.ipc import memory as shared_memory
 from cudart_py.streams import event as events
 
 PIECE = 2 << 20
@@ -62,8 +63,9 @@ def calls(monkeypatch, device):
         "cuEventCreate": lambda flags: api.cuEventCreate(flags & ~INTERPROCESS),
     }
     monkeypatch.setattr(capabilities, "capabilities", lambda: frozenset({"ipc"}))
-    monkeypatch.setattr(ipc, "raw", StandIn(raw, noted, others))
-    for module in (ipc, lifetimes, events):
+    for module in (handles, shared_memory):
+        monkeypatch.setattr(module, "raw", StandIn(raw, noted, others))
+    for module in (handles, shared_memory, lifetimes, events):
         monkeypatch.setattr(module, "api", StandIn(api, noted, others))
     return noted
 
@@ -74,7 +76,7 @@ def sent(monkeypatch):
 
     def send(handle):
         content = pickle.dumps(handle)
-        monkeypatch.setattr(ipc, "_token_of", lambda process: "another process")
+        monkeypatch.setattr(handles, "_token_of", lambda process: "another process")
         return pickle.loads(content)
 
     return send
@@ -157,7 +159,8 @@ def test_a_handle_that_cannot_be_opened_says_why(calls, sent, noun, make):
     with pytest.raises(ValueError, match=f"a device that is not visible to this process, with the UUID {unseen}"):
         dataclasses.replace(handle, device_uuid=unseen).open()
     refused = enums.CUresult.CUDA_ERROR_INVALID_VALUE, None
-    ipc.raw.others.update(cuIpcOpenMemHandle=lambda *_: refused, cuIpcOpenEventHandle=lambda *_: refused)
+    for module in (handles, shared_memory):
+        module.raw.others.update(cuIpcOpenMemHandle=lambda *_: refused, cuIpcOpenEventHandle=lambda *_: refused)
     with pytest.raises(cuda.errors.InvalidValueError, match=f"The {noun} must be open in the process that made it"):
         handle.open()
     thing.close()

@@ -164,7 +164,160 @@ def main():
     assert lines(BEGIN + program + END) == ["True", "(True, {5.0})", "recorded", "{12.0}"]
 
 
-def test_the_pages_example_runs(lines):
-    """The example is the first one in docs/processes.md."""
+@pytest.mark.parametrize(("place", "expected"), [(0, ["[0. 2. 4. 6.]"]), (1, ["5.0", "500.0"])])
+def test_the_pages_examples_run(lines, place, expected):
     page = (Path(__file__).parents[2] / "docs" / "processes.md").read_text(encoding="utf-8")
-    assert lines(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]) == ["[0. 2. 4. 6.]"]
+    assert lines(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[place]) == expected
+
+
+def test_two_processes_work_on_arrays_of_a_pool(lines):
+    """A process opens an array and a view, one after another, and the pool in its current stream order."""
+    program = """
+def work(pipe):
+    with received(pipe).open() as pool:
+        for _ in range(2):
+            with received(pipe).open(pool) as x:
+                pipe.send(x.to_host())
+                cuda.compile(SOURCE)["twice"][4, 256](x, x.size)
+            pipe.send("closed")  # which has waited for the kernel
+    with contextlib.suppress(ValueError):
+        received(pipe).open(pool)
+        pipe.send("a closed pool has opened an array")
+    pipe.send("done")
+
+
+def main():
+    content = np.arange(N, dtype=np.float32)
+    with cuda.MemoryPool(interprocess=True) as pool, another_process(work) as pipe:
+        x, y = (cuda.to_device(content, pool=pool) for _ in range(2))
+        x.device.synchronize()
+        pipe.send(cuda.ipc.handle(pool))
+        for array, expected in ((x, content), (y[500:600], content[500:600])):
+            pipe.send(cuda.ipc.handle(array))
+            print((received(pipe) == expected).all(), received(pipe))
+        print((x.to_host() == 2 * content).all())
+        print((y.to_host() == np.r_[content[:500], 2 * content[500:600], content[600:]]).all())
+        pipe.send(cuda.ipc.handle(x))
+        print(received(pipe))
+"""
+    assert lines(BEGIN + program + END) == ["True closed", "True closed", "True", "True", "done"]
+
+
+def test_a_pool_of_another_process_ends_after_its_arrays_in_whatever_order_they_are_dropped(lines):
+    program = """
+import gc
+from cudart_py.driver.calls import intercept
+
+ENDS = "cuMemFreeAsync", "cuMemPoolDestroy"
+
+
+def work(pipe):
+    noted = []
+    pool_handle, *handles = received(pipe)
+
+    def seen(name, function):
+        def call(*arguments):
+            if name in ENDS:
+                noted.append(name)
+            return function(*arguments)
+        return call
+
+    cuda.current_device().synchronize()
+    intercept(seen)
+
+    def ended():
+        gc.collect()
+        result = [ENDS.index(name) for name in noted]
+        noted.clear()
+        return result
+
+    pool = pool_handle.open()
+    x, y = (handle.open(pool) for handle in handles)
+    pool.close()
+    first = ended()
+    view = y[1:]
+    x.close()
+    del y
+    between = ended()
+    view = None
+    pipe.send((first, between, ended()))
+
+    pool = pool_handle.open()
+    cycle = [pool, handles[0].open(pool)]
+    cycle.append(cycle)
+    del pool, cycle
+    pipe.send(ended())
+
+    pool = pool_handle.open()
+    x = handles[0].open(pool)
+    try:
+        handles[0].open(pool)
+    except ValueError as error:
+        pipe.send("is open in this process already" in str(error))
+    with cuda.Stream() as stream, stream.capture():
+        x.close()
+        during = ended()
+    pool.close()
+    pipe.send((during, ended()))
+    intercept(None)
+
+
+def main():
+    pool = cuda.MemoryPool(interprocess=True)
+    x, y = (cuda.zeros(100, np.float32, pool=pool) for _ in range(2))
+    x.device.synchronize()
+    with another_process(work) as pipe:
+        pipe.send([cuda.ipc.handle(each) for each in (pool, x, y)])
+        for _ in range(4):
+            print(received(pipe))
+"""
+    found = lines(BEGIN + program + END)
+    assert found == ["([], [0], [0, 1])", "[0, 1]", "True", "([], [0, 1])"]
+
+
+def test_what_cannot_be_opened_with_a_pool_is_named(lines):
+    program = """
+def attempt(function, *arguments):
+    try:
+        function(*arguments)
+    except (TypeError, ValueError, cuda.CudaError) as error:
+        return f"{type(error).__name__} {error}"
+
+
+def work(pipe):
+    first, second, x, separate = received(pipe)
+    with first.open() as pool, second.open() as other:
+        pipe.send([
+            attempt(x.open), attempt(x.open, 5), attempt(x.open, other), attempt(separate.open, pool),
+            attempt(x.open, first),
+        ])
+        received(pipe)
+        pipe.send(attempt(cuda.empty, 3, np.int8) or attempt(lambda: cuda.empty(3, np.int8, pool=pool)))
+
+
+def main():
+    first, second = cuda.MemoryPool(interprocess=True), cuda.MemoryPool(interprocess=True)
+    x, separate = cuda.zeros(9, pool=first), cuda.ipc.empty(9)
+    for array in (cuda.zeros(9), cuda.zeros(9, pool=cuda.MemoryPool())):
+        print(attempt(cuda.ipc.handle, array))
+    print(attempt(cuda.ipc.handle, cuda.MemoryPool()))
+    handles = [cuda.ipc.handle(each) for each in (first, second, x, separate)]
+    print(attempt(handles[2].open), attempt(handles[0].open))
+    with another_process(work) as pipe:
+        pipe.send(handles)
+        print(*received(pipe), sep="\\n")
+        pipe.send("continue")
+        print(received(pipe))
+"""
+    alone = "ValueError ipc.handle: argument 'thing' is an array that other processes cannot open: allocate it with "
+    found = lines(BEGIN + program + END)
+    assert found[0].startswith(alone)
+    assert found[1].startswith(alone)
+    assert found[2].startswith("ValueError ipc.handle: argument 'thing' is a pool that other processes cannot open")
+    assert found[3].startswith("ValueError ArrayHandle.open: this handle was made in this process")
+    assert " ValueError PoolHandle.open: this handle was made in this process" in found[3]
+    wanted = "TypeError ArrayHandle.open: argument 'pool' must be the array's pool, which PoolHandle.open returns, not"
+    assert [found[place].startswith(wanted) for place in (4, 5, 8)] == [True] * 3
+    assert found[6].startswith("ValueError ArrayHandle.open: argument 'pool' must be the pool that the array is from")
+    assert found[7].startswith("ValueError ArrayHandle.open: argument 'pool' must be None for an array from ipc.empty")
+    assert found[9].startswith("TypeError empty: argument 'pool' must be a MemoryPool or None")

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.driver.calls import api
+from cudart_py.memory import allocation as allocation_module
 
 N = 1001
 KERNEL = """
@@ -162,3 +164,60 @@ def test_bad_arguments_of_memory_nodes_change_nothing(graph, x, device):
     with pytest.raises(TypeError, match="GraphMemory: argument 'device' must be a Device or None"):
         cuda.graphs.GraphMemory(0)
     assert graph.node_count == 2
+
+
+def test_closing_an_array_that_a_launch_has_left_waits_for_the_launch_in_whatever_stream(graph, x, add, monkeypatch):
+    calls = []
+
+    class Recorded:
+        def __getattr__(self, name):
+            calls.append(name)
+            return getattr(api, name)
+
+    allocation = outliving(graph, x, add)
+    executable = graph.instantiate()
+    with cuda.Stream(non_blocking=True) as stream:
+        executable.launch(stream)
+        monkeypatch.setattr(allocation_module, "api", Recorded())
+        allocation.array.close()
+        monkeypatch.undo()
+        assert stream.done
+    assert calls == ["cuCtxSynchronize", "cuMemFreeAsync"]
+
+
+@pytest.mark.parametrize("close", [True, False])
+def test_a_capture_goes_on_when_an_array_that_a_launch_has_left_is_closed(x, add, close):
+    memory, graph = cuda.graphs.GraphMemory(), cuda.graphs.Graph()
+    allocation = outliving(graph, x, add)
+    executable = graph.instantiate()
+    executable.launch()
+    memory.trim()
+    used = memory.used
+    with cuda.Stream() as stream:  # work in the legacy default stream would invalidate its capture
+        with stream.capture() as captured:
+            if close:
+                allocation.array.close()
+            else:
+                executable.close()
+                graph.close()
+                del allocation, executable, graph
+                gc.collect()
+            cuda.memset(x, 3.0, stream=stream)
+        assert [node.kind for node in captured.nodes] == ["memset"]
+    x.device.synchronize()
+    memory.trim()
+    assert memory.used < used
+
+
+def test_memory_is_not_freed_in_a_capture(graph, x, add):
+    allocation = outliving(graph, x, add)
+    executable = graph.instantiate()
+    executable.launch()
+    with cuda.Stream(non_blocking=True) as stream, stream.capture() as captured:
+        with pytest.raises(cuda.errors.CaptureError, match="NodeAllocation.free cannot be captured: add a NodeFree"):
+            allocation.free(stream=stream)
+        cuda.memset(x, 3.0, stream=stream)
+    assert captured.node_count == 1
+    allocation.free()
+    executable.launch()
+    allocation.free()

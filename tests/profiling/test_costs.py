@@ -11,6 +11,8 @@ from cudart_py.profiling.source_lines import hot_lines, sources_of
 
 CYCLE = 1 / (132 * 1.98e9)  # seconds per cycle of all multiprocessors together
 GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
+SHAPE = {"launch__grid_size": 2, "launch__block_size": 20}
+LOADS = {GLOBAL.format("requests", "ld"): 10, "smsp__sass_data_bytes_mem_global_op_ld.sum": 40}
 KERNELS = """
 template <int W> __global__ void transposed(float* out, const float* in) {
     __shared__ float tile[32][W];
@@ -36,7 +38,8 @@ def test_the_card_is_the_one_that_the_simulator_presents(device):
 @pytest.mark.parametrize(
     ("unit", "metrics", "seconds"),
     [
-        ("issue slots", {"smsp__inst_executed.sum": 8000}, 2000 * CYCLE),
+        ("issue slots", {"smsp__inst_issued.sum": 8000}, 2000 * CYCLE),
+        ("special functions", {"smsp__inst_executed_pipe_xu.sum": 100}, 200 * CYCLE),
         (
             "wavefronts",
             {
@@ -53,10 +56,16 @@ def test_the_card_is_the_one_that_the_simulator_presents(device):
             33e-9,
         ),
         ("fp32 arithmetic", {"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 652}, 2e-11),
-        ("fp64 arithmetic", {"smsp__sass_thread_inst_executed_op_dadd_pred_on.sum": 334}, 2e-11),
-        ("global atomics", {GLOBAL.format("sectors", "atom"): 198}, 350e-9),
+        ("fp64 arithmetic", {"smsp__inst_executed_pipe_fp64.sum": 100}, 50 * CYCLE),
+        ("global atomics", {"lts__d_atomic_input_cycles_active.sum": 198}, 350e-9),
         ("indexed constants", {"idc__requests.sum": 10}, 176 * CYCLE),
-        ("block launches", {"launch__grid_size": 84}, 100 / 1.98e9),
+        ("block launches", {**SHAPE, "launch__grid_size": 84}, 100 / 1.98e9),
+        ("launch overhead", SHAPE, 1.1e-6),
+        # Two warps at a time, of which each load waits for device memory, or reads an eighth of a sector.
+        ("latency", {**SHAPE, "model__waits_long_scoreboard.sum": 6}, 3 * 662 / 1.98e9),
+        ("latency", {**SHAPE, **LOADS, "model__waits_long_scoreboard.sum": 6}, 3 * (32.2 + (662 - 32.2) / 8) / 1.98e9),
+        ("latency", {**SHAPE, "model__waits_fixed_latency.sum": 20}, 10 * 4.3 / 1.98e9),
+        ("latency", {**SHAPE, "model__waits_short_scoreboard.sum": 2}, 23.1 / 1.98e9),
     ],
 )
 def test_each_unit_needs_the_time_of_the_counted_work_at_its_rate(unit, metrics, seconds):
@@ -64,12 +73,28 @@ def test_each_unit_needs_the_time_of_the_counted_work_at_its_rate(unit, metrics,
 
 
 def test_the_slowest_unit_is_the_bound_and_units_overlap_in_part():
-    found = cost({"smsp__inst_executed.sum": 4 * 400, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": 300})
+    found = cost({"smsp__inst_issued.sum": 4 * 400, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": 300})
     assert found.bound == "issue slots"
     assert found.seconds == pytest.approx(500 * CYCLE)
     assert cost({}) == (0, "")
     assert [text.partition(":")[0] for text in assumptions({"issue slots"})[1:]] == ["issue slots"]
     assert len(assumptions()) == 1 + len(UNITS)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "warps"),
+    [(1, 1, 1), (1, 33, 2), (5, 256, 40), (10**6, 256, 132 * 64), (10**6, 32, 132 * 32), (10**6, 768, 132 * 48)],
+)
+def test_latency_is_divided_by_the_warps_that_are_resident(grid, block, warps):
+    # The limits of compute capability 9.0: 64 warps and 32 blocks per multiprocessor.
+    metrics = {"launch__grid_size": grid, "launch__block_size": block, "model__waits_fixed_latency.sum": 1e9}
+    assert unit_seconds(metrics)["latency"] == pytest.approx(1e9 * 4.3 / warps / 1.98e9)
+
+
+def test_multiprocessors_without_a_block_do_no_work():
+    work = {"smsp__inst_issued.sum": 8000}
+    one, all_of_them = (unit_seconds({**work, **SHAPE, "launch__grid_size": blocks}) for blocks in (1, 500))
+    assert one["issue slots"] == pytest.approx(132 * all_of_them["issue slots"])
 
 
 def counted(launch):

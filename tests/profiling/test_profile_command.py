@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cudart_py.__main__ import main
-from cudart_py.profiling import profile_command
+from cudart_py.driver import program_command
 from cudart_py.profiling.report.launch_table import shortened
 from tests.documentation.blocks import blocks_of
 from tests.profiling.conftest import KERNELS, Program
@@ -124,6 +124,9 @@ def test_the_choice_is_that_of_the_launches_and_of_json_too(program, reports, ch
         (["--metrics", "no__metric", "slow.py", "transpose"], "no metric is named no__metric"),
         (["--html", "no/folder.html", "slow.py", "transpose"], "no/folder.html cannot be written"),
         (["--json", "/dev/full", "slow.py", "transpose"], "/dev/full cannot be written: No space"),
+        (["--trace", "no/trace.json", "slow.py", "transpose"], "no/trace.json cannot be written"),
+        (["--sanitize-report", "no/f.sarif", "slow.py", "transpose"], "no/f.sarif cannot be written"),
+        (["--sanitize-format", "github", "slow.py"], "--sanitize-format is the format of --sanitize-report"),
         (["app.cu"], "takes a Python program, and app.cu is C++"),
         (["app"], "takes a Python program, and app is an executable"),
     ],
@@ -134,6 +137,13 @@ def test_what_cannot_be_done_is_refused_in_one_line_that_names_it(program, argum
     done = program.profile(*arguments)
     assert done.returncode == 2
     assert message in done.stderr.splitlines()[-1]
+
+
+def test_a_status_for_findings_needs_the_checks(program, monkeypatch):
+    monkeypatch.setenv("CUDART_PY_SANITIZER", "off")
+    done = program.profile("--fail-on-findings", "slow.py", "transpose")
+    assert done.returncode == 2
+    assert done.stderr.startswith("cudart-py profile: --fail-on-findings needs the simulator's checks")
 
 
 def test_a_source_that_the_terminal_cannot_show_costs_no_table(program):
@@ -239,7 +249,7 @@ def test_diagrams_are_drawn_where_they_are_asked_for(program):
 
 
 def test_a_driver_that_counts_nothing_is_refused_before_the_program_runs(program, monkeypatch, capsys):
-    monkeypatch.setattr(profile_command, "capabilities", frozenset)
+    monkeypatch.setattr(program_command, "capabilities", frozenset)
     monkeypatch.setenv("CUDART_PY_DRIVER", "cuda")
     assert main(["profile", str(program.folder / "slow.py")]) == 2
     assert "counts nothing" in capsys.readouterr().err

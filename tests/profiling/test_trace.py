@@ -187,17 +187,22 @@ import numpy as np
 import cudart_py as cuda
 kernel = cuda.compile('extern "C" __global__ void beyond(int* x) { x[1 << 28] = 1; }')["beyond"]
 with cuda.profile(trace=%r):
-    kernel.launch(1, 1, cuda.zeros(1, np.int32))
+    x = cuda.zeros(1, np.int32)
+    kernel.launch(1, 1, x)
+    x.fill(5)
     cuda.current_device().synchronize()
 """
 
 
 @pytest.mark.needs("reset")  # on a GPU, the address may be valid
-def test_a_fault_leaves_a_trace_of_the_calls(python, tmp_path):
+def test_a_fault_leaves_a_trace_of_the_calls_and_of_the_work_up_to_it(python, tmp_path):
     assert "IllegalAddressError" in python(FAULT % str(tmp_path / "fault.json"), check=False).stderr
     found = json.loads((tmp_path / "fault.json").read_text())["traceEvents"]
     assert "cuLaunchKernel" in {event["name"] for event in found}
-    assert "beyond" not in {event["name"] for event in found if event["ph"] == "X"}
+    on_the_device = [event["name"] for event in found if event["ph"] == "X" and event["pid"] != 1]
+    if "in_process" in cuda.capabilities():
+        assert len(on_the_device) == 2  # and not the fill after it
+        assert on_the_device[1] == "beyond"
 
 
 @pytest.mark.parametrize(("place", "error"), [("no/such/run.json", ValueError), (".", ValueError), (3, TypeError)])

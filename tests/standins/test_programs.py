@@ -101,6 +101,7 @@ def test_a_program_of_the_runtime_runs_with_its_registered_device_code(run, buil
         "format: 32 bits, kind 2",
         "device memory: 1, host memory: 1",
         "from the array: 10 47 0",
+        "logged: 1, cudaSuccess, cudaSuccess",
     ]
 
 

@@ -259,6 +259,49 @@ def test_other_bad_arguments_of_waits_and_batches(device, streams):
             call(in_pool, 1)
 
 
+def test_memory_that_drivers_refuse_is_explained_in_batches(device, streams):
+    refused = [batches.WriteValue(cuda.zeros(1, np.uint32), 1)]
+    with pytest.raises(cuda.errors.InvalidValueError, match="The memory must be pinned") as raised:
+        batches.memory_operations(refused, stream=streams[0])
+    assert raised.value.call == "cuStreamBatchMemOp"
+
+
+@pytest.mark.needs("in_process")  # a GPU's driver may refuse the memory only when the graph is launched
+def test_memory_that_drivers_refuse_is_explained_in_nodes(device, streams):
+    flag = pinned(0)
+    bad = cuda.graphs.NodeMemoryOperations([batches.WriteValue(cuda.zeros(1, np.uint32), 1)])
+    with cuda.graphs.Graph() as graph:
+        node = graph.add(cuda.graphs.NodeMemoryOperations([batches.WriteValue(flag, 1)]))
+        executable = graph.instantiate()
+        for call, attempt in {
+            "cuGraphAddBatchMemOpNode": lambda: graph.add(bad),
+            "cuGraphBatchMemOpNodeSetParams": lambda: graph.set_node(node, bad),
+            "cuGraphExecBatchMemOpNodeSetParams": lambda: executable.set_node(node, bad),
+        }.items():
+            with pytest.raises(cuda.errors.InvalidValueError, match="The memory must be pinned") as raised:
+                attempt()
+            assert raised.value.call == call
+        executable.launch(streams[0])
+        streams[0].synchronize()
+        assert flag.tolist() == [1]
+
+
+def test_pinned_memory_that_was_closed_is_refused_in_calls_and_launches(device, streams):
+    flags = pinned(0, count=2)
+    first = flags[:1]
+    with streams[0].capture() as graph:
+        streams[0].write_value(first, 1)
+    executable, operation = graph.instantiate(), batches.WriteValue(first, 1)
+    flags.base.close()
+    for call in (streams[0].write_value, streams[0].wait_value, batches.WriteValue):
+        with pytest.raises(ValueError, match="argument 'array' must be open"):
+            call(first, 1)
+    with pytest.raises(ValueError, match="'operations' must be operations on open arrays"):
+        batches.memory_operations([operation], stream=streams[0])
+    with pytest.raises(ValueError, match="a memory operation: the page-locked or managed memory of an argument is cl"):
+        executable.launch(streams[0])
+
+
 DEADLOCK = """
 import numpy as np
 import cudart_py as cuda

@@ -8,31 +8,31 @@ from typing import Generic, NamedTuple, TypeVar
 Item = TypeVar("Item")
 
 
-class Found(NamedTuple, Generic[Item]):
-    """The first bad item that was seen, and the items directly before it, oldest first, that could not be judged."""
+class Bisection(NamedTuple, Generic[Item]):
+    """The first item that was judged bad, and the items directly before it, oldest first, that were skipped."""
 
     first_bad: Item
-    undecided: list[Item]
+    skipped: list[Item]
 
 
-def bisect(items: Sequence[Item], is_bad: Callable[[Item], bool | None]) -> Found[Item]:
+def bisect(items: Sequence[Item], is_bad: Callable[[Item], bool | None]) -> Bisection[Item]:
     """Find where a sequence becomes bad: the item before the first is good, and the last is bad.
 
-    `is_bad` returns None for an item that cannot be judged; an item near it is then tried instead. If good and bad
-    items alternate, the result is one of the places at which the sequence becomes bad.
+    `is_bad` returns None for an item that cannot be judged. It is skipped, and an item near it is tried instead. If
+    good and bad items alternate, the result is one of the indices at which the sequence becomes bad.
     """
     good, bad = -1, len(items) - 1
-    undecided: set[int] = set()
+    skipped: set[int] = set()
     while True:
         middle = (good + bad) // 2
-        left = [place for place in range(good + 1, bad) if place not in undecided]
+        left = [index for index in range(good + 1, bad) if index not in skipped]
         if not left:
-            return Found(items[bad], [items[place] for place in range(good + 1, bad)])
-        place = min(left, key=lambda place: abs(place - middle))
-        verdict = is_bad(items[place])
+            return Bisection(items[bad], list(items[good + 1 : bad]))
+        index = min(left, key=lambda index: abs(index - middle))
+        verdict = is_bad(items[index])
         if verdict is None:
-            undecided.add(place)
+            skipped.add(index)
         elif verdict:
-            bad = place
+            bad = index
         else:
-            good = place
+            good = index

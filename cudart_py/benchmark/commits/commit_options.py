@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from importlib.util import find_spec
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from ..gates import counter_gate
 from ..gates.argument_types import count, counter_limit, percentage
+from ..gates.pytest_runs import NOT_INSTALLED, can_run
 from .environments import KINDS, REQUIREMENTS, default_kind
 from .judging import Limits
 from .measured_commits import CommitBench, CommitSkippedError, cleaned_up_when_terminated
@@ -46,8 +47,24 @@ def add_environment_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for pytest: files, options")
 
 
-def add_limit_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say when a figure counts as worse."""
+def add_comparing_command(
+    commands: Any, command: Callable[[argparse.Namespace], int], commit_help: Mapping[str, str], **texts: str
+) -> None:
+    """Add a command that compares two commits, with the options that say when a figure counts as worse.
+
+    It has the name of the function `command`. `commit_help` has the help of the arguments that name the commits, and
+    `texts` the command's help and description.
+    """
+    name = command.__name__
+    parser = commands.add_parser(name, **texts)
+    _add_limit_options(parser)
+    for argument, text in commit_help.items():
+        parser.add_argument(argument, metavar=argument.upper(), help=text)
+    add_environment_options(parser)
+    parser.set_defaults(run=run_command(name, command))
+
+
+def _add_limit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--counter",
         type=counter_limit,
@@ -72,16 +89,16 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def limits(options: argparse.Namespace) -> Limits:
-    """Return the limits of the options."""
+def limits_of(options: argparse.Namespace) -> Limits:
+    """Return the limits that the options describe: of each counter, and of times."""
     every = [counter_gate.Limit(figure, 0, relative=False) for figure in counter_gate.FIGURES]
     return Limits(options.counter or every, options.limit / 100)
 
 
-def bench(options: argparse.Namespace) -> CommitBench:
-    """Return the preparation of commits that the options describe; raise RepositoryError if there is none."""
-    if options.environment == "existing" and find_spec("pytest_benchmark") is None:
-        raise RepositoryError("benchmarks need pytest-benchmark, which is not installed: pip install pytest-benchmark")
+def bench_of(options: argparse.Namespace) -> CommitBench:
+    """Return the bench that the options describe; raise RepositoryError if commits cannot be measured so."""
+    if options.environment == "existing" and not can_run():
+        raise RepositoryError(NOT_INSTALLED)
     requirements = REQUIREMENTS if options.install is None else options.install
     return CommitBench(Repository(Path.cwd()), options.environment, requirements, options.copy, options.arguments)
 
@@ -99,11 +116,11 @@ def run_command(name: str, command: Callable[[argparse.Namespace], int]) -> Call
             with cleaned_up_when_terminated():
                 return command(options)
         except (RepositoryError, CommitSkippedError) as error:
-            place = ""
+            commit = ""
             if isinstance(error, CommitSkippedError):
                 show(error.output)
-                place = f"{error.commit}: "
-            print(f"cudart-py {name}: {place}{error}", file=sys.stderr)  # noqa: T201  # the command's result
+                commit = f"{error.commit}: "
+            print(f"cudart-py {name}: {commit}{error}", file=sys.stderr)  # noqa: T201  # the command's result
             return REFUSED
         except KeyboardInterrupt:
             print(f"cudart-py {name}: interrupted", file=sys.stderr)  # noqa: T201  # the command's result

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..gates.argument_types import count
-from .commit_options import REFUSED, add_environment_options, bench, run_command, show
+from .commit_options import REFUSED, add_environment_options, bench_of, run_command, show
 from .measured_commits import CommitSkippedError
 from .repository import Commit
 
@@ -50,8 +50,8 @@ def add_command(commands: Any) -> None:
 
 def history(options: argparse.Namespace) -> int:
     """Store a run of each commit, print which ones, and return the exit status."""
-    prepare = bench(options)
-    commits = _thinned(prepare.repository.range(options.range), options.steps)
+    bench = bench_of(options)
+    commits = _thinned(bench.repository.range(options.range), options.steps)
     folder: Path = options.store / _FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     stored = 0
@@ -61,7 +61,7 @@ def history(options: argparse.Namespace) -> int:
             stored += 1
             continue
         try:
-            with prepare.prepared(commit) as runs:
+            with bench.prepared(commit) as runs:
                 run = runs.take(silent=True)
         except CommitSkippedError as error:
             show(f"{commit}: skipped, {error}")

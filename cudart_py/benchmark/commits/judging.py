@@ -61,12 +61,13 @@ class Base:
 
     @property
     def timed(self) -> bool:
-        """Whether there are times, so that further runs tell more about their noise."""
+        """Whether the runs have times, and not only counters."""
         return bool(self._runs[0]["benchmarks"])
 
-    def add(self, run: Json) -> None:
-        """Add a further run, whose times count."""
-        self._runs.append(run)
+    def measure_again(self, runs: PytestRuns, times: int) -> None:
+        """Add further runs if there are times, since several runs tell their noise."""
+        if self.timed:
+            self._runs += [runs.take(silent=True) for _ in range(times)]
 
     def judge(self, run: Json, again: PytestRuns, limits: Limits, show: Callable[[str], object]) -> Judgement:
         """Compare a run with this base; benchmarks that seem slower are run again."""

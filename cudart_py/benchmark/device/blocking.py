@@ -7,38 +7,25 @@ launch latency. The kernel gives up after a time-out. Without one, a call that m
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 
 import numpy as np
 
-from ...context.current import activated
 from ...context.device import Device
-from ...context.resetting import at_reset
 from ...launch.kernel import Kernel
 from ...launch.launch import Launch
-from ...launch.loading import compile
-from ...launch.module import Module
 from ...memory.host_memory import pinned_empty
 from ...streams.stream import Stream
+from .kernels import compiled
 
 SOURCE = Path(__file__).with_name("blocking.cu")
 # In seconds: long enough to queue a few hundred launches from Python, short enough not to look like a hang.
 TIMEOUT = 0.5
 
 
-@functools.cache
-def _module(device: Device) -> Module:
-    with activated(device):
-        return compile(SOURCE)
-
-
-at_reset(_module.cache_clear)
-
-
 def hold_kernel(device: Device) -> Kernel:
     """Return the kernel in blocking.cu that holds a stream."""
-    return _module(device)["hold"]
+    return compiled(device, SOURCE)["hold"]
 
 
 class Blocker:

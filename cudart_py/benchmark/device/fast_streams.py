@@ -9,7 +9,6 @@ empty kernel tells the kinds apart.
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,10 +16,8 @@ import numpy as np
 
 from ...context.current import activated
 from ...context.device import Device
-from ...context.resetting import at_reset
-from ...launch.loading import compile
-from ...launch.module import Module
 from ...streams.stream import Stream
+from .kernels import compiled
 
 SOURCE = Path(__file__).with_name("nothing.cu")
 
@@ -35,15 +32,6 @@ _APART = 0.055
 _LONGEST = 1.25
 
 
-@functools.cache
-def _module(device: Device) -> Module:
-    with activated(device):
-        return compile(SOURCE)
-
-
-at_reset(_module.cache_clear)
-
-
 @contextlib.contextmanager
 def fast_streams(
     device: Device, count: int, seconds: Callable[[Callable[[], object], Stream], float]
@@ -53,7 +41,7 @@ def fast_streams(
     There are fewer if fewer of MOST streams are fast. `seconds(launch, stream)` measures a launch in its stream.
     """
     with activated(device), contextlib.ExitStack() as stack:
-        nothing = _module(device)["nothing"]
+        nothing = compiled(device, SOURCE)["nothing"]
         streams: list[Stream] = []
         times: list[float] = []
         while True:
@@ -65,9 +53,9 @@ def fast_streams(
             fast = [stream for stream, time in zip(streams, times, strict=True) if time <= limit]
             if (count <= len(fast) < len(streams)) or len(streams) >= MOST:
                 break
-        given = min(count, len(fast))
+        chosen = min(count, len(fast))
         # Spread the chosen streams evenly over the groups.
-        yield [fast[number * len(fast) // given] for number in range(given)]
+        yield [fast[number * len(fast) // chosen] for number in range(chosen)]
 
 
 def slowest_of_the_fast(times: Sequence[float]) -> float:

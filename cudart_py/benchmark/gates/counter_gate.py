@@ -25,7 +25,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..table import aligned, markdown, markdown_table
+from ...pages.text_tables import aligned
+from ...wording import counted
+from ..table import markdown, markdown_table
 
 Launches = Sequence[Mapping[str, Any]]
 
@@ -164,8 +166,9 @@ def table(found: Sequence[Change]) -> list[str]:
 def markdown_report(found: Sequence[Change], lines: Sequence[str]) -> str:
     """Return Markdown for a comment on a pull request: a heading, the table of changes, and lines such as a verdict."""
     failed = sum(change.failed for change in found)
-    outcome = f"{failed} of {len(found)} changes fail the run" if failed else f"{len(found)} changes, none too large"
-    body = [markdown_table(_rows(found), left=2)] if found else []
+    every = counted(len(found), "change")
+    outcome = f"{failed} of {every} {_exceeding(failed)}" if failed else f"{every}, none too large"
+    body = [markdown_table(_rows(found), left=2, last_left=True)] if found else []
     heading = f"### Counters of kernels: {outcome if found else 'nothing has changed'}"
     return "\n\n".join((heading, *body, *map(markdown, lines))) + "\n"
 
@@ -193,9 +196,8 @@ def verdict(found: Sequence[Change], limits: Sequence[Limit]) -> list[str]:
             for limit in limits
             if any(limit.figure == change.figure and limit.exceeded(change.before, change.now) for change in worse)
         )
-        lines.append(
-            f"the run fails: {len(worse)} of the figures became worse by more than the limits: {', '.join(exceeded)}"
-        )
+        reason = f"{counted(len(worse), 'figure')} {_exceeding(len(worse))}"
+        lines.append(f"the run fails: {reason}: {', '.join(exceeded)}")
     if gone:
         lines.append(f"the run fails: the stored run has benchmarks that are no longer there: {', '.join(gone)}")
         added = {_without_folder(change.benchmark): change.benchmark for change in found if change.only == "new"}
@@ -204,6 +206,10 @@ def verdict(found: Sequence[Change], limits: Sequence[Limit]) -> list[str]:
                 f"{other} is new and has the same name in another folder: run pytest where the run was stored."
             )
     return [*lines, "If the change is intended, store the run again to accept it."] if lines else []
+
+
+def _exceeding(number: int) -> str:
+    return "exceeds its limit" if number == 1 else "exceed their limits"
 
 
 def _without_folder(benchmark: str) -> str:

@@ -6,14 +6,15 @@ import argparse
 import json
 import tempfile
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ...output_files import output_file
+from ...wording import counted
 from .argument_types import count, percentage
 from .gate_report import GateReport
 from .machine import gpu_info
-from .pytest_runs import PytestFailedError, PytestRuns
+from .pytest_runs import NOT_INSTALLED, PytestFailedError, PytestRuns, can_run
 from .time_gate import Json, baseline_text, compare, differences, merge, refusal, slowdown_of_peers, table
 from .votes import Take, judged
 
@@ -56,7 +57,12 @@ def add_command(commands: Any) -> None:
         help="use this run, which pytest-benchmark stored, instead of running benchmarks; may be repeated",
     )
     for name, form in (("json", "JSON"), ("markdown", "Markdown, for a comment on a pull request")):
-        parser.add_argument(f"--{name}", metavar="FILE", help=f"also write the outcome as {form}; - is standard output")
+        parser.add_argument(
+            f"--{name}",
+            type=output_file,
+            metavar="FILE",
+            help=f"also write the outcome as {form}; - is standard output",
+        )
     parser.add_argument("baseline", type=Path, help="the file of the baseline")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for pytest: files, options")
     parser.set_defaults(run=gate)
@@ -128,8 +134,8 @@ def _measured(arguments: Sequence[str], folder: Path, shown: Path | None) -> Tak
     `shown` is the run that pytest-benchmark's own table compares the first run with. Raises _GateError if
     pytest-benchmark is not installed.
     """
-    if find_spec("pytest_benchmark") is None:
-        raise _GateError("benchmarks need pytest-benchmark, which is not installed: pip install pytest-benchmark")
+    if not can_run():
+        raise _GateError(NOT_INSTALLED)
     runs = PytestRuns(arguments, folder)
 
     def take(names: Sequence[str] = ()) -> Json | None:
@@ -164,7 +170,7 @@ def _record(options: argparse.Namespace, take: Take) -> int:
             runs.append(run)
     text = baseline_text(merge([*known, *runs]))
     path.write_text(text, encoding="utf-8")
-    _print(f"{path}: {len(runs)} runs of {len(runs[-1]['benchmarks'])} benchmarks, {len(text) // 1000} kB")
+    _print(f"{path}: {counted(len(runs), 'run')} of {counted(len(runs[-1]['benchmarks']), 'benchmark')}")
     return 0
 
 
@@ -199,8 +205,8 @@ def _compare(options: argparse.Namespace, take: Take, report: GateReport) -> int
         _print("\n".join(table(shown)))
     slower = report.count("SLOWER")
     _print(
-        f"{len(first)} benchmarks compared with {options.baseline}: {slower} slower, {report.count('faster')} faster; "
-        f"{report.new} are new, {report.missing} did not run"
+        f"{counted(len(first), 'benchmark')} compared with {options.baseline}: {slower} slower, "
+        f"{report.count('faster')} faster, {report.new} new, {report.missing} not run"
     )
     wide = [one.limit for one in first if one.limit > limit]
     if wide:

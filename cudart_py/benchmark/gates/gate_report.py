@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...wording import counted
 from ..table import markdown, markdown_table
 from .time_gate import HEADINGS, Verdict, cells
 
@@ -70,14 +71,14 @@ class GateReport:
     def as_markdown(self) -> str:
         """Return the outcome as Markdown: a heading, a table of the benchmarks that changed, and the conditions."""
         slower, compared = self.count("SLOWER"), len(self.verdicts)
-        outcome = f"{slower} of {compared} benchmarks became slower" if compared else "nothing was compared"
+        outcome = f"{slower} of {counted(compared, 'benchmark')} became slower" if compared else "nothing was compared"
         parts = [f"### Benchmarks: {outcome}"]
         if self.reason:
             parts.append(markdown(self.reason))
         shown = [(one, word) for one, word in self.verdicts if word]
         if shown:
             rows = [(*HEADINGS, "verdict"), *((*cells(one), word.lower()) for one, word in shown)]
-            parts.append(markdown_table(rows, left=2))
+            parts.append(markdown_table(rows, left=2, last_left=True))
         if compared:
             parts.append(
                 f"Compared with `{self.baseline}`: {self.count('faster')} faster, {self.new} new, {self.missing} not "

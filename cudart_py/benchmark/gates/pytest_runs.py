@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 PLUGIN = "cudart_py.benchmark.pytest_plugin"
+NOT_INSTALLED = "benchmarks need pytest-benchmark, which is not installed: pip install pytest-benchmark"
 
 
 class PytestFailedError(Exception):
@@ -23,6 +25,11 @@ class PytestFailedError(Exception):
         self.status = status
         self.output = output
         self.directory = directory
+
+
+def can_run() -> bool:
+    """Return whether pytest-benchmark is installed in the present environment; `NOT_INSTALLED` says if not."""
+    return find_spec("pytest_benchmark") is not None
 
 
 @dataclass(frozen=True)

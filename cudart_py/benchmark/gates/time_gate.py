@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...pages.text_tables import aligned
 from ..record import median_error
-from ..table import aligned
 
 Json = Mapping[str, Any]
 SECONDS = "seconds"

@@ -14,7 +14,10 @@ _MARKER = (
 )
 _RANGE = re.compile(r"(\d+):(\d+)(?::(\d+))?")
 _POWERS = re.compile(r"2\^(\d+):2\^(\d+)")
+_POWER = re.compile(r"2\^(\d+)")
 _MOST = 10_000
+# No array has more elements.
+_LARGEST_EXPONENT = 63
 
 
 class AxisValues(NamedTuple):
@@ -34,17 +37,28 @@ def axis_argument(text: str) -> AxisValues:
 
 
 def _expanded(part: str) -> list[str]:
+    """Return the values of a range or of powers of 2, or the part itself, which is one value."""
     if powers := _POWERS.fullmatch(part):
-        numbers: Sequence[int] = [1 << power for power in range(int(powers[1]), int(powers[2]) + 1)]
-    elif limits := _RANGE.fullmatch(part):
-        if limits[3] and int(limits[3]) == 0:
-            return []
-        numbers = range(int(limits[1]), int(limits[2]) + 1, int(limits[3] or 1))
-    else:
-        return [re.sub(r"^2\^(\d+)$", lambda power: str(1 << int(power[1])), part)]
+        return [str(1 << power) for power in _range(part, powers[1], powers[2])]
+    if limits := _RANGE.fullmatch(part):
+        return [str(number) for number in _range(part, *limits.groups())]
+    if power := _POWER.fullmatch(part):
+        return [str(1 << exponent) for exponent in _range(part, power[1], power[1])]
+    return [part]
+
+
+def _range(part: str, first: str, last: str, step: str | None = None) -> range:
+    """Return the numbers from `first` to `last`, both included; reject a part without a number or with too many."""
+    if step is not None and not int(step):
+        raise argparse.ArgumentTypeError(f"{part!r} has the step 0")
+    numbers = range(int(first), int(last) + 1, int(step or 1))
+    if not numbers:
+        raise argparse.ArgumentTypeError(f"{part!r} has no values: its end is less than its start")
+    if "^" in part and numbers[-1] > _LARGEST_EXPONENT:
+        raise argparse.ArgumentTypeError(f"{part!r} has an exponent of more than {_LARGEST_EXPONENT}")
     if len(numbers) > _MOST:
         raise argparse.ArgumentTypeError(f"{part!r} has more than {_MOST:,} values")
-    return [str(number) for number in numbers]
+    return numbers
 
 
 def _flag(text: str) -> bool:
@@ -59,8 +73,8 @@ class Axes:
 
     def __init__(self, config: pytest.Config) -> None:
         config.addinivalue_line("markers", _MARKER)
-        given: list[AxisValues] = config.getoption("axis")
-        self._values = {axis.name: axis.values for axis in given}
+        replaced: list[AxisValues] = config.getoption("axis")
+        self._values = {axis.name: axis.values for axis in replaced}
         self._unknown = set(self._values)
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -87,7 +101,9 @@ def _converted(name: str, text: str, declared: Sequence[Any]) -> Any:
     kind = type(declared[0]) if declared else str
     convert = _CONVERSIONS.get(kind)
     if convert is None:
-        raise pytest.UsageError(f"--axis: the values of {name} are {kind.__name__} objects, which cannot be given here")
+        raise pytest.UsageError(
+            f"--axis: the values of {name} are {kind.__name__} objects, which cannot be written here"
+        )
     try:
         return convert(text)
     except (ValueError, KeyError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ...output_files import output_path
 from ..gates import counter_gate
 from ..gates.argument_types import counter_limit
 from ..stopping import STOPS
@@ -62,5 +63,5 @@ def add_benchmark_options(group: Any) -> None:
         f"{', '.join(counter_gate.FIGURES)}, or a metric's full name",
     )
     group.addoption(
-        "--counters-markdown", type=Path, metavar="FILE", help="write the comparison of counters as Markdown"
+        "--counters-markdown", type=output_path, metavar="FILE", help="write the comparison of counters as Markdown"
     )

@@ -18,8 +18,8 @@ _KEY = "cudart_py_findings"
 class SanitizeReport:
     """A plugin that collects the findings of a session, including those of pytest-xdist's workers, and writes them."""
 
-    def __init__(self, place: str, format: str) -> None:
-        self._place = place
+    def __init__(self, path: str, format: str) -> None:
+        self._path = path
         self._format = format
         self._found: list[Finding] = []
 
@@ -39,9 +39,9 @@ class SanitizeReport:
 
     def _write(self) -> None:
         try:
-            write_file(self._found, self._place, self._format)
+            write_file(self._found, self._path, self._format)
         except OSError as error:
-            raise pytest.UsageError(f"--sanitize-report: {self._place} cannot be written: {error.strerror}") from None
+            raise pytest.UsageError(f"--sanitize-report: {self._path} cannot be written: {error.strerror}") from None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -52,7 +52,7 @@ class SanitizeReport:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print what belongs on standard output. GitHub recognises an annotation only at the beginning of a line."""
-        text = printed_text(self._found, self._place, self._format)
+        text = printed_text(self._found, self._path, self._format)
         if text:
             terminalreporter.ensure_newline()
             terminalreporter.write(text, flush=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ...output_files import output_path
 from ..record import Measurement
 from ..table import markdown_table
 from ..times import format_seconds
@@ -22,12 +22,15 @@ def add_written_options(group: Any) -> None:
     """Add the options that write measurements to files or show their distribution."""
     group.addoption(
         "--measurements-csv",
-        type=Path,
+        type=output_path,
         metavar="FILE",
         help="write the measurements of gpu_benchmark and host_benchmark as CSV, in seconds, with quantiles",
     )
     group.addoption(
-        "--measurements-markdown", type=Path, metavar="FILE", help="write the measurements as a table in Markdown"
+        "--measurements-markdown",
+        type=output_path,
+        metavar="FILE",
+        help="write the measurements as a table in Markdown",
     )
     group.addoption(
         "--measurements-histogram", action="store_true", help="print a histogram of each benchmark's samples"
@@ -36,11 +39,11 @@ def add_written_options(group: Any) -> None:
 
 def write_results(config: pytest.Config, results: Sequence[tuple[str, Measurement]]) -> None:
     """Write the files that the options request."""
-    if place := config.getoption("measurements_csv"):
-        with place.open("w", newline="", encoding="utf-8") as file:
+    if path := config.getoption("measurements_csv"):
+        with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(_csv_rows(results))
-    if place := config.getoption("measurements_markdown"):
-        place.write_text(markdown_table(list(_markdown_rows(results)), left=1) + "\n", encoding="utf-8")
+    if path := config.getoption("measurements_markdown"):
+        path.write_text(markdown_table(list(_markdown_rows(results)), left=1) + "\n", encoding="utf-8")
 
 
 def histogram_lines(results: Results) -> Iterator[str]:

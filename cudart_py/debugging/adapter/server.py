@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..plain import Plain
+from ..command_line import CommandLine
 from ..session import Session, Stop
 from ..texts import index_text, mask_text
 from .shown import Shown, ShownValues
@@ -31,9 +31,12 @@ _ABILITIES = {
         {"filter": "findings", "label": "Mistakes that the sanitizer finds, and faults", "default": True}
     ],
 }
-_REASONS = {"exited": "step", "start": "step", "finding": "exception", "fault": "exception", "interrupt": "pause"}
+_REASONS = {
+    "exited": "step", "start": "step", "end": "step", "finding": "exception", "fault": "exception",
+    "interrupt": "pause", "watch": "data breakpoint",
+}  # fmt: skip  # rows of a table
 # The commands of the terminal that are also understood in the client's console.
-_COMMANDS = ("info", "lanes", "thread", "warp", "lane", "list", "backtrace", "help")
+_COMMANDS = ("info", "lanes", "block", "thread", "warp", "lane", "list", "backtrace", "watch", "delete", "help")
 Handler = Callable[["Adapter", dict[str, Any]], "dict[str, Any] | None"]
 
 
@@ -55,8 +58,8 @@ class Adapter:
         self._has_ended = self._is_left = False
         self._shown = ShownValues(self._session)
         self._texts: list[str] = []
-        self._plain = Plain([], None)
-        self._plain.attach(self._session)
+        self._command_line = CommandLine([], None)
+        self._command_line.attach(self._session)
 
     @property
     def session(self) -> Session:
@@ -75,7 +78,7 @@ class Adapter:
         """Do nothing: the client asks for no launches."""
 
     def stopped(self, session: Session, stop: Stop) -> None:
-        """Tell the client, and wait until it lets the launch go on."""
+        """Tell the client, and wait until it resumes the launch."""
         self._tell(stop)
         self._resumed.get()
 
@@ -220,7 +223,7 @@ class Adapter:
     def _evaluate(self, arguments: dict[str, Any]) -> dict[str, Any]:
         text = str(arguments["expression"]).strip()
         if arguments.get("context") == "repl" and text.partition(" ")[0] in _COMMANDS:
-            said, _ = self._plain.answer(text)
+            said, _ = self._command_line.answer(text)
             return {"result": said.rstrip("\n"), "variablesReference": 0}
         if self._stop is None:
             raise ValueError("no launch is stopped")
@@ -244,7 +247,7 @@ class Adapter:
     # --- going on
 
     def _go(self, stop: Callable[[], Stop | None]) -> None:
-        """Go on after the answer: tell the client of a stop in the past, or let the launch itself go on."""
+        """Resume after the answer: tell the client of a stop in the past, or resume the launch itself."""
         if self._stop is None:
             return
         self._stop = None
@@ -330,8 +333,8 @@ _AFTERWARDS: dict[str, Callable[[Adapter, dict[str, Any]], None]] = {
     "configurationDone": Adapter._configured,
     "terminate": Adapter._leave,
     "disconnect": Adapter._leave,
-    "continue": lambda adapter, _: adapter._go(adapter._session.go),
-    "reverseContinue": lambda adapter, _: adapter._go(adapter._session.go_back),
+    "continue": lambda adapter, _: adapter._go(adapter._session.resume),
+    "reverseContinue": lambda adapter, _: adapter._go(adapter._session.resume_backwards),
     "next": lambda adapter, arguments: adapter._step(arguments, "over"),
     "stepIn": lambda adapter, arguments: adapter._step(arguments, "into"),
     "stepOut": lambda adapter, arguments: adapter._step(arguments, "out"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .fused import empty_aux, gemm_epilogue, gemm_gradient, gemm_sums
+from .epilogues import empty_aux, gemm_epilogue, gemm_gradient, gemm_sums
 from .matmul import matmul
 from .pointer_batches import gemm_batched
 from .products import gemm
 from .reductions import asum, iamax, nrm2
-from .scaled import scaled_gemm
+from .scaled_products import scaled_gemm
 from .symmetric import ger, symm, symv, syrk
 from .vectors import axpy, dot, gemv, scal
 

@@ -7,18 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...context.capture import captures, find
 from ...context.current import activated
 from ...context.device import Device
 from ...context.lifetimes import Handle  # releases descriptors at the right time
-from ...errors import CaptureError, NotSupportedError
+from ...errors import NotSupportedError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import Kind
 from ..failures import failure
-from ..handles import LibraryHandle, keep, library_handle, scratch, thread_cache, workspace_size
+from ..handles import LibraryHandle, keep, library_handle, refuse_capture, scratch, thread_cache, workspace_size
 from .lt_search import fastest
 from .scalars import Factor
 
@@ -113,38 +112,38 @@ class LtProduct(Handle):
         return layout
 
     def _recommended(self, handle: LibraryHandle, problem: Problem) -> NDArray[Any]:
-        functions, wish = self.functions, self.functions.MatmulPreferenceAttribute
+        functions, attributes = self.functions, self.functions.MatmulPreferenceAttribute
         a, b, out = problem.parts
         # Without a stated alignment, cuBLASLt assumes that pointers are aligned to 256 bytes. The address of a window
         # of a larger matrix may not be.
-        wishes = {
-            wish.MAX_WORKSPACE_BYTES: workspace_size(self.device),
-            wish.MIN_ALIGNMENT_A_BYTES: b.alignment,
-            wish.MIN_ALIGNMENT_B_BYTES: a.alignment,
-            wish.MIN_ALIGNMENT_C_BYTES: out.alignment,
-            wish.MIN_ALIGNMENT_D_BYTES: out.alignment,
+        preferences = {
+            attributes.MAX_WORKSPACE_BYTES: workspace_size(self.device),
+            attributes.MIN_ALIGNMENT_A_BYTES: b.alignment,
+            attributes.MIN_ALIGNMENT_B_BYTES: a.alignment,
+            attributes.MIN_ALIGNMENT_C_BYTES: out.alignment,
+            attributes.MIN_ALIGNMENT_D_BYTES: out.alignment,
         }
         preference = functions.matmul_preference_create()
         try:
-            for attribute, value in wishes.items():
+            for attribute, value in preferences.items():
                 memory = np.array([value], functions.get_matmul_preference_attribute_dtype(int(attribute)))
                 functions.matmul_preference_set_attribute(preference, int(attribute), memory.ctypes.data, memory.nbytes)
-            found = np.zeros(MOST_ALGORITHMS, functions.matmul_heuristic_result_dtype)
+            results = np.zeros(MOST_ALGORITHMS, functions.matmul_heuristic_result_dtype)
             count = np.zeros(1, np.int32)
             functions.matmul_algo_get_heuristic(
                 handle.native,
                 self._value,
                 *self._matrices(),
                 preference,
-                len(found),
-                found.ctypes.data,
+                len(results),
+                results.ctypes.data,
                 count.ctypes.data,
             )
         finally:
             functions.matmul_preference_destroy(preference)
         if not count[0]:
             raise NotSupportedError("cublasLtMatmulAlgoGetHeuristic: no algorithm for this product and epilogue")
-        return found[: count[0]]
+        return results[: count[0]]
 
     def queue(
         self,
@@ -209,69 +208,59 @@ def alignment_of(array: DeviceArray) -> int:
     return min(array.pointer & -array.pointer, 256)
 
 
-def run(
-    call: str,
-    stream: Stream,
-    device: Device,
-    problem: Problem,
-    factors: tuple[Factor, Factor],
-    arrays: tuple[DeviceArray, DeviceArray, DeviceArray],
-    pointers: dict[str, DeviceArray],
-    *,
-    search: bool,
-    workspace: DeviceArray | None = None,
-) -> None:
-    """Queue the product of `arrays`, a and b, into the third; `pointers` are the other operands, by attribute.
+class LtCall(NamedTuple):
+    """One call of cuBLASLt: a product of `arrays`, a and b, into the third.
 
-    With `search`, the first product of a layout measures the algorithms, as `prepare` does. The workspace is by default
-    that of the thread.
+    `factors` are alpha and beta, and `pointers` the other operands, by the attribute that has their address.
     """
-    product = prepare(call, stream, device, problem, factors, arrays, pointers, search=search)
-    with activated(device):
-        try:
-            workspace = scratch(device).get(product.workspace_bytes, stream) if workspace is None else workspace
-            product.queue(stream, factors, _addresses(problem, arrays), workspace)
-        except Exception as error:
-            raise failure("cublasLtMatmul", error) from error
-    keep(stream, call, *arrays, *pointers.values(), workspace, product)
 
+    call: str
+    stream: Stream
+    device: Device
+    problem: Problem
+    factors: tuple[Factor, Factor]
+    arrays: tuple[DeviceArray, DeviceArray, DeviceArray]
+    pointers: dict[str, DeviceArray]
 
-def prepare(
-    call: str,
-    stream: Stream,
-    device: Device,
-    problem: Problem,
-    factors: tuple[Factor, Factor],
-    arrays: tuple[DeviceArray, DeviceArray, DeviceArray],
-    pointers: dict[str, DeviceArray],
-    *,
-    search: bool,
-) -> LtProduct:
-    """Return the thread's descriptors for a product, with an algorithm that has been searched for if requested.
+    def run(self, *, search: bool, workspace: DeviceArray | None = None) -> None:
+        """Queue the product, by default with the workspace of the thread (cublasLtMatmul).
 
-    Raises CaptureError if a search would be needed while the stream is being captured: it waits for the device.
-    """
-    with activated(device):
-        try:
-            places = {name: array.pointer for name, array in pointers.items()}
-            product = _product(library_handle("cublasLt", stream, device), problem, places)
-            product.point_to(places)
-            if search and not product.searched:
-                if captures and find(stream.handle) is not None:
-                    raise CaptureError(
-                        f"{call}: a search for an algorithm waits for the device, which is not allowed during a "
-                        "capture: call it once with these layouts before the capture begins"
-                    )
-                product.search(stream, factors, _addresses(problem, arrays), problem.parts[2].view.span)
-        except Exception as error:
-            raise failure("cublasLtMatmul", error) from error
-    return product
+        With `search`, the first product of a layout measures the algorithms, as `prepare` does.
+        """
+        product = self.prepare(search=search)
+        with activated(self.device):
+            try:
+                if workspace is None:
+                    workspace = scratch(self.device).get(product.workspace_bytes, self.stream)
+                product.queue(self.stream, self.factors, self._addresses(), workspace)
+            except Exception as error:
+                raise failure("cublasLtMatmul", error) from error
+        keep(self.stream, self.call, *self.arrays, *self.pointers.values(), workspace, product)
 
+    def prepare(self, *, search: bool) -> LtProduct:
+        """Return the thread's descriptors for the product, with an algorithm that has been searched for if requested.
 
-def _addresses(problem: Problem, arrays: tuple[DeviceArray, DeviceArray, DeviceArray]) -> tuple[int, int, int, int]:
-    """Return the addresses of a, b, the added matrix, which is `out` unless it has another type, and out."""
-    a, b, out = (array.pointer for array in arrays)
-    return a, b, 0 if problem.added is not None else out, out
+        Raises CaptureError if a search would be needed while the stream is being captured: it waits for the device.
+        """
+        with activated(self.device):
+            try:
+                addresses = {name: array.pointer for name, array in self.pointers.items()}
+                handle = library_handle("cublasLt", self.stream, self.device)
+                product = _product(handle, self.problem, addresses)
+                product.point_to(addresses)
+                if search and not product.searched:
+                    remedy = "call it once with these layouts before the capture begins"
+                    refuse_capture(self.call, self.stream, "a search for an algorithm waits for the device", remedy)
+                    span = self.problem.parts[2].view.span
+                    product.search(self.stream, self.factors, self._addresses(), span)
+            except Exception as error:
+                raise failure("cublasLtMatmul", error) from error
+        return product
+
+    def _addresses(self) -> tuple[int, int, int, int]:
+        """Return the addresses of a, b, the added matrix, which is `out` unless it has another type, and out."""
+        a, b, out = (array.pointer for array in self.arrays)
+        return a, b, 0 if self.problem.added is not None else out, out
 
 
 def _product(handle: LibraryHandle, problem: Problem, pointers: dict[str, int]) -> LtProduct:

@@ -96,9 +96,9 @@ def _matrices(call: str, name: str, array: DeviceArray, *, axis: int) -> DeviceA
     return array._view((count, *shape), array.dtype, (step, *strides), 0)
 
 
-def _with_axis(array: DeviceArray, place: int) -> DeviceArray:
+def _with_axis(array: DeviceArray, axis: int) -> DeviceArray:
     """Return a view with a new axis of size 1; its stride is that of a contiguous row, and is never used."""
     shape, strides = list(array.shape), list(array.strides)
-    shape.insert(place, 1)
-    strides.insert(place, array.itemsize)
+    shape.insert(axis, 1)
+    strides.insert(axis, array.itemsize)
     return array._view(tuple(shape), array.dtype, tuple(strides), 0)

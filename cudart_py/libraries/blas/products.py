@@ -20,7 +20,7 @@ from ..dtypes import KINDS, Kind
 from ..failures import failure
 from ..handles import LibraryHandle, keep, library_handle
 from ..plans import Plan, plannable
-from .lt_products import ALGORITHMS, Part, Problem, alignment_of, prepare, run
+from .lt_products import ALGORITHMS, LtCall, Part, Problem, alignment_of
 from .scalars import (
     OPERATIONS,
     Factor,
@@ -100,14 +100,14 @@ class _GemmPlan(Plan[DeviceArray]):
         if not self._search:
             library_handle("cublas", self._stream, self._device)
         elif self._workspace is None:
-            problem = _searched(self._product, *self._operands)
-            found = prepare("gemm.plan", self._stream, self._device, *problem, {}, search=True)
-            self._workspace = empty(max(found.workspace_bytes, 1), np.uint8, stream=self._stream)
+            product = _lt_call("gemm.plan", self._product, self._stream, self._device, *self._operands)
+            nbytes = product.prepare(search=True).workspace_bytes
+            self._workspace = empty(max(nbytes, 1), np.uint8, stream=self._stream)
 
     def _queue(self, stream: Stream) -> None:
         if self._search:
-            problem = _searched(self._product, *self._operands)
-            run("gemm.plan", stream, self._device, *problem, {}, search=True, workspace=self._workspace)
+            product = _lt_call("gemm.plan", self._product, stream, self._device, *self._operands)
+            product.run(search=True, workspace=self._workspace)
             return
         handle = library_handle("cublas", self._stream, self._device)
         a, b, out = self._operands
@@ -118,18 +118,9 @@ class _GemmPlan(Plan[DeviceArray]):
 
 
 def _plan(
-    a: DeviceArray,
-    b: DeviceArray,
-    out: DeviceArray | None = None,
-    *,
-    alpha: Scalar = 1.0,
-    beta: Scalar = 0.0,
-    op_a: str = "N",
-    op_b: str = "N",
-    compute: str | None = None,
-    algorithm: str = "heuristic",
-    stream: Stream | None = None,
-) -> Plan[DeviceArray]:
+    a: DeviceArray, b: DeviceArray, out: DeviceArray | None, alpha: Scalar, beta: Scalar, op_a: str, op_b: str,
+    compute: str | None, algorithm: str, stream: Stream | None,
+) -> Plan[DeviceArray]:  # fmt: skip  # the parameters of `gemm`
     """Check and record a product without queueing it. Calling the plan has a third of the host overhead of `gemm`."""
     call = "gemm.plan"
     arguments.choice(call, "algorithm", algorithm, ALGORITHMS)
@@ -193,7 +184,7 @@ def gemm(
             out = empty(product.shape, result_dtype(a.dtype), stream=where)
         addresses.append(out._address)
     if product.can_be_searched and algorithm == "search":
-        run(call, where, device, *_searched(product, a, b, out), {}, search=True)
+        _lt_call(call, product, where, device, a, b, out).run(search=True)
     elif product.size:
         with activated(device):
             handle = library_handle("cublas", where, device)
@@ -285,10 +276,10 @@ def queue_product(product: _Product, handle: LibraryHandle, a: int, b: int, out:
         raise failure("cublasGemmEx" if product.batch == 1 else "cublasGemmStridedBatchedEx", error) from error
 
 
-def _searched(
-    product: _Product, a: DeviceArray, b: DeviceArray, out: DeviceArray
-) -> tuple[Problem, tuple[Factor, Factor], tuple[DeviceArray, DeviceArray, DeviceArray]]:
-    """Return a checked product as a problem for cuBLASLt, its factors, and its matrices in their order there."""
+def _lt_call(
+    call: str, product: _Product, stream: Stream, device: Device, a: DeviceArray, b: DeviceArray, out: DeviceArray
+) -> LtCall:
+    """Return a checked product as a call of cuBLASLt."""
     if product.swapped:
         a, b = b, a
     m, n, k, count = product.m, product.n, product.k, product.batch
@@ -307,7 +298,7 @@ def _searched(
         span = ((count - 1) * stride + (rows - 1) * leading + columns) * array.itemsize
         parts.append(Part(code, views.Matrix(rows, columns, leading, count, stride, span), alignment_of(array)))
     problem = Problem((parts[0], parts[1], parts[2]), product.operations, product.compute, product.scale)
-    return problem, product.held, (a, b, out)
+    return LtCall(call, stream, device, problem, product.held, (a, b, out), {})
 
 
 def result_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -336,8 +327,8 @@ def _describe(
     views.require_dtype(call, "b", b, a.dtype, "like 'a'")
     arguments.choice(call, "op_a", op_a, OPERATIONS)
     arguments.choice(call, "op_b", op_b, OPERATIONS)
-    view_a, turned_a = views.oriented(call, "a", a, batched=True, by_columns=op_a != "N" and kind.name == "int8")
-    view_b, turned_b = views.oriented(call, "b", b, batched=True, by_columns=op_b == "N" and kind.name == "int8")
+    view_a, a_by_columns = views.oriented(call, "a", a, batched=True, by_columns=op_a != "N" and kind.name == "int8")
+    view_b, b_by_columns = views.oriented(call, "b", b, batched=True, by_columns=op_b == "N" and kind.name == "int8")
     (m, k), (k_b, n) = _sizes(a, op_a), _sizes(b, op_b)
     if k != k_b:
         raise arguments.unusable(
@@ -362,12 +353,12 @@ def _describe(
     if kind.name == "int8":
         alignment = INTEGER_ALIGNMENT
         check_along_k(
-            call, a=(view_a, turned_a != (op_a == "N")), b=(view_b, turned_b == (op_b == "N")), step=alignment
+            call, a=(view_a, a_by_columns != (op_a == "N")), b=(view_b, b_by_columns == (op_b == "N")), step=alignment
         )
     # If the columns of `out` are contiguous, its transpose is computed: out^T = op(b)^T op(a)^T.
-    if turned_a != swapped:
+    if a_by_columns != swapped:
         op_a = toggled(call, "op_a", op_a, kind)
-    if turned_b != swapped:
+    if b_by_columns != swapped:
         op_b = toggled(call, "op_b", op_b, kind)
     operations = operation(call, "op_a", op_a), operation(call, "op_b", op_b)
     if swapped:

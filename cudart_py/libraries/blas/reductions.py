@@ -7,12 +7,13 @@ import numpy as np
 from ... import arguments
 from ...context.current import activated
 from ...memory.array import DeviceArray
-from ...memory.creation import empty, zeros
+from ...memory.creation import zeros
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import KINDS
 from ..handles import keep, library_handle
-from .calling import call_cublas, results_on_device
+from ..outputs import output_for
+from .cublas_calls import call_cublas, results_on_device
 from .vectors import BLAS_TYPES
 
 
@@ -40,12 +41,8 @@ def _reduced(call: str, x: DeviceArray, out: DeviceArray | None, stream: Stream 
     views.check_place(call, device, x=x)
     kind = views.kind(call, "x", x, BLAS_TYPES)
     source = views.vector(call, "x", x)
-    if out is None:
-        with activated(device):
-            out = empty(1, kind.real, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, kind.real, f"for 'x' of dtype {kind.name}")
-    arguments.same_shape(call, "out", out, (1,), "for one number")
+    like = f"for 'x' of dtype {kind.name}"
+    out = output_for(call, out, (1,), kind.real, (where, device), like=like, reason="for one number")
     views.check_apart(call, "out", out.pointer, out.itemsize, x=(x.pointer, source.span))
     real = KINDS[kind.real].code
     # cuBLAS takes the type of the arithmetic as that of the result for norms, and as that of the vector for sums.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -54,13 +55,13 @@ def factor(value: Scalar, kind: Kind) -> Factor:
     The caller must keep the result until the library has read the number.
     """
     key = value, kind.scalar
-    found = _factors.get(key)
-    if found is None:
+    cached = _factors.get(key)
+    if cached is None:
         if len(_factors) >= MOST_FACTORS:
             _factors.clear()
         memory = _rounded(value, kind.scalar)
-        found = _factors[key] = Factor(memory, memory.ctypes.data)
-    return found
+        cached = _factors[key] = Factor(memory, memory.ctypes.data)
+    return cached
 
 
 def scalar(call: str, name: str, value: Any, kind: Kind) -> Factor:
@@ -68,7 +69,7 @@ def scalar(call: str, name: str, value: Any, kind: Kind) -> Factor:
     check_number(call, name, value)
     if isinstance(value, complex | np.complexfloating) and not kind.is_complex:
         raise arguments.wrong_type(call, name, f"a real number, since the arrays have dtype {kind.name}", value)
-    if kind.scalar.kind == "i" and value != int(value.real):
+    if kind.scalar.kind == "i" and not (math.isfinite(value.real) and value == int(value.real)):
         raise arguments.wrong_value(call, name, f"a whole number, since the arrays have dtype {kind.name}", value)
     try:
         return factor(value, kind)
@@ -79,7 +80,7 @@ def scalar(call: str, name: str, value: Any, kind: Kind) -> Factor:
 def check_number(call: str, name: str, value: Any) -> None:
     """Raise TypeError for anything that is not a number. A bool does not count as a number."""
     if not isinstance(value, int | float | complex | np.number) or isinstance(value, bool):
-        raise arguments.wrong_type(call, name, "a number", value)
+        raise arguments.not_a_number(call, name, value)
 
 
 def _rounded(value: Scalar, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -128,11 +129,11 @@ def compute_type(call: str, kind: Kind, compute: str | None) -> tuple[int, Kind]
 
     Raises TypeError or ValueError for a `compute` that these matrices do not have.
     """
-    known = _COMPUTES[kind.name]
-    if not (compute is None or isinstance(compute, str)) or compute not in known:
-        words = views.one_of(map(repr, known))
+    computes = _COMPUTES[kind.name]
+    if not (compute is None or isinstance(compute, str)) or compute not in computes:
+        words = views.one_of(map(repr, computes))
         wrong = arguments.wrong_value if isinstance(compute, str) else arguments.wrong_type
         raise wrong(call, "compute", f"{words} for arrays of dtype {kind.name}", compute)
-    if known[compute] == "COMPUTE_16F":
+    if computes[compute] == "COMPUTE_16F":
         kind = replace(kind, scalar=np.dtype(np.float16))
-    return int(library("cublas").ComputeType[known[compute]]), kind
+    return int(library("cublas").ComputeType[computes[compute]]), kind

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from ... import arguments
 from ...context.current import activated
-from ...context.device import Device
 from ...driver.calls import library
 from ...memory.array import DeviceArray
-from ...memory.creation import empty, zeros
+from ...memory.creation import zeros
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import Kind
 from ..handles import keep
-from .calling import call_cublas
+from ..outputs import output_for
+from .cublas_calls import call_cublas
 from .scalars import Scalar, check_unread, scalar
 from .vectors import BLAS_TYPES
 
@@ -31,7 +31,7 @@ def ger(alpha: Scalar, x: DeviceArray, y: DeviceArray, a: DeviceArray, *, stream
     for name, vector in (("x", x), ("y", y)):
         views.require_dtype(call, name, vector, a.dtype, "like 'a'")
     first, second = views.vector(call, "x", x), views.vector(call, "y", y)
-    matrix, turned = views.oriented(call, "a", a)
+    matrix, by_columns = views.oriented(call, "a", a)
     arguments.same_shape(call, "a", a, (first.size, second.size), f"for 'x' and 'y' of shapes {x.shape} and {y.shape}")
     views.check_apart(call, "a", a.pointer, matrix.span, x=(x.pointer, first.span), y=(y.pointer, second.span))
     number = scalar(call, "alpha", alpha, kind)
@@ -39,7 +39,7 @@ def ger(alpha: Scalar, x: DeviceArray, y: DeviceArray, a: DeviceArray, *, stream
         return a
     # cuBLAS is column-major, so it sees the transpose of a matrix with contiguous rows.
     pair = [(y.pointer, second.step), (x.pointer, first.step)]
-    if turned:
+    if by_columns:
         pair.reverse()
     sizes = matrix.columns, matrix.rows
     name = f"{kind.letter}{'geru' if kind.is_complex else 'ger'}"
@@ -76,11 +76,7 @@ def symv(
     factors = scalar(call, "alpha", alpha, kind), scalar(call, "beta", beta, kind)
     if out is None:
         check_unread(call, beta)
-        with activated(device):
-            out = empty(matrix.rows, a.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, (matrix.rows,), f"for 'a' of shape {a.shape}")
+    out = output_for(call, out, (matrix.rows,), a.dtype, (where, device), reason=f"for 'a' of shape {a.shape}")
     result = views.vector(call, "out", out)
     views.check_apart(call, "out", out.pointer, result.span, a=(a.pointer, matrix.span), x=(x.pointer, vector.span))
     if not out.size:
@@ -124,16 +120,16 @@ def symm(
     factors = scalar(call, "alpha", alpha, kind), scalar(call, "beta", beta, kind)
     if out is None:
         check_unread(call, beta)
-        with activated(device):
-            out = empty(b.shape, a.dtype, stream=where)
-    result = _output(call, device, out, a, b.shape, a=(a.pointer, matrix.span), b=(b.pointer, other.span))
+    out = output_for(call, out, b.shape, a.dtype, (where, device), reason=f"for 'b' of shape {b.shape}")
+    result = views.matrix(call, "out", out)
+    views.check_apart(call, "out", out.pointer, result.span, a=(a.pointer, matrix.span), b=(b.pointer, other.span))
     if not out.size:
         return out
     sides = library("cublas").SideMode
     # cuBLAS is column-major: out^T = b^T a^T, so the symmetric matrix changes sides.
-    turned = int(sides.RIGHT if side == "left" else sides.LEFT)
+    exchanged = int(sides.RIGHT if side == "left" else sides.LEFT)
     operands = (
-        turned, _fill(lower=lower), other.columns, other.rows, factors[0].address, a.pointer, matrix.leading,
+        exchanged, _fill(lower=lower), other.columns, other.rows, factors[0].address, a.pointer, matrix.leading,
         b.pointer, other.leading, factors[1].address, out.pointer, result.leading,
     )  # fmt: skip  # grouped by meaning
     with activated(device):
@@ -170,15 +166,17 @@ def syrk(
         check_unread(call, beta)
         with activated(device):
             out = zeros((n, n), a.dtype, stream=where)
-    result = _output(call, device, out, a, (n, n), a=(a.pointer, matrix.span))
+    out = output_for(call, out, (n, n), a.dtype, (where, device), reason=f"for 'a' of shape {a.shape}")
+    result = views.matrix(call, "out", out)
+    views.check_apart(call, "out", out.pointer, result.span, a=(a.pointer, matrix.span))
     if not out.size:
         return out
     operations = library("cublas").Operation
     # cuBLAS is column-major, so it sees the transpose of `a`.
-    turn = int(operations.T if op == "N" else operations.N)
+    operation = int(operations.T if op == "N" else operations.N)
     operands = (
-        _fill(lower=lower), turn, n, k, factors[0].address, a.pointer, matrix.leading, factors[1].address, out.pointer,
-        result.leading,
+        _fill(lower=lower), operation, n, k, factors[0].address, a.pointer, matrix.leading, factors[1].address,
+        out.pointer, result.leading,
     )  # fmt: skip  # grouped by meaning
     with activated(device):
         handle = call_cublas(where, device, f"{kind.letter}syrk", *operands, layouts=(matrix, result))
@@ -191,17 +189,6 @@ def _symmetric(call: str, a: DeviceArray) -> tuple[Kind, views.Matrix]:
     if matrix.rows != matrix.columns:
         raise arguments.unusable(call, "a", "be square", f"of shape {a.shape}")
     return kind, matrix
-
-
-def _output(
-    call: str, device: Device, out: DeviceArray, like: DeviceArray, shape: tuple[int, ...], /, **spans: tuple[int, int]
-) -> views.Matrix:
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, like.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, shape, f"for 'a' of shape {like.shape}")
-    result = views.matrix(call, "out", out)
-    views.check_apart(call, "out", out.pointer, result.span, **spans)
-    return result
 
 
 def _fill(*, lower: bool) -> int:

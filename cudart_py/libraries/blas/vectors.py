@@ -5,11 +5,11 @@ from __future__ import annotations
 from ... import arguments
 from ...context.current import activated
 from ...memory.array import DeviceArray
-from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..handles import keep, library_handle
-from .calling import call_cublas, results_on_device
+from ..outputs import output_for
+from .cublas_calls import call_cublas, results_on_device
 from .products import gemm
 from .scalars import OPERATIONS, Scalar, check_unread, operation, scalar, toggled
 
@@ -29,9 +29,11 @@ def gemv(
 ) -> DeviceArray:
     """Queue out = alpha op(a) x + beta out and return `out`, by default a new vector (cublasSgemv and others).
 
-    The rows or the columns of `a` must be contiguous; `x` and `out` may have a constant stride. `op` is "N", "T" or
-    "C". For complex numbers in contiguous rows, "C" is computed by `gemm`, which needs contiguous vectors. Raises
-    TypeError or ValueError, naming the operand, before anything is queued.
+    For `a` of shape (m, n), `x` has n elements and `out` m, or the other way round if `op` is "T" or "C" instead of
+    "N". All have the same dtype: float32, float64, complex64 or complex128. The rows or the columns of `a` must be
+    contiguous; `x` and `out` may have a constant stride. For complex numbers in contiguous rows, "C" is computed by
+    `gemm`, which needs contiguous vectors. Raises TypeError or ValueError, naming the operand, before anything is
+    queued.
     """
     call = "gemv"
     where, device = views.device_of(call, stream)
@@ -46,11 +48,8 @@ def gemv(
     factors = scalar(call, "alpha", alpha, kind), scalar(call, "beta", beta, kind)
     if out is None:
         check_unread(call, beta)
-        with activated(device):
-            out = empty(rows, a.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, (rows,), f"for 'a' of shape {a.shape} with op={op!r}")
+    reason = f"for 'a' of shape {a.shape} with op={op!r}"
+    out = output_for(call, out, (rows,), a.dtype, (where, device), reason=reason)
     result = views.vector(call, "out", out)
     views.check_apart(call, "out", out.pointer, result.span, a=(a.pointer, matrix.span), x=(x.pointer, vector.span))
     if op == "C" and kind.is_complex and not columns_are_contiguous:
@@ -63,10 +62,10 @@ def gemv(
     if not columns:  # for a matrix without columns, the BLAS does not even multiply `out` by beta
         return scal(beta, out, stream=where) if beta else out.fill(0, stream=where)
     # cuBLAS is column-major, so it sees the transpose of a matrix with contiguous rows.
-    turn = operation(call, "op", op if columns_are_contiguous else toggled(call, "op", op, kind))
+    operation_code = operation(call, "op", op if columns_are_contiguous else toggled(call, "op", op, kind))
     operands = (
-        turn, matrix.columns, matrix.rows, factors[0].address, a.pointer, matrix.leading, x.pointer, vector.step,
-        factors[1].address, out.pointer, result.step,
+        operation_code, matrix.columns, matrix.rows, factors[0].address, a.pointer, matrix.leading, x.pointer,
+        vector.step, factors[1].address, out.pointer, result.step,
     )  # fmt: skip  # grouped by meaning
     with activated(device):
         handle = call_cublas(where, device, f"{kind.letter}gemv", *operands, layouts=(matrix, vector, result))
@@ -75,9 +74,10 @@ def gemv(
 
 
 def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
-    """Queue y = alpha x + y, in place, and return `y` (cublasAxpyEx); the vectors have any dtype that `gemm` accepts.
+    """Queue y = alpha x + y, in place, and return `y` (cublasAxpyEx).
 
-    Raises TypeError or ValueError, naming the operand, before anything is queued.
+    The vectors have the same number of elements and the same dtype: float16, bfloat16, float32, float64, complex64 or
+    complex128. Both may be strided. Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "axpy"
     where, device = views.device_of(call, stream)
@@ -101,13 +101,12 @@ def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None
 
 
 def scal(alpha: Scalar, x: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
-    """Queue x = alpha x, in place, and return `x` (cublasScalEx); the vector has any dtype that `gemm` accepts.
+    """Queue x = alpha x, in place, and return `x` (cublasScalEx).
 
-    `alpha` is a number on the host. If the factor is on the device, such as the result of `dot`, write a small kernel
-    that reads it there, so that the host need not wait for it. An example is the kernel `turn` of the tour's stop
-    `sparse`.
-
-    Raises TypeError or ValueError, naming the operand, before anything is queued.
+    The vector may be strided. Its dtype is one of those of `axpy`. `alpha` is a number on the host. If the factor is on
+    the device, such as the result of `dot`, write a small kernel that reads it there, so that the host need not wait
+    for it. An example is the kernel `turn` of the tour's stop `sparse`. Raises TypeError or ValueError, naming the
+    operand, before anything is queued.
     """
     call = "scal"
     where, device = views.device_of(call, stream)
@@ -134,9 +133,10 @@ def dot(
 ) -> DeviceArray:
     """Queue the sum of x[i] y[i], without conjugation, and return it in `out`, an array with one element (cublasDotEx).
 
-    The result stays on the device, so later work can use it, and a stream capture can record the call. To copy the
-    result to the host, call `float(out)` or `out.item()` (for complex numbers, `complex(out)`). Raises TypeError or
-    ValueError, naming the operand, before anything is queued.
+    The vectors have the same number of elements and the same dtype: float32, float64, complex64 or complex128. Both may
+    be strided. The result stays on the device, so later work can use it, and a stream capture can record the call. To
+    copy the result to the host, call `float(out)` or `out.item()` (for complex numbers, `complex(out)`). Raises
+    TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "dot"
     where, device = views.device_of(call, stream)
@@ -145,12 +145,7 @@ def dot(
     views.require_dtype(call, "y", y, x.dtype, "like 'x'")
     first, second = views.vector(call, "x", x), views.vector(call, "y", y)
     arguments.same_shape(call, "y", y, x.shape, "like 'x'")
-    if out is None:
-        with activated(device):
-            out = empty(1, x.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, x.dtype, "like 'x'")
-    arguments.same_shape(call, "out", out, (1,), "for an inner product")
+    out = output_for(call, out, (1,), x.dtype, (where, device), like="like 'x'", reason="for an inner product")
     views.check_apart(call, "out", out.pointer, out.itemsize, x=(x.pointer, first.span), y=(y.pointer, second.span))
     operands = (
         first.size, x.pointer, kind.code, first.step, y.pointer, kind.code, second.step, out.pointer, kind.code,

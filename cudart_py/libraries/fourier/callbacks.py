@@ -17,6 +17,7 @@ from ...host.files import read_file
 from ...launch.kernel import Kernel
 from ...launch.loading import compile, compile_image
 from ...memory.array import DeviceArray
+from .. import views
 from ..dtypes import name_of
 
 FOLDER = Path(__file__).parent / "device_code"
@@ -119,11 +120,13 @@ class Callbacks(NamedTuple):
     load: Callback | None = None
     store: Callback | None = None
 
-    def check_types(self, call: str) -> None:
-        """Raise TypeError for anything that is neither a callback nor None."""
+    def check_operands(self, call: str, device: Device) -> None:
+        """Raise TypeError for anything that is neither a callback nor None, and ValueError for unusable `data`."""
         for name, callback in zip(("load", "store"), self, strict=True):
             if callback is not None:
                 arguments.instance(call, name, callback, Callback, "a Callback or None")
+                if callback.data is not None:
+                    views.check_place(call, device, **{f"{name}.data": callback.data})
 
     def check(self, call: str, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> None:
         """Raise TypeError or ValueError unless the callbacks can handle elements of the dtypes of `x` and `out`."""
@@ -133,8 +136,6 @@ class Callbacks(NamedTuple):
             if dtype not in _ELEMENTS:
                 rule = "be None for elements in half precision, for which cuFFT has no callbacks"
                 raise arguments.unusable(call, name, rule, f"{callback} for {name_of(dtype)}")
-            if callback.data is not None and callback.data.closed:
-                raise arguments.unusable(call, name, "have an open array as 'data'", "a closed one")
 
     def set(self, functions: Any, plan: int, device: Device, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> list[Any]:
         """Let cuFFT call the callbacks in a plan that has not been made; return what must outlive the making."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +21,9 @@ from ..handles import keep, scratch, thread_cache
 from ..plans import Plan
 from . import layout
 from .callbacks import NO_CALLBACKS, Callbacks
-from .cufft_plans import CufftPlan
+from .cufft_plans import INT_MAX, CufftPlan
 from .layout import Axes
-from .making import NORMS, NewArray, check_lengths, find_transform, halved, make_plan
+from .planning import NORMS, NewArray, check_lengths, find_transform, halved, make_plan
 
 FORWARD, INVERSE = -1, 1
 MOST_PLANS = 64
@@ -78,6 +79,7 @@ class TransformPlan(Plan[DeviceArray]):
         x = self._x if x is None else x
         out = (x if self._x is self._result else self._result) if out is None else out
         addresses = views.check_place(call, self._device, x=x, out=out)
+        self._plan.callbacks.check_operands(call, self._device)
         for name, operand, original in (("x", x, self._x), ("out", out, self._result)):
             views.require_dtype(call, name, operand, original.dtype, "like the plan's")
             arguments.same_shape(call, name, operand, original.shape, "like the plan's")
@@ -85,9 +87,9 @@ class TransformPlan(Plan[DeviceArray]):
                 rule = f"have strides {original.strides}, like the plan's"
                 raise arguments.unusable(call, name, rule, operand.strides, "make a plan for it")
         if not _check_alignment(call, self._name, x, out, addresses) and not self._plan.staging:
-            name, place = ("x", 0) if self._name == "rfft" else ("out", 1)
-            rule = f"begin at a multiple of {2 * (x, out)[place].itemsize} bytes, like the plan's"
-            raise arguments.unusable(call, name, rule, f"at {addresses[place]:#x}", "make a plan for it")
+            name, index = ("x", 0) if self._name == "rfft" else ("out", 1)
+            rule = f"begin at a multiple of {2 * (x, out)[index].itemsize} bytes, like the plan's"
+            raise arguments.unusable(call, name, rule, f"at {addresses[index]:#x}", "make a plan for it")
         if _check_overlap(call, self._plan, *addresses) == in_place:
             raise arguments.unusable(call, "out", f"{'' if in_place else 'not '}begin where 'x' does, like the plan's")
         with activated(self._device):
@@ -119,7 +121,7 @@ def _checked(
     out: DeviceArray | None,
     axis: int | None,
     axes: Axes,
-    norm: str,
+    norm: str | None,
     callbacks: Callbacks,
     stream: Stream | None,
     length: int | None,
@@ -130,25 +132,36 @@ def _checked(
     """Check the arguments of a transform. Operands with a layout that was seen before reuse its plan in `plans`."""
     name = call.removesuffix(".plan")
     where, device = views.device_of(call, stream)
+    if length is not None:
+        length = arguments.integer(call, "length", length, 1, INT_MAX)
+    if overwrite.__class__ is not bool:
+        overwrite = arguments.flag(call, "overwrite", overwrite)
     # The most common arguments take no further calls, because a call should cost little more than cuFFT's.
     argument: str = "axes"
     numbers: Any = axes
     if axis is not None or (axes.__class__ is not int and axes is not None):
         argument, numbers = layout.chosen_axes(call, axis, axes)
+    if norm is None:  # NumPy's spelling of the default
+        norm = "backward"
     if norm.__class__ is not str or norm not in NORMS:
-        arguments.choice(call, "norm", norm, NORMS)
+        arguments.choice(call, "norm", norm, (*NORMS, None))
     if out is None:
-        addresses, given = views.check_place(call, device, x=x), None
+        addresses, layout_out = views.check_place(call, device, x=x), None
     else:
+        if isinstance(out, int):  # NumPy's `n`
+            remedy = f"pass length={out}" if name == "irfft" else f"for that length, copy 'x' into zeros({out})"
+            raise arguments.wrong_type(call, "out", "a DeviceArray", out, remedy)
         addresses = views.check_place(call, device, x=x, out=out)
-        given = out.shape, out.strides, out.dtype
+        layout_out = out.shape, out.strides, out.dtype
     aligned = not (addresses[0] | addresses[-1]) % WIDEST or _check_alignment(call, name, x, out, addresses)
     if callbacks is not NO_CALLBACKS:
-        callbacks.check_types(call)
-    key = (name, device.ordinal, numbers, norm, callbacks, length, aligned, x.shape, x.strides, x.dtype, given)
+        callbacks.check_operands(call, device)
+    key = (name, device.ordinal, numbers, norm, callbacks, length, aligned, x.shape, x.strides, x.dtype, layout_out)
     plan: CufftPlan | None = plans.get(key)
     if plan is None:
         along = layout.as_axes(call, numbers, x.shape, argument)
+        if name in ("rfft", "irfft") and not isinstance(numbers, int | None):
+            _check_order(call, numbers, along, x.ndim)
         if length is not None:
             _check_length(call, length, x, out, along)
         target = _new_output(call, name, x, along, length) if out is None else out
@@ -169,18 +182,25 @@ def _checked(
     return _Checked(name, where, device, plan, out, copies)
 
 
+def _check_order(call: str, axes: Sequence[int], ascending: tuple[int, ...], ndim: int) -> None:
+    """Raise ValueError unless the last of `axes`, along which NumPy halves the result, is the one that cuFFT halves."""
+    if axes[-1] % ndim != ascending[-1]:
+        rule = f"end with axis {ascending[-1]}, along which cuFFT halves the result"
+        raise arguments.unusable(call, "axes", rule, arguments.describe(axes), "transform a transposed copy of 'x'")
+
+
 def _check_alignment(call: str, name: str, x: DeviceArray, out: DeviceArray | None, addresses: list[int]) -> bool:
     """Return whether the real array of `rfft` or `irfft` begins where a complex element could.
 
     Raises ValueError for a complex array that does not begin at a multiple of the size of its elements.
     """
     aligned = True
-    for place, operand in enumerate((x,) if out is None else (x, out)):
-        real, address = operand.dtype.kind == "f", addresses[place]
+    for index, operand in enumerate((x,) if out is None else (x, out)):
+        real, address = operand.dtype.kind == "f", addresses[index]
         if address % ((2 if real else 1) * operand.itemsize):
             if not real:
                 rule = f"begin at a multiple of {operand.itemsize} bytes, the size of its elements"
-                raise arguments.unusable(call, ("x", "out")[place], rule, f"at {address:#x}", "pass a copy")
+                raise arguments.unusable(call, ("x", "out")[index], rule, f"at {address:#x}", "pass a copy")
             aligned = name not in ("rfft", "irfft")
     return aligned
 
@@ -204,7 +224,7 @@ def transform(
     out: DeviceArray | None,
     axis: int | None,
     axes: Axes,
-    norm: str,
+    norm: str | None,
     callbacks: Callbacks,
     stream: Stream | None,
     length: int | None = None,
@@ -239,7 +259,7 @@ def planned(
     out: DeviceArray | None,
     axis: int | None,
     axes: Axes,
-    norm: str,
+    norm: str | None,
     callbacks: Callbacks,
     stream: Stream | None,
     length: int | None = None,
@@ -270,7 +290,8 @@ def _check_length(call: str, length: int, x: DeviceArray, out: DeviceArray | Non
     last = axes[-1]
     if x.shape[last] != halved(length):
         either = f"{2 * x.shape[last] - 2} or {2 * x.shape[last] - 1}"
-        rule = f"be {either} for 'x' of shape {x.shape}, whose last transformed axis is {last}"
+        which = f", whose last transformed axis is {last}" if x.ndim > 1 else ""
+        rule = f"be {either} for 'x' of shape {x.shape}{which}"
         raise arguments.unusable(call, "length", rule, length)
     if out is not None and out.ndim == x.ndim and out.shape[last] != length:
         raise arguments.unusable(call, "length", f"be {out.shape[last]} for 'out' of shape {out.shape}", length)

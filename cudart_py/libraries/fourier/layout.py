@@ -35,7 +35,7 @@ def whole_axes(call: str, axes: Any) -> int | tuple[int, ...]:
     """Return an axis or several axes as ints; raise TypeError for anything else."""
     several = axes.ndim > 0 if isinstance(axes, np.ndarray) else isinstance(axes, Sequence)
     if several and not isinstance(axes, str | bytes):
-        return tuple(arguments.integer(call, f"axes[{place}]", axis) for place, axis in enumerate(axes))
+        return tuple(arguments.integer(call, f"axes[{index}]", axis) for index, axis in enumerate(axes))
     return arguments.integer(call, "axes", axes)
 
 
@@ -60,7 +60,8 @@ def as_axes(call: str, axes: int | Sequence[int] | None, shape: Sequence[int], n
     chosen = range(ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
     outside = [axis for axis in chosen if not -ndim <= axis < ndim]
     if outside:
-        raise arguments.unusable(call, name, f"be dimensions of 'x', which has {ndim}", arguments.describe(outside[0]))
+        rule = f"be from {-ndim} to {ndim - 1} for 'x' of shape {tuple(shape)}"
+        raise arguments.unusable(call, name, rule, arguments.describe(outside[0]))
     result = tuple(sorted(axis % ndim for axis in chosen))
     if not 1 <= len(result) <= 3 or result != tuple(range(result[0], result[0] + len(result))):
         raise arguments.unusable(
@@ -109,13 +110,13 @@ def arrange(call: str, source: Operand, target: Operand, axes: tuple[int, ...]) 
     if count > MOST_CALLS:
         rule = f"form evenly spaced transforms, or at most {MOST_CALLS} groups of these"
         raise arguments.unusable(call, "x", rule, f"{count} groups for the shape {source.shape}", "pass a copy")
-    places = itertools.product(*(range(source.shape[axis]) for axis in repeated))
+    positions = itertools.product(*(range(source.shape[axis]) for axis in repeated))
     offsets = tuple(
         tuple(
-            sum(place * operand.strides[axis] for place, axis in zip(position, repeated, strict=True))
+            sum(index * operand.strides[axis] for index, axis in zip(position, repeated, strict=True))
             for operand in (source, target)
         )
-        for position in places
+        for position in positions
     )
     layouts = [
         _describe(call, operand, along, within, axes) for operand, along in zip((source, target), steps, strict=True)
@@ -147,9 +148,11 @@ def _steps(call: str, operand: Operand) -> list[int]:
 
 def _describe(call: str, operand: Operand, steps: list[int], within: list[int], axes: tuple[int, ...]) -> Layout:
     """Return the layout of an array whose batch are the axes `within`."""
-    name, shape, _, _ = operand
+    name, shape, strides, _ = operand
     last = axes[-1]
     stride = steps[last] if shape[last] > 1 else 1
+    if not stride:
+        raise arguments.unusable(call, name, "have elements that do not overlap", f"strides of {strides} bytes")
     embed = [shape[axes[0]]]
     outer_steps = [0] * len(axes)
     outer_steps[-1] = stride

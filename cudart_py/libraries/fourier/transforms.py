@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ... import arguments
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from ..plans import plannable
@@ -12,50 +13,43 @@ from .callbacks import Callback, callbacks_of
 from .calls import TransformPlan, planned, transform
 from .layout import Axes
 
-# The largest C int, in which cuFFT stores lengths.
-_LONGEST = 2**31 - 1
+
+def _planner(name: str) -> Callable[..., TransformPlan]:
+    """Return the function that makes plans for a transform, from its arguments by keyword."""
+
+    def make(x: DeviceArray, out: DeviceArray | None, load: Any, store: Any, **options: Any) -> TransformPlan:
+        return planned(f"{name}.plan", x, out, callbacks=callbacks_of(load, store), **options)
+
+    make.__doc__ = f"Return a plan for `{name}` without queueing anything."
+    return make
 
 
-def _plan_fft(
-    x: DeviceArray,
-    out: DeviceArray | None = None,
-    *,
-    axis: int | None = None,
-    axes: Axes = -1,
-    norm: str = "backward",
-    load: Callback | None = None,
-    store: Callback | None = None,
-    stream: Stream | None = None,
-) -> TransformPlan:
-    """Return a plan for `fft` without queueing anything."""
-    return planned("fft.plan", x, out, axis, axes, norm, callbacks_of(load, store), stream)
-
-
-@plannable(_plan_fft)
+@plannable(_planner("fft"))
+@answers_keywords("fft")
 def fft(
     x: DeviceArray,
     out: DeviceArray | None = None,
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Queue the discrete Fourier transform of `x` and return it in `out`, by default a new array.
 
-    `axis` is the axis to transform. To transform several, pass `axes`: 1 to 3 consecutive axes, or None for all. By
-    default, the last axis is transformed. The other axes form a batch (cufftPlanMany). If its transforms are not evenly
-    spaced in memory, as with the middle one of three axes, cuFFT is called several times.
+    `axis` is the axis to transform. To transform several, pass a tuple of 1 to 3 adjacent axes as `axes`, or None for
+    all. By default, the last axis is transformed. The other axes form a batch (cufftPlanMany). If its transforms are
+    not evenly spaced in memory, as with the middle one of three axes, cuFFT is called several times.
 
     The dtype is complex64, complex128 or `complex32` (half precision, for lengths that are powers of two). Real
     elements of the same precisions are first copied to the complex `out`; `rfft` does half the work. `out` may be `x`
     itself if that is complex.
 
-    `norm` scales results as in NumPy. With "backward", `ifft` divides by the number n of elements of a transform; with
-    "forward", `fft` does; with "ortho", both divide by its square root. cuFFT itself scales nothing, and a division is
-    one more pass over the result. To avoid it, pass `norm="forward"` to `ifft`, and divide elsewhere.
+    `norm` scales results as in NumPy. With "backward" or None, `ifft` divides by the number n of elements of a
+    transform; with "forward", `fft` does; with "ortho", both divide by its square root. cuFFT itself scales nothing,
+    and a division is one more pass over the result. To avoid it, pass `norm="forward"` to `ifft`, and divide elsewhere.
 
     `load` and `store` are device functions that cuFFT calls for each element, which saves passes over the arrays: see
     `Callback`. Where cuFFT cannot call them, kernels before and after the transform do: on the simulator, for lengths
@@ -68,29 +62,15 @@ def fft(
     return transform("fft", x, out, axis, axes, norm, callbacks_of(load, store), stream)
 
 
-def _plan_ifft(
-    x: DeviceArray,
-    out: DeviceArray | None = None,
-    *,
-    axis: int | None = None,
-    axes: Axes = -1,
-    norm: str = "backward",
-    load: Callback | None = None,
-    store: Callback | None = None,
-    stream: Stream | None = None,
-) -> TransformPlan:
-    """Return a plan for `ifft` without queueing anything."""
-    return planned("ifft.plan", x, out, axis, axes, norm, callbacks_of(load, store), stream)
-
-
-@plannable(_plan_ifft)
+@plannable(_planner("ifft"))
+@answers_keywords("ifft")
 def ifft(
     x: DeviceArray,
     out: DeviceArray | None = None,
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     stream: Stream | None = None,
@@ -102,75 +82,37 @@ def ifft(
     return transform("ifft", x, out, axis, axes, norm, callbacks_of(load, store), stream)
 
 
-def _plan_rfft(
-    x: DeviceArray,
-    out: DeviceArray | None = None,
-    *,
-    axis: int | None = None,
-    axes: Axes = -1,
-    norm: str = "backward",
-    load: Callback | None = None,
-    store: Callback | None = None,
-    stream: Stream | None = None,
-) -> TransformPlan:
-    """Return a plan for `rfft` without queueing anything."""
-    return planned("rfft.plan", x, out, axis, axes, norm, callbacks_of(load, store), stream)
-
-
-@plannable(_plan_rfft)
+@plannable(_planner("rfft"))
+@answers_keywords("rfft")
 def rfft(
     x: DeviceArray,
     out: DeviceArray | None = None,
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Queue the transform of real numbers, like `fft`: the first n // 2 + 1 of n results along the last of `axes`.
 
+    That must be the highest axis; the order of the others does not matter.
     For a transform in place, pad each row so that its result fits: `x = padded[..., :n]`,
     `out = padded.view(np.complex64)`.
     """
     return transform("rfft", x, out, axis, axes, norm, callbacks_of(load, store), stream)
 
 
-def _inverse_options(call: str, length: Any, overwrite: Any) -> tuple[int | None, bool]:
-    """Check and return the options that only `irfft` has."""
-    whole = None if length is None else arguments.integer(call, "length", length, 1, _LONGEST)
-    return whole, arguments.flag(call, "overwrite", overwrite)
-
-
-def _plan_irfft(
-    x: DeviceArray,
-    out: DeviceArray | None = None,
-    *,
-    axis: int | None = None,
-    axes: Axes = -1,
-    norm: str = "backward",
-    load: Callback | None = None,
-    store: Callback | None = None,
-    length: int | None = None,
-    overwrite: bool = False,
-    stream: Stream | None = None,
-) -> TransformPlan:
-    """Return a plan for `irfft` without queueing anything."""
-    length, overwrite = _inverse_options("irfft.plan", length, overwrite)
-    return planned(
-        "irfft.plan", x, out, axis, axes, norm, callbacks_of(load, store), stream, length, overwrite=overwrite
-    )
-
-
-@plannable(_plan_irfft)
+@plannable(_planner("irfft"))
+@answers_keywords("irfft")
 def irfft(
     x: DeviceArray,
     out: DeviceArray | None = None,
     *,
     axis: int | None = None,
     axes: Axes = -1,
-    norm: str = "backward",
+    norm: str | None = "backward",
     load: Callback | None = None,
     store: Callback | None = None,
     length: int | None = None,
@@ -186,5 +128,4 @@ def irfft(
     `length` is by default the even length that matches `x`. With several axes, cuFFT overwrites `x`, so it is copied
     first unless `overwrite` is True. Raises ValueError if `length` does not match `x` or `out`.
     """
-    length, overwrite = _inverse_options("irfft", length, overwrite)
     return transform("irfft", x, out, axis, axes, norm, callbacks_of(load, store), stream, length, overwrite=overwrite)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .factors import eigh, lstsq, qr, svd
-from .inverses import LuFactors, inv, lu_factor
 from .linear import cholesky, solve, solve_triangular
+from .lu import LuFactors, inv, lu_factor
 from .sparse_direct import SparseSolver
 
 __all__ = [

@@ -10,16 +10,15 @@ from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
-from ...errors import CudaError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
-from ..blas.calling import call_cublas
+from ..blas.cublas_calls import call_cublas
 from ..dtypes import KINDS, Kind
-from ..failures import SingularMatrixError
+from ..failures import dependent_column, not_converged
 from .batches import addresses_of, check_batch, one_by_one
-from .layout import diagonals, transposed_batch
+from .layout import diagonals, not_finite, transposed_batch
 from .right_hand_sides import check_right_hand_sides, columns_of_batch, rows_of_batch
 from .work import TYPES, WITH_VECTORS, Work
 
@@ -82,16 +81,13 @@ def lstsq_batch(call: str, a: DeviceArray, b: DeviceArray, stream: Stream, devic
 
 
 def _check_ranks(call: str, factors: DeviceArray, kind: Kind, stream: Stream) -> None:
-    """Raise SingularMatrixError for the first matrix whose R has a diagonal element that is zero up to rounding."""
+    """Raise SingularMatrixError for the first matrix whose R has a zero on its diagonal, to within rounding error."""
     sizes = np.abs(diagonals(factors, stream))
     limits = sizes.shape[1] * np.finfo(kind.real).eps * sizes.max(axis=1, keepdims=True)
-    dependent = np.argwhere(~(sizes > limits))
+    dependent = np.argwhere(sizes <= limits)  # without NaNs, which then are in the solution too
     if dependent.size:
         index, column = map(int, dependent[0])
-        fact = f"column {column} depends on the previous columns, up to rounding"
-        raise SingularMatrixError(
-            f"{call}: matrix {index} of 'a' does not have full rank: {fact}", pivot=column, call=call
-        )
+        raise dependent_column(call, f"matrix {index} of 'a'", column)
 
 
 def svd_batch(
@@ -122,6 +118,9 @@ def svd_batch(
     with activated(device):
         # LAPACK sees the transpose of each matrix: a^T = W diag(s) Z^H, so a = conj(Z) diag(s) W^T.
         matrix = a.copy(stream=stream)
+        spoiled = not_finite(matrix, stream)
+        if spoiled.size:  # an H200's cuSOLVER returned finite numbers for them
+            raise not_converged(call, f"the iteration for matrix {spoiled[0]} of 'a'")
         m, n = columns, rows
         values = empty((count, least), kind.real, stream=stream)
         left, right = (empty((count, order, order), a.dtype, stream=stream) for order in (m, n))
@@ -137,7 +136,7 @@ def svd_batch(
 def _check_converged(call: str, work: Work, name: str) -> None:
     failed = np.flatnonzero(work.statuses(name))
     if failed.size:
-        raise CudaError(f"{call}: the iteration for matrix {failed[0]} of 'a' did not converge", call=call)
+        raise not_converged(call, f"the iteration for matrix {failed[0]} of 'a'")
 
 
 def eigh_batch(

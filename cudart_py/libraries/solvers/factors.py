@@ -14,16 +14,16 @@ from ... import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
-from ...errors import CudaError
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...memory.creation import empty, to_device, zeros
 from ...streams.stream import Stream
 from .. import views
-from ..blas.calling import call_cublas
+from ..blas.cublas_calls import call_cublas
 from ..blas.products import gemm
 from ..blas.scalars import factor
 from ..dtypes import KINDS, Kind
-from ..failures import IllConditionedWarning, SingularMatrixError
+from ..failures import IllConditionedWarning, dependent_column, not_converged
 from .batched_factors import eigh_batch, lstsq_batch, qr_batch, svd_batch
 from .layout import by_rows, copied, diagonals, transposed, transposed_batch
 from .linear import check_square
@@ -35,8 +35,8 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
     """Return Q, with orthonormal columns, and the upper triangular R, such that Q R = a (cusolverDnXgeqrf, Xorgqr).
 
     `a` must have at least as many rows as columns. If it has three dimensions, the first is a batch of matrices
-    (cublasSgeqrfBatched, and Xorgqr for one matrix after the other). Raises TypeError or ValueError, naming the
-    operand.
+    (cublasSgeqrfBatched, and Xorgqr for one matrix after the other). Dtypes and layouts are those of `solve`. Raises
+    TypeError or ValueError, naming the operand.
     """
     call = "qr"
     where, device = views.device_of(call, stream)
@@ -62,18 +62,19 @@ def lstsq(
     rcond: float | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return the x that minimises the norm of a x - b, for one or several right-hand sides.
+    """Return the x that minimises the norm of a x - b, for one or several right-hand sides (cusolverDnXgeqrf, Sormqr).
 
     With `method="qr"`, the fastest, `a` must have at least as many rows as columns, and full rank. If `a` has three
     dimensions, the first is a batch of matrices, and `b` has the shape (batch, m) or (batch, m, k)
     (cublasSgelsBatched).
 
     With `method="svd"`, `a` is a single matrix of any shape and rank, and x the solution with the smallest norm, as
-    `numpy.linalg.lstsq` returns it. Singular values of at most `rcond` times the largest count as zero; the default of
-    `rcond` is max(m, n) eps. If some do, an IllConditionedWarning gives the rank.
+    `numpy.linalg.lstsq` returns it (cusolverDnXgesvd). Singular values of at most `rcond` times the largest count as
+    zero; the default of `rcond` is max(m, n) eps. If some do, an IllConditionedWarning gives the rank.
 
-    With `method="qr"`, raises SingularMatrixError, with the column, if the
-    absolute value of a diagonal element of R is at most n eps times that of the largest, for n columns. Raises
+    Dtypes and layouts are those of `solve`. With `method="qr"`, raises SingularMatrixError, with the column, if the
+    absolute value of a diagonal element of R is at most n eps times that of the largest, for n columns. With
+    `method="svd"`, raises NotConvergedError, a LinAlgError as in NumPy, if `a` contains NaN or infinity. Raises
     TypeError or ValueError, naming the operand.
     """
     call = "lstsq"
@@ -101,8 +102,8 @@ def lstsq(
         _check_rank(call, factors, kind, where)
         x, count = columns_of(b, kind, where)
         enums = library("cublas")
-        turn = int(enums.Operation.C if kind.is_complex else enums.Operation.T)
-        sizes = int(enums.SideMode.LEFT), turn, m, count, n
+        operation = int(enums.Operation.C if kind.is_complex else enums.Operation.T)
+        sizes = int(enums.SideMode.LEFT), operation, m, count, n
         name = _name(kind, "mqr")
         work.run_typed(name, *sizes, factors.pointer, m, tau.pointer, x.pointer, m)
         one = factor(1.0, kind)
@@ -130,10 +131,13 @@ def _least_norm(
     if not a.size or not b.size:
         name, array = ("a", a) if not a.size else ("b", b)
         raise arguments.unusable(call, name, "have at least one element", f"the shape {array.shape}")
-    u, s, vh = svd(a, stream=stream)
+    u, s, vh = _decomposed(call, a, kind, "qr", stream, device)
     values = s.to_host(stream=stream)
+    missing = int(np.count_nonzero(~np.isfinite(values)))
+    if missing:
+        raise not_converged(call, f"{missing} of {len(values)} singular values of 'a'")
     least = (max(a.shape) * np.finfo(kind.real).eps if rcond is None else rcond) * values[0]
-    rank = int(np.count_nonzero(values > least))
+    rank = int(np.count_nonzero(~(values <= least)))  # NaNs count, so that the solution has NaNs too
     if rank < len(values):
         text = f"{call}: 'a' has the rank {rank}, not {len(values)}: x is the solution with the smallest norm"
         warnings.warn(text, IllConditionedWarning, stacklevel=3)
@@ -148,6 +152,7 @@ def _least_norm(
     return x.reshape(x.shape[0]) if b.ndim == 1 else x
 
 
+@answers_keywords("svd")
 def svd(
     a: DeviceArray, *, method: str = "qr", stream: Stream | None = None
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
@@ -156,8 +161,9 @@ def svd(
     `method` is "qr" (cusolverDnXgesvd) or "polar" (cusolverDnXgesvdp), which is faster and finds singular values below
     eps times the largest less accurately. If `a` has three dimensions, the first is a batch of matrices: those of at
     most 32 rows and columns are decomposed together by the Jacobi method (cusolverDnSgesvdjBatched), and larger ones
-    one after the other. Raises CudaError if the iteration does not converge, and TypeError or
-    ValueError, naming the operand.
+    one after the other. For `a` of shape (m, n), U has the shape (m, min(m, n)) and V^H (min(m, n), n). Dtypes and
+    layouts are those of `solve`; s is real. Raises NotConvergedError if the iteration does not converge, and TypeError
+    or ValueError, naming the operand.
     """
     call = "svd"
     where, device = views.device_of(call, stream)
@@ -170,21 +176,27 @@ def svd(
     views.matrix(call, "a", a)
     if not a.size:
         raise arguments.unusable(call, "a", "have at least one row and one column", f"the shape {a.shape}")
+    return _decomposed(call, a, kind, method, where, device)
+
+
+def _decomposed(
+    call: str, a: DeviceArray, kind: Kind, method: str, stream: Stream, device: Device
+) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+    """Return U, the singular values and V^H of a row-major matrix."""
     m, n = a.shape
     with activated(device):
         # cuSOLVER requires tall, column-major matrices. A row-major matrix is the column-major transpose. So a wide or
         # square matrix already is a tall one in its present layout, and U and V^H exchange roles.
-        turned = m <= n
-        matrix = copied(a, where) if turned else transposed(a, kind, where)
-        sides = _svd_of_columns(matrix, kind, method, where, device)
-        first, values, second = sides
-        if turned:
+        is_wide = m <= n
+        matrix = copied(a, stream) if is_wide else transposed(a, kind, stream)
+        first, values, second = _svd_of_columns(call, matrix, kind, method, stream, device)
+        if is_wide:
             return second, values, first
-        return transposed(first, kind, where), values, transposed(second, kind, where)
+        return transposed(first, kind, stream), values, transposed(second, kind, stream)
 
 
 def _svd_of_columns(
-    matrix: DeviceArray, kind: Kind, method: str, stream: Stream, device: Device
+    call: str, matrix: DeviceArray, kind: Kind, method: str, stream: Stream, device: Device
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
     """Decompose a tall column-major matrix; return U, the singular values and V^H, with U and V^H column-major."""
     n, m = matrix.shape
@@ -201,7 +213,7 @@ def _svd_of_columns(
     work.run(name, *modes, m, n, *ends)
     failed = work.status(name)
     if failed:
-        raise CudaError(f"svd: the decomposition of 'a' did not converge: {failed} values are missing", call="svd")
+        raise not_converged(call, f"{failed} of {n} singular values of 'a'")
     if method == "polar":
         right = transposed(right, kind, stream, conjugate=kind.is_complex)
     return left, values, right
@@ -211,8 +223,8 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
     """Return the eigenvalues of a Hermitian matrix, in ascending order, and its eigenvectors, as columns.
 
     Only the lower triangle of `a` is read (cusolverDnXsyevd). If `a` has three dimensions, the first is a batch of
-    matrices (cusolverDnXsyevBatched). Raises CudaError if the iteration does not converge, and
-    TypeError or ValueError, naming the operand.
+    matrices (cusolverDnXsyevBatched). Dtypes and layouts are those of `solve`; the eigenvalues are real. Raises
+    NotConvergedError if the iteration does not converge, and TypeError or ValueError, naming the operand.
     """
     call = "eigh"
     where, device = views.device_of(call, stream)
@@ -231,7 +243,7 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
         work.run("xsyevd", WITH_VECTORS, fill, n, kind.code, vectors.pointer, n, real, values.pointer, kind.code)
         failed = work.status("xsyevd")
         if failed:
-            raise CudaError(f"{call}: the eigenvalues of 'a' did not converge: {failed} are missing", call=call)
+            raise not_converged(call, f"{failed} of {n} eigenvalues of 'a'")
         # LAPACK saw the transpose. For a Hermitian matrix this is the conjugate, so the eigenvectors are conjugated.
         return values, transposed(vectors, kind, where, conjugate=kind.is_complex)
 
@@ -248,7 +260,11 @@ def _check_tall(call: str, a: DeviceArray, stream: Stream, device: Device) -> tu
     view = views.matrix(call, "a", a)
     if not 0 < view.columns <= view.rows:
         raise arguments.unusable(
-            call, "a", "have at least one column, and as many rows as columns or more", f"the shape {a.shape}"
+            call,
+            "a",
+            "have at least one column, and as many rows as columns or more",
+            f"the shape {a.shape}",
+            "pass method='svd'" if call == "lstsq" and a.size else "",
         )
     return a, kind
 
@@ -267,10 +283,9 @@ def _factor(work: Work, a: DeviceArray, kind: Kind) -> tuple[DeviceArray, Device
 
 
 def _check_rank(call: str, factors: DeviceArray, kind: Kind, stream: Stream) -> None:
-    """Raise SingularMatrixError for the first diagonal element of R that is zero up to rounding."""
+    """Raise SingularMatrixError for the first diagonal element of R that is zero to within rounding error."""
     sizes = np.abs(diagonals(factors, stream))
-    dependent = np.flatnonzero(~(sizes > len(sizes) * np.finfo(kind.real).eps * sizes.max()))
+    # Without NaNs, which then are in the solution too.
+    dependent = np.flatnonzero(sizes <= len(sizes) * np.finfo(kind.real).eps * sizes.max())
     if dependent.size:
-        column = int(dependent[0])
-        fact = f"column {column} depends on the previous columns, up to rounding"
-        raise SingularMatrixError(f"{call}: 'a' does not have full rank: {fact}", pivot=column, call=call)
+        raise dependent_column(call, "'a'", int(dependent[0]))

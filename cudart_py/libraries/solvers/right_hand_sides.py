@@ -51,4 +51,5 @@ def columns_of_batch(b: DeviceArray, stream: Stream) -> DeviceArray:
 
 def rows_of_batch(x: DeviceArray, like: DeviceArray, stream: Stream) -> DeviceArray:
     """Return column-major solutions of a batch in the row-major layout of the right-hand sides `like`."""
-    return transposed_batch(x, stream) if x.shape[1] > 1 else x.reshape(like.shape)
+    count, systems, rows = x.shape
+    return transposed_batch(x, stream) if systems > 1 else x.reshape((count, rows, 1)[: like.ndim])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from ...context.current import activated
 from ...context.device import Device
 from ...context.lifetimes import Handle  # releases cuDSS's objects at the right time
 from ...driver.calls import library
+from ...host.callers import warn_caller
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
@@ -60,14 +60,14 @@ class SparseSolver:
         solver.analyze()             # orders the rows, and allocates the factors
         solver.factorize()           # computes the factors
         x = solver.solve(b)
-        solver.refactorize(values)   # new values in the same places
+        solver.refactorize(values)   # new values with the same sparsity pattern
         x = solver.solve(b)
 
     `a` is a square `SparseMatrix` in the format "csr". `kind` is "general", "symmetric", "hermitian" or "positive"
     (positive definite, and Hermitian for complex numbers). For all but "general", only the triangle `triangle`,
-    "lower" or "upper", is used; other elements are ignored. `refinements` is the number of steps of iterative
-    refinement of each solution. The stages need the capability "cudss": on a GPU, cuDSS's library, which the extra
-    cu13 installs.
+    "lower" or "upper", is used; other elements are ignored. A matrix that stores only the other triangle is refused.
+    `refinements` is the number of steps of iterative refinement of each solution. The stages need the capability
+    "cudss": on a GPU, cuDSS's library, which the extra cu13 installs.
 
     A stage that has not been called yet is called by the next one. Each stage waits for the device. The solver refers
     to the arrays of `a`, and its factors take device memory until it is closed. It uses one stream. Raises TypeError
@@ -89,23 +89,23 @@ class SparseSolver:
         if a.shape[0] != a.shape[1] or not a.shape[0]:
             raise arguments.unusable(call, "a", "be square with at least one row", f"of shape {a.shape}")
         self._kind_of_matrix = arguments.choice(call, "kind", kind, KINDS)
-        arguments.choice(call, "triangle", triangle, TRIANGLES)
+        self._triangle = arguments.choice(call, "triangle", triangle, TRIANGLES)
         refinements = arguments.integer(call, "refinements", refinements, 0, 100)
-        self._a, self._kind = a, a.kind
+        self._a, self._kind = a, a._kind
         self._values = a.values
         self._stage = ""
         with activated(self._device):
             self._objects = _Objects(self._device)
-            self._create_matrix(triangle)
+            self._create_matrix()
             self._set_refinements(refinements)
 
-    def _create_matrix(self, triangle: str) -> None:
+    def _create_matrix(self) -> None:
         functions, a = self._objects.functions, self._a
         is_general = self._kind_of_matrix == "general"
         name = KINDS[self._kind_of_matrix]
         if name == "SPD" and self._kind.is_complex:
             name = "HPD"
-        view = functions.MatrixViewType["FULL" if is_general else triangle.upper()]
+        view = functions.MatrixViewType["FULL" if is_general else self._triangle.upper()]
         index = int(functions.DataType.R_32I)
         try:
             functions.set_stream(self._objects.handle, self._stream.handle)
@@ -132,21 +132,37 @@ class SparseSolver:
             raise failure("cudssConfigSet", error) from error
 
     def analyze(self) -> None:
-        """Order the rows, and find the places of the factors' elements (CUDSS_PHASE_ANALYSIS)."""
+        """Order the rows, and compute the sparsity pattern of the factors (CUDSS_PHASE_ANALYSIS)."""
+        call = "SparseSolver.analyze"
+        self._check_matrix(call)
+        self._check_triangle()
         with activated(self._device):
-            self._run("SparseSolver.analyze", "ANALYSIS")
+            self._run(call, "ANALYSIS")
         self._stage = "analyzed"
+
+    def _check_triangle(self) -> None:
+        """Raise ValueError if all elements off the diagonal are in the triangle that is not used."""
+        if self._kind_of_matrix == "general":
+            return
+        offsets, columns = (part.to_host(stream=self._stream) for part in (self._a.offsets, self._a.indices))
+        rows = np.repeat(np.arange(self._a.shape[0]), np.diff(offsets))
+        filled = {"lower": bool((columns < rows).any()), "upper": bool((columns > rows).any())}
+        other = "upper" if self._triangle == "lower" else "lower"
+        if filled[other] and not filled[self._triangle]:
+            rule = f"be {other!r} for 'a', which stores no elements off the diagonal in its {self._triangle} triangle"
+            raise arguments.unusable("SparseSolver", "triangle", rule)
 
     def factorize(self) -> None:
         """Compute the factors (CUDSS_PHASE_FACTORIZATION).
 
         Raises NotPositiveDefiniteError or SingularMatrixError if cuDSS reports that there are none. For a general
-        matrix, cuDSS replaces pivots that are zero up to rounding; an IllConditionedWarning gives their number.
+        matrix, cuDSS replaces pivots that are zero to within rounding error, and an IllConditionedWarning gives their
+        number.
         """
         self._factor("SparseSolver.factorize", "FACTORIZATION")
 
     def refactorize(self, values: DeviceArray | None = None) -> None:
-        """Compute the factors of new values in the same places (CUDSS_PHASE_REFACTORIZATION).
+        """Compute the factors of new values with the same sparsity pattern (CUDSS_PHASE_REFACTORIZATION).
 
         `values` replaces the values of the matrix; None means that their array has new contents. The pivots of the
         first factorization are used again, so it takes less time. Raises as `factorize` does.
@@ -166,10 +182,17 @@ class SparseSolver:
             self._values = values
         self._factor(call, "REFACTORIZATION" if self._stage == "factored" else "FACTORIZATION")
 
-    def _factor(self, call: str, phase: str) -> None:
+    def _check_matrix(self, call: str) -> None:
+        """Raise ValueError if the solver or an array of the matrix is closed."""
         self._require_open(call)
+        arrays = {"values": self._values, "a.indices": self._a.indices, "a.offsets": self._a.offsets}
+        views.check_place(call, self._device, **arrays)
+
+    def _factor(self, call: str, phase: str) -> None:
+        self._check_matrix(call)
         if not self._stage:
             self.analyze()
+        self._stage = "analyzed"  # until the new factors have been found
         with activated(self._device):
             self._run(call, phase)
             info = self._report("INFO", np.int32)
@@ -184,8 +207,8 @@ class SparseSolver:
             raise SingularMatrixError(text, pivot=info - 1, call=call)
         self._stage = "factored"
         if replaced:
-            text = f"{replaced} of the pivots were zero up to rounding, and were replaced"
-            warnings.warn(f"{call}: the matrix is ill-conditioned: {text}", IllConditionedWarning, stacklevel=3)
+            text = f"{'1 pivot was' if replaced == 1 else f'{replaced} pivots were'} zero to within rounding error"
+            warn_caller(f"{call}: the matrix is ill-conditioned: {text}, and replaced", IllConditionedWarning)
 
     def solve(self, b: DeviceArray) -> DeviceArray:
         """Return x with a x = b, for a vector or a matrix with one right-hand side per column (CUDSS_PHASE_SOLVE)."""

@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from ... import arguments
-from ...context.capture import captures, find
 from ...context.current import activated
 from ...context.device import Device
 from ...copies import memcpy, memset
 from ...driver.calls import library
-from ...errors import CaptureError
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..failures import failure
-from ..handles import keep, library_handle, scratch
+from ..handles import keep, library_handle, refuse_capture, scratch
+from ..outputs import output_for
 from .matrix import INDEX_DTYPE, DenseMatrix, Description, SparseMatrix, check_matrix
 
 FORMATS = ("csr", "csc", "coo")
-_TURNED = {"csr": "csc", "csc": "csr"}
+# In captures, cuSPARSE's conversions fail or damage the graph.
+REASON = "cuSPARSE converts or sorts a matrix"
+_EXCHANGED = {"csr": "csc", "csc": "csr"}
 
 
 def sparse_to_dense(a: SparseMatrix, out: DeviceArray | None = None, *, stream: Stream | None = None) -> DeviceArray:
@@ -32,20 +33,15 @@ def sparse_to_dense(a: SparseMatrix, out: DeviceArray | None = None, *, stream: 
     call = "sparse_to_dense"
     where, device = views.device_of(call, stream)
     check_matrix(call, "a", a, device, FORMATS)
-    if out is None:
-        with activated(device):
-            out = empty(a.shape, a.values.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.values.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, a.shape, "like 'a'")
+    out = output_for(call, out, a.shape, a.values.dtype, (where, device), reason="like 'a'")
     view = views.matrix(call, "out", out)
     if not out.size:
         return out
     with activated(device):
         handle = library_handle("cusparse", where, device)
-        dense = DenseMatrix(out, view, a.kind)
+        dense = DenseMatrix(out, view, a._kind)
         algorithm = int(library("cusparse").SparseToDenseAlg.DEFAULT)
-        parameters = handle.native, a.describe_once().handle, dense.handle, algorithm
+        parameters = handle.native, a._describe_once().handle, dense.handle, algorithm
         try:
             memory = scratch(device).get(handle.functions.sparse_to_dense_buffer_size(*parameters), where)
             handle.functions.sparse_to_dense(*parameters, memory.pointer)
@@ -67,19 +63,19 @@ def sparse_convert(a: SparseMatrix, format: str, *, stream: Stream | None = None
     where, device = views.device_of(call, stream)
     check_matrix(call, "a", a, device, FORMATS)
     arguments.choice(call, "format", format, FORMATS)
-    _refuse_capture(call, where)
+    refuse_capture(call, where, REASON)
     with activated(device):
         if format == a.format:
             return _copy(a, where)
         # Every way leads through rows, whose conversions the library has.
         rows = a
         if a.format == "csc":
-            rows = _turned(a, "csr", where, device)
+            rows = _exchanged(a, "csr", where, device)
         elif a.format == "coo":
             rows = _compressed(_sorted(a, where, device), where, device)
         if format == "coo":
             return _expanded(rows, where, device)
-        return _turned(rows, "csc", where, device) if format == "csc" else rows
+        return _exchanged(rows, "csc", where, device) if format == "csc" else rows
 
 
 def sparse_transpose(a: SparseMatrix, *, stream: Stream | None = None) -> SparseMatrix:
@@ -91,15 +87,15 @@ def sparse_transpose(a: SparseMatrix, *, stream: Stream | None = None) -> Sparse
     call = "sparse_transpose"
     where, device = views.device_of(call, stream)
     check_matrix(call, "a", a, device, FORMATS)
-    _refuse_capture(call, where)
+    refuse_capture(call, where, REASON)
     shape = a.shape[1], a.shape[0]
     with activated(device):
         if a.format == "coo":
             values, columns, rows = (_copied(array, where) for array in (a.values, a.indices, a.offsets))
             return _sorted(SparseMatrix("coo", shape, values, rows, columns), where, device)
         # The columns of a matrix are the rows of its transpose.
-        turned = _turned(a, _TURNED[a.format], where, device)
-        return SparseMatrix(a.format, shape, turned.values, turned.indices, turned.offsets)
+        exchanged = _exchanged(a, _EXCHANGED[a.format], where, device)
+        return SparseMatrix(a.format, shape, exchanged.values, exchanged.indices, exchanged.offsets)
 
 
 def sparse_sort(a: SparseMatrix, *, stream: Stream | None = None) -> SparseMatrix:
@@ -107,21 +103,14 @@ def sparse_sort(a: SparseMatrix, *, stream: Stream | None = None) -> SparseMatri
 
     In the formats "csr" and "csc", the elements of each row or column are sorted by their index. In the format "coo",
     they are sorted by row, then by column. Elements at the same place are kept, in any order. The sorting cannot be
-    captured. Raises TypeError or
-    ValueError, naming the operand, before anything is queued.
+    captured. Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "sparse_sort"
     where, device = views.device_of(call, stream)
     check_matrix(call, "a", a, device, FORMATS)
-    _refuse_capture(call, where)
+    refuse_capture(call, where, REASON)
     with activated(device):
         return _sorted(a, where, device)
-
-
-def _refuse_capture(call: str, stream: Stream) -> None:
-    """Raise CaptureError during a capture, in which cuSPARSE's conversions fail or damage the graph."""
-    if captures and find(stream.handle) is not None:
-        raise CaptureError(f"{call}: cuSPARSE cannot convert or sort a matrix during a capture: do it before")
 
 
 def _copied(array: DeviceArray, stream: Stream) -> DeviceArray:
@@ -136,16 +125,12 @@ def _copy(a: SparseMatrix, stream: Stream) -> SparseMatrix:
 
 
 def _expanded(a: SparseMatrix, stream: Stream, device: Device) -> SparseMatrix:
-    """Return rows in the format "coo"."""
-    values, columns, rows = (
-        *(_copied(array, stream) for array in (a.values, a.indices)),
-        empty(a.count, INDEX_DTYPE, stream=stream),
-    )
+    """Return a matrix in the format "csr" in the format "coo"."""
+    values, columns = _copied(a.values, stream), _copied(a.indices, stream)
+    rows = empty(a.count, INDEX_DTYPE, stream=stream)
     if a.count:
-        base = int(library("cusparse").IndexBase.ZERO)
-        _call(
-            "cusparseXcsr2coo", "xcsr2coo", stream, device, a.offsets.pointer, a.count, a.shape[0], rows.pointer, base
-        )
+        parameters = a.offsets.pointer, a.count, a.shape[0], rows.pointer, int(library("cusparse").IndexBase.ZERO)
+        _call("cusparseXcsr2coo", "xcsr2coo", stream, device, *parameters)
     return SparseMatrix("coo", a.shape, values, columns, rows)
 
 
@@ -153,24 +138,14 @@ def _compressed(a: SparseMatrix, stream: Stream, device: Device) -> SparseMatrix
     """Return a sorted matrix in the format "coo" in the format "csr"."""
     offsets = empty(a.shape[0] + 1, INDEX_DTYPE, stream=stream)
     if a.count:
-        base = int(library("cusparse").IndexBase.ZERO)
-        _call(
-            "cusparseXcoo2csr",
-            "xcoo2csr",
-            stream,
-            device,
-            a.offsets.pointer,
-            a.count,
-            a.shape[0],
-            offsets.pointer,
-            base,
-        )
+        parameters = a.offsets.pointer, a.count, a.shape[0], offsets.pointer, int(library("cusparse").IndexBase.ZERO)
+        _call("cusparseXcoo2csr", "xcoo2csr", stream, device, *parameters)
     else:
         memset(offsets, 0, stream=stream)
     return SparseMatrix("csr", a.shape, a.values, a.indices, offsets)
 
 
-def _turned(a: SparseMatrix, format: str, stream: Stream, device: Device) -> SparseMatrix:
+def _exchanged(a: SparseMatrix, format: str, stream: Stream, device: Device) -> SparseMatrix:
     """Return rows as columns, or columns as rows: the columns of a matrix are the rows of its transpose."""
     lines, others = a.shape if a.format == "csr" else a.shape[::-1]
     values, indices = empty(a.count, a.values.dtype, stream=stream), empty(a.count, INDEX_DTYPE, stream=stream)
@@ -179,7 +154,7 @@ def _turned(a: SparseMatrix, format: str, stream: Stream, device: Device) -> Spa
         enums = library("cusparse")
         parameters = (
             lines, others, a.count, a.values.pointer, a.offsets.pointer, a.indices.pointer, values.pointer,
-            offsets.pointer, indices.pointer, a.kind.code, int(enums.Action.NUMERIC), int(enums.IndexBase.ZERO),
+            offsets.pointer, indices.pointer, a._kind.code, int(enums.Action.NUMERIC), int(enums.IndexBase.ZERO),
             int(enums.Csr2CscAlg.DEFAULT),
         )  # fmt: skip  # grouped by meaning
         _call("cusparseCsr2cscEx2", "csr2csc_ex2", stream, device, *parameters, size="csr2csc_ex2_buffer_size")
@@ -189,47 +164,31 @@ def _turned(a: SparseMatrix, format: str, stream: Stream, device: Device) -> Spa
 
 
 def _sorted(a: SparseMatrix, stream: Stream, device: Device) -> SparseMatrix:
-    """Return a matrix with sorted elements: sort the indices and their places, then gather the values."""
+    """Return a matrix with sorted elements: sort the indices and their permutation, then gather the values."""
     values = empty(a.count, a.values.dtype, stream=stream)
     indices, offsets = (_copied(array, stream) for array in (a.indices, a.offsets))
     result = SparseMatrix(a.format, a.shape, values, indices, offsets)
     if not a.count:
         return result
-    places = empty(a.count, INDEX_DTYPE, stream=stream)
-    _call("cusparseCreateIdentityPermutation", "create_identity_permutation", stream, device, a.count, places.pointer)
+    permutation = empty(a.count, INDEX_DTYPE, stream=stream)
+    _call(
+        "cusparseCreateIdentityPermutation", "create_identity_permutation", stream, device, a.count, permutation.pointer
+    )
     sizes, arrays = (*a.shape, a.count), (offsets.pointer, indices.pointer)
+    parameters: tuple[int, ...]
     if a.format == "coo":
-        _call(
-            "cusparseXcoosortByRow",
-            "xcoosort_by_row",
-            stream,
-            device,
-            *sizes,
-            *arrays,
-            places.pointer,
-            size="xcoosort_buffer_size_ext",
-            sized=(*sizes, *arrays),
-        )
+        name, symbol, size = "xcoosort_by_row", "XcoosortByRow", "xcoosort_buffer_size_ext"
+        parameters = *sizes, *arrays, permutation.pointer
     else:
-        name = f"x{a.format}sort"
+        name, symbol, size = f"x{a.format}sort", f"X{a.format}sort", f"x{a.format}sort_buffer_size_ext"
         kind = Description("create_mat_descr", "destroy_mat_descr")
-        _call(
-            f"cusparseX{a.format}sort",
-            name,
-            stream,
-            device,
-            *sizes,
-            kind.handle,
-            *arrays,
-            places.pointer,
-            size=f"{name}_buffer_size_ext",
-            sized=(*sizes, *arrays),
-        )
+        parameters = *sizes, kind.handle, *arrays, permutation.pointer
+    _call(f"cusparse{symbol}", name, stream, device, *parameters, size=size, sized=(*sizes, *arrays))
     enums = library("cusparse")
-    source = Description("create_dn_vec", "destroy_dn_vec", a.count, a.values.pointer, a.kind.code)
+    source = Description("create_dn_vec", "destroy_dn_vec", a.count, a.values.pointer, a._kind.code)
     target = Description(
-        "create_sp_vec", "destroy_sp_vec", a.count, a.count, places.pointer, values.pointer,
-        int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), a.kind.code,
+        "create_sp_vec", "destroy_sp_vec", a.count, a.count, permutation.pointer, values.pointer,
+        int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), a._kind.code,
     )  # fmt: skip  # grouped by meaning
     _call("cusparseGather", "gather", stream, device, source.handle, target.handle)
     return result

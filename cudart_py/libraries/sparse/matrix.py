@@ -12,6 +12,7 @@ from ...context.current import activated
 from ...context.device import Device, current_device
 from ...context.lifetimes import Handle  # releases descriptors at the right time
 from ...driver.calls import library
+from ...hints import hinted
 from ...memory.array import DeviceArray
 from ...memory.creation import to_device
 from ...streams.stream import Stream
@@ -25,6 +26,12 @@ FORMATS = ("csr", "csc", "coo", "sell")
 INDEX_DTYPE = np.dtype(np.int32)
 # The names in cusparseOperation_t of "N", "T" and "C".
 LONG = {"N": "NON_TRANSPOSE", "T": "TRANSPOSE", "C": "CONJUGATE_TRANSPOSE"}
+# The functions for dense matrices.
+_INSTEAD_OF_DENSE = {
+    "spmv": "gemv multiplies a dense matrix",
+    "spmm": "gemm multiplies a dense matrix",
+    "SparseSolver": "solve takes a dense matrix",
+}
 _MOST = int(np.iinfo(INDEX_DTYPE).max)
 
 
@@ -56,16 +63,14 @@ class DenseVector(Description):
 
 
 class DenseMatrix(Description):
-    """The cuSPARSE descriptor of a dense row-major matrix, or of its transpose if `turned` (cusparseCreateDnMat)."""
+    """The cuSPARSE descriptor of a dense row-major matrix (cusparseCreateDnMat)."""
 
     __slots__ = ()
 
-    def __init__(self, array: DeviceArray, matrix: views.Matrix, kind: Kind, *, turned: bool = False) -> None:
-        order = library("cusparse").Order
-        rows, columns = (matrix.columns, matrix.rows) if turned else (matrix.rows, matrix.columns)
+    def __init__(self, array: DeviceArray, matrix: views.Matrix, kind: Kind) -> None:
         super().__init__(
-            "create_dn_mat", "destroy_dn_mat", rows, columns, matrix.leading, array.pointer, kind.code,
-            int(order.COL if turned else order.ROW),
+            "create_dn_mat", "destroy_dn_mat", matrix.rows, matrix.columns, matrix.leading, array.pointer, kind.code,
+            int(library("cusparse").Order.ROW),
         )  # fmt: skip  # grouped by meaning
 
 
@@ -75,7 +80,7 @@ class SparseVector:
     def __init__(self, size: int, indices: DeviceArray, values: DeviceArray) -> None:
         call = "SparseVector"
         views.check_place(call, current_device(), indices=indices, values=values)
-        self.kind = views.kind(call, "values", values, TYPES)
+        self._kind = views.kind(call, "values", values, TYPES)
         views.require_dtype(call, "indices", indices, INDEX_DTYPE, "as cuSPARSE's index")
         views.vector(call, "values", values)
         arguments.same_shape(call, "indices", indices, values.shape, "like 'values'")
@@ -86,9 +91,9 @@ class SparseVector:
             raise arguments.unusable(call, "values", f"have at most {size} elements, like 'size'", values.shape[0])
         self.size, self.indices, self.values = size, indices, values
         enums = library("cusparse")
-        self.description = Description(
+        self._description = Description(
             "create_sp_vec", "destroy_sp_vec", size, values.shape[0], indices.pointer, values.pointer,
-            int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), self.kind.code,
+            int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), self._kind.code,
         )  # fmt: skip  # grouped by meaning
 
     def __repr__(self) -> str:
@@ -120,8 +125,9 @@ class Analysis:
         keep(stream, "refresh", matrix.values, self)
 
 
+@hinted
 class SparseMatrix:
-    """A sparse matrix in one of four formats. All indices are int32.
+    """A sparse matrix in one of four formats. Values are float32, float64, complex64 or complex128, indices int32.
 
     - "csr": `values` and their columns (`indices`), row by row. `offsets` has rows + 1 elements: the index in `values`
       at which each row begins, and the number of values.
@@ -130,6 +136,9 @@ class SparseMatrix:
     - "sell" (sliced ELLPACK): slices of `slice_size` rows. Each slice is stored column by column, with as many columns
       as its longest row has values. `offsets` contains the index in `values` at which each slice begins. Unused
       elements have the index -1.
+
+    There are at most 2^31 - 1 rows, columns and values. `count` is the number of stored elements in "sell", by default
+    that of all values. Raises TypeError or ValueError, naming the argument.
 
     `from_host` converts a SciPy sparse array. The matrix refers to the arrays and does not copy them. You may change
     `values` between calls, but not `indices` or `offsets`. After a change, call `refresh` before `spsv` and `spsm`.
@@ -150,19 +159,25 @@ class SparseMatrix:
         arguments.choice(call, "format", format, FORMATS)
         rows, columns = arguments.integers(call, "shape", shape, 2, least=0)
         shape = rows, columns
+        _check_indices(call, "shape", shape)
         slice_size = arguments.integer(call, "slice_size", slice_size, 0, _MOST)
         self.device = current_device()
         views.check_place(call, self.device, values=values, indices=indices, offsets=offsets)
-        self.kind = views.kind(call, "values", values, TYPES)
+        self._kind = views.kind(call, "values", values, TYPES)
         self.format, self.shape = format, shape
         self.values, self.indices, self.offsets = values, indices, offsets
         self.slice_size = slice_size
-        # The number of stored elements; in the sliced format, `values` also has unused positions.
-        self.count = values.size if count is None else arguments.integer(call, "count", count, 0, values.size)
+        # The number of stored elements. Only in the sliced format, `values` also has unused elements.
+        least = 0 if format == "sell" else values.size
+        self.count = values.size if count is None else arguments.integer(call, "count", count, least, values.size)
         slices = -(-shape[0] // max(slice_size, 1))
         lengths = {"csr": rows + 1, "csc": columns + 1, "coo": values.size, "sell": slices + 1}
         if format == "sell" and slice_size < 1:
             raise arguments.wrong_value(call, "slice_size", "positive", slice_size)
+        if values.size > _MOST:
+            raise arguments.unusable(
+                call, "values", f"have at most {_MOST} elements, since indices are int32", values.size
+            )
         arguments.same_shape(call, "indices", indices, (values.size,), "like 'values'")
         arguments.same_shape(call, "offsets", offsets, (lengths[format],), f"with format={format!r} and shape={shape}")
         for name, array in (("indices", indices), ("offsets", offsets)):
@@ -170,7 +185,7 @@ class SparseMatrix:
             arguments.contiguous(call, name, array)
         arguments.contiguous(call, "values", values)
         # The shared descriptor, and the results of cuSPARSE's analysis with their buffers, keyed by operation.
-        self.prepared: dict[Any, Any] = {}
+        self._prepared: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
         return f"<SparseMatrix {self.format} {self.shape} {self.values.dtype}, {self.count} stored>"
@@ -179,21 +194,29 @@ class SparseMatrix:
     def from_host(cls, matrix: Any, format: str = "csr", *, slice_size: int = 32, stream: Stream | None = None) -> Self:
         """Copy a SciPy sparse array or matrix to the device, and convert it to `format`.
 
-        `slice_size` applies to the format "sell". Raises TypeError for other objects, and ValueError if the matrix
-        stores more than 2^31 - 1 elements.
+        `slice_size` applies to the format "sell". Raises TypeError for other objects, and ValueError if the matrix has
+        more than 2^31 - 1 rows, columns or stored elements, including the unused ones of slices.
         """
         call = "SparseMatrix.from_host"
         if isinstance(matrix, type) or not hasattr(matrix, "tocsr"):
-            raise arguments.wrong_type(call, "matrix", "a SciPy sparse array", matrix)
+            remedy = "sparse_from_dense converts a dense one" if isinstance(matrix, DeviceArray) else ""
+            if isinstance(matrix, np.ndarray):
+                remedy = "scipy.sparse.csr_array(matrix) makes one"
+            raise arguments.wrong_type(call, "matrix", "a SciPy sparse array", matrix, remedy)
         views.kind(call, "matrix", matrix, TYPES)
         arguments.choice(call, "format", format, FORMATS)
         slice_size = arguments.integer(call, "slice_size", slice_size, 1, _MOST)
         views.device_of(call, stream)
+        _check_indices(call, "matrix", matrix.shape)
         rows = matrix.tocsr()
         rows.sum_duplicates()
-        if rows.nnz > _MOST:
+        stored = _sliced_size(rows.indptr, slice_size) if format == "sell" else rows.nnz
+        if stored > _MOST:
             raise arguments.unusable(
-                call, "matrix", f"store at most {_MOST} elements, since indices are int32", rows.nnz
+                call,
+                "matrix",
+                f"store at most {_MOST} elements with format={format!r}, since indices are int32",
+                stored,
             )
         lines = rows.tocsc() if format == "csc" else rows
         values, indices, offsets = lines.data, lines.indices.astype(INDEX_DTYPE), lines.indptr.astype(INDEX_DTYPE)
@@ -224,23 +247,33 @@ class SparseMatrix:
         """
         where, device = views.device_of("SparseMatrix.refresh", stream)
         check_matrix("SparseMatrix.refresh", "self", self, device)
-        for prepared in self.prepared.values():
+        for prepared in self._prepared.values():
             if isinstance(prepared, Analysis):
                 prepared.update(self, where, device)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        return self.values.dtype
+
+    @property
+    def nnz(self) -> int:
+        """The number of stored elements, like `count`."""
+        return self.count
 
     @property
     def nbytes(self) -> int:
         """The total size of the three arrays in bytes. A product reads each of them once."""
         return self.values.nbytes + self.indices.nbytes + self.offsets.nbytes
 
-    def describe_once(self) -> Description:
+    def _describe_once(self) -> Description:
         """Return the shared descriptor, for calls that do not store anything in it."""
-        found: Description | None = self.prepared.get("description")
-        if found is None:
-            found = self.prepared["description"] = self.describe()
-        return found
+        description: Description | None = self._prepared.get("description")
+        if description is None:
+            description = self._prepared["description"] = self._describe()
+        return description
 
-    def describe(self) -> Description:
+    def _describe(self) -> Description:
         """Return a new descriptor (cusparseCreateCsr and related functions)."""
         enums = library("cusparse")
         index, base = int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO)
@@ -253,17 +286,47 @@ class SparseMatrix:
         elif self.format == "sell":
             sizes, make = [self.count, self.values.size, self.slice_size], "create_sliced_ell"
         with activated(self.device):
-            return Description(make, "destroy_sp_mat", *self.shape, *sizes, *arrays, *types, base, self.kind.code)
+            return Description(make, "destroy_sp_mat", *self.shape, *sizes, *arrays, *types, base, self._kind.code)
 
 
 def check_matrix(call: str, name: str, matrix: Any, device: Device, formats: tuple[str, ...] = FORMATS) -> None:
     """Check a sparse matrix and its format; raise ValueError naming the operand if arrays are closed or elsewhere."""
-    arguments.instance(call, name, matrix, SparseMatrix)
+    if not isinstance(matrix, SparseMatrix):
+        remedy = _INSTEAD_OF_DENSE.get(call, "sparse_from_dense makes one") if isinstance(matrix, DeviceArray) else ""
+        if hasattr(matrix, "tocsr"):
+            remedy = f"SparseMatrix.from_host({name}) makes one"
+        raise arguments.wrong_type(call, name, "a SparseMatrix", matrix, remedy)
     if matrix.format not in formats:
         rule = f"have the format {views.one_of(map(repr, formats))}"
-        raise arguments.unusable(call, name, rule, repr(matrix.format))
+        remedy = "" if matrix.format == "sell" else f"sparse_convert({name}, {formats[0]!r}) returns one that has"
+        raise arguments.unusable(call, name, rule, repr(matrix.format), remedy)
     parts = {"values": matrix.values, "indices": matrix.indices, "offsets": matrix.offsets}
     views.check_place(call, device, **{f"{name}.{part}": array for part, array in parts.items()})
+
+
+def extents_of(a: SparseMatrix) -> dict[str, tuple[int, int]]:
+    """Return the address and the size in bytes of each array of `a`, to check that an output overlaps none of them."""
+    arrays = {"a.values": a.values, "a.indices": a.indices, "a.offsets": a.offsets}
+    return {name: (array.pointer, array.nbytes) for name, array in arrays.items()}
+
+
+def _check_indices(call: str, name: str, shape: tuple[int, ...]) -> None:
+    """Raise ValueError for a matrix whose rows or columns int32 indices cannot count."""
+    if max(shape) > _MOST:
+        raise arguments.unusable(call, name, f"have at most {_MOST} rows and columns, since indices are int32", shape)
+
+
+def _slice_widths(offsets: NDArray[Any], slice_size: int) -> NDArray[np.int64]:
+    """Return the number of elements in the longest row of each slice, for the offsets of the rows."""
+    lengths = np.diff(offsets)
+    widths = np.zeros(-(-len(lengths) // slice_size), np.int64)
+    np.maximum.at(widths, np.arange(len(lengths)) // slice_size, lengths)
+    return widths
+
+
+def _sliced_size(offsets: NDArray[Any], slice_size: int) -> int:
+    """Return the number of elements of all slices, with unused ones."""
+    return int(_slice_widths(offsets, slice_size).sum()) * slice_size
 
 
 def _slices(
@@ -271,15 +334,11 @@ def _slices(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Convert rows to slices. A slice has the first elements of all its rows, then the second elements, and so on."""
     lengths = np.diff(offsets)
-    rows = len(lengths)
-    count = -(-rows // slice_size)
-    widths = np.zeros(count, np.int64)
-    np.maximum.at(widths, np.arange(rows) // slice_size, lengths)
-    starts = np.concatenate([[0], np.cumsum(widths * slice_size)])
+    starts = np.concatenate([[0], np.cumsum(_slice_widths(offsets, slice_size) * slice_size)])
     sliced = np.zeros(starts[-1], values.dtype)
     columns = np.full(starts[-1], -1, INDEX_DTYPE)
-    row = np.repeat(np.arange(rows), lengths)
-    place = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
-    target = starts[row // slice_size] + place * slice_size + row % slice_size
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    position = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
+    target = starts[row // slice_size] + position * slice_size + row % slice_size
     sliced[target], columns[target] = values, indices
     return sliced, columns, starts.astype(INDEX_DTYPE)

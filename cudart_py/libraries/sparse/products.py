@@ -17,11 +17,12 @@ from .. import views
 from ..blas.scalars import Scalar, check_unread, scalar
 from ..failures import failure
 from ..handles import keep, library_handle, refuse_first_use, scratch
-from .matrix import LONG, DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector, check_matrix
+from ..outputs import output_for
+from .matrix import LONG, DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector, check_matrix, extents_of
 
 
 class _Prepared(NamedTuple):
-    """The result of cuSPARSE's analysis of a matrix for one operation, with its descriptor and buffer."""
+    """The result of cuSPARSE's preprocessing of a matrix, with its descriptor and buffer."""
 
     description: Description
     buffer: DeviceArray
@@ -39,9 +40,9 @@ def spmv(
 ) -> DeviceArray:
     """Queue out = alpha op(a) x + beta out for a dense vector and return `out`, by default a new vector (cusparseSpMV).
 
-    `op` is "N", "T" or "C", and `x` and `out` must be contiguous. The first product of a matrix with each `op` analyses
-    the matrix and allocates memory, so call it once before a capture. Raises TypeError or ValueError, naming the
-    operand, before anything is queued.
+    `op` is "N", "T" or "C", and `x` and `out` must be contiguous. The first product of a matrix with each `op` in a
+    stream analyses the matrix and allocates memory, so call it once in this stream before a capture. Raises TypeError
+    or ValueError, naming the operand, before anything is queued.
     """
     call = "spmv"
     where, device = views.device_of(call, stream)
@@ -50,32 +51,31 @@ def spmv(
     views.require_dtype(call, "x", x, a.values.dtype, "like 'a'")
     views.vector(call, "x", x)
     arguments.contiguous(call, "x", x)
-    rows, columns = _turned(call, a, op)
+    rows, columns = _sizes(call, a, op)
     arguments.same_shape(call, "x", x, (columns,), f"for 'a' of shape {a.shape} with op={op!r}")
-    factors = scalar(call, "alpha", alpha, a.kind), scalar(call, "beta", beta, a.kind)
+    factors = scalar(call, "alpha", alpha, a._kind), scalar(call, "beta", beta, a._kind)
     if out is None:
-        out = _new(call, (rows,), a, beta, where, device)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.values.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, (rows,), f"for 'a' of shape {a.shape} with op={op!r}")
+        check_unread(call, beta)
+    reason = f"for 'a' of shape {a.shape} with op={op!r}"
+    out = output_for(call, out, (rows,), a.values.dtype, (where, device), reason=reason)
     arguments.contiguous(call, "out", out)
-    views.check_apart(call, "out", out.pointer, out.nbytes, x=(x.pointer, x.nbytes))
+    views.check_apart(call, "out", out.pointer, out.nbytes, x=(x.pointer, x.nbytes), **extents_of(a))
     if not out.size:
         return out
     enums = library("cusparse")
     numbers = factors[0].address, factors[1].address
     with activated(device):
-        vector, result = DenseVector(x, a.kind), DenseVector(out, a.kind)
+        vector, result = DenseVector(x, a._kind), DenseVector(out, a._kind)
         handle = library_handle("cusparse", where, device)
         ends = int(enums.SpMVAlg.DEFAULT), where
-        prepared = a.prepared.get(("mv", op))
+        prepared = a._prepared.get(("mv", op, where.handle))
         try:
             operation = int(enums.Operation[LONG[op]])
             if prepared is None:
                 prepared = _prepare(a, op, handle, operation, numbers, vector, result, *ends)
             handle.functions.sp_mv(
                 handle.native, operation, numbers[0], prepared.description.handle, vector.handle, numbers[1],
-                result.handle, a.kind.scalar_code, ends[0], prepared.buffer.pointer,
+                result.handle, a._kind.scalar_code, ends[0], prepared.buffer.pointer,
             )  # fmt: skip  # grouped by meaning
         except Exception as error:
             raise failure("cusparseSpMV", error) from error
@@ -94,20 +94,20 @@ def _prepare(
     algorithm: int,
     stream: Stream,
 ) -> _Prepared:
-    # Every operation has its own descriptor, which keeps the result of the preprocessing. Later products must use the
-    # same buffer.
-    description = a.describe()
+    # The descriptor keeps the result of the preprocessing, and later products must use the same buffer. Each operation
+    # and each stream has its own: a product in another stream would not wait for the preprocessing.
+    description = a._describe()
     functions = handle.functions
     parameters = (
         handle.native, operation, numbers[0], description.handle, vector.handle, numbers[1], result.handle,
-        a.kind.scalar_code, algorithm,
+        a._kind.scalar_code, algorithm,
     )  # fmt: skip  # grouped by meaning
     refuse_first_use(stream.handle, "a product with this matrix")
     size = functions.sp_mv_buffer_size(*parameters)
     buffer = empty(max(size, 1), np.uint8, stream=stream)
     if a.format == "csr":
         functions.sp_mv_preprocess(*parameters, buffer.pointer)
-    a.prepared["mv", op] = prepared = _Prepared(description, buffer)
+    a._prepared["mv", op, stream.handle] = prepared = _Prepared(description, buffer)
     return prepared
 
 
@@ -132,29 +132,28 @@ def spmm(
     views.check_place(call, device, b=b)
     views.require_dtype(call, "b", b, a.values.dtype, "like 'a'")
     right = views.matrix(call, "b", b)
-    rows, columns = _turned(call, a, op)
+    rows, columns = _sizes(call, a, op)
     if right.rows != columns:
         rule = f"have {columns} rows for 'a' of shape {a.shape} with op={op!r}"
         raise arguments.unusable(call, "b", rule, right.rows)
-    factors = scalar(call, "alpha", alpha, a.kind), scalar(call, "beta", beta, a.kind)
+    factors = scalar(call, "alpha", alpha, a._kind), scalar(call, "beta", beta, a._kind)
     if out is None:
-        out = _new(call, (rows, right.columns), a, beta, where, device)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.values.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, (rows, right.columns), "for the product of 'a' and 'b'")
+        check_unread(call, beta)
+    shape, reason = (rows, right.columns), "for the product of 'a' and 'b'"
+    out = output_for(call, out, shape, a.values.dtype, (where, device), reason=reason)
     left = views.matrix(call, "out", out)
-    views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span))
+    views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span), **extents_of(a))
     if not out.size:
         return out
     enums = library("cusparse")
     with activated(device):
-        dense, result = DenseMatrix(b, right, a.kind), DenseMatrix(out, left, a.kind)
+        dense, result = DenseMatrix(b, right, a._kind), DenseMatrix(out, left, a._kind)
         handle = library_handle("cusparse", where, device)
-        description = a.describe_once()
+        description = a._describe_once()
         parameters = (
             handle.native, int(enums.Operation[LONG[op]]), int(enums.Operation.NON_TRANSPOSE),
             factors[0].address, description.handle, dense.handle, factors[1].address, result.handle,
-            a.kind.scalar_code, int(enums.SpMMAlg.DEFAULT),
+            a._kind.scalar_code, int(enums.SpMMAlg.DEFAULT),
         )  # fmt: skip  # grouped by meaning
         try:
             memory = scratch(device).get(handle.functions.sp_mm_buffer_size(*parameters), where)
@@ -191,24 +190,21 @@ def gemvi(
     if x.size != columns:
         rule = f"have size {columns} for 'a' of shape {a.shape} with op={op!r}"
         raise arguments.unusable(call, "x", rule, x.size)
-    factors = scalar(call, "alpha", alpha, x.kind), scalar(call, "beta", beta, x.kind)
+    factors = scalar(call, "alpha", alpha, x._kind), scalar(call, "beta", beta, x._kind)
     if out is None:
         check_unread(call, beta)
-        with activated(device):
-            out = empty(rows, a.dtype, stream=where)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, (rows,), f"for 'a' of shape {a.shape} with op={op!r}")
+    reason = f"for 'a' of shape {a.shape} with op={op!r}"
+    out = output_for(call, out, (rows,), a.dtype, (where, device), reason=reason)
     arguments.contiguous(call, "out", out)
     views.check_apart(
         call, "out", out.pointer, out.nbytes, a=(a.pointer, matrix.span), x=(x.values.pointer, x.values.nbytes)
     )
     if not rows:
         return out
-    enums, letter, count = library("cusparse"), x.kind.letter, x.values.size
+    enums, letter, count = library("cusparse"), x._kind.letter, x.values.size
     # cuSPARSE expects a column-major matrix here, so it sees the transpose.
-    turn = int(enums.Operation[LONG["T" if op == "N" else "N"]])
-    sizes = turn, matrix.columns, matrix.rows
+    operation = int(enums.Operation[LONG["T" if op == "N" else "N"]])
+    sizes = operation, matrix.columns, matrix.rows
     with activated(device):
         handle = library_handle("cusparse", where, device)
         functions = handle.functions
@@ -228,9 +224,8 @@ def gemvi(
 def spdot(x: SparseVector, y: DeviceArray, *, stream: Stream | None = None) -> Scalar:
     """Return the sum of x[i] y[i] for a sparse and a dense vector, without conjugation (cusparseSpVV).
 
-    The host waits for the result.
-
-    Raises TypeError or ValueError, naming the operand, before anything is queued.
+    `y` is contiguous, with the size and the dtype of `x`. The host waits for the result. Raises TypeError or
+    ValueError, naming the operand, before anything is queued.
     """
     call = "spdot"
     where, device = views.device_of(call, stream)
@@ -242,11 +237,11 @@ def spdot(x: SparseVector, y: DeviceArray, *, stream: Stream | None = None) -> S
     result = np.zeros(1, x.values.dtype)
     enums = library("cusparse")
     with activated(device):
-        dense = DenseVector(y, x.kind)
+        dense = DenseVector(y, x._kind)
         handle = library_handle("cusparse", where, device)
         parameters = (
-            handle.native, int(enums.Operation.NON_TRANSPOSE), x.description.handle, dense.handle,
-            result.ctypes.data, x.kind.scalar_code,
+            handle.native, int(enums.Operation.NON_TRANSPOSE), x._description.handle, dense.handle,
+            result.ctypes.data, x._kind.scalar_code,
         )  # fmt: skip  # grouped by meaning
         try:
             memory = scratch(device).get(handle.functions.sp_vv_buffer_size(*parameters), where)
@@ -263,14 +258,6 @@ def _check_vector(call: str, name: str, x: Any, device: Device) -> None:
     views.check_place(call, device, **{f"{name}.indices": x.indices, f"{name}.values": x.values})
 
 
-def _turned(call: str, a: SparseMatrix, op: str) -> tuple[int, int]:
+def _sizes(call: str, a: SparseMatrix, op: str) -> tuple[int, int]:
     arguments.choice(call, "op", op, LONG)
     return a.shape if op == "N" else (a.shape[1], a.shape[0])
-
-
-def _new(
-    call: str, shape: tuple[int, ...], a: SparseMatrix, beta: Scalar, stream: Stream, device: Device
-) -> DeviceArray:
-    check_unread(call, beta)
-    with activated(device):
-        return empty(shape, a.values.dtype, stream=stream)

@@ -26,7 +26,7 @@ from .matrix import INDEX_DTYPE, TYPES, DenseMatrix, Description, SparseMatrix, 
 
 
 class _ProductPlan(Plan[SparseMatrix]):
-    """A product of sparse matrices whose values change between calls, but not the places of their elements."""
+    """A product of sparse matrices whose values change between calls, but not their sparsity patterns."""
 
     def __init__(
         self, stream: Stream, device: Device, factors: tuple[Factor, Factor], a: SparseMatrix, b: SparseMatrix
@@ -35,7 +35,7 @@ class _ProductPlan(Plan[SparseMatrix]):
         with activated(device):
             self._work = Description("sp_gemm_create_descr", "sp_gemm_destroy_descr")
             offsets = empty(a.shape[0] + 1, INDEX_DTYPE, stream=stream)
-            self._product = _unfilled((a.shape[0], b.shape[1]), offsets, a.kind)
+            self._product = _unfilled((a.shape[0], b.shape[1]), offsets, a._kind)
             self._buffers: list[DeviceArray] = []
             try:
                 result = self._find(stream, device, offsets)
@@ -44,7 +44,7 @@ class _ProductPlan(Plan[SparseMatrix]):
         super().__init__("spgemm", stream, device, result)
 
     def _find(self, stream: Stream, device: Device, offsets: DeviceArray) -> SparseMatrix:
-        """Return the result, whose places the library finds; its values are not computed yet."""
+        """Return the result with the sparsity pattern that the library computes; its values are not computed yet."""
         if not (self._a.count and self._b.count):  # the library returns sizes of buffers that mean nothing
             memset(offsets, 0, stream=stream)
             nothing = empty(0, self._a.values.dtype, stream=stream), empty(0, INDEX_DTYPE, stream=stream)
@@ -52,7 +52,7 @@ class _ProductPlan(Plan[SparseMatrix]):
         enums, handle = library("cusparse"), library_handle("cusparse", stream, device)
         plain, functions = int(enums.Operation.NON_TRANSPOSE), handle.functions
         parameters = (
-            handle.native, plain, plain, self._a.describe_once().handle, self._b.describe_once().handle,
+            handle.native, plain, plain, self._a._describe_once().handle, self._b._describe_once().handle,
             self._product.handle, int(enums.SpGEMMAlg.DEFAULT), self._work.handle,
         )  # fmt: skip  # grouped by meaning
 
@@ -82,8 +82,8 @@ class _ProductPlan(Plan[SparseMatrix]):
             with handle.lent_to(stream):
                 try:
                     handle.functions.sp_gemm_reuse_compute(
-                        handle.native, plain, plain, self._factors[0].address, a.describe_once().handle,
-                        b.describe_once().handle, self._factors[1].address, self._product.handle, a.kind.scalar_code,
+                        handle.native, plain, plain, self._factors[0].address, a._describe_once().handle,
+                        b._describe_once().handle, self._factors[1].address, self._product.handle, a._kind.scalar_code,
                         int(enums.SpGEMMAlg.DEFAULT), self._work.handle,
                     )  # fmt: skip  # grouped by meaning
                 except Exception as error:
@@ -102,13 +102,11 @@ def _checked_product(
         check_matrix(call, name, matrix, device, ("csr",))
     views.require_dtype(call, "b", b.values, a.values.dtype, "like 'a'")
     views.check_product(call, ("b", b.shape[0]), ("a", a.shape[1]))
-    return where, device, (scalar(call, "alpha", alpha, a.kind), factor(0.0, a.kind))
+    return where, device, (scalar(call, "alpha", alpha, a._kind), factor(0.0, a._kind))
 
 
-def _plan_spgemm(
-    a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Stream | None = None
-) -> Plan[SparseMatrix]:
-    """Return a plan for a product whose values change between calls, but not the places of their elements.
+def _plan_spgemm(a: SparseMatrix, b: SparseMatrix, alpha: Scalar, stream: Stream | None) -> Plan[SparseMatrix]:
+    """Return a plan for a product of matrices whose values change between calls, but not their sparsity patterns.
 
     The host waits until the places are known (cusparseSpGEMMreuse_nnz). The values are computed by the first call.
     """
@@ -130,12 +128,12 @@ def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Str
         handle = library_handle("cusparse", where, device)
         functions = handle.functions
         offsets = empty(a.shape[0] + 1, INDEX_DTYPE, stream=where)
-        product = _unfilled((a.shape[0], b.shape[1]), offsets, a.kind)
+        product = _unfilled((a.shape[0], b.shape[1]), offsets, a._kind)
         plain = int(enums.Operation.NON_TRANSPOSE)
         work = Description("sp_gemm_create_descr", "sp_gemm_destroy_descr")
         parameters = (
-            handle.native, plain, plain, factors[0].address, a.describe_once().handle, b.describe_once().handle,
-            factors[1].address, product.handle, a.kind.scalar_code, int(enums.SpGEMMAlg.DEFAULT), work.handle,
+            handle.native, plain, plain, factors[0].address, a._describe_once().handle, b._describe_once().handle,
+            factors[1].address, product.handle, a._kind.scalar_code, int(enums.SpGEMMAlg.DEFAULT), work.handle,
         )  # fmt: skip  # grouped by meaning
         try:
             size = functions.sp_gemm_work_estimation(*parameters, 0)
@@ -161,8 +159,8 @@ def sddmm(
 ) -> SparseMatrix:
     """Queue out = alpha (a b) + beta out for the elements that `out` stores, and return `out` (cusparseSDDMM).
 
-    `a` and `b` are dense, and `out` must have the format "csr". Raises TypeError or ValueError, naming the operand,
-    before anything is queued.
+    `a` and `b` are dense, with contiguous rows and the dtype of `out`, which must have the format "csr". Raises
+    TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "sddmm"
     where, device = views.device_of(call, stream)
@@ -176,16 +174,16 @@ def sddmm(
     views.check_apart(
         call, "out.values", out.values.pointer, out.values.nbytes, a=(a.pointer, left.span), b=(b.pointer, right.span)
     )
-    factors = scalar(call, "alpha", alpha, out.kind), scalar(call, "beta", beta, out.kind)
+    factors = scalar(call, "alpha", alpha, out._kind), scalar(call, "beta", beta, out._kind)
     enums = library("cusparse")
     plain = int(enums.Operation.NON_TRANSPOSE)
     with activated(device):
         handle = library_handle("cusparse", where, device)
         functions = handle.functions
-        dense = DenseMatrix(a, left, out.kind), DenseMatrix(b, right, out.kind)
+        dense = DenseMatrix(a, left, out._kind), DenseMatrix(b, right, out._kind)
         parameters = (
             handle.native, plain, plain, factors[0].address, dense[0].handle, dense[1].handle,
-            factors[1].address, out.describe_once().handle, out.kind.scalar_code, int(enums.SDDMMAlg.DEFAULT),
+            factors[1].address, out._describe_once().handle, out._kind.scalar_code, int(enums.SDDMMAlg.DEFAULT),
         )  # fmt: skip  # grouped by meaning
         try:
             size = np.zeros(1, np.uint64)
@@ -202,8 +200,8 @@ def sddmm(
 def sparse_from_dense(a: DeviceArray, *, stream: Stream | None = None) -> SparseMatrix:
     """Return a sparse matrix in the format "csr" with the nonzero elements of a dense matrix (cusparseDenseToSparse).
 
-    The host waits until the number of nonzero elements is known. Raises TypeError or ValueError, naming the operand,
-    before anything is queued.
+    `a` has the dtype float32, float64, complex64 or complex128, and contiguous rows. The host waits until the number of
+    nonzero elements is known. Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "sparse_from_dense"
     where, device = views.device_of(call, stream)

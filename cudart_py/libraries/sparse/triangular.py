@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from ... import arguments
@@ -15,10 +12,11 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
-from ..blas.scalars import Scalar, scalar
+from ..blas.scalars import Factor, Scalar, scalar
 from ..failures import failure
 from ..handles import keep, library_handle, refuse_first_use
-from .matrix import LONG, Analysis, DenseMatrix, DenseVector, Description, SparseMatrix, check_matrix
+from ..outputs import output_for
+from .matrix import LONG, Analysis, DenseMatrix, DenseVector, Description, SparseMatrix, check_matrix, extents_of
 
 FORMATS = ("csr", "coo")
 
@@ -51,22 +49,17 @@ def spsv(
     views.vector(call, "b", b)
     arguments.contiguous(call, "b", b)
     arguments.same_shape(call, "b", b, (a.shape[0],), f"for 'a' of shape {a.shape}")
-    factor = scalar(call, "alpha", alpha, a.kind)
-    out = _output(call, a, b, out, where, device)
+    factor = scalar(call, "alpha", alpha, a._kind)
+    out = output_for(call, out, b.shape, b.dtype, (where, device), reason="like 'b'")
     arguments.contiguous(call, "out", out)
-    if out.pointer != b.pointer:
-        views.check_apart(call, "out", out.pointer, out.nbytes, b=(b.pointer, b.nbytes))
+    right = {"b": (b.pointer, b.nbytes)} if out.pointer != b.pointer else {}
+    views.check_apart(call, "out", out.pointer, out.nbytes, **right, **extents_of(a))
     if not out.size:
         return out
     with activated(device):
-        vectors = DenseVector(b, a.kind), DenseVector(out, a.kind)
-        handle = library_handle("cusparse", where, device)
-        common = vectors[0].handle, vectors[1].handle, a.kind.scalar_code, int(library("cusparse").SpSVAlg.DEFAULT)
-
-        def parameters(description: Description, state: Description) -> tuple[int, ...]:
-            return handle.native, operation, factor.address, description.handle, *common, state.handle
-
-        _solve("sv", a, (lower, unit, op), 1, handle, parameters, where, b, out)
+        operands = DenseVector(b, a._kind), DenseVector(out, a._kind)
+        _queue("sv", a, (lower, unit, op), (operation,), factor, operands, 1, where, device)
+    keep(where, call, b, out)
     return out
 
 
@@ -91,24 +84,19 @@ def spsm(
     right = views.matrix(call, "b", b)
     if right.rows != a.shape[0]:
         raise arguments.unusable(call, "b", f"have {a.shape[0]} rows for 'a' of shape {a.shape}", right.rows)
-    factor = scalar(call, "alpha", alpha, a.kind)
-    out = _output(call, a, b, out, where, device)
+    factor = scalar(call, "alpha", alpha, a._kind)
+    out = output_for(call, out, b.shape, b.dtype, (where, device), reason="like 'b'")
     left = views.matrix(call, "out", out)
-    if out.pointer != b.pointer or left != right:
-        views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span))
+    in_place = out.pointer == b.pointer and left == right
+    other = {} if in_place else {"b": (b.pointer, right.span)}
+    views.check_apart(call, "out", out.pointer, left.span, **other, **extents_of(a))
     if not out.size:
         return out
-    enums = library("cusparse")
     with activated(device):
-        matrices = DenseMatrix(b, right, a.kind), DenseMatrix(out, left, a.kind)
-        handle = library_handle("cusparse", where, device)
-        common = matrices[0].handle, matrices[1].handle, a.kind.scalar_code, int(enums.SpSMAlg.DEFAULT)
-        operations = operation, int(enums.Operation.NON_TRANSPOSE)
-
-        def parameters(description: Description, state: Description) -> tuple[int, ...]:
-            return handle.native, *operations, factor.address, description.handle, *common, state.handle
-
-        _solve("sm", a, (lower, unit, op), right.columns, handle, parameters, where, b, out)
+        operands = DenseMatrix(b, right, a._kind), DenseMatrix(out, left, a._kind)
+        operations = operation, int(library("cusparse").Operation.NON_TRANSPOSE)
+        _queue("sm", a, (lower, unit, op), operations, factor, operands, right.columns, where, device)
+    keep(where, call, b, out)
     return out
 
 
@@ -126,55 +114,53 @@ def _checked(
     arguments.flag(call, "unit", unit)
     arguments.choice(call, "op", op, LONG)
     # A real matrix has no conjugate transpose in cuSPARSE.
-    turn = "T" if op == "C" and not a.kind.is_complex else op
-    return where, device, int(library("cusparse").Operation[LONG[turn]])
+    effective = "T" if op == "C" and not a._kind.is_complex else op
+    return where, device, int(library("cusparse").Operation[LONG[effective]])
 
 
-def _output(
-    call: str, a: SparseMatrix, b: DeviceArray, out: DeviceArray | None, stream: Stream, device: Device
-) -> DeviceArray:
-    if out is None:
-        with activated(device):
-            return empty(b.shape, b.dtype, stream=stream)
-    views.check_place(call, device, out=out)
-    views.require_dtype(call, "out", out, a.values.dtype, "like 'a'")
-    arguments.same_shape(call, "out", out, b.shape, "like 'b'")
-    return out
-
-
-def _solve(
+def _queue(
     family: str,
     a: SparseMatrix,
     triangle: tuple[bool, bool, str],
+    operations: tuple[int, ...],
+    factor: Factor,
+    operands: tuple[Description, Description],
     columns: int,
-    handle: Any,
-    parameters: Callable[[Description, Description], tuple[int, ...]],
     stream: Stream,
-    b: DeviceArray,
-    out: DeviceArray,
+    device: Device,
 ) -> None:
-    """Queue a solve, and before it the analysis if there was none for the triangle and as many columns."""
-    functions, name = handle.functions, f"cusparseSp{family.upper()}"
-    analysis: Analysis | None = a.prepared.get((family, *triangle))
+    """Queue a solve by SpSV ("sv") or SpSM ("sm"); the device must be current.
+
+    If there was no analysis for the triangle and as many right-hand sides, it is queued before.
+    """
+    enums, handle = library("cusparse"), library_handle("cusparse", stream, device)
+    algorithm = int(enums.SpSVAlg.DEFAULT if family == "sv" else enums.SpSMAlg.DEFAULT)
+    ends = operands[0].handle, operands[1].handle, a._kind.scalar_code, algorithm
+
+    def call(phase: str, analysis: Analysis, *buffer: int) -> int:
+        function = getattr(handle.functions, f"sp_{family}_{phase}")
+        matrix, state = analysis.description.handle, analysis.state.handle
+        size: int = function(handle.native, *operations, factor.address, matrix, *ends, state, *buffer)
+        return size
+
+    analysis: Analysis | None = a._prepared.get((family, *triangle))
     try:
         if analysis is None or analysis.columns < columns:
             refuse_first_use(stream.handle, "a solve with this matrix")
             analysis = Analysis(family, _triangle(a, lower=triangle[0], unit=triangle[1]), columns)
-            given = parameters(analysis.description, analysis.state)
-            size = getattr(functions, f"sp_{family}_buffer_size")(*given)
-            analysis.buffer = empty(max(size, 1), np.uint8, stream=stream)
-            getattr(functions, f"sp_{family}_analysis")(*given, analysis.buffer.pointer)
-            a.prepared[family, *triangle] = analysis
-        getattr(functions, f"sp_{family}_solve")(*parameters(analysis.description, analysis.state))
+            analysis.buffer = empty(max(call("buffer_size", analysis), 1), np.uint8, stream=stream)
+            call("analysis", analysis, analysis.buffer.pointer)
+            a._prepared[family, *triangle] = analysis
+        call("solve", analysis)
     except Exception as error:
-        raise failure(name, error) from error
-    keep(stream, f"sp{family}", b, out, a.values, a.indices, a.offsets, analysis)
+        raise failure(f"cusparseSp{family.upper()}", error) from error
+    keep(stream, f"sp{family}", a.values, a.indices, a.offsets, analysis)
 
 
 def _triangle(a: SparseMatrix, *, lower: bool, unit: bool) -> Description:
     """Return a descriptor of a triangle of a matrix (cusparseSpMatSetAttribute)."""
     enums = library("cusparse")
-    description = a.describe()
+    description = a._describe()
     for attribute, value in (
         (enums.SpMatAttribute.FILL_MODE, enums.FillMode.LOWER if lower else enums.FillMode.UPPER),
         (enums.SpMatAttribute.DIAG_TYPE, enums.DiagType.UNIT if unit else enums.DiagType.NON_UNIT),

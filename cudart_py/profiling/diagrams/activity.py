@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...pages.diagram import COLORS, GROUND, RULE, WIDTH, Diagram, box, label_at
+from ...wording import counted
 from ..warp_records import LANES, WarpRecord, WarpStep
-from .lanes import counted, ranges
+from .lanes import ranges
 
 _STRIP, _LANE_WIDTH, _NAME = 18, 12, 150
 _MOST_STRIPS, _LAST = 28, 4

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...pages.diagram import COLORS, GROUND, INK, Diagram, box, label_at, stroke
+from ...wording import counted
 from ..warp_records import LANES, WarpAccess
-from .lanes import LANE_HEIGHT, LANE_WIDTH, LEFT, ROOM, abridged, center_of, counted, lane_cells, named_lanes
+from .lanes import LANE_HEIGHT, LANE_WIDTH, LEFT, ROOM, abridged, center_of, lane_cells, named_lanes
 
 _BANKS, _WORD = 32, 4
 _BETWEEN, _LABEL, _MOST_DRAWN = 56, 14, 32

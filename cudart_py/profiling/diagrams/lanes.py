@@ -50,9 +50,3 @@ def abridged(rows: Sequence[str], most: int = 12) -> list[str]:
     if len(rows) <= most:
         return list(rows)
     return [*rows[:4], f"  ... ({len(rows) - 6} more)", *rows[-2:]]
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with a regular noun, which is in the plural unless the number is 1."""
-    ending = "" if number == 1 else "es" if noun.endswith("s") else "s"
-    return f"{number:,} {noun}{ending}"

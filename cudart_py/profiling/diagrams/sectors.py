@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...pages.diagram import COLORS, FAINT, GROUND, RULE, Diagram, box, label_at, stroke
+from ...wording import counted
 from ..metric_names import SECTOR_BYTES
 from ..warp_records import LANES, WarpAccess
-from .lanes import LANE_HEIGHT, LEFT, ROOM, abridged, center_of, counted, lane_cells, named_lanes
+from .lanes import LANE_HEIGHT, LEFT, ROOM, abridged, center_of, lane_cells, named_lanes
 
 _WORD = 4
 _WORDS = SECTOR_BYTES // _WORD

@@ -23,8 +23,8 @@ def annotated_sources(launches: Iterable[LaunchProfile], columns: Sequence[Colum
     Long stretches without executed instructions are left out. Lines of missing files are shown by number only. The
     columns default to `columns.DEFAULT`. A column that is empty for a source is left out for that source.
     """
-    wanted = choose(DEFAULT, ()) if columns is None else columns
-    return "\n\n".join(_annotated(source, wanted) for source in sources_of(launches))
+    columns = choose(DEFAULT, ()) if columns is None else columns
+    return "\n\n".join(_annotated(source, columns) for source in sources_of(launches))
 
 
 def filled(source: Source, columns: Sequence[Column]) -> list[Column]:

@@ -24,9 +24,9 @@ def profile_data(
     The key "launches" has each launch with its lines. "lines" has the sums over all launches, the most expensive line
     first, each with the "seconds" of its estimated cost, the "bound" that explains them, and its "share" from 0 to 1.
     "assumptions" are those of the estimates. "advice" has sentences with their rules, and the parts of each sentence:
-    "symptom", "cause", "remedy" and the expected "gain", from 0 to 1. "findings" has the distinct mistakes that
-    the simulator has found, each with its number of "times". The number "format" changes whenever the
-    meaning of a key changes.
+    "symptom", "cause", "remedy" and the expected "gain", from 0 to 1. "findings" has the distinct mistakes that the
+    simulator has found, each with its number of "times". The number "format" changes whenever the meaning of a key
+    changes.
     """
     ranked = hot_lines(sources_of(launches))
     return {
@@ -84,5 +84,5 @@ def profile_data(
     }
 
 
-def _chosen(found: Mapping[str, float], wanted: Collection[str] | None) -> dict[str, float]:
-    return {name: value for name, value in found.items() if wanted is None or name in wanted}
+def _chosen(found: Mapping[str, float], requested: Collection[str] | None) -> dict[str, float]:
+    return {name: value for name, value in found.items() if requested is None or name in requested}

@@ -39,7 +39,7 @@ def profile_page(
     findings: Sequence[Finding] = (),
 ) -> str:
     """Return the self-contained HTML page of a profile; the columns default to `DEFAULT`."""
-    wanted = choose(DEFAULT, ()) if columns is None else columns
+    columns = choose(DEFAULT, ()) if columns is None else columns
     sources = sources_of(launches)
     ranked = hot_lines(sources)
     advice = advise_on(ranked)
@@ -50,13 +50,13 @@ def profile_page(
             f"<header><h1>{escape(title)}</h1><p>The work of a program's launches, as counted by a simulated GPU.</p>"
             "</header>",
             _explained(),
-            f"<main><section><h2>Launches</h2>{_launches(launches, wanted)}"
+            f"<main><section><h2>Launches</h2>{_launches(launches, columns)}"
             f"{figures(kernel_diagrams(launches))}</section>",
             f"<section><h2>Findings</h2>{listed}</section>" if listed else "",
-            f"<section><h2>Hot lines</h2>{_hot(ranked, wanted, _links(sources))}</section>",
+            f"<section><h2>Hot lines</h2>{_hot(ranked, columns, _links(sources))}</section>",
             f"<section><h2>Advice</h2>{_advice(advice, _links(sources))}</section>",
             *(
-                _annotated(source, f"source-{at}", ranked, advice, wanted, diagrams, findings)
+                _annotated(source, f"source-{at}", ranked, advice, columns, diagrams, findings)
                 for at, source in enumerate(sources, 1)
             ),
             "</main>",
@@ -72,16 +72,16 @@ def profile_summary(launches: Sequence[LaunchProfile], *, lines: int = 5) -> str
     """
     if not launches:
         return "<p>no launches</p>"
-    wanted = choose(DEFAULT, ())
+    columns = choose(DEFAULT, ())
     ranked = hot_lines(sources_of(launches))
     if not ranked:
-        return f"<div>{_launches(launches, wanted)}</div>"
+        return f"<div>{_launches(launches, columns)}</div>"
     advice = advise_on(ranked)
     diagrams = line_diagrams(launches)
     advised = dict.fromkeys((found.line.source.name, found.line.number) for found in advice)
     drawn = [diagram for place in advised for diagram in diagrams.get(place, ())]
     return (
-        f"<div>{_launches(launches, wanted)}{_hot(ranked[:lines], wanted, {}) if lines else ''}{_advice(advice, {})}"
+        f"<div>{_launches(launches, columns)}{_hot(ranked[:lines], columns, {}) if lines else ''}{_advice(advice, {})}"
         f"{figures([*kernel_diagrams(launches), *drawn])}</div>"
     )
 
@@ -139,6 +139,8 @@ def _hot(ranked: Sequence[HotLine], columns: Sequence[Column], links: Mapping[in
         for line in ranked[:_MOST_LINES]
         if line.share >= _HOT_SHARE
     ]
+    if not rows:
+        return "<p>No line has a share that is known.</p>"
     return table("hot", ("share", "line", "source", "estimate", "bound", *map(heading, columns)), rows)
 
 

@@ -98,7 +98,7 @@ class Recorder:
         nvtx.listeners.append(self._note_range)
 
     def stop(self, name: str, since: int) -> Recording:
-        """Wait for the work, and return what was recorded; work that failed has no times.
+        """Wait for the work, and return what was recorded; after a fault, work has times only on the simulator.
 
         `name` is that of the wait at the end of the recording, which has begun at the time `since`.
         """
@@ -220,8 +220,9 @@ class Recorder:
         if piece.end is None:
             return None
         read = [chosen().host_time(event) for event in (piece.begin, piece.end)]
-        if not any(status for status, *_ in read):
-            return read[0][1], read[1][1]
+        if not read[0][0]:
+            # Work that has begun and not ended was stopped by a fault.
+            return read[0][1], read[0][1] if read[1][0] else read[1][1]
         base, clock = self._bases.get(piece.device, (None, 0))
         if base is None:
             return None

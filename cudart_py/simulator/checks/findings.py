@@ -6,16 +6,12 @@ becomes a warning, or an exception if the mode of the checks is "error".
 
 from __future__ import annotations
 
-import os
-
 from ...errors import SimulatorWarning
-from ...findings.records import is_heard, note, read_report
+from ...findings.modes import initial_mode
+from ...findings.records import has_listeners, note, read_report
 from ...host.callers import call_site, warn_caller
+from ...wording import counted
 from ..state.fault_reports import readable
-
-CHECKS_VARIABLE = "CUDART_PY_SANITIZER"
-MODES = ("off", "warn", "error")
-_SPELLINGS = {"": "warn", "0": "off", "1": "warn"}
 
 
 class Finding:
@@ -45,10 +41,10 @@ class Finding:
     def __str__(self) -> str:
         text = self._text
         if self._others:
-            instructions = f"{self._others} more instruction{'s' * (self._others > 1)}"
-            text += f"\n    the same at {instructions} of this line (unrolled loops have several)"
+            text += f"\n    also at {counted(self._others, 'more instruction')} of this line"
+            text += ", for example because a loop was unrolled"
         if self._launches:
-            text += f"\n    the same in {self._launches:,} more launch{'es' * (self._launches > 1)}"
+            text += f"\n    the same in {counted(self._launches, 'more launch')}"
         return text
 
 
@@ -69,16 +65,10 @@ _state = _Choice()
 def mode() -> str:
     """Return the mode of the checks: "off", "warn" or "error".
 
-    It is the mode that `set_sanitizer` has chosen, or else the value of `CUDART_PY_SANITIZER`, in which "0" means
-    "off", and "1" or no value means "warn". Any other value of the variable raises ValueError.
+    It is the mode that `set_sanitizer` has chosen, or else the initial one, for which a variable with an invalid value
+    raises ValueError.
     """
-    if _state.chosen is not None:
-        return _state.chosen
-    value = os.environ.get(CHECKS_VARIABLE, "")
-    found = _SPELLINGS.get(value, value)
-    if found not in MODES:
-        raise ValueError(f"{CHECKS_VARIABLE}={value!r} is not one of 0, 1, {', '.join(MODES)}")
-    return found
+    return initial_mode() if _state.chosen is None else _state.chosen
 
 
 def set_sanitizer(chosen: str | None) -> str | None:
@@ -111,7 +101,7 @@ def deliver() -> None:
 
     They are raised if the mode is "error". A warning filter of the program may also turn a warning into an exception.
     """
-    if is_heard():
+    if has_listeners():
         site = call_site()
         for finding in pending:
             note(read_report(finding.kind, str(finding), site))

@@ -15,6 +15,8 @@ from ..ptx.running.memory.addresses import Address, Mixed
 from ..ptx.running.observer import AccessCount, BlockCount, MatrixPiece, MatrixRows, Observer
 from ..ptx.syntax.instructions import Access, Register
 from .banks import count_wavefronts
+from .chains import longest_chains
+from .machine_code import ONE, machine_code
 from .metrics import Tally, metrics, total
 from .sectors import count_atomic_sectors, count_different, count_sectors, run_sectors
 from .warp_rows import WarpRows, rows_of, warps_of
@@ -52,14 +54,14 @@ class LaunchCounters(Observer):
 
     def block(self, group: Group, block: Block) -> None:
         """Count the instructions of a basic block, once per warp and once per lane."""
-        self._add_block(block, warps_of(group), group.n)
+        self._add_block(group.code, block, warps_of(group), group.n)
 
-    def _add_block(self, block: Block, warps: int, lanes: int) -> None:
+    def _add_block(self, code: Code, block: Block, warps: int, lanes: int) -> None:
         counts = self._blocks.get(id(block))
         if counts is None:
-            counts = self._blocks[id(block)] = [block, 0, 0]
-        counts[1] += warps
-        counts[2] += lanes
+            counts = self._blocks[id(block)] = [code, block, 0, 0]
+        counts[2] += warps
+        counts[3] += lanes
 
     def access(
         self, group: Group, kind: str, address: Address | Mixed, offset: int, size: int, site: Instruction, *_: Any
@@ -80,10 +82,10 @@ class LaunchCounters(Observer):
         kind = self._kinds[id(site)] if kind == "atom" else kind
         tally = known[1]
         if isinstance(address, Address):
-            self._count(tally, group, kind, address, offset, size, None)
+            self._count(tally, group, kind, address, offset, size, None, site)
             return
         for positions, part in address.parts:
-            self._count(tally, group, kind, part, offset, size, positions)
+            self._count(tally, group, kind, part, offset, size, positions, site)
 
     def matrix(
         self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
@@ -116,7 +118,7 @@ class LaunchCounters(Observer):
     def counted(self, blocks: Iterable[BlockCount], accesses: Iterable[AccessCount]) -> None:
         """Add the counts that machine code has taken."""
         for one in blocks:
-            self._add_block(one.block, one.warps, one.lanes)
+            self._add_block(one.code, one.block, one.warps, one.lanes)
         for found in accesses:
             tally = self._sites.setdefault(id(found.site), (found.site, {}))[1]
             _add_counted(tally, found, _kind(found.code, found.kind, found.site))
@@ -133,7 +135,7 @@ class LaunchCounters(Observer):
                 _add(tally, key, count)
 
         executed: dict[tuple[int, int], list[int]] = {}
-        for block, warps, lanes in self._blocks.values():
+        for code, block, warps, lanes in self._blocks.values():
             for instruction in executed_instructions(block):
                 sums = executed.setdefault((instruction.file, instruction.line), [0, 0])
                 sums[0] += warps
@@ -143,8 +145,16 @@ class LaunchCounters(Observer):
                 form = form_of(instruction)
                 if form.row.arithmetic:
                     add(instruction.file, instruction.line, {(form.row.arithmetic, form.type, ""): lanes})
+                made = machine_code(form)
+                if made != ONE:
+                    further = {"issued": made.issued - 1, "xu": made.special, "fp64": made.double}
+                    counts = {(what, "", ""): count * warps for what, count in further.items() if count}
+                    add(instruction.file, instruction.line, counts)
+            for instruction, waits in longest_chains(code).get(block.index, ()):
+                counts = {("waits", reason, ""): times * warps for reason, times in waits}
+                add(instruction.file, instruction.line, counts)
         for (file, line), (warps, lanes) in executed.items():
-            add(file, line, {("warps", "", ""): warps, ("lanes", "", ""): lanes})
+            add(file, line, {("warps", "", ""): warps, ("lanes", "", ""): lanes, ("issued", "", ""): warps})
         for site, counts in self._sites.values():
             add(site.file, site.line, counts)
         self.lines = {key: metrics(by_line[key]) for key in sorted(by_line)}
@@ -152,7 +162,15 @@ class LaunchCounters(Observer):
         self._blocks, self._sites, self._kinds = {}, {}, {}
 
     def _count(
-        self, tally: Tally, group: Group, kind: str, address: Address, offset: int, size: int, positions: Any
+        self,
+        tally: Tally,
+        group: Group,
+        kind: str,
+        address: Address,
+        offset: int,
+        size: int,
+        positions: Any,
+        site: Instruction,
     ) -> None:
         space = address.space.name
         if space not in ("global", "shared", "local"):
@@ -169,11 +187,17 @@ class LaunchCounters(Observer):
         if space == "local":
             sectors = _local_sectors(group, address, offset, size, positions)
         elif kind in ("atom", "red"):
-            sectors = _atomic_sectors(group, address, offset, positions, warps)
+            sectors, alone = _atomic_sectors(group, address, offset, positions, warps)
+            _add(tally, ("atomic cycles", space, ""), alone if _is_float(site) else sectors)
         else:
             sectors, used = _sectors_and_bytes(group, address, offset, size, positions, warps)
             _add(tally, ("bytes", space, kind), used)
         _add(tally, ("sectors", space, kind), sectors)
+
+
+def _is_float(site: Instruction) -> bool:
+    """Return whether an atomic is one of floating-point numbers, which the compiler does not combine within a warp."""
+    return form_of(site).type in ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
 
 
 def _kind_in(space: str, kind: str) -> str:
@@ -200,6 +224,8 @@ def _add_counted(tally: Tally, found: AccessCount, kind: str) -> None:
     _add(tally, ("sectors", space, kind), found.first)
     if space == "global" and kind in ("ld", "st"):
         _add(tally, ("bytes", space, kind), found.size * found.second)
+    elif space == "global":
+        _add(tally, ("atomic cycles", space, ""), found.second if _is_float(found.site) else found.first)
 
 
 def _add(tally: Tally, key: tuple[str, str, str], count: int) -> None:
@@ -265,10 +291,11 @@ def _constant_requests(group: Group, address: Address, offset: int) -> int:
     return count_different(rows_of(group).arrange(places + offset))
 
 
-def _atomic_sectors(group: Group, address: Address, offset: int, positions: Any, warps: int) -> int:
+def _atomic_sectors(group: Group, address: Address, offset: int, positions: Any, warps: int) -> tuple[int, int]:
     places = address.places
+    lanes = group.n if positions is None else len(positions)
     if places.__class__ is not ndarray:
-        return warps
+        return warps, lanes
     rows = rows_of(group) if positions is None else WarpRows(group, positions)
     return count_atomic_sectors(rows.arrange(places + offset), rows.present)
 

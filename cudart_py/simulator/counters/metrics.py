@@ -6,6 +6,10 @@ from collections.abc import Iterable, Mapping
 
 _L1 = "l1tex__{what}_pipe_lsu_mem_{space}_op_{kind}.sum"
 
+# The names of the reasons for which warps wait, which Nsight Compute measures and does not count: how often a result of
+# fixed latency is awaited, one of shared memory, a shuffle or a special function, and one of other memory.
+WAITS = {"wait": "fixed_latency", "short": "short_scoreboard", "long": "long_scoreboard"}
+
 # The name of each metric, keyed by the counted quantity, the memory space and the kind of instruction.
 COUNTED: dict[tuple[str, str, str], str] = {
     **{
@@ -37,6 +41,11 @@ COUNTED: dict[tuple[str, str, str], str] = {
     ("requests", "const", "ld"): "idc__requests.sum",
     ("warps", "", ""): "smsp__inst_executed.sum",
     ("lanes", "", ""): "smsp__thread_inst_executed.sum",
+    ("atomic cycles", "global", ""): "lts__d_atomic_input_cycles_active.sum",
+    ("issued", "", ""): "smsp__inst_issued.sum",
+    ("xu", "", ""): "smsp__inst_executed_pipe_xu.sum",
+    ("fp64", "", ""): "smsp__inst_executed_pipe_fp64.sum",
+    **{("waits", reason, ""): f"model__waits_{name}.sum" for reason, name in WAITS.items()},
 }  # fmt: skip  # rows of a table
 
 # Ratios of two counts.
@@ -69,7 +78,7 @@ _NOTHING: dict[str, float] = {**dict.fromkeys(COUNTED.values(), 0), **dict.fromk
 MODELLED = frozenset(
     name
     for name in NAMES
-    if name.startswith(("smsp__", "idc__"))
+    if name.startswith(("smsp__", "idc__", "lts__", "model__"))
     or "_local_" in name
     or "_texture" in name
     or ("t_sectors" in name and name.split("_op_")[1][0] in "ra")

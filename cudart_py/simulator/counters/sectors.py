@@ -35,10 +35,11 @@ def count_different(rows: Array) -> int:
     return len(rows) + int(np.count_nonzero(after != before))
 
 
-def count_atomic_sectors(rows: Array, present: Array | None) -> int:
-    """Return the sectors of atomics: lanes that access the same word take turns, and each turn counts its own sectors.
+def count_atomic_sectors(rows: Array, present: Array | None) -> tuple[int, int]:
+    """Return the sectors of atomics, and their number if the assembler combines no lanes.
 
-    If all lanes of a warp access one word, the assembler combines them into one access.
+    Lanes that access the same word take turns, and each turn counts its own sectors. If all lanes of a warp access one
+    word, the assembler combines them into one access, except for floating-point numbers.
     """
     words = rows >> 2
     order = np.argsort(words, axis=1, kind="stable")
@@ -56,4 +57,6 @@ def count_atomic_sectors(rows: Array, present: Array | None) -> int:
     key = np.sort(key, axis=1)
     distinct = key >= 0
     distinct[:, 1:] &= key[:, 1:] != key[:, :-1]
-    return int(np.count_nonzero(distinct))
+    sectors = np.count_nonzero(distinct, axis=1)
+    alone = np.where(together[:, 0], np.count_nonzero(taking, axis=1), sectors)
+    return int(sectors.sum()), int(alone.sum())

@@ -136,10 +136,9 @@ def _queue_product(
         for index in range(c.shape[0]):
             left = turned(a.elements[index % a.shape[0]], operations[0])
             right = turned(b.elements[index % b.shape[0]], operations[1])
-            with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-                value = alpha * multiplied(left, right, compute)
-                if beta:
-                    value = value + beta * widened(result[index])
+            value = alpha * multiplied(left, right, compute)
+            if beta:
+                value = value + beta * widened(result[index])
             result[index] = narrowed(value, c.dtype)
 
     # If a factor is zero, its operands are not read, so NaNs in them don't matter.
@@ -279,9 +278,8 @@ def _gemv(
 
     def multiply() -> None:
         result = out.elements
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            product = factor * (turned(matrix.elements, trans) @ source.elements)
-            result[...] = product + rest * result if rest else product
+        product = factor * (turned(matrix.elements, trans) @ source.elements)
+        result[...] = product + rest * result if rest else product
 
     reads = [*((matrix, source) if factor else ()), *((out,) if rest else ())]
     queue(found.stream, "cublas<t>gemv", multiply, reads=reads, writes=[out])
@@ -298,8 +296,7 @@ def axpy_ex(
     source, out = vector(int(x), n, DTYPES[int(x_type)], incx), vector(int(y), n, DTYPES[int(y_type)], incy)
 
     def add() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            out.elements[...] = narrowed(factor * widened(source.elements) + widened(out.elements), out.dtype)
+        out.elements[...] = narrowed(factor * widened(source.elements) + widened(out.elements), out.dtype)
 
     queue(found.stream, "cublasAxpyEx", add, reads=[source, out], writes=[out])
 
@@ -314,8 +311,7 @@ def scal_ex(
     out = vector(int(x), n, DTYPES[int(x_type)], incx)
 
     def multiply() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            out.elements[...] = narrowed(factor * widened(out.elements), out.dtype)
+        out.elements[...] = narrowed(factor * widened(out.elements), out.dtype)
 
     queue(found.stream, "cublasScalEx", multiply, reads=[out], writes=[out])
 
@@ -332,8 +328,7 @@ def dot_ex(
     out = vector(int(result), 1, DTYPES[int(result_type)])
 
     def multiply() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            out.elements[0] = first.elements @ second.elements
+        out.elements[0] = first.elements @ second.elements
 
     queue(found.stream, "cublasDotEx", multiply, reads=[first, second], writes=[out])
 

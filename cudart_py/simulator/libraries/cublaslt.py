@@ -186,12 +186,11 @@ def matmul(
                 _factor(operand.elements[index % max(operand.shape[0], 1)], operation, found)
                 for operand, operation, found in zip((left, right), operations, scales, strict=False)
             )
-            with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-                result = factor * multiplied(first, second, compute)
-                if rest:
-                    result = result + rest * widened(added.elements[index % max(added.shape[0], 1)])
-                result = epilogue.applied(result, first, second)
-                out.elements[index] = narrowed(scales[2].stored(result), out.dtype)
+            result = factor * multiplied(first, second, compute)
+            if rest:
+                result = result + rest * widened(added.elements[index % max(added.shape[0], 1)])
+            result = epilogue.applied(result, first, second)
+            out.elements[index] = narrowed(scales[2].stored(result), out.dtype)
 
     reads = [left, right, *((added,) if rest else ()), *epilogue.reads]
     reads += [operand for found in scales for operand in found.reads]

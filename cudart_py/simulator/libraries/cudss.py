@@ -25,6 +25,7 @@ from scipy.sparse import linalg
 from ..state.streams import complete_stream, find_stream
 from .common.calls import queue
 from .common.functions import LibraryError, Objects, entry, missing
+from .common.indices import compressed_rows
 from .common.numbers import from_host, to_host
 from .common.operands import Operand, columns, vector
 
@@ -38,6 +39,8 @@ _DTYPES = {
     int(DataType.R_64I): np.dtype(np.int64),
 }
 _POSITIVE = (MatrixType.SPD, MatrixType.HPD)
+# The default of CUDSS_CONFIG_PIVOT_EPSILON, which replaces zero pivots, keyed by the letters of NumPy's dtypes.
+_PIVOT = {"f": 1e-5, "F": 1e-5, "d": 1e-13, "D": 1e-13}
 
 
 @dataclass
@@ -57,8 +60,8 @@ class _Csr:
 
     def whole(self) -> Any:
         """Return the matrix with both triangles, as SciPy's."""
-        arrays = tuple(np.array(operand.elements) for operand in (self.values, self.indices, self.offsets))
-        stored = sparse.csr_array(arrays, shape=(self.order, self.order))
+        values, indices, offsets = (np.array(each.elements) for each in (self.values, self.indices, self.offsets))
+        stored = compressed_rows(values, indices, offsets, (self.order, self.order))
         if self.view == MatrixViewType.FULL:
             return stored
         half = sparse.tril(stored) if self.view == MatrixViewType.LOWER else sparse.triu(stored)
@@ -217,21 +220,28 @@ def _factor(data: _Data, matrix: _Csr) -> None:
     """Factor the matrix, with the status 0, or the order of the first minor that is not positive."""
     whole = sparse.csc_array(matrix.whole())
     positive = matrix.kind in _POSITIVE
-    numbers = data.numbers
+    numbers, order = data.numbers, matrix.order
     numbers[int(DataParam.INFO)] = numbers[int(DataParam.NPIVOTS)] = 0
+    data.factors, data.matrix = None, whole
+    if not np.isfinite(whole.data).all():  # SuperLU would refuse it
+        numbers[int(DataParam.INFO)] = int(positive)
+        return
     options = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}} if positive else {}
-    order = "MMD_AT_PLUS_A" if positive else "COLAMD"
     try:
-        data.factors = linalg.splu(whole, permc_spec=order, **options)
-    except RuntimeError:  # exactly singular: the pivots are replaced
+        data.factors = linalg.splu(whole, permc_spec="MMD_AT_PLUS_A" if positive else "COLAMD", **options)
+    except RuntimeError:  # exactly singular
         if positive:
             numbers[int(DataParam.INFO)] = 1
             return
-        size = max(abs(whole).max(), np.finfo(whole.dtype).tiny) * np.finfo(whole.dtype).eps
-        whole = sparse.csc_array(whole + size * sparse.eye_array(matrix.order, dtype=whole.dtype))
-        data.factors = linalg.splu(whole)
-        numbers[int(DataParam.NPIVOTS)] = 1
-    data.matrix = whole
+        # Every zero pivot becomes about as small as the added numbers. Elimination may add up `order` of them.
+        small = max(_PIVOT[whole.dtype.char], 4 * np.finfo(whole.dtype).eps * abs(whole).max())
+        data.matrix = sparse.csc_array(whole + small * sparse.eye_array(order, dtype=whole.dtype))
+        try:
+            data.factors = linalg.splu(data.matrix)
+        except RuntimeError:  # an overflow
+            return
+        replaced = np.abs(data.factors.U.diagonal()) <= 10 * order * small
+        numbers[int(DataParam.NPIVOTS)] = int(np.count_nonzero(replaced))
     numbers[int(DataParam.LU_NNZ)] = int(data.factors.nnz)
     if positive:
         wrong = np.flatnonzero(~(data.factors.U.diagonal().real > 0))
@@ -239,6 +249,9 @@ def _factor(data: _Data, matrix: _Csr) -> None:
 
 
 def _solve(data: _Data, out: Operand, right: Operand, steps: int) -> None:
+    if data.factors is None:
+        out.elements[...] = np.nan
+        return
     b = np.asfortranarray(right.elements)
     x = data.factors.solve(b)
     for _ in range(steps):

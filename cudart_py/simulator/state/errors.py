@@ -11,3 +11,8 @@ class StatusError(Exception):
     def __init__(self, status: CUresult) -> None:
         super().__init__(status.name)
         self.status = status
+
+
+def invalid_value() -> StatusError:
+    """Return CUDA_ERROR_INVALID_VALUE, with which the driver refuses most bad arguments."""
+    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)

@@ -12,6 +12,7 @@ import contextlib
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from functools import partial
@@ -182,6 +183,21 @@ class _Progress:
         """Allow signals to be handled in the middle of a call, and handle those that have arrived."""
         self.reveal()
         self.deliver()
+
+    def pause(self, seconds: float) -> None:
+        """In the middle of a call that waits, let other threads call the driver, and signals be handled.
+
+        The tables must be consistent, and the caller must expect other calls to have changed them.
+        """
+        self.thread = 0
+        self.lock.release()
+        try:
+            self.expose()
+            time.sleep(seconds)
+        finally:
+            self.conceal()  # so that no handler raises before the lock is taken
+            self.lock.acquire()
+            self.enter()
 
     def deliver(self) -> None:
         """Handle the signals that have arrived in the meantime."""

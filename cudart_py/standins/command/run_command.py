@@ -14,7 +14,7 @@ from typing import Any
 
 from ...driver.backend import ENVIRONMENT_VARIABLE
 from ...findings import reports
-from ...findings.options import add_report_options
+from ...findings.options import add_report_options, report_format
 from .. import profile_report
 from ..library import StandInError, libraries, preloaded
 from ..library_names import ASSEMBLER
@@ -64,7 +64,7 @@ def add_command(commands: Any) -> None:
         help="at the end, print what the launches did on standard error, or write it as a page to a file, whose name "
         "must follow an equals sign",
     )
-    add_report_options(parser)
+    add_report_options(parser, file=str)  # the file is begun, and thus checked, before the program starts
     parser.add_argument("program", metavar="PROGRAM", help="the program")
     rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="its arguments")
     rest.required = False  # a missing PROGRAM is reported without them
@@ -84,6 +84,10 @@ def with_explicit_file(arguments: Sequence[str]) -> list[str]:
 
 
 def _run(options: argparse.Namespace) -> int:
+    try:
+        options.sanitize_format = report_format(options.sanitize_report, options.sanitize_format, options.sanitizer)
+    except ValueError as error:
+        return _refuse(str(error))
     try:
         program, arguments = _command(options)
         environment = _environment(options)

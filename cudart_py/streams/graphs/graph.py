@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import arguments
 from ...context.capture import RetainedObjects
@@ -16,16 +16,7 @@ from ...driver.unwrap import failure
 from ...hints import hinted
 from .executable_graph import ExecutableGraph
 from .graph_base import GraphBase, check_graph
-from .nodes import (
-    WORKS,
-    GraphNode,
-    NodeWork,
-    check_change,
-    retained_by,
-)
-
-if TYPE_CHECKING:
-    pass
+from .nodes import WORKS, GraphNode, NodeWork, check_change, retained_by
 
 _KEEPS_NODES = "A graph that allocates or frees memory keeps its nodes and edges: build another graph"
 

@@ -30,11 +30,11 @@ _SUBMODULES = (
 MODULES: tuple[ModuleType, ...] = (cuda, *_SUBMODULES, cudart_py.benchmark, libraries)
 # Records that calls return, and objects that other objects create. Users never call these classes.
 RETURNED = {
-    "ArrayHandle", "CacheInfo", "Ceilings", "CompiledImage", "Condition", "DeviceArray", "DeviceProperties", "Diagram",
-    "EventHandle", "GraphNode", "Kernel", "KernelAttributes", "Launch", "LaunchProfile", "LineProfile",
-    "LuFactors", "ManagedAttributes", "Measurement", "MemoryInfo", "Multiprocessors", "Occupancy", "Parameter", "Plan",
-    "PointerAttributes", "Signature", "TextureOptions", "TransformPlan", "Variable", "WarpAccess", "WarpRecord",
-    "WarpShuffle", "WarpStep",
+    "ArrayHandle", "CacheInfo", "Ceilings", "CompiledImage", "Condition", "DeviceArray", "DeviceProperties",
+    "Diagram", "EventHandle", "GraphNode", "Kernel", "KernelAttributes", "Launch", "LaunchProfile", "LineProfile",
+    "LuFactors", "ManagedAttributes", "Measurement", "MemoryInfo", "Multiprocessors", "Occupancy", "OpenedPool",
+    "Parameter", "Plan", "PointerAttributes", "PoolHandle", "Signature", "TextureOptions", "TransformPlan",
+    "Variable", "WarpAccess", "WarpRecord", "WarpShuffle", "WarpStep",
 }  # fmt: skip  # a list of words
 WITHOUT_OBJECTS = RETURNED - {"DeviceArray", *OBJECTS}
 DUNDERS = ("__getitem__", "__setitem__", "__contains__", "__sub__", "__call__")

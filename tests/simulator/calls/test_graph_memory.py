@@ -286,3 +286,18 @@ def test_nodes_that_no_edge_orders_race(graph: Any, ordered: bool) -> None:
         else:
             with pytest.raises(cuda.errors.SimulatorWarning, match="a fill in another node of the graph"):
                 driver.cuCtxSynchronize()
+
+
+def test_a_captured_free_of_another_graphs_memory_frees_it_at_each_launch(graph: Any, stream: Any) -> None:
+    _, address = allocate(graph)
+    executable = ok(driver.cuGraphInstantiate(graph, 0))
+    ok(driver.cuGraphLaunch(executable, stream))
+    ok(driver.cuStreamBeginCapture(stream, bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+    ok(driver.cuMemFreeAsync(address, stream))
+    freeing = ok(driver.cuGraphInstantiate(ok(driver.cuStreamEndCapture(stream)), 0))
+    for _ in range(2):
+        ok(driver.cuMemsetD8Async(address, 1, SIZE, stream))  # it is still allocated
+        ok(driver.cuGraphLaunch(freeing, stream))
+        assert driver.cuGraphLaunch(freeing, stream) == (INVALID,)
+        ok(driver.cuGraphLaunch(executable, stream))
+    ok(driver.cuStreamSynchronize(stream))

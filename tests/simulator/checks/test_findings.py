@@ -63,7 +63,7 @@ def test_a_missing_barrier_is_one_report_a_launch_that_says_how_often_an_unrolle
     out = floats(128)
     texts = found(cuda.compile(UNROLLED)["sums"][1, 128], floats(128), out)
     (of_loop,) = [text for text in texts if " parts[threadIdx.x] += " in text]
-    assert "the same at 5 more instructions" in of_loop
+    assert "also at 5 more instructions" in of_loop
     texts = found(compiled("races.cu")["no_barrier"][8, 256], floats(256 * 8), floats(256))
     assert len([text for text in texts if f":{min(marked('races.cu')['no_barrier'])}:" in text]) == 1
 

@@ -375,3 +375,29 @@ def test_a_wait_for_a_value_is_ordered_after_the_kernel_that_released_it(
         waiting.synchronize()
 
     assert bool(found(work)) is race
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_graph_that_waits_for_a_value_overlaps_work_that_is_queued_in_the_meantime(ordered: bool) -> None:
+    compiled, (launching, other) = cuda.compile(SIGNAL), separate()
+    x, out, flag = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32), cuda.pinned_empty(2, np.uint32)
+    unused = cuda.zeros(1, np.uint32)
+    flag[:] = 0
+    gc.collect()  # as above
+    cuda.current_device().synchronize()
+
+    def work() -> None:
+        with launching.capture() as graph:
+            compiled["get"][1, 1, 0, launching](x, out)
+            launching.write_value(flag[:1], 1)
+            launching.wait_value(flag[1:], 1)
+        executable = graph.instantiate()
+        executable.launch(launching)
+        assert not launching.done
+        if ordered:
+            other.wait_value(flag[:1], 1)
+        compiled["plain"][1, 1, 0, other](x, unused)
+        other.write_value(flag[1:], 1)
+        launching.synchronize()
+
+    assert bool(found(work)) is not ordered

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda.bindings.driver import CUgraphNodeType
+from cuda.bindings.runtime import cudaDataType
 
 import cudart_py as cuda
 from cudart_py.simulator import driver, libraries
 from cudart_py.simulator.libraries import loading
 from cudart_py.simulator.libraries.common import functions
+from cudart_py.simulator.libraries.common.calls import queue
 from tests.simulator.support import Status, download, ok, upload
 
 pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")
@@ -150,6 +152,72 @@ def test_memory_that_a_call_may_not_touch_ends_the_context(
         gemm(a, b, out)
 
 
+@pytest.mark.parametrize("error", [ValueError("bad"), MemoryError("none left"), np.linalg.LinAlgError("bad")])
+def test_an_exception_in_a_computation_is_the_error_of_that_call_alone(
+    matrices: list[int], hosts: np.ndarray[Any, Any], stream: Any, error: Exception
+) -> None:
+    a, b, out = matrices
+
+    def fail() -> None:
+        raise error
+
+    queue(int(stream), "cublasFails", fail)
+    Gemm(stream)(a, b, out)
+    memory = isinstance(error, MemoryError)
+    status = Status.CUDA_ERROR_OUT_OF_MEMORY if memory else Status.CUDA_ERROR_UNKNOWN
+    assert driver.cuStreamSynchronize(stream)[0] == status
+    report = driver.take_report() or ""
+    assert report.startswith(f"cublasFails: the simulator's computation raised {type(error).__name__}: {error}")
+    assert "test_calls.py:" in report
+    assert np.allclose(download(out, N * N, np.float64).reshape(N, N).T, hosts[0] @ hosts[1])
+
+
+def test_numpys_error_settings_do_not_reach_a_call(matrices: list[int]) -> None:
+    out = matrices[2]
+    huge = upload(np.full((N, N), 1e308))
+    with np.errstate(all="raise"):
+        Gemm()(huge, huge, out)
+        ok(driver.cuCtxSynchronize())
+    assert np.isinf(download(out, N * N, np.float64)).all()
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "sell"])
+@pytest.mark.parametrize("wrong", [4, -2, 2**30])
+def test_an_index_outside_a_sparse_matrix_is_an_illegal_access(context: Any, format: str, wrong: int) -> None:
+    indices = np.arange(N, dtype=np.int32)
+    indices[2] = wrong
+    assert multiplied(format, indices, np.arange(N + 1, dtype=np.int32)) == Status.CUDA_ERROR_ILLEGAL_ADDRESS
+    assert f"cusparseSpMV: index {wrong}, of element 2, is not from 0 to 3" in (driver.take_report() or "")
+
+
+@pytest.mark.parametrize("offsets", [(1, 1, 2, 3, 4), (0, 3, 2, 3, 4), (0, 1, 2, 3, 5)])
+def test_offsets_that_lead_out_of_a_sparse_matrix_are_an_illegal_access(context: Any, offsets: tuple[int, ...]) -> None:
+    found = multiplied("csr", np.arange(N, dtype=np.int32), np.array(offsets, np.int32))
+    assert found == Status.CUDA_ERROR_ILLEGAL_ADDRESS
+
+
+def multiplied(format: str, indices: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> Any:
+    """Return the status of a product of a sparse matrix with a value per row, and a vector."""
+    cusparse, ones = libraries.find("cusparse"), np.ones(N)
+    values, x, y = upload(ones), upload(ones), upload(ones)
+    double, index = int(cudaDataType.CUDA_R_64F), int(cusparse.IndexType.INDEX_32I)
+    if format == "coo":
+        places = upload(np.arange(N, dtype=np.int32)), upload(indices)
+        matrix = cusparse.create_coo(N, N, N, *places, values, index, 0, double)
+    elif format == "sell":  # slices of one row
+        matrix = cusparse.create_sliced_ell(
+            N, N, N, N, 1, upload(offsets), upload(indices), values, index, index, 0, double
+        )
+    else:
+        create = getattr(cusparse, f"create_{format}")
+        matrix = create(N, N, N, upload(offsets), upload(indices), values, index, index, 0, double)
+    vectors = cusparse.create_dn_vec(N, x, double), cusparse.create_dn_vec(N, y, double)
+    factors = np.array([1.0, 0.0])
+    one, zero = factors.ctypes.data, factors.ctypes.data + 8
+    cusparse.sp_mv(cusparse.create(), 0, one, matrix, vectors[0], zero, vectors[1], double, 0, blank())
+    return driver.cuCtxSynchronize()[0]
+
+
 def test_wrong_handles_types_and_plans_are_refused(context: Any) -> None:
     gemm, cufft = Gemm(), libraries.find("cufft")
     with pytest.raises(functions.LibraryError, match=r"NOT_SUPPORTED \(15\): cublasGemmEx"):
@@ -159,6 +227,6 @@ def test_wrong_handles_types_and_plans_are_refused(context: Any) -> None:
         gemm(1, 2, 3)
     plan = cufft.create()
     cufft.set_auto_allocation(plan, 0)
-    cufft.make_plan_many(plan, 1, (8,), 0, 1, 8, 0, 1, 8, int(cufft.Type.C2C), 1)
+    cufft.make_plan_many(plan, 1, (512,), 0, 1, 512, 0, 1, 512, int(cufft.Type.C2C), 1)
     with pytest.raises(functions.LibraryError, match="NO_WORKSPACE"):
         cufft.exec_c2c(plan, 1, 2, -1)

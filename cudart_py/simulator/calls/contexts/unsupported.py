@@ -1,4 +1,4 @@
-"""Calls for NVIDIA's debugger and its kernel module: coredumps and checkpoints, which need a GPU."""
+"""Calls for NVIDIA's debugger, its kernel module and NVSwitch: coredumps, checkpoints and multicast objects."""
 
 from __future__ import annotations
 
@@ -71,4 +71,34 @@ def cuCheckpointProcessRestore(pid: Any, args: Any) -> NoReturn:
 @entry()
 def cuCheckpointProcessUnlock(pid: Any, args: Any) -> NoReturn:
     """Return CUDA_ERROR_NOT_SUPPORTED (cuCheckpointProcessUnlock)."""
+    _refuse()
+
+
+@entry(values=1)
+def cuMulticastGetGranularity(prop: Any, option: Any) -> NoReturn:
+    """Return CUDA_ERROR_NOT_SUPPORTED (cuMulticastGetGranularity)."""
+    _refuse()
+
+
+@entry(values=1)
+def cuMulticastCreate(prop: Any) -> NoReturn:
+    """Return CUDA_ERROR_NOT_SUPPORTED (cuMulticastCreate)."""
+    _refuse()
+
+
+@entry()
+def cuMulticastAddDevice(mcHandle: Any, dev: Any) -> NoReturn:
+    """Return CUDA_ERROR_NOT_SUPPORTED (cuMulticastAddDevice)."""
+    _refuse()
+
+
+@entry()
+def cuMulticastBindMem(mcHandle: Any, mcOffset: Any, memHandle: Any, memOffset: Any, size: Any, flags: Any) -> NoReturn:
+    """Return CUDA_ERROR_NOT_SUPPORTED (cuMulticastBindMem)."""
+    _refuse()
+
+
+@entry()
+def cuMulticastUnbind(mcHandle: Any, dev: Any, mcOffset: Any, size: Any) -> NoReturn:
+    """Return CUDA_ERROR_NOT_SUPPORTED (cuMulticastUnbind)."""
     _refuse()

@@ -20,7 +20,7 @@ from cuda.bindings.driver import (
 from ...state import memory
 from ...state.arguments import number
 from ...state.devices import find_device
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.queue.stream import Stream
 from ...state.streams import find_stream, run_now, submit
 from ..entry import entry
@@ -38,16 +38,11 @@ _FLAGS = CUmemcpyFlags.CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE.value
 _OPERAND = CUmemcpy3DOperandType
 
 
-def refuse() -> StatusError:
-    """Return CUDA_ERROR_INVALID_VALUE."""
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-
-
 def stream_of_batch(handle: Any) -> Stream:
     """Return the stream of a batch, which may be neither the legacy default stream nor one that is captured."""
     stream = find_stream(handle)
     if stream.is_legacy:
-        raise refuse()
+        raise invalid_value()
     if stream.capture is not None:
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
     return stream
@@ -57,18 +52,18 @@ def numbers(values: Any, count: int) -> list[int]:
     """Return the first `count` of a sequence of handles or ints; raise CUDA_ERROR_INVALID_VALUE if there are fewer."""
     found = [number(value) for value in values or ()]
     if len(found) < count:
-        raise refuse()
+        raise invalid_value()
     return found[:count]
 
 
 def spread(entries: Any, starts: Any, given: int, count: int) -> list[Any]:
     """Return the entry for each of `count` operations; each entry holds from its start to that of the next one."""
     if not 0 < given <= count or len(entries or ()) < given:
-        raise refuse()
+        raise invalid_value()
     firsts = numbers(starts, given)
     bounds = [*firsts, count]
     if firsts[0] or any(first >= following for first, following in itertools.pairwise(bounds)):
-        raise refuse()
+        raise invalid_value()
     return [entries[index] for index in range(given) for _ in range(bounds[index + 1] - bounds[index])]
 
 
@@ -78,13 +73,13 @@ def _check_hint(location: Any) -> None:
         try:
             find_device(location.id)
         except StatusError:
-            raise refuse() from None
+            raise invalid_value() from None
 
 
 def _check_order(order: Any, flags: Any) -> bool:
     """Return whether the sources are read during the call, or raise CUDA_ERROR_INVALID_VALUE."""
     if number(order) not in _VALID_ORDERS or number(flags) & ~_FLAGS:
-        raise refuse()
+        raise invalid_value()
     return bool(order == _ORDERS.CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL)
 
 
@@ -95,7 +90,7 @@ def cuMemcpyBatchAsync(
     """Copy between many pairs of addresses in a stream (cuMemcpyBatchAsync)."""
     stream, copies = stream_of_batch(hStream), number(count)
     if copies <= 0:
-        raise refuse()
+        raise invalid_value()
     attributes = spread(attrs, attrsIdxs, number(numAttrs), copies)
     operations: list[tuple[Copy, bool]] = []
     for destination, source, size, one in zip(
@@ -105,7 +100,7 @@ def cuMemcpyBatchAsync(
         _check_hint(one.srcLocHint)
         _check_hint(one.dstLocHint)
         if size <= 0:
-            raise refuse()
+            raise invalid_value()
         ends = memory.find(source, size), memory.find(destination, size)
         copy = Copy(destination, source, size, (ends[0] is not None, ends[1] is not None))
         at_once = returns_when_done(*ends, waits=False)
@@ -129,7 +124,7 @@ def cuMemcpy3DBatchAsync(numOps: Any, opList: Any, flags: Any, hStream: Any) -> 
     """Copy many boxes of elements in a stream (cuMemcpy3DBatchAsync)."""
     stream, copies = stream_of_batch(hStream), number(numOps)
     if copies <= 0 or number(flags) or len(opList or ()) < copies:
-        raise refuse()
+        raise invalid_value()
     _run(stream, [_box_copy(one) for one in opList[:copies]])
 
 
@@ -139,11 +134,11 @@ def _box_copy(description: Any) -> tuple[BoxCopy, bool]:
     extent = description.extent
     shape = number(extent.depth), number(extent.height), number(extent.width)
     if not all(0 < size < 1 << 40 for size in shape):
-        raise refuse()
+        raise invalid_value()
     ends = [_array_of(operand) for operand in (description.src, description.dst)]
     elements = {array.texel for array in ends if array is not None} or {1}
     if len(elements) != 1:
-        raise refuse()
+        raise invalid_value()
     element = elements.pop()
     source, destination = (
         _in_memory(operand, shape, element) if array is None else _in_array(operand, array, shape)
@@ -161,11 +156,11 @@ def _array_of(operand: Any) -> CudaArray | None:
     try:
         kind = operand.type
     except ValueError:
-        raise refuse() from None
+        raise invalid_value() from None
     if kind == _OPERAND.CU_MEMCPY_OPERAND_TYPE_POINTER:
         return None
     if kind != _OPERAND.CU_MEMCPY_OPERAND_TYPE_ARRAY:
-        raise refuse()
+        raise invalid_value()
     return cuda_arrays.find(operand.op.array.array)
 
 
@@ -175,7 +170,7 @@ def _in_memory(operand: Any, shape: tuple[int, int, int], element: int) -> Box:
     row, rows = number(pointer.rowLength) or width, number(pointer.layerHeight) or height
     address = number(pointer.ptr)
     if row < width or rows < height or not address:
-        raise refuse()
+        raise invalid_value()
     _check_hint(pointer.locHint)
     box = Box(address, row * element, rows * row * element)
     box.allocation = memory.find(address, box.extent((depth, height, width * element)))
@@ -187,7 +182,7 @@ def _in_array(operand: Any, array: CudaArray, shape: tuple[int, int, int]) -> Bo
     x, y, z = number(offset.x), number(offset.y), number(offset.z)
     depth, height, width = shape
     if x + width > array.width or y + height > max(array.height, 1) or z + depth > max(array.depth, 1):
-        raise refuse()
+        raise invalid_value()
     address = array.allocation.address + z * array.slice_pitch + y * array.pitch + x * array.texel
     layered_rows = array.layered and not array.height
     return Box(address, array.pitch, array.slice_pitch, array.allocation, in_array=True, layered_rows=layered_rows)

@@ -9,7 +9,7 @@ from ...checks.findings import site_to_report
 from ...checks.races import concurrency
 from ...state import memory
 from ...state.arguments import number
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.memory import Allocation
 from ...state.queue import captures
 from ...state.queue.operations import Operation
@@ -17,7 +17,7 @@ from ...state.queue.stream import Stream
 from ...state.streams import find_stream, submit
 from ..entry import entry
 from ..memory.managed import Prefetch, find_managed, ordinal_of
-from .batches import numbers, refuse, spread, stream_of_batch
+from .batches import numbers, spread, stream_of_batch
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
@@ -51,7 +51,7 @@ def _ranges(dptrs: Any, sizes: Any, count: Any, flags: Any) -> list[tuple[int, i
     """Return the address, size and allocation of each range of managed memory, or raise CUDA_ERROR_INVALID_VALUE."""
     ranges = number(count)
     if ranges <= 0 or number(flags):
-        raise refuse()
+        raise invalid_value()
     pairs = zip(numbers(dptrs, ranges), numbers(sizes, ranges), strict=True)
     return [(address, size, find_managed(address, size)) for address, size in pairs]
 
@@ -86,7 +86,7 @@ def _locations(locations: Any, starts: Any, given: Any, count: int) -> list[int]
     try:
         return [ordinal_of(location) for location in spread(locations, starts, number(given), count)]
     except StatusError:
-        raise refuse() from None  # for a device that does not exist, too
+        raise invalid_value() from None  # for a device that does not exist, too
 
 
 @entry()

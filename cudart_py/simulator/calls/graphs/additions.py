@@ -9,15 +9,15 @@ from typing import Any
 from cuda.bindings.driver import CUgraphNode, CUgraphNodeType, CUresult
 
 from ...state.arguments import number
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.queue.conditionals import Conditional
 from ...state.queue.graphs import ChildGraph, Empty, Graph, find_graph, find_nodes
 from ...state.queue.operations import Operation
 from ..entry import entry
-from ..memory.graph_memory import AllocateInGraph, FreeInGraph, allocation_of, free_of
+from ..memory.graph_memory import AllocateInGraph, allocation_of, free_in_graph
 from ..streams.events import RecordEvent, WaitForEvent, find_event
 from .conditionals import conditional_of
-from .node_parameters import copy_of, fill_of, host_call_of, kernel_of, memory_operations_of, refuse
+from .node_parameters import copy_of, fill_of, host_call_of, kernel_of, memory_operations_of
 
 _TYPE = CUgraphNodeType
 # The offset in bytes of the graphs in CUDA_CONDITIONAL_NODE_PARAMS, after the handle, the type and the size.
@@ -90,7 +90,7 @@ def cuGraphAddMemAllocNode(hGraph: Any, dependencies: Any, numDependencies: Any,
 @entry(values=1)
 def cuGraphAddMemFreeNode(hGraph: Any, dependencies: Any, numDependencies: Any, dptr: Any) -> Any:
     """Add the end of a graph's allocation after the given nodes (cuGraphAddMemFreeNode)."""
-    return _add(hGraph, dependencies, numDependencies, lambda graph: _free(graph, dptr))
+    return _add(hGraph, dependencies, numDependencies, lambda graph: free_in_graph(graph, number(dptr)))
 
 
 @entry(values=1)
@@ -103,7 +103,7 @@ def cuGraphAddBatchMemOpNode(hGraph: Any, dependencies: Any, numDependencies: An
 def cuGraphAddNode(hGraph: Any, dependencies: Any, dependencyData: Any, numDependencies: Any, nodeParams: Any) -> Any:
     """Add a node of any type that is supported after the given nodes (cuGraphAddNode)."""
     if nodeParams is None:
-        raise refuse()
+        raise invalid_value()
     return _add(hGraph, dependencies, numDependencies, lambda graph: _operation(graph, nodeParams))
 
 
@@ -118,7 +118,7 @@ def _operation(graph: Graph, parameters: Any) -> Operation:
         case _TYPE.CU_GRAPH_NODE_TYPE_MEM_ALLOC:
             return _allocation(parameters.alloc)
         case _TYPE.CU_GRAPH_NODE_TYPE_MEM_FREE:
-            return _free(graph, parameters.free.dptr)
+            return free_in_graph(graph, number(parameters.free.dptr))
         case _TYPE.CU_GRAPH_NODE_TYPE_CONDITIONAL:
             return _conditional(graph, parameters.conditional)
     return changed_operation(parameters)
@@ -148,7 +148,7 @@ def _child(graph: Graph, handle: Any, *, moves: bool = False) -> ChildGraph:
     """Return a copy of a graph as a child of another; if it `moves`, return the graph itself."""
     child = find_graph(handle)
     if graph is child or graph in child.inner:
-        raise refuse()
+        raise invalid_value()
     # `clone` refuses conditional nodes and allocations.
     return ChildGraph(child if moves else child.clone())
 
@@ -157,17 +157,6 @@ def _allocation(parameters: Any) -> AllocateInGraph:
     """Return the allocation that a CUDA_MEM_ALLOC_NODE_PARAMS describes, and store its address there."""
     made = allocation_of(parameters)
     parameters.dptr = made.allocation.address
-    return made
-
-
-def _free(graph: Graph, pointer: Any) -> FreeInGraph:
-    """Return the end of an allocation that this graph or another one makes; a graph frees an allocation only once."""
-    made = free_of(number(pointer))
-    operations = [node.operation for node in graph.nodes]
-    if any(isinstance(one, FreeInGraph) and one.allocation is made.allocation for one in operations):
-        raise refuse()
-    if any(isinstance(one, AllocateInGraph) and one.allocation is made.allocation for one in operations):
-        made.end_in_graph()
     return made
 
 

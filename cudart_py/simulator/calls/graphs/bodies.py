@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cuda.bindings.driver import CUgraphConditionalNodeType, CUgraphNodeType, CUresult
 
 from ...state.queue.conditionals import Condition, Conditional
-from ...state.queue.operations import FaultError, Operation
+from ...state.queue.operations import FaultError, Operation, Waits
 from ..launches.launches import SECONDS_VARIABLE, launch_limits
 from .node_order import NodeOrder, run_nodes
 
@@ -31,19 +31,19 @@ class RunConditional(Operation):
         self.kind = conditional.kind
         self.bodies = bodies
 
-    def run(self, context: Context) -> None:
+    def steps(self, context: Context) -> Iterator[Waits]:
         """Run the body that the condition's value selects, or a loop's body until the value is 0."""
         bodies, value = self.bodies, self.condition.value
         if self.kind == _KIND.CU_GRAPH_COND_TYPE_WHILE:
-            self._loop(context)
+            yield from self._loop(context)
         elif self.kind == _KIND.CU_GRAPH_COND_TYPE_SWITCH:
             for operations, order in bodies[value : value + 1]:
-                run_nodes(operations, order, context)
+                yield from run_nodes(operations, order, context)
         else:
             for operations, order in bodies[:1] if value else bodies[1:]:
-                run_nodes(operations, order, context)
+                yield from run_nodes(operations, order, context)
 
-    def _loop(self, context: Context) -> None:
+    def _loop(self, context: Context) -> Iterator[Waits]:
         ((operations, order),) = self.bodies
         _, seconds = launch_limits()
         start, rounds = time.monotonic(), 0
@@ -54,7 +54,7 @@ class RunConditional(Operation):
                     f"a loop of a graph has not ended after {rounds} rounds and {seconds} seconds, since no kernel "
                     f"has set its condition to 0 ({SECONDS_VARIABLE} sets this limit)",
                 )
-            run_nodes(operations, order, context)
+            yield from run_nodes(operations, order, context)
             rounds += 1
 
 

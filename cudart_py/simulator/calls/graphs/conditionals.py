@@ -8,12 +8,11 @@ from cuda.bindings.driver import (
     CU_GRAPH_COND_ASSIGN_DEFAULT,
     CUgraphConditionalHandle,
     CUgraphConditionalNodeType,
-    CUresult,
 )
 
 from ...state.arguments import number
 from ...state.contexts import current, find_context
-from ...state.errors import StatusError
+from ...state.errors import invalid_value
 from ...state.queue.conditionals import Condition, Conditional
 from ...state.queue.graphs import Graph, find_graph
 from ..entry import entry
@@ -27,7 +26,7 @@ def cuGraphConditionalHandleCreate(hGraph: Any, ctx: Any, defaultLaunchValue: An
     graph, given = find_graph(hGraph), number(flags)
     context = find_context(ctx) if number(ctx) else current()
     if given & ~CU_GRAPH_COND_ASSIGN_DEFAULT:
-        raise _refuse()
+        raise invalid_value()
     condition = Condition(context, number(defaultLaunchValue) & 0xFFFFFFFF, assigned=bool(given))
     graph.conditions.append(condition)
     return CUgraphConditionalHandle(condition.handle)
@@ -38,10 +37,10 @@ def conditional_of(graph: Graph, parameters: Any) -> Conditional:
     kind, size = parameters.type, int(parameters.size)
     most = {_KIND.CU_GRAPH_COND_TYPE_WHILE: 1, _KIND.CU_GRAPH_COND_TYPE_IF: 2}.get(kind, size)
     if not 1 <= size <= most:
-        raise _refuse()
+        raise invalid_value()
     condition = _find_condition(graph, number(parameters.handle))
     if condition.used or (number(parameters.ctx) and find_context(parameters.ctx) is not condition.context):
-        raise _refuse()
+        raise invalid_value()
     condition.used = True
     return Conditional(condition, kind, tuple(Graph(graph) for _ in range(size)))
 
@@ -54,8 +53,4 @@ def _find_condition(graph: Graph, handle: int) -> Condition:
             if condition.handle == handle:
                 return condition
         outer = outer.parent
-    raise _refuse()
-
-
-def _refuse() -> StatusError:
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    raise invalid_value()

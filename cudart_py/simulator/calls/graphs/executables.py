@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import (
@@ -21,7 +22,7 @@ from ...state.fault_reports import put_report
 from ...state.handles import Handles
 from ...state.queue.conditionals import Conditional
 from ...state.queue.graphs import Empty, Graph, find_graph, graphs
-from ...state.queue.operations import Operation
+from ...state.queue.operations import Operation, Waits
 from ...state.queue.work import Work
 from ...state.streams import find_stream, submit
 from ..entry import entry
@@ -71,7 +72,7 @@ _NOTHING = Empty()
 class RunGraph(Operation):
     """A launch of an executable graph, with its operations at the time of the launch."""
 
-    __slots__ = ("operations", "order")
+    __slots__ = ("_may_wait", "operations", "order")
 
     computes = True
 
@@ -81,15 +82,21 @@ class RunGraph(Operation):
             for place, operation in enumerate(executable.operations)
         ]
         self.order = executable.order
+        self._may_wait = any(operation.may_wait for operation in self.operations)
+
+    @property
+    def may_wait(self) -> bool:
+        """Return whether a node may wait for values."""
+        return self._may_wait
 
     def __str__(self) -> str:
         return f"the launch of a graph of {len(self.operations)} node{'' if len(self.operations) == 1 else 's'}"
 
-    def run(self, context: Context) -> None:
+    def steps(self, context: Context) -> Iterator[Waits]:
         """Run the operations, in an order that respects the dependencies."""
         for condition in conditions_of(self.operations):
             condition.begin()
-        run_nodes(self.operations, self.order, context)
+        yield from run_nodes(self.operations, self.order, context)
 
 
 executables: Handles[Executable] = Handles(CUresult.CUDA_ERROR_INVALID_VALUE)

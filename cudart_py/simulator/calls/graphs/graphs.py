@@ -7,7 +7,7 @@ from typing import Any
 from cuda.bindings.driver import CUgraph, CUgraphEdgeData, CUgraphNode, CUresult
 
 from ...state.arguments import number
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.queue.graphs import ChildGraph, Graph, Node, find_graph, find_node
 from ..entry import entry
 
@@ -16,7 +16,7 @@ from ..entry import entry
 def cuGraphCreate(flags: Any) -> Any:
     """Create an empty graph (cuGraphCreate)."""
     if number(flags):
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        raise invalid_value()
     return CUgraph(Graph().handle)
 
 
@@ -25,7 +25,7 @@ def cuGraphDestroy(hGraph: Any) -> None:
     """Destroy a graph and its nodes, unless it is inside a node of another graph (cuGraphDestroy)."""
     graph = find_graph(hGraph)
     if graph.owned:
-        raise _refuse()
+        raise invalid_value()
     graph.destroy()
 
 
@@ -40,7 +40,7 @@ def cuGraphChildGraphNodeGetGraph(hNode: Any) -> Any:
     """Return the graph inside a node, which keeps its ownership (cuGraphChildGraphNodeGetGraph)."""
     operation = find_node(hNode).operation
     if not isinstance(operation, ChildGraph):
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        raise invalid_value()
     return CUgraph(operation.graph.handle)
 
 
@@ -50,12 +50,8 @@ def cuGraphNodeFindInClone(hOriginalNode: Any, hClonedGraph: Any) -> Any:
     graph, original = find_graph(hClonedGraph), find_node(hOriginalNode).handle
     found = next((node for node in graph.nodes if node.original == original), None)
     if found is None:
-        raise _refuse()
+        raise invalid_value()
     return CUgraphNode(found.handle)
-
-
-def _refuse() -> StatusError:
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
 def _edges(graph: Graph, before: Any, after: Any, data: Any, count: Any) -> list[tuple[Node, Node]]:
@@ -64,7 +60,7 @@ def _edges(graph: Graph, before: Any, after: Any, data: Any, count: Any) -> list
     starts, ends = ([find_node(node) for node in list(nodes or ())[:wanted]] for nodes in (before, after))
     edges = list(zip(starts, ends, strict=False))
     if len(starts) != wanted or len(ends) != wanted or any(one.graph != graph.handle for one in starts + ends):
-        raise _refuse()
+        raise invalid_value()
     if any(edge.from_port or edge.to_port or int(edge.type) for edge in list(data or ())[:wanted]):
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     return edges
@@ -76,7 +72,7 @@ def cuGraphAddDependencies(hGraph: Any, from_: Any, to: Any, edgeData: Any, numD
     graph = find_graph(hGraph)
     edges = _edges(graph, from_, to, edgeData, numDependencies)
     if len(set(edges)) < len(edges) or any(one is other or one in other.dependencies for one, other in edges):
-        raise _refuse()
+        raise invalid_value()
     for before, after in edges:
         after.dependencies = (*after.dependencies, before)
 
@@ -87,7 +83,7 @@ def cuGraphRemoveDependencies(hGraph: Any, from_: Any, to: Any, edgeData: Any, n
     graph = find_graph(hGraph)
     edges = _edges(graph, from_, to, edgeData, numDependencies)
     if len(set(edges)) < len(edges) or any(before not in after.dependencies for before, after in edges):
-        raise _refuse()
+        raise invalid_value()
     _require_no_memory(graph)
     for before, after in edges:
         after.dependencies = tuple(one for one in after.dependencies if one is not before)
@@ -168,7 +164,7 @@ def cuGraphDebugDotPrint(hGraph: Any, path: Any, flags: Any) -> None:
     """Write the graph to a file in Graphviz's DOT language (cuGraphDebugDotPrint)."""
     graph = find_graph(hGraph)
     if not path or number(flags) < 0:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        raise invalid_value()
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(graph.dot(number(flags)))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from cuda.bindings.driver import CUkernelNodeAttrValue, CUlaunchAttributeID, CUresult
 
 from ...state.arguments import number
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.queue.graphs import find_node
 from ...state.streams import GREATEST_PRIORITY, LEAST_PRIORITY
 from ..entry import entry
 from ..launches.attributes import VALUE_BYTES, LaunchAttributes
 from ..launches.launches import KernelLaunch, checked_kernel
-from .node_parameters import refuse, require
+from .node_parameters import require
 
 if TYPE_CHECKING:
     from ...state.queue.graphs import Node
@@ -38,7 +38,7 @@ def cuGraphKernelNodeSetAttribute(hNode: Any, attr: Any, value: Any) -> None:
     kernel = require(node.operation, KernelLaunch)
     kernel.attributes.value(identity)  # raises for an attribute that nodes don't have
     if value is None:
-        raise refuse()
+        raise invalid_value()
     if identity == _ID.CU_LAUNCH_ATTRIBUTE_PRIORITY:
         limited = CUkernelNodeAttrValue()
         limited.priority = min(max(int(value.priority), GREATEST_PRIORITY), LEAST_PRIORITY)

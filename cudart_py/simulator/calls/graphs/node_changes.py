@@ -11,6 +11,7 @@ from cuda.bindings.driver import CUgraphNodeType
 
 from ...state import memory
 from ...state.arguments import number
+from ...state.errors import invalid_value
 from ...state.queue.graphs import ChildGraph, find_graph, find_node
 from ...state.queue.operations import Operation
 from ..entry import entry
@@ -24,7 +25,7 @@ from ..streams.memory_operations import MemoryOperations
 from .additions import changed_operation
 from .executables import Executable, executables
 from .flattening import FlatGraph, kinds_of
-from .node_parameters import copy_of, fill_of, host_call_of, kernel_of, memory_operations_of, refuse, require
+from .node_parameters import copy_of, fill_of, host_call_of, kernel_of, memory_operations_of, require
 
 # The operations that can be disabled.
 _SWITCHED = (KernelLaunch, Copy, BoxCopy, Fill)
@@ -35,7 +36,7 @@ def _find(hGraphExec: Any, hNode: Any) -> tuple[Executable, int, Operation]:
     executable = executables.find(hGraphExec)
     place = executable.flat.places.get(find_node(hNode).handle)
     if place is None:
-        raise refuse()
+        raise invalid_value()
     return executable, place, executable.operations[place]
 
 
@@ -49,7 +50,7 @@ def _require_same_mapping(address: int, size: int, before: int) -> None:
     """Raise CUDA_ERROR_INVALID_VALUE for memory of another kind or device than the memory at the address `before`."""
     was = memory.known.find(before)  # None if that memory is pageable or has been freed
     if was is not None and _mapping(address, size) != (was.kind, was.device):
-        raise refuse()
+        raise invalid_value()
 
 
 @entry()
@@ -67,7 +68,7 @@ def _change_child(executable: Executable, hNode: Any, childGraph: Any) -> None:
         or kinds_of(child) != kinds_of(operation.graph)
         or flat.before != FlatGraph(operation.graph).before
     ):
-        raise refuse()
+        raise invalid_value()
     executable.operations[places.start : places.stop] = flat.operations
 
 
@@ -83,7 +84,7 @@ def _changed_kernel(before: Operation, parameters: Any) -> KernelLaunch:
     kernel = require(before, KernelLaunch)
     made = kernel_of(parameters, kernel.attributes)
     if made.function.context is not kernel.function.context:
-        raise refuse()
+        raise invalid_value()
     return made
 
 
@@ -102,11 +103,11 @@ def _changed_copy(before: Operation, made: BoxCopy) -> BoxCopy:
     else:
         copy = require(before, BoxCopy)
         if copy.shape[:2] != (1, 1):
-            raise refuse()
+            raise invalid_value()
         in_arrays = copy.source.in_array, copy.destination.in_array
         source, destination = copy.source.address, copy.destination.address
     if made.shape[:2] != (1, 1) or (made.source.in_array, made.destination.in_array) != in_arrays:
-        raise refuse()
+        raise invalid_value()
     _require_same_mapping(made.source.address, made.size, source)
     _require_same_mapping(made.destination.address, made.size, destination)
     return made
@@ -123,7 +124,7 @@ def _changed_fill(before: Operation, made: Fill) -> Fill:
     """Return a fill that can replace a fill: of the same kind of memory and, if it has several rows, their layout."""
     fill = require(before, Fill)
     if max(made.height, fill.height) > 1 and made.layout != fill.layout:
-        raise refuse()
+        raise invalid_value()
     _require_same_mapping(made.address, made.extent, fill.address)
     return made
 
@@ -164,7 +165,7 @@ def cuGraphExecEventWaitNodeSetEvent(hGraphExec: Any, hNode: Any, event: Any) ->
 def cuGraphExecNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
     """Change a node of an executable graph, with parameters of the node's type (cuGraphExecNodeSetParams)."""
     if nodeParams is None or nodeParams.type != find_node(hNode).type:
-        raise refuse()
+        raise invalid_value()
     if nodeParams.type == CUgraphNodeType.CU_GRAPH_NODE_TYPE_GRAPH:
         _change_child(executables.find(hGraphExec), hNode, nodeParams.graph.graph)
         return
@@ -184,7 +185,7 @@ def cuGraphNodeSetEnabled(hGraphExec: Any, hNode: Any, isEnabled: Any) -> None:
     """Disable a kernel, a copy or a fill in later launches, or enable it again (cuGraphNodeSetEnabled)."""
     executable, place, operation = _find(hGraphExec, hNode)
     if not isinstance(operation, _SWITCHED):
-        raise refuse()
+        raise invalid_value()
     if number(isEnabled):
         executable.disabled.discard(place)
     else:
@@ -196,5 +197,5 @@ def cuGraphNodeGetEnabled(hGraphExec: Any, hNode: Any) -> int:
     """Return whether a kernel, a copy or a fill is enabled (cuGraphNodeGetEnabled)."""
     executable, place, operation = _find(hGraphExec, hNode)
     if not isinstance(operation, _SWITCHED):
-        raise refuse()
+        raise invalid_value()
     return int(place not in executable.disabled)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...checks.findings import mode
-from ...state.queue.operations import Operation
+from ...state.queue.operations import Operation, Waits
 from ...state.queue.runner import Piece, runner
 from ...state.queue.work import Work
 
@@ -73,22 +73,34 @@ class RunningNode:
         return isinstance(piece, RunningNode) and piece.work is self.work
 
 
-def run_nodes(operations: Sequence[Operation], order: NodeOrder, context: Context) -> None:
-    """Run the operations of a graph; of those that are ready, the one that was added last runs first.
+def run_nodes(operations: Sequence[Operation], order: NodeOrder, context: Context) -> Iterator[Waits]:
+    """Run the operations of a graph, in steps like `Operation.steps`; of those that are ready, the last one runs first.
 
     Any order that respects the dependencies is correct, and this one reveals missing dependencies.
     """
     waiting = list(order.created)
     done: set[int] = set()
+    held: dict[int, tuple[Iterator[Waits], Waits]] = {}  # the rest of the steps of nodes that wait for values
     before, running, run = order.before, runner.piece, object()
     ancestors = None if mode() == "off" or running is None else order.ancestors
+
+    def ready(place: int) -> bool:
+        return before[place] <= done and (place not in held or any(wait.met for wait in held[place][1]))
+
     while waiting:
         runner.poll()
-        place = next(place for place in reversed(waiting) if before[place] <= done)
-        waiting.remove(place)
+        place = next(filter(ready, reversed(waiting)), None)
+        if place is None:
+            yield tuple(wait for _, waits in held.values() for wait in waits)
+            continue
         if ancestors is not None and running is not None:
             # Nodes that no edges order may overlap.
             runner.piece = RunningNode(running, run, place, ancestors[place])
-        operations[place].run(context)
-        done.add(place)
+        steps = held.pop(place)[0] if place in held else operations[place].steps(context)
+        waits = next(steps, ())
+        if waits:
+            held[place] = steps, waits
+        else:
+            waiting.remove(place)
+            done.add(place)
     runner.piece = running

@@ -16,13 +16,12 @@ from cuda.bindings.driver import (
     CUfunction,
     CUhostFn,
     CUmemorytype,
-    CUresult,
 )
 
 from ...state import memory
 from ...state.arguments import host_address, number
 from ...state.contexts import current, find_context
-from ...state.errors import StatusError
+from ...state.errors import invalid_value
 from ...state.queue.operations import Operation
 from ..launches.attributes import NO_ATTRIBUTES, LaunchAttributes
 from ..launches.host_functions import HostCall
@@ -42,15 +41,10 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound=Operation)
 
 
-def refuse() -> StatusError:
-    """Return CUDA_ERROR_INVALID_VALUE."""
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-
-
 def require(operation: Operation, *kinds: type[Kind]) -> Kind:
     """Return an operation that is of one of some kinds, or raise CUDA_ERROR_INVALID_VALUE."""
     if not isinstance(operation, kinds):
-        raise refuse()
+        raise invalid_value()
     return operation
 
 
@@ -62,7 +56,7 @@ def given_context(handle: Any) -> Context:
 def kernel_of(parameters: Any, attributes: LaunchAttributes = NO_ATTRIBUTES) -> KernelLaunch:
     """Return the launch that a CUDA_KERNEL_NODE_PARAMS describes, with attributes."""
     if parameters is None:
-        raise refuse()
+        raise invalid_value()
     function = find_launchable(parameters.func)
     packed = packed_parameters(function, parameters.kernelParams, parameters.extra)
     return checked_kernel(function, extents_of(parameters), parameters.sharedMemBytes, packed, attributes)
@@ -73,14 +67,14 @@ def copy_of(parameters: Any, context: Any) -> BoxCopy:
     given_context(context)
     made = checked_box_copy(parameters, three=True)
     if made is None:
-        raise refuse()
+        raise invalid_value()
     return made
 
 
 def memory_operations_of(parameters: Any) -> MemoryOperations:
     """Return the memory operations that a CUDA_BATCH_MEM_OP_NODE_PARAMS describes, at least one."""
     if parameters is None or not number(parameters.count):
-        raise refuse()
+        raise invalid_value()
     return batch_of(parameters.count, parameters.paramArray, parameters.flags, find_context(parameters.ctx))
 
 
@@ -88,21 +82,21 @@ def fill_of(parameters: Any, context: Any) -> Fill:
     """Return the fill that a CUDA_MEMSET_NODE_PARAMS describes, which must not be empty."""
     found = given_context(context)
     if parameters is None or parameters.elementSize not in (1, 2, 4):
-        raise refuse()
+        raise invalid_value()
     # The driver ignores the pitch of a single row.
     rows = parameters.pitch if parameters.height > 1 else 0, parameters.height
     made = checked_fill(
         parameters.dst, parameters.value, parameters.width, found, element=parameters.elementSize, rows=rows
     )
     if made is None:
-        raise refuse()
+        raise invalid_value()
     return made
 
 
 def host_call_of(parameters: Any) -> HostCall:
     """Return the call that a CUDA_HOST_NODE_PARAMS describes."""
     if parameters is None or not int(parameters.fn):
-        raise refuse()
+        raise invalid_value()
     return HostCall(int(parameters.fn), host_address(parameters.userData))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from cuda.bindings.driver import CUdeviceptr, CUevent
 
+from ...state.errors import invalid_value
 from ...state.queue.graphs import find_node
 from ..entry import entry
 from ..launches.host_functions import HostCall
@@ -27,7 +28,6 @@ from .node_parameters import (
     kernel_of,
     kernel_parameters,
     memory_operations_of,
-    refuse,
     require,
 )
 
@@ -140,7 +140,7 @@ def cuGraphNodeSetParams(hNode: Any, nodeParams: Any) -> None:
     """Change a node's parameters, whose type must be the node's (cuGraphNodeSetParams)."""
     node = find_node(hNode)
     if nodeParams is None or nodeParams.type != node.type:
-        raise refuse()
+        raise invalid_value()
     made = changed_operation(nodeParams)
     if isinstance(made, KernelLaunch):
         made = kernel_of(nodeParams.kernel, require(node.operation, KernelLaunch).attributes)

@@ -15,7 +15,7 @@ from ...state import memory
 from ...state.arguments import number
 from ...state.attributes import attribute
 from ...state.contexts import current, find_context
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.memory import DEVICE, Allocation
 from ...state.queue.operations import Operation
 from ...state.queue.scheduling import fork_all, join_all
@@ -104,17 +104,13 @@ class BoxCopy(Operation):
             memory.note_written(self.destination.address, self.destination.extent(shape))
 
 
-def _refuse() -> StatusError:
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-
-
 def _base(parameters: Any, end: str) -> tuple[int, CUmemorytype]:
     """Return the base address (0 for an array) and the memory type that the caller passed for `end`, "src" or "dst"."""
     try:
         kind = getattr(parameters, f"{end}MemoryType")
     except ValueError:
         # The bindings raise for a memory type that was never set.
-        raise _refuse() from None
+        raise invalid_value() from None
     if kind == CUmemorytype.CU_MEMORYTYPE_HOST:
         return number(getattr(parameters, f"{end}Host")), kind
     if kind in (CUmemorytype.CU_MEMORYTYPE_DEVICE, CUmemorytype.CU_MEMORYTYPE_UNIFIED):
@@ -129,9 +125,9 @@ def _in_array(parameters: Any, end: str, shape: tuple[int, int, int], *, three: 
     z = getattr(parameters, f"{end}Z") if three else 0
     depth, height, width = shape
     if x % array.texel or width % array.texel or x + width > array.width * array.texel:
-        raise _refuse()
+        raise invalid_value()
     if y + height > max(array.height, 1) or z + depth > max(array.depth, 1) or (array.depth and not three):
-        raise _refuse()
+        raise invalid_value()
     address = array.allocation.address + z * array.slice_pitch + y * array.pitch + x
     layered_rows = array.layered and not array.height
     return Box(address, array.pitch, array.slice_pitch, array.allocation, in_array=True, layered_rows=layered_rows)
@@ -149,17 +145,17 @@ def _end(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool)
     depth, height, width = shape
     single_row = depth == height == 1 and not y and not z
     if (pitch < x + width and not (single_row and not pitch)) or pitch > attribute("MAX_PITCH"):
-        raise _refuse()
+        raise invalid_value()
     if (depth > 1 or z) and rows < y + height:
-        raise _refuse()
+        raise invalid_value()
     slice_pitch = rows * pitch
     box = Box(base + z * slice_pitch + y * pitch + x, pitch, slice_pitch)
     if not base:
-        raise _refuse()
+        raise invalid_value()
     allocation = memory.find(box.address, box.extent(shape))
     wrong_side = kind == CUmemorytype.CU_MEMORYTYPE_HOST and allocation is not None and allocation.kind == DEVICE
     if wrong_side or (kind == CUmemorytype.CU_MEMORYTYPE_DEVICE and allocation is None):
-        raise _refuse()
+        raise invalid_value()
     box.allocation = allocation
     return box
 
@@ -170,10 +166,10 @@ def checked_box_copy(parameters: Any, *, three: bool) -> BoxCopy | None:
     Raises StatusError if it is invalid.
     """
     if parameters is None:
-        raise _refuse()
+        raise invalid_value()
     shape = (parameters.Depth if three else 1), parameters.Height, parameters.WidthInBytes
     if three and (parameters.srcLOD or parameters.dstLOD):
-        raise _refuse()
+        raise invalid_value()
     if not all(shape):
         return None
     source = _end(parameters, "src", shape, three=three)
@@ -255,6 +251,6 @@ def cuMemcpy3DPeerAsync(pCopy: Any, hStream: Any) -> None:
 def _contexts_of(parameters: Any) -> list[Context]:
     """Return the contexts of both ends of a copy; arrays belong to a context of their own."""
     if parameters is None:
-        raise _refuse()
+        raise invalid_value()
     ends = ((parameters.srcMemoryType, parameters.srcContext), (parameters.dstMemoryType, parameters.dstContext))
     return [find_context(context) for kind, context in ends if kind != CUmemorytype.CU_MEMORYTYPE_ARRAY]

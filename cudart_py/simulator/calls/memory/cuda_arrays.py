@@ -24,7 +24,7 @@ from ...state import memory
 from ...state.arguments import number
 from ...state.attributes import attribute
 from ...state.contexts import current
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.handles import Handles
 from ...state.queue.scheduling import complete_context
 from ..entry import entry
@@ -104,10 +104,6 @@ def _pitch(width: int) -> int:
     return -(-width // _ROW_ALIGNMENT) * _ROW_ALIGNMENT
 
 
-def _refuse() -> StatusError:
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-
-
 def _fits(sizes: tuple[int, ...], names: tuple[str, ...]) -> bool:
     return all(0 < size <= attribute(f"MAXIMUM_{name}") for size, name in zip(sizes, names, strict=True))
 
@@ -142,12 +138,12 @@ def create_array(description: Any, depth: int, flags: int, level: int = 0) -> in
     try:
         format_ = description.Format
     except ValueError:
-        raise _refuse() from None  # the bindings raise for a format that was never set
+        raise invalid_value() from None  # the bindings raise for a format that was never set
     width, height, channels = number(description.Width), number(description.Height), number(description.NumChannels)
     if flags & ~_KNOWN_FLAGS:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     if format_ not in FORMATS or channels not in (1, 2, 4) or not _extents_fit(width, height, depth, flags):
-        raise _refuse()
+        raise invalid_value()
     width, height = max(width >> level, 1), max(height >> level, 1 if height else 0)
     if not flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP):
         depth = max(depth >> level, 1 if depth else 0)
@@ -162,7 +158,7 @@ def create_array(description: Any, depth: int, flags: int, level: int = 0) -> in
 def cuArrayCreate(pAllocateArray: Any) -> Any:
     """Create a CUDA array of one or two dimensions (cuArrayCreate)."""
     if pAllocateArray is None:
-        raise _refuse()
+        raise invalid_value()
     return CUarray(create_array(pAllocateArray, 0, 0))
 
 
@@ -170,7 +166,7 @@ def cuArrayCreate(pAllocateArray: Any) -> Any:
 def cuArray3DCreate(pAllocateArray: Any) -> Any:
     """Create a CUDA array of up to three dimensions, a layered one or a cube map (cuArray3DCreate)."""
     if pAllocateArray is None:
-        raise _refuse()
+        raise invalid_value()
     return CUarray(create_array(pAllocateArray, number(pAllocateArray.Depth), number(pAllocateArray.Flags)))
 
 

@@ -22,7 +22,7 @@ from ...state import memory
 from ...state.arguments import number
 from ...state.contexts import primary
 from ...state.devices import Device, find_device
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.memory import Allocation
 from ...state.memory.pools import Pool
 from ...state.progress import progress
@@ -33,6 +33,7 @@ from ..entry import entry
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
+    from ...state.queue.graphs import Graph
 
 _ATTRIBUTE = CUgraphMem_attribute
 
@@ -133,10 +134,6 @@ class FreeInGraph(Operation):
 _allocations: weakref.WeakValueDictionary[int, Allocation] = weakref.WeakValueDictionary()
 
 
-def _refuse() -> StatusError:
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-
-
 def _allocate(context: Context, size: int) -> AllocateInGraph:
     """Return a new allocation for a graph.
 
@@ -162,35 +159,44 @@ def allocate_in_capture(stream: Stream, size: int) -> int:
 def free_in_capture(stream: Stream, allocation: Allocation) -> None:
     """Add the end of a graph's allocation to the graph into which a stream is captured."""
     assert stream.capture is not None
-    block = allocation.pool
-    if not isinstance(block, GraphBlock):
+    stream.capture.require_valid()
+    try:
+        made = free_in_graph(stream.capture.graph, allocation.address)
+    except StatusError:
         stream.capture.invalidate()
-        raise _refuse()
-    made = FreeInGraph(allocation, block)
+        raise
     stream.capture.add(stream, made)
-    made.end_in_graph()
 
 
 def allocation_of(parameters: Any) -> AllocateInGraph:
     """Return the allocation that a CUDA_MEM_ALLOC_NODE_PARAMS describes: memory of a device for all uses."""
     if parameters is None or number(parameters.bytesize) <= 0:
-        raise _refuse()
+        raise invalid_value()
     properties = parameters.poolProps
     if (
         properties.allocType != CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         or properties.handleTypes != CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
         or properties.location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     ):
-        raise _refuse()
+        raise invalid_value()
     return _allocate(primary(find_device(properties.location.id)), number(parameters.bytesize))
 
 
-def free_of(address: int) -> FreeInGraph:
-    """Return the end of the allocation of a graph that begins at an address."""
+def free_in_graph(graph: Graph, address: int) -> FreeInGraph:
+    """Return the end, for a graph, of the allocation at an address that this graph or another one makes.
+
+    A graph frees an allocation only once.
+    """
     allocation = _allocations.get(address)
     if allocation is None or not isinstance(allocation.pool, GraphBlock) or allocation.pool.ends_in_graph:
-        raise _refuse()
-    return FreeInGraph(allocation, allocation.pool)
+        raise invalid_value()
+    made = FreeInGraph(allocation, allocation.pool)
+    operations = [node.operation for node in graph.nodes]
+    if any(isinstance(one, FreeInGraph) and one.allocation is allocation for one in operations):
+        raise invalid_value()
+    if any(isinstance(one, AllocateInGraph) and one.allocation is allocation for one in operations):
+        made.end_in_graph()
+    return made
 
 
 def allocation_parameters(allocation: Allocation) -> Any:
@@ -215,7 +221,7 @@ def cuDeviceGetGraphMemAttribute(device: Any, attr: Any) -> Any:
             return cuuint64_t(found.used_high)
         case _ATTRIBUTE.CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
             return cuuint64_t(found.reserved_high)
-    raise _refuse()
+    raise invalid_value()
 
 
 @entry()
@@ -223,13 +229,13 @@ def cuDeviceSetGraphMemAttribute(device: Any, attr: Any, value: Any) -> None:
     """Reset a largest size of the memory of graphs with 0 (cuDeviceSetGraphMemAttribute)."""
     found, key = find_device(device).graph_memory, number(attr)
     if number(value):
-        raise _refuse()
+        raise invalid_value()
     if key == _ATTRIBUTE.CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
         found.used_high = found.size
     elif key == _ATTRIBUTE.CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
         found.reserved_high = found.size
     else:
-        raise _refuse()
+        raise invalid_value()
 
 
 @entry()

@@ -20,6 +20,7 @@ from ...state.arguments import number
 from ...state.contexts import current
 from ...state.devices import Device, find_device
 from ...state.errors import StatusError
+from ...state.memory.imported_pools import ImportedPool
 from ...state.memory.pools import Pool, current_pool, default_pool, enter_pool, pools
 from ..entry import entry
 
@@ -29,6 +30,10 @@ _RESERVED_HIGH = CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH.value
 _USED = CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT.value
 _USED_HIGH = CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH.value
 _HOSTS = CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST, CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA
+_SHAREABLE = (
+    CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE.value,
+    CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.value,
+)
 _MANAGED_PLACES = (
     CUmemLocationType.CU_MEM_LOCATION_TYPE_INVALID,
     CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE,
@@ -52,7 +57,7 @@ def cuDeviceGetMemPool(dev: Any) -> Any:
 def cuDeviceSetMemPool(dev: Any, pool: Any) -> None:
     """Choose the pool from which cuMemAllocAsync allocates (cuDeviceSetMemPool)."""
     device, chosen = find_device(dev), pools.find(pool)
-    if chosen.device is not device or chosen.kind == memory.PINNED:
+    if chosen.device is not device or chosen.kind == memory.PINNED or isinstance(chosen, ImportedPool):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     device.current_pool = chosen
 
@@ -152,10 +157,11 @@ def cuMemPoolCreate(poolProps: Any) -> Any:
     context = current()
     if poolProps is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    if poolProps.handleTypes != CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE:
-        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     kind, device = _kind_and_device(poolProps, context.device)
-    return CUmemoryPool(enter_pool(Pool(device, poolProps.maxSize, kind)).handle)
+    shareable = number(poolProps.handleTypes)
+    if shareable not in _SHAREABLE or (shareable and kind != memory.DEVICE):
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    return CUmemoryPool(enter_pool(Pool(device, poolProps.maxSize, kind, shareable)).handle)
 
 
 def _kind_and_device(properties: Any, here: Device) -> tuple[str, Device]:

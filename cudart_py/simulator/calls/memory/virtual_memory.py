@@ -26,7 +26,7 @@ from cuda.bindings.driver import (
 from ...state.arguments import number
 from ...state.contexts import Context, of_thread, primary
 from ...state.devices import Device, find_device
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.memory import space
 from ...state.memory.mappings import map_physical, refresh, unmap
 from ...state.memory.reservations import (
@@ -48,15 +48,11 @@ _SHAREABLE = (
 )
 
 
-def _refuse() -> StatusError:
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-
-
 def _size(value: Any) -> int:
     """Return a size in bytes, which must be a positive multiple of the granularity."""
     size = number(value)
     if size <= 0 or size % GRANULARITY:
-        raise _refuse()
+        raise invalid_value()
     return size
 
 
@@ -67,14 +63,14 @@ def _context(device: Device) -> Context:
 
 def _device_of(location: Any) -> Device:
     if location is None or location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
-        raise _refuse()
+        raise invalid_value()
     return find_device(location.id)
 
 
 def _checked_properties(prop: Any) -> Device:
     """Return the device on which memory with some properties would be, or raise the driver's status."""
     if prop is None or prop.type != CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED:
-        raise _refuse()
+        raise invalid_value()
     if prop.location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     if number(prop.requestedHandleTypes) not in _SHAREABLE:
@@ -87,7 +83,7 @@ def cuMemGetAllocationGranularity(prop: Any, option: Any) -> int:
     """Return 2 MiB, of which sizes and addresses must be multiples (cuMemGetAllocationGranularity)."""
     _checked_properties(prop)
     if number(option) not in [one.value for one in CUmemAllocationGranularity_flags]:
-        raise _refuse()
+        raise invalid_value()
     return GRANULARITY
 
 
@@ -96,7 +92,7 @@ def cuMemAddressReserve(size: Any, alignment: Any, addr: Any, flags: Any) -> Any
     """Reserve a range of addresses; a hint where to place it is ignored (cuMemAddressReserve)."""
     length, aligned = _size(size), number(alignment)
     if number(flags) or aligned < 0 or aligned & (aligned - 1):
-        raise _refuse()
+        raise invalid_value()
     try:
         reservation = Reservation(length, aligned)
     except MemoryError:
@@ -110,7 +106,7 @@ def cuMemAddressFree(ptr: Any, size: Any) -> None:
     """Give back a whole reserved range, into which nothing may be mapped (cuMemAddressFree)."""
     reservation = reservations.get(number(ptr))
     if reservation is None or reservation.size != number(size) or reservation.mappings:
-        raise _refuse()
+        raise invalid_value()
     del reservations[reservation.address]
     space.region.give_back(reservation.address)
 
@@ -120,7 +116,7 @@ def cuMemCreate(size: Any, prop: Any, flags: Any) -> Any:
     """Create physical memory on a device (cuMemCreate)."""
     device, length = _checked_properties(prop), _size(size)
     if number(flags):
-        raise _refuse()
+        raise invalid_value()
     try:
         physical = PhysicalMemory.created(device, length, number(prop.requestedHandleTypes))
     except MemoryError:
@@ -143,7 +139,7 @@ def cuMemRelease(handle: Any) -> None:
     """Release a reference to physical memory, which exists on while it is mapped (cuMemRelease)."""
     physical = _find(handle)
     if not physical.references:
-        raise _refuse()
+        raise invalid_value()
     physical.references -= 1
     _drop_unused(physical)
 
@@ -153,10 +149,10 @@ def cuMemMap(ptr: Any, size: Any, offset: Any, handle: Any, flags: Any) -> None:
     """Map all of some physical memory into a reserved range (cuMemMap)."""
     address, length, physical = number(ptr), _size(size), _find(handle)
     if number(flags) or address % GRANULARITY:
-        raise _refuse()
+        raise invalid_value()
     reservation = find_reservation(address, length)
     if reservation is None or reservation.within(address, length):
-        raise _refuse()
+        raise invalid_value()
     if number(offset) or length != physical.size:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     try:
@@ -171,10 +167,10 @@ def cuMemUnmap(ptr: Any, size: Any) -> None:
     address, length = number(ptr), number(size)
     reservation = find_reservation(address, max(length, 1))
     if reservation is None or length <= 0:
-        raise _refuse()
+        raise invalid_value()
     mappings = reservation.within(address, length)
     if any(mapping.address < address or address + length < mapping.end for mapping in mappings):
-        raise _refuse()
+        raise invalid_value()
     for mapping in mappings:
         unmap(reservation, mapping, _context(mapping.physical.device))
         _drop_unused(mapping.physical)
@@ -186,10 +182,10 @@ def cuMemSetAccess(ptr: Any, size: Any, desc: Any, count: Any) -> None:
     address, length, descriptions = number(ptr), _size(size), list(desc or ())
     reservation = find_reservation(address, length)
     if reservation is None or not 0 < number(count) <= len(descriptions):
-        raise _refuse()
+        raise invalid_value()
     mappings = reservation.within(address, length)
     if sum(mapping.physical.size for mapping in mappings) != length or mappings[0].address != address:
-        raise _refuse()
+        raise invalid_value()
     given, taken = set(), set()
     for description in descriptions[: number(count)]:
         device, flags = _device_of(description.location), number(description.flags)
@@ -200,7 +196,7 @@ def cuMemSetAccess(ptr: Any, size: Any, desc: Any, count: Any) -> None:
         elif flags == _ACCESS.CU_MEM_ACCESS_FLAGS_PROT_READ.value:
             raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
         else:
-            raise _refuse()
+            raise invalid_value()
     for mapping in mappings:
         mapping.access = (mapping.access | given) - taken
     refresh(reservation, _context(mappings[0].physical.device))
@@ -239,7 +235,7 @@ def _mapping_at(address: int) -> Mapping:
     """Return the mapping that contains an address, or raise CUDA_ERROR_INVALID_VALUE."""
     mapping = find_mapping(address)
     if mapping is None:
-        raise _refuse()
+        raise invalid_value()
     return mapping
 
 
@@ -248,7 +244,7 @@ def cuMemExportToShareableHandle(handle: Any, handleType: Any, flags: Any) -> in
     """Return a new file descriptor of physical memory, for another process (cuMemExportToShareableHandle)."""
     physical, kind = _find(handle), number(handleType)
     if number(flags) or not kind or kind & physical.shareable != kind:
-        raise _refuse()
+        raise invalid_value()
     return os.dup(physical.descriptor)
 
 
@@ -261,7 +257,7 @@ def cuMemImportFromShareableHandle(osHandle: Any, shHandleType: Any) -> Any:
     try:
         physical = PhysicalMemory.imported(descriptor)
     except (OSError, ValueError):
-        raise _refuse() from None
+        raise invalid_value() from None
     return _enter(physical)
 
 

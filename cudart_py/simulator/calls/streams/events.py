@@ -264,9 +264,12 @@ def cuEventElapsedTime(hStart: Any, hEnd: Any) -> float:
 
 @entry(values=1)
 def host_time(hEvent: Any) -> int:
-    """Return the time at an event's mark in nanoseconds of `time.perf_counter_ns`."""
-    event = find_event(hEvent)
-    if event.mark is None or not event.mark.done:
+    """Return the time at an event's mark in nanoseconds of `time.perf_counter_ns`.
+
+    Work that ran before a fault still has its times.
+    """
+    event = events.find(hEvent)
+    if event.mark is None or not event.mark.done or not event.mark.time:
         raise StatusError(CUresult.CUDA_ERROR_NOT_READY)
     return event.mark.time
 

@@ -1,14 +1,13 @@
 """Stream memory operations: streams that write values to memory, or wait for values there, without a kernel.
 
-A wait may depend on work in another stream that no event orders before it. While its value is missing, a wait therefore
-runs the other work that is queued. If no work is left that could write the value, the wait is a deadlock, which is
-reported.
+While a value is missing, other work runs: see `state.queue.scheduling`. If no work is left that could write the value,
+and neither another thread nor another process could, the wait is a deadlock, which is reported.
 """
 
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +17,13 @@ from ...checks.findings import site_to_report
 from ...checks.races import concurrency
 from ...state import memory
 from ...state.arguments import number
-from ...state.contexts import all_active
 from ...state.errors import StatusError
-from ...state.queue.operations import FaultError, Operation
-from ...state.queue.runner import runner
-from ...state.queue.value_waits import join_writer, note_writer, runnable_beside, waiting
+from ...state.memory import sharing
+from ...state.queue.operations import FaultError, Operation, Waits
+from ...state.queue.value_waits import join_writer, note_writer
 from ...state.streams import find_stream, submit
 from ..entry import entry
-from ..launches.launches import launch_limits
+from ..launches.launches import SECONDS_VARIABLE, launch_limits
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
@@ -36,7 +34,6 @@ _FLUSH = CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_FLUSH.value
 # A batch of 256 operations is refused.
 _MOST = 255
 _CONDITIONS = ("be at least", "equal", "have a bit in common with", "lack a bit that is also missing in")
-_PAUSE_SECONDS = 1e-3
 
 
 class WriteValue:
@@ -94,36 +91,50 @@ class WaitValue:
         return ~(now | wanted) & (1 << bits) - 1 != 0
 
     def run(self, batch: MemoryOperations) -> None:
-        """Run other work until the value meets the condition; raise FaultError if it never will."""
+        """Order the batch after the work that wrote the value, which meets the condition."""
         memory.require_live(self.address, self.size, str(batch))
-        deadline = time.monotonic() + (launch_limits()[1] or 1 << 30)
-        with waiting() as work:
-            while not self.met:
-                runner.poll()
-                other = runnable_beside(all_active())
-                if other is not None:
-                    other.run()
-                elif self._host_may_write() and time.monotonic() < deadline:
-                    time.sleep(_PAUSE_SECONDS)
-                else:
-                    raise FaultError(CUresult.CUDA_ERROR_LAUNCH_TIMEOUT, self._deadlock(batch))
-                if work.context.sticky is not None:  # the other work has failed
-                    return
         join_writer(self.address, concurrency.kernel_that_wrote(self.address, self.size))
 
-    def _host_may_write(self) -> bool:
-        """Return whether another thread of the host could still write the value, without a call of the driver."""
-        allocation = memory.live.find(self.address)
-        threads = threading.active_count() - (threading.current_thread() is not threading.main_thread())
-        return allocation is not None and allocation.on_host and threads > 1
 
-    def _deadlock(self, batch: MemoryOperations) -> str:
-        place = memory.describe(self.address)
-        site = f", queued at {batch.site}," if batch.site else ""
-        return (
-            f"deadlock: {self}{site} will never end: the value ({place}) is {self.now}, and no other work is queued "
-            "that could change it\n    queue the work that writes the value before waiting for this stream"
+class _HeldWait:
+    """A wait of a batch that has begun, and whose value is missing."""
+
+    __slots__ = ("_batch", "_wait")
+
+    def __init__(self, wait: WaitValue, batch: MemoryOperations) -> None:
+        self._wait = wait
+        self._batch = batch
+
+    @property
+    def met(self) -> bool:
+        """Whether the value is there, or the memory is gone, which is a fault."""
+        return memory.live.find(self._wait.address) is None or self._wait.met
+
+    def deadlock(self, seconds: float) -> FaultError | None:
+        """Return a fault, unless another thread or another process may still write the value in time."""
+        wait, limit = self._wait, launch_limits()[1]
+        if not _others_may_write(wait.address):
+            reason = "will never end"
+            others = "and no other work is queued that could change it"
+        elif limit is not None and seconds >= limit:
+            reason = f"has not ended within {limit} seconds"
+            others = (
+                f"and neither another thread nor another process has changed it ({SECONDS_VARIABLE} sets the limit)"
+            )
+        else:
+            return None
+        site = f", queued at {self._batch.site}," if self._batch.site else ""
+        return FaultError(
+            CUresult.CUDA_ERROR_LAUNCH_TIMEOUT,
+            f"deadlock: {wait}{site} {reason}: the value ({memory.describe(wait.address)}) is {wait.now}, {others}\n"
+            "    queue the work that writes the value before waiting for this stream",
         )
+
+
+def _others_may_write(address: int) -> bool:
+    """Return whether another thread could queue work that writes a value, or another process could write it."""
+    allocation = memory.live.find(address)
+    return threading.active_count() > 1 or (allocation is not None and sharing.is_shared(allocation))
 
 
 class Barrier:
@@ -153,19 +164,21 @@ class MemoryOperations(Operation):
         return "a stream memory operation" if len(self.parts) == 1 else "a batch of stream memory operations"
 
     @property
-    def blocked(self) -> bool:
-        """Whether the operation would wait now, because the value that its first wait needs is missing."""
-        first = self.parts[0] if self.parts else None
-        # A wait for freed memory is a fault, which it reports when it runs.
-        return isinstance(first, WaitValue) and memory.live.find(first.address) is not None and not first.met
+    def may_wait(self) -> bool:
+        """Return whether one of the operations is a wait."""
+        return any(isinstance(part, WaitValue) for part in self.parts)
 
     def describe(self) -> str:
         """Return the operations."""
         return "\n".join(map(str, self.parts[:2]))
 
-    def run(self, context: Context) -> None:
+    def steps(self, context: Context) -> Iterator[Waits]:
         """Run the operations in order."""
         for part in self.parts:
+            if isinstance(part, WaitValue):
+                held = _HeldWait(part, self)
+                while not held.met:
+                    yield (held,)
             part.run(self)
 
 
@@ -252,21 +265,22 @@ def batch_of(count: Any, parameters: Any, flags: Any, context: Context) -> Memor
 
 
 def _part(parameters: Any, context: Context) -> WriteValue | WaitValue | Barrier:
-    match parameters.operation:
-        case _TYPE.CU_STREAM_MEM_OP_WRITE_VALUE_32:
-            write = parameters.writeValue
-            return _write(write.address, write.value, write.flags, 4, context)
-        case _TYPE.CU_STREAM_MEM_OP_WRITE_VALUE_64:
-            write = parameters.writeValue
-            return _write(write.address, write.value64, write.flags, 8, context)
-        case _TYPE.CU_STREAM_MEM_OP_WAIT_VALUE_32:
-            wait = parameters.waitValue
-            return _wait(wait.address, wait.value, wait.flags, 4, context)
-        case _TYPE.CU_STREAM_MEM_OP_WAIT_VALUE_64:
-            wait = parameters.waitValue
-            return _wait(wait.address, wait.value64, wait.flags, 8, context)
-        case _TYPE.CU_STREAM_MEM_OP_BARRIER:
-            if parameters.memoryBarrier.flags not in (0, 1):
-                raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-            return Barrier()
-    raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    kind = parameters.operation
+    if kind == _TYPE.CU_STREAM_MEM_OP_BARRIER:
+        if parameters.memoryBarrier.flags not in (0, 1):
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        return Barrier()
+    if kind not in _PARTS:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    make, member, size = _PARTS[kind]
+    given = getattr(parameters, member)
+    return make(given.address, given.value if size == 4 else given.value64, given.flags, size, context)
+
+
+# The function that checks a part of each type, the part's member of CUstreamBatchMemOpParams, and its size in bytes.
+_PARTS: dict[Any, tuple[Callable[..., WriteValue | WaitValue], str, int]] = {
+    _TYPE.CU_STREAM_MEM_OP_WRITE_VALUE_32: (_write, "writeValue", 4),
+    _TYPE.CU_STREAM_MEM_OP_WRITE_VALUE_64: (_write, "writeValue", 8),
+    _TYPE.CU_STREAM_MEM_OP_WAIT_VALUE_32: (_wait, "waitValue", 4),
+    _TYPE.CU_STREAM_MEM_OP_WAIT_VALUE_64: (_wait, "waitValue", 8),
+}

@@ -10,12 +10,11 @@ from cuda.bindings.driver import (
     CUDA_ARRAY3D_LAYERED,
     CUarray,
     CUmipmappedArray,
-    CUresult,
 )
 
 from ...state.arguments import number
 from ...state.contexts import current
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.handles import Handles
 from ..entry import entry
 from ..memory.cuda_arrays import create_array, destroy_array
@@ -35,10 +34,6 @@ class MipmappedArray:
 mipmapped_arrays: Handles[MipmappedArray] = Handles()
 
 
-def _refuse() -> StatusError:
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-
-
 @entry(values=1, unsafe=True)
 def cuMipmappedArrayCreate(pMipmappedArrayDesc: Any, numMipmapLevels: Any) -> Any:
     """Create a mipmapped array (cuMipmappedArrayCreate).
@@ -47,7 +42,7 @@ def cuMipmappedArrayCreate(pMipmappedArrayDesc: Any, numMipmapLevels: Any) -> An
     """
     context = current()
     if pMipmappedArrayDesc is None:
-        raise _refuse()
+        raise invalid_value()
     depth, flags = number(pMipmappedArrayDesc.Depth), number(pMipmappedArrayDesc.Flags)
     extents = [number(pMipmappedArrayDesc.Width), number(pMipmappedArrayDesc.Height)]
     if not flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP):
@@ -70,7 +65,7 @@ def cuMipmappedArrayGetLevel(hMipmappedArray: Any, level: Any) -> Any:
     current()
     levels = mipmapped_arrays.find(hMipmappedArray).levels
     if not 0 <= number(level) < len(levels):
-        raise _refuse()
+        raise invalid_value()
     return CUarray(levels[number(level)])
 
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from cuda.bindings.driver import CUDA_ARRAY3D_SURFACE_LDST, CUresourcetype, CUresult, CUsurfObject
+from cuda.bindings.driver import CUDA_ARRAY3D_SURFACE_LDST, CUresourcetype, CUsurfObject
 
 from ...ptx.operations.surfaces import Surface
 from ...state.arguments import number
 from ...state.contexts import current
-from ...state.errors import StatusError
+from ...state.errors import invalid_value
 from ...state.handles import next_handle
 from ..entry import entry
 from ..memory.cuda_arrays import cuda_arrays
-
-
-def _refuse() -> StatusError:
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
 @entry(values=1, unsafe=True)
@@ -24,10 +20,10 @@ def cuSurfObjectCreate(pResDesc: Any) -> Any:
     """Create a surface object over a CUDA array (cuSurfObjectCreate)."""
     context = current()
     if pResDesc is None or pResDesc.resType != CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
-        raise _refuse()
+        raise invalid_value()
     array = cuda_arrays.find(pResDesc.res.array.hArray)
     if not array.flags & CUDA_ARRAY3D_SURFACE_LDST:
-        raise _refuse()
+        raise invalid_value()
     handle = next_handle()
     context.surfaces[handle] = Surface(
         array.allocation.address,
@@ -47,5 +43,5 @@ def cuSurfObjectDestroy(surfObject: Any) -> None:
     surfaces = current().surfaces
     handle = number(surfObject)
     if handle not in surfaces:
-        raise _refuse()
+        raise invalid_value()
     del surfaces[handle]

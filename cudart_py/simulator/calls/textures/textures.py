@@ -22,7 +22,7 @@ from ...state import memory
 from ...state.arguments import number
 from ...state.attributes import attribute
 from ...state.contexts import current
-from ...state.errors import StatusError
+from ...state.errors import StatusError, invalid_value
 from ...state.handles import next_handle
 from ..entry import entry
 from ..memory.cuda_arrays import FORMATS, cuda_arrays
@@ -36,10 +36,6 @@ _MODES = {
 }
 
 
-def _refuse() -> StatusError:
-    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-
-
 def _layout(resource: Any) -> dict[str, Any]:
     """Return the layout of a resource's texels, checked as the driver does."""
     if resource.resType == CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
@@ -51,9 +47,9 @@ def _layout(resource: Any) -> dict[str, Any]:
         width, height, pitch = found.width, found.height, found.pitchInBytes
         limits = attribute("MAXIMUM_TEXTURE2D_LINEAR_WIDTH"), attribute("MAXIMUM_TEXTURE2D_LINEAR_HEIGHT")
         if not (0 < width <= limits[0] and 0 < height <= limits[1]):
-            raise _refuse()
+            raise invalid_value()
         if pitch % attribute("TEXTURE_PITCH_ALIGNMENT") or pitch > attribute("MAXIMUM_TEXTURE2D_LINEAR_PITCH"):
-            raise _refuse()
+            raise invalid_value()
     elif resource.resType == CUresourcetype.CU_RESOURCE_TYPE_LINEAR:
         found = resource.res.linear
         width, height, pitch = 0, 0, found.sizeInBytes
@@ -61,15 +57,15 @@ def _layout(resource: Any) -> dict[str, Any]:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     dtype = FORMATS.get(found.format)
     if dtype is None or found.numChannels not in (1, 2, 4):
-        raise _refuse()
+        raise invalid_value()
     texel = int(dtype[1]) * found.numChannels
     if not height:
         width = pitch // texel
         if not 0 < width <= attribute("MAXIMUM_TEXTURE1D_LINEAR_WIDTH"):
-            raise _refuse()
+            raise invalid_value()
     address = number(found.devPtr)
     if address % attribute("TEXTURE_ALIGNMENT") or pitch < width * texel:
-        raise _refuse()
+        raise invalid_value()
     return {
         "address": address,
         "width": width,
@@ -120,7 +116,7 @@ def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
     """Create a texture object over device memory, a CUDA array or a mipmapped array (cuTexObjectCreate)."""
     context = current()
     if pResDesc is None or pTexDesc is None or pResViewDesc is not None:
-        raise _refuse()
+        raise invalid_value()
     layout = _layout(pResDesc)
     # Elements of linear memory are read only by index: the modes are ignored, and elements outside are zeros.
     linear_memory = pResDesc.resType == CUresourcetype.CU_RESOURCE_TYPE_LINEAR
@@ -133,7 +129,7 @@ def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
     # The hardware converts integers of 8 and 16 bits to [0, 1] or [-1, 1], and filters only floating-point values.
     promoted = integer and int(layout["dtype"][1]) < 4 and not flags & CU_TRSF_READ_AS_INTEGER
     if linear and integer and not promoted:
-        raise _refuse()
+        raise invalid_value()
     x, y, z = (_MODES[mode] for mode in description.addressMode)
     red, green, blue, alpha = description.borderColor
     texture = Texture(
@@ -145,11 +141,11 @@ def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
         border=(red, green, blue, alpha),
     )
     if memory.find(texture.address, texture.size) is None:
-        raise _refuse()
+        raise invalid_value()
     if pResDesc.resType == CUresourcetype.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
         # CUDA requires normalized coordinates, because the extents differ from level to level.
         if not texture.normalized_coordinates:
-            raise _refuse()
+            raise invalid_value()
         texture = _with_levels(texture, pResDesc.res.mipmap.hMipmappedArray, description)
     handle = next_handle()
     context.textures[handle] = texture
@@ -162,5 +158,5 @@ def cuTexObjectDestroy(texObject: Any) -> None:
     textures = current().textures
     handle = number(texObject)
     if handle not in textures:
-        raise _refuse()
+        raise invalid_value()
     del textures[handle]

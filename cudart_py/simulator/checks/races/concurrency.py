@@ -89,14 +89,22 @@ def unordered() -> list[Span]:
 
 
 def others_wait() -> bool:
-    """Return whether the current work may overlap work that hasn't run: in other streams, or nodes of its graph."""
+    """Return whether the current work may overlap work that hasn't run: in other streams, or nodes of its graph.
+
+    Such work may even be queued later, if the current work is a graph that waits for a value.
+    """
     running = runner.piece
     if running is None:
         return False
-    return running is not running.work or any(
-        stream.tail is not None and not stream.tail.done and stream.identity != running.work.stream
-        for context in contexts.all_active()
-        for stream in list(context.busy)
+    waits = runner.operation is not None and runner.operation.may_wait
+    return (
+        waits
+        or running is not running.work
+        or any(
+            stream.tail is not None and not stream.tail.done and stream.identity != running.work.stream
+            for context in contexts.all_active()
+            for stream in list(context.busy)
+        )
     )
 
 

@@ -7,8 +7,9 @@ For barriers in memory, each warp has a vector clock: an arrival passes on every
 receives what the arrivals of completed phases have passed on. The lanes of a warp share a clock.
 
 A fence covers the accesses of its own thread, the accesses of its block and its warp that barriers order before it, and
-the accesses that other threads of its block had released to it. The thread's next atomic, volatile access or barrier
-releases all of them; any other thread of the block may then publish that release. A thread acquires with an atomic or a
+the accesses that other threads of its block had released to it. The thread's next atomic or volatile access releases
+all of them. A barrier passes the coverage on to the block, and the next atomic or volatile access by any of its threads
+releases it. A thread acquires with an atomic or a
 volatile load, and passes on at barriers what it has acquired. There are no vector clocks for this, nor for clusters: a
 thread that acquires counts as acquiring everything that was released anywhere before. All these approximations err
 towards order, so that no correct program is reported.
@@ -135,6 +136,8 @@ class HappensBefore:
         self._waited: Array | None = None
         self._clocks: WarpClocks | None = None
         self._scopes: dict[str, _Scope] = {}
+        # The lanes whose fences' coverage a barrier has passed on to their block, which has not released it yet.
+        self._passed_on: Array | None = None
 
     # --- recording
 
@@ -152,7 +155,7 @@ class HappensBefore:
                 latest = np.zeros(len(self.barrier), np.int64)
                 np.maximum.at(latest, self._block_of_lane, times)
                 times[lanes] = latest[blocks]
-        self.release(group, now)
+        self._pass_on(lanes)
 
     def warp_together(self, group: Group, now: int) -> None:
         """Record that an instruction has synchronised the lanes of a group's warps."""
@@ -166,7 +169,7 @@ class HappensBefore:
                 latest = np.zeros(len(self._warp), np.int64)
                 np.maximum.at(latest, warps, times[lanes])
                 times[lanes] = latest[warps]
-        self.release(group, now)
+        self._pass_on(lanes)
 
     def fence(self, group: Group, now: int, scope: str) -> None:
         """Record a fence whose scope is the block ("cta") or the whole device ("gpu")."""
@@ -183,11 +186,28 @@ class HappensBefore:
             )
 
     def release(self, group: Group, now: int, scope: str = "") -> None:
-        """Record an access that releases the coverage of the last fence; with a scope, the access is itself a fence."""
+        """Record an access that releases the coverage of fences; with a scope, the access is itself a fence.
+
+        The fences are the last ones of the group's lanes, and those whose coverage was passed on to their blocks.
+        """
         if scope:
             self.fence(group, now, scope)
+        lanes = group.lane_numbers
+        if self._passed_on is not None:
+            releasing = np.zeros(len(self.barrier), np.bool_)
+            releasing[self._block_of_lane[lanes]] = True
+            passed_on = np.flatnonzero(self._passed_on & releasing[self._block_of_lane])
+            self._passed_on[passed_on] = False
+            lanes = np.union1d(lanes, passed_on)
         for kept in self._scopes.values():
-            kept.release(group.lane_numbers, now)
+            kept.release(lanes, now)
+
+    def _pass_on(self, lanes: Array) -> None:
+        """Record that a barrier passes the coverage of the lanes' fences on to their block."""
+        if self._scopes:
+            if self._passed_on is None:
+                self._passed_on = np.zeros(len(self._lanes), np.bool_)
+            self._passed_on[lanes] = True
 
     def acquire(self, group: Group, now: int) -> None:
         """Record an access that acquires the releases of other threads."""
@@ -216,7 +236,7 @@ class HappensBefore:
 
     def end(self) -> None:
         """Keep only the releases, which later chunks may need, after all lanes have ended."""
-        self._warp = self._acquired = self._waited = self._clocks = None
+        self._warp = self._acquired = self._waited = self._clocks = self._passed_on = None
         for kept in self._scopes.values():
             kept.end()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from cuda.bindings.driver import CUgraphNodeType
+import numpy as np
+from cuda.bindings.driver import CUgraphNodeType, CUresult
 
-from ...state.queue.operations import Operation
+from ...state.queue.operations import FaultError, Operation
 from ...state.streams import find_stream, submit
 from .operands import Operand
 
@@ -61,9 +63,30 @@ class LibraryCall(Operation):
             reads, writes = map(_filled, self._indirect())
             self._check(context, reads, writes)
             further = writes
-        self._compute()
+        self._compute_or_fault()
         for operand in (*self._writes, *further):
             operand.note_written()
+
+    def _compute_or_fault(self) -> None:
+        """Compute; raise FaultError for an exception of NumPy or SciPy, which must not interrupt the rest of the queue.
+
+        An index outside an array ends the context, as an illegal access does. After other exceptions, the context can
+        be used. They are never those of the program's signal handlers, which run in another thread.
+        """
+        try:
+            with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
+                self._compute()
+        except FaultError:
+            raise
+        except IndexError as error:
+            raise FaultError(CUresult.CUDA_ERROR_ILLEGAL_ADDRESS, f"{self.name}: {error}") from error
+        except Exception as error:
+            status = CUresult.CUDA_ERROR_UNKNOWN
+            if isinstance(error, MemoryError):
+                status = CUresult.CUDA_ERROR_OUT_OF_MEMORY
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{self.name}: the simulator's computation raised {type(error).__name__}: {error}"
+            raise FaultError(status, f"{text} ({place.filename}:{place.lineno})", sticky=False) from error
 
     def _check(self, context: Context, reads: Sequence[Operand], writes: Sequence[Operand]) -> None:
         for operand in (*reads, *writes):

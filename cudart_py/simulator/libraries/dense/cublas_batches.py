@@ -161,9 +161,8 @@ def gemm_batched_ex(
 
     def multiply() -> None:
         for first, second, target in zip(left, right, out, strict=True):
-            with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-                value = factor * multiplied(turned(first, transa), turned(second, transb), compute_type)
-                target[...] = narrowed(value + rest * widened(target) if rest else value, target.dtype)
+            value = factor * multiplied(turned(first, transa), turned(second, transb), compute_type)
+            target[...] = narrowed(value + rest * widened(target) if rest else value, target.dtype)
 
     reads = (left, right, out) if rest else (left, right)
     queue_batches(found.stream, "cublasGemmBatchedEx", multiply, reads=reads, writes=(out,))

@@ -79,8 +79,7 @@ def _ger(
     matrix = columns(int(a), m, n, lda, dtype)
 
     def update() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            matrix.elements[...] += factor * np.multiply.outer(first.elements, second.elements)
+        matrix.elements[...] += factor * np.multiply.outer(first.elements, second.elements)
 
     queue(found.stream, "cublas<t>ger", update, reads=[first, second, matrix], writes=[matrix])
 

@@ -74,22 +74,21 @@ def _gesv(
 def _refined(a: Numbers, b: Numbers, low: Any) -> tuple[Numbers | None, int]:
     """Return the solution and the number of refinements, or None and a negative number if they do not converge."""
     small = np.dtype(np.complex64 if a.dtype.kind == "c" else np.float32)
-    with np.errstate(all="ignore"):
-        factors, exchanges, verdict = lapack_for("getrf", small)(low(np.asarray(a, small)))
-        if verdict or not np.isfinite(factors).all():
-            return None, _NOT_CONVERGED
-        x = np.zeros_like(b)
-        # The bound of LAPACK's dsgesv.
-        bound = np.linalg.norm(a, np.inf) * np.finfo(a.dtype).eps * np.sqrt(len(a))
-        for count in range(_MOST_ITERATIONS + 1):
-            residual = b - a @ x
-            sizes = np.abs(x).max(axis=0, initial=0)
-            if count and (np.abs(residual).max(axis=0, initial=0) <= bound * sizes).all():
-                return x, count - 1
-            step, _ = lapack_for("getrs", small)(factors, exchanges, np.asarray(residual, small))
-            x = x + step
-            if not np.isfinite(x).all():
-                break
+    factors, exchanges, verdict = lapack_for("getrf", small)(low(np.asarray(a, small)))
+    if verdict or not np.isfinite(factors).all():
+        return None, _NOT_CONVERGED
+    x = np.zeros_like(b)
+    # The bound of LAPACK's dsgesv.
+    bound = np.linalg.norm(a, np.inf) * np.finfo(a.dtype).eps * np.sqrt(len(a))
+    for count in range(_MOST_ITERATIONS + 1):
+        residual = b - a @ x
+        sizes = np.abs(x).max(axis=0, initial=0)
+        if count and (np.abs(residual).max(axis=0, initial=0) <= bound * sizes).all():
+            return x, count - 1
+        step, _ = lapack_for("getrs", small)(factors, exchanges, np.asarray(residual, small))
+        x = x + step
+        if not np.isfinite(x).all():
+            break
     return None, _NOT_CONVERGED
 
 

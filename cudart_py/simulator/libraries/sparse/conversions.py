@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 from nvmath.bindings.cusparse import Action, IndexBase, Status
-from scipy import sparse
 
 from ..common.calls import queue
 from ..common.functions import LibraryError
+from ..common.indices import compressed_rows, within
 from ..common.numbers import DTYPES, Numbers
 from ..common.operands import Operand, vector
 from .descriptors import dense, legacy, matrices, sparse_vectors
@@ -71,7 +71,7 @@ def csr2csc_ex2(
     targets = [_indices(csc_col_ptr, n + 1), _indices(csc_row_ind, nnz), vector(csc_val, nnz, dtype)]
 
     def turn() -> None:
-        given = sparse.csr_array((values.elements, columns.elements, offsets.elements), shape=(m, n)).tocsc()
+        given = compressed_rows(values.elements, columns.elements, offsets.elements, (m, n)).tocsc()
         for target, part in zip(targets, (given.indptr, given.indices, given.data), strict=True):
             target.elements[...] = part
 
@@ -118,7 +118,7 @@ def gather(handle: int, vec_y: int, vec_x: int) -> None:
     source, target = dense.find(vec_y), sparse_vectors.find(vec_x)
 
     def copy() -> None:
-        target.values.elements[...] = source.elements[target.indices.elements]
+        target.values.elements[...] = source.elements[within(target.indices.elements, source.shape[0])]
 
     stream = handles.find(handle).stream
     queue(stream, "cusparseGather", copy, reads=[source, target.indices], writes=[target.values])

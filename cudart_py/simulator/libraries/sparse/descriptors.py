@@ -10,6 +10,7 @@ from nvmath.bindings.cusparse import DiagType, FillMode, IndexBase, IndexType, O
 from scipy import sparse
 
 from ..common.functions import LibraryError, Objects
+from ..common.indices import compressed_rows, within
 from ..common.numbers import DTYPES, LETTERS, from_host
 from ..common.operands import Operand, array, vector
 
@@ -54,17 +55,19 @@ class SparseMatrix:
         """Return the matrix as a SciPy array in CSR format."""
         offsets, indices, values = (operand.elements for operand in self.arrays)
         if self.format == "csr":
-            return sparse.csr_array((values, indices, offsets), shape=self.shape)
+            return compressed_rows(values, indices, offsets, self.shape)
         if self.format == "csc":
-            return sparse.csc_array((values, indices, offsets), shape=self.shape).tocsr()
+            return compressed_rows(values, indices, offsets, self.shape[::-1]).T.tocsr()
         if self.format == "coo":
-            return sparse.csr_array((values, (offsets, indices)), shape=self.shape)
+            coordinates = within(offsets, self.shape[0]), within(indices, self.shape[1])
+            return sparse.csr_array((values, coordinates), shape=self.shape)
         # Slices follow one another, and each is in column-major order; padding has the index -1.
         places = np.arange(len(values))
         slices = np.searchsorted(offsets, places, "right") - 1
         rows = slices * self.slice_size + (places - offsets[slices]) % self.slice_size
-        used = indices >= 0
-        return sparse.csr_array((values[used], (rows[used], indices[used])), shape=self.shape)
+        used = indices != -1
+        coordinates = within(rows[used], self.shape[0]), within(indices[used], self.shape[1])
+        return sparse.csr_array((values[used], coordinates), shape=self.shape)
 
 
 @dataclass

@@ -10,6 +10,7 @@ from nvmath.bindings.cusparse import Operation, Status
 
 from ..common.calls import queue
 from ..common.functions import LibraryError
+from ..common.indices import within
 from ..common.numbers import DTYPES, LETTERS, from_host, to_host
 from ..common.operands import columns, vector
 from .descriptors import dense, matrices, sparse_vectors
@@ -69,9 +70,8 @@ def _queue_product(
 
     def multiply() -> None:
         result = out.elements
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            product = factor * (turned(matrix.load(), operation) @ right.elements)
-            result[...] = product + rest * result if rest else product
+        product = factor * (turned(matrix.load(), operation) @ right.elements)
+        result[...] = product + rest * result if rest else product
 
     reads = [*matrix.arrays, right, *((out,) if rest else ())]
     queue(found.stream, name, multiply, reads=reads, writes=[out], workspaces=workspace(buffer))
@@ -97,10 +97,10 @@ def _gemvi(
 
     def multiply() -> None:
         result = out.elements
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            used = turned(matrix.elements, trans_a)[:, indices.elements - idx_base]
-            product = factor * (used @ values.elements)
-            result[...] = product + rest * result if rest else product
+        operand = turned(matrix.elements, trans_a)
+        used = operand[:, within(indices.elements - idx_base, operand.shape[1])]
+        product = factor * (used @ values.elements)
+        result[...] = product + rest * result if rest else product
 
     reads = [matrix, values, indices, *((out,) if rest else ())]
     queue(found.stream, "cusparse<t>gemvi", multiply, reads=reads, writes=[out], workspaces=workspace(p_buffer))
@@ -122,8 +122,7 @@ def sp_vv(handle: int, op_x: int, vec_x: int, vec_y: int, result: int, compute_t
     source, other = sparse_vectors.find(vec_x), dense.find(vec_y)
 
     def multiply() -> None:
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            total = source.values.elements @ other.elements[source.indices.elements]
+        total = source.values.elements @ other.elements[within(source.indices.elements, other.shape[0])]
         to_host(result, DTYPES[int(compute_type)], total)
 
     queue_and_wait(handle, "cusparseSpVV", multiply, [source.indices, source.values, other], external_buffer)

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ..common.calls import queue
 from ..common.functions import LibraryError
+from ..common.indices import compressed_rows, within
 from ..common.numbers import DTYPES, from_host, to_host
 from .descriptors import SparseMatrix, dense, matrices, products
 from .handles import WORKSPACE, call, handles, plain, queue_and_wait, workspace
@@ -89,7 +90,7 @@ def sp_gemm_reuse_nnz(
 def _pattern(matrix: SparseMatrix) -> Any:
     """Return a matrix with ones where the given one, in the format CSR, stores an element."""
     indices = matrix.indices.elements
-    return sparse.csr_array((np.ones(len(indices)), indices, matrix.offsets.elements), shape=matrix.shape)
+    return compressed_rows(np.ones(len(indices)), indices, matrix.offsets.elements, matrix.shape)
 
 
 @call
@@ -123,9 +124,8 @@ def sp_gemm_reuse_compute(
 
     def multiply() -> None:
         rows = np.repeat(np.arange(out.shape[0]), np.diff(found.indptr))
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            product = factor * np.asarray((left.load() @ right.load())[rows, found.indices]).ravel()
-            out.values.elements[...] = product + rest * out.values.elements if rest else product
+        product = factor * np.asarray((left.load() @ right.load())[rows, found.indices]).ravel()
+        out.values.elements[...] = product + rest * out.values.elements if rest else product
 
     reads = [*left.arrays, *right.arrays, *((out.values,) if rest else ())]
     queue(handles.find(handle).stream, "cusparseSpGEMMreuse_compute", multiply, reads=reads, writes=[out.values])
@@ -205,10 +205,9 @@ def sddmm(
 
     def multiply() -> None:
         offsets, columns, values = (operand.elements for operand in out.arrays)
-        rows = np.repeat(np.arange(out.shape[0]), np.diff(offsets))
-        with np.errstate(all="ignore"):  # infinities and NaNs propagate, as on the device
-            product = factor * np.einsum("ik,ki->i", left.elements[rows], right.elements[:, columns])
-            values[...] = product + rest * values if rest else product
+        rows, used = np.repeat(np.arange(out.shape[0]), np.diff(offsets)), within(columns, out.shape[1])
+        product = factor * np.einsum("ik,ki->i", left.elements[rows], right.elements[:, used])
+        values[...] = product + rest * values if rest else product
 
     reads = [left, right, out.offsets, out.indices, *((out.values,) if rest else ())]
     queue(found.stream, "cusparseSDDMM", multiply, reads=reads, writes=[out.values],

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 
 class BlockCount(NamedTuple):
-    """The number of times that warps have executed a basic block, and the number of lanes that took part."""
+    """The number of times that warps have executed a basic block of a code, and the number of lanes that took part."""
 
+    code: Code
     block: Block
     warps: int
     lanes: int
@@ -35,8 +36,9 @@ class AccessCount(NamedTuple):
 
     `kind` is as in `Observer.access`, or ldsm for ``ldmatrix``, and `times` counts the warps that made the access.
     `first` and `second` depend on the space. For global memory they count the sectors and the distinct addresses of
-    each warp, for shared memory the wavefronts and the bank conflicts. For local memory, `first` counts the sectors.
-    For constant memory, `second` counts the distinct addresses. For textures, `first` counts the sectors of the texels.
+    each warp, and for atomics the sectors with and without combined lanes. For shared memory they count the
+    wavefronts and the bank conflicts. For local memory, `first` counts the sectors. For constant memory, `second`
+    counts the distinct addresses. For textures, `first` counts the sectors of the texels.
     """
 
     code: Code
@@ -141,9 +143,19 @@ class Observer:
         """Begin a launch; `state` contains its shape, module and program."""
 
     def has_mistake(self) -> bool:
-        """Return whether the observer has found a mistake, and need not observe the rest of a long launch.
+        """Return whether the observer has found a mistake in the kernel, and need not observe all of a long launch.
 
         Several observers of one launch always observe all of it.
+        """
+        return False
+
+    def lack_records(self) -> None:
+        """Take note that there is no room for machine code's records of this launch."""
+
+    def lacks_records(self) -> bool:
+        """Return whether there is no room for machine code's records, so that a long launch is not observed.
+
+        Several observers of one launch always observe it.
         """
         return False
 

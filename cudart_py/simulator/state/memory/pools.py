@@ -51,12 +51,14 @@ class Pool:
     """A pool of memory; `limit` is its maximum size in bytes, 0 for no limit but the device's memory.
 
     `kind` is that of its allocations. Pools of pinned memory belong to no device on a GPU; here, a device frees them.
+    `shareable` says which types of handles for other processes the program may request, as a CUmemAllocationHandleType.
     """
 
-    def __init__(self, device: Device, limit: int = 0, kind: str = DEVICE) -> None:
+    def __init__(self, device: Device, limit: int = 0, kind: str = DEVICE, shareable: int = 0) -> None:
         self.device = device
         self.limit = limit
         self.kind = kind
+        self.shareable = shareable
         self.handle = 0
         self.threshold = 0
         self.reuse = {_FOLLOW: 1, _OPPORTUNISTIC: 1, _INTERNAL: 1}
@@ -131,6 +133,10 @@ class Pool:
         self.reserved_high = max(self.reserved_high, self.reserved)
         return block
 
+    def _close(self, block: FreeBlock) -> None:
+        space.region.close(block.address, block.capacity)
+        self._give(block.capacity)
+
     def _give(self, capacity: int) -> None:
         if self.kind == DEVICE:
             self.device.give(capacity)
@@ -163,8 +169,7 @@ class Pool:
         kept = []
         for block in self.blocks:
             if self.reserved > keep and block.reached:
-                space.region.close(block.address, block.capacity)
-                self._give(block.capacity)
+                self._close(block)
                 self.reserved -= block.capacity
             else:
                 kept.append(block)

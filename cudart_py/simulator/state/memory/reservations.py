@@ -69,8 +69,8 @@ class PhysicalMemory:
         found = re.fullmatch(rf"/memfd:{_FILE}(\d+) \(deleted\)", name)
         if found is None:
             raise ValueError(f"{name} is not memory of a device")
-        own = os.dup(descriptor)
-        return cls(find_device(int(found[1])), os.fstat(own).st_size, own, 1, owned=False)
+        device, size = find_device(int(found[1])), os.fstat(descriptor).st_size
+        return cls(device, size, os.dup(descriptor), 1, owned=False)
 
     @property
     def used(self) -> bool:

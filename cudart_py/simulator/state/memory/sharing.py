@@ -7,6 +7,7 @@ of the allocation, so that its address stays the same. Other processes open the 
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import os
 import struct
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from cuda.bindings.driver import CU_IPC_HANDLE_SIZE
 
 from ..devices import find_device
-from . import table
+from . import reservations, table
 from .address_space import space
 from .allocations import DEVICE, Allocation
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _FILE = "cudart_py shared memory"
 _MAGIC = b"cudartpy"
 # The fields of `Handle`, after the magic.
-_FORMAT = struct.Struct("=8sIQIIQQQ")
+_FORMAT = struct.Struct("=8sIQIIQQQQ")
 
 
 @functools.cache
@@ -44,6 +45,7 @@ class Handle:
 
     `started` distinguishes processes that had the same id. `descriptor` is that of the file in the other process, or
     the handle of an event. `offset` and `size` are those of the allocation in the file, which has `length` bytes.
+    `pool` is the other process's handle of the pool that the allocation is from, 0 if it is from none.
     """
 
     process: int
@@ -53,11 +55,14 @@ class Handle:
     offset: int = 0
     size: int = 0
     length: int = 0
+    pool: int = 0
 
     @classmethod
-    def own(cls, descriptor: int, device: int, *place: int) -> Handle:
+    def own(
+        cls, descriptor: int, device: int, offset: int = 0, size: int = 0, length: int = 0, pool: int = 0
+    ) -> Handle:
         """Return a handle of something that belongs to this process."""
-        return cls(os.getpid(), _started(os.getpid()), descriptor, device, *place)
+        return cls(os.getpid(), _started(os.getpid()), descriptor, device, offset, size, length, pool)
 
     @classmethod
     def parsed(cls, data: bytes) -> Handle:
@@ -70,8 +75,7 @@ class Handle:
     @property
     def data(self) -> bytes:
         """Return the bytes."""
-        fields = (self.process, self.started, self.descriptor, self.device, self.offset, self.size, self.length)
-        return _FORMAT.pack(_MAGIC, *fields).ljust(CU_IPC_HANDLE_SIZE, b"\0")
+        return _FORMAT.pack(_MAGIC, *dataclasses.astuple(self)).ljust(CU_IPC_HANDLE_SIZE, b"\0")
 
     @property
     def here(self) -> bool:
@@ -117,8 +121,18 @@ def share(allocation: Allocation) -> Handle:
             raise
     # Other processes may write it, which no check sees.
     allocation.shadow.initialised = True
-    place = allocation.address - start, allocation.size, end - start
-    return Handle.own(descriptor, allocation.device.ordinal, *place)
+    offset, pool = allocation.address - start, 0 if allocation.pool is None else allocation.pool.handle
+    return Handle.own(descriptor, allocation.device.ordinal, offset, allocation.size, end - start, pool)
+
+
+def is_shared(allocation: Allocation) -> bool:
+    """Return whether another process may access an allocation, because one of the two has opened or exported it."""
+    if any(opened.allocation is allocation for opened in _opened.values()):
+        return True
+    mapping = reservations.find_mapping(allocation.address)
+    if mapping is not None:
+        return bool(mapping.physical.shareable)
+    return space.region.contains(allocation.address) and space.region.file_at(allocation.address)[2] is not None
 
 
 def open_shared(handle: Handle, context: Context) -> Allocation:
@@ -130,6 +144,21 @@ def open_shared(handle: Handle, context: Context) -> Allocation:
     if opened is not None:
         opened.count += 1
         return opened.allocation
+    start = map_shared(handle)
+    device = find_device(handle.device)
+    allocation = Allocation(start + handle.offset, handle.size, DEVICE, context, device=device)
+    allocation.access = frozenset({device, context.device})
+    allocation.shadow.initialised = True
+    table.enter(allocation)
+    _opened[handle] = _Opened(context, allocation, start)
+    return allocation
+
+
+def map_shared(handle: Handle) -> int:
+    """Map the file that contains memory of another process, and return the address of its first byte in this process.
+
+    `space.region.give_back` removes the mapping. Raises the same errors as `open_shared`.
+    """
     if not handle.valid:
         raise ValueError("the process that made the handle has ended")
     path = f"/proc/{handle.process}/fd/{handle.descriptor}"
@@ -148,13 +177,7 @@ def open_shared(handle: Handle, context: Context) -> Allocation:
         raise
     finally:
         os.close(descriptor)
-    device = find_device(handle.device)
-    allocation = Allocation(start + handle.offset, handle.size, DEVICE, context, device=device)
-    allocation.access = frozenset({device, context.device})
-    allocation.shadow.initialised = True
-    table.enter(allocation)
-    _opened[handle] = _Opened(context, allocation, start)
-    return allocation
+    return start
 
 
 def close_shared(address: int) -> bool:

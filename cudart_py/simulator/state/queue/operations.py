@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from cuda.bindings.driver import CUgraphNodeType, CUresult
 
 if TYPE_CHECKING:
     from ..contexts import Context
     from .work import Work
+
+
+class ValueWait(Protocol):
+    """A wait for a value in memory."""
+
+    @property
+    def met(self) -> bool:
+        """Whether the work that waits can go on, because the value is there or never can be."""
+
+    def deadlock(self, seconds: float) -> FaultError | None:
+        """Return the fault of a wait that nothing will end, None for one that something outside the queue may end.
+
+        No queued work can end the wait, which has lasted for some seconds.
+        """
+
+
+# The waits that hold up an operation, which can go on when any of them is met.
+Waits = tuple[ValueWait, ...]
 
 
 class Operation:
@@ -32,13 +51,21 @@ class Operation:
         return ()
 
     @property
-    def blocked(self) -> bool:
-        """Return whether the operation would now wait for a value in memory."""
+    def may_wait(self) -> bool:
+        """Return whether the operation may wait for values in memory, so that other work runs in the middle of it."""
         return False
 
     def run(self, context: Context) -> None:
         """Perform the operation now, in a context; raise FaultError if it fails."""
         raise NotImplementedError
+
+    def steps(self, context: Context) -> Iterator[Waits]:
+        """Perform the operation like `run`, in steps: before each one but the first, yield the waits that hold it up.
+
+        Another step that is taken before any of them is met only yields them again.
+        """
+        self.run(context)
+        return iter(())
 
     def describe(self) -> str:
         """Return a description of one or two lines for a drawing of a graph, "" for none."""

@@ -1,23 +1,27 @@
 """The lazy queue: work that is submitted to streams waits in it, and runs as late as the driver's rules allow.
 
-Completing a piece of work runs everything that it comes after, in the order in which it was enqueued, and nothing else.
+Completing a piece of work runs everything that it comes after, in the order in which it was enqueued, and nothing else,
+unless a piece waits for a value in memory. The work that writes the value may be anywhere, since no event orders it
+before the wait. So all other work that can run then runs.
+
 Synchronising a context completes its streams, the most recently used one first. The driver's rules allow this order,
 and it reveals missing dependencies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from cuda.bindings.driver import CUresult, CUstream_flags
 
 from ..errors import StatusError
 from ..fault_reports import put_report
+from ..progress import progress
 from .operations import AccountingOperation
 from .runner import runner
 from .stream import Stream
-from .value_waits import runnable_beside
 from .work import Work, needed
 
 if TYPE_CHECKING:
@@ -26,6 +30,11 @@ if TYPE_CHECKING:
 
 # A GPU's queue is bounded too: a launch that finds it full waits for older work.
 _LONGEST_QUEUE = 1024
+# The time between two looks at a value that something outside the queue may write.
+_PAUSE_SECONDS = 1e-3
+
+# The contexts that have had work since their work was abandoned last.
+_used: dict[Context, None] = {}
 
 
 def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
@@ -37,7 +46,7 @@ def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
         complete_work((*_before(stream, others), *ended))
     work = Work(context, operation, tuple(_before(stream, others)), stream.identity)
     stream.tail = work
-    context.busy[stream] = None
+    context.busy[stream] = _used[context] = None
     context.pending += 1
     return work
 
@@ -108,17 +117,60 @@ def complete(work: Work | None) -> None:
 
 def run_at_once(work: Work) -> None:
     """Run a piece of work and everything that it comes after; failures are left to the calls that wait for the work."""
-    runner.run(needed((work,)))
+    _run([work])
     work.context.after_work()
 
 
 def complete_work(targets: Iterable[Work]) -> None:
     """Run pieces of work and everything that they come after, in the order in which they were enqueued."""
+    targets = list(targets)
     contexts = dict.fromkeys(target.context for target in targets)
-    runner.run(needed(targets))
+    _run(targets)
     for context in contexts:
         context.after_work()
         context.raise_failure()
+
+
+def _run(targets: list[Work]) -> None:
+    """Run pieces of work and everything that they come after; end with a fault a wait for a value that nothing ends."""
+    while True:
+        runner.run(_next_pieces(targets))
+        if all(target.done for target in targets):
+            return
+        _wait_for_value(targets)
+
+
+def _next_pieces(targets: list[Work]) -> Iterator[Work]:
+    """Yield the piece of work to run next, until the targets are done or wait for values that no queued work writes."""
+    for work in needed(targets):
+        while not work.done:
+            piece = _runnable_beside() if work.held else work
+            if piece is None:
+                return
+            yield piece
+
+
+def _runnable_beside() -> Work | None:
+    """Return the first piece of work of any context that neither waits for a value nor comes after one that does."""
+    tails = [stream.tail for context in list(_used) for stream in list(context.busy) if stream.tail is not None]
+    held: set[Work] = set()
+    for work in needed(tails):
+        if work.held or not held.isdisjoint(work.after):
+            held.add(work)
+        else:
+            return work
+    return None
+
+
+def _wait_for_value(targets: list[Work]) -> None:
+    """Wait until something outside the queue lets work go on; end with a fault a wait that nothing can end."""
+    work, start = needed(targets)[0], time.monotonic()
+    while not work.done and next(_next_pieces(targets), None) is None:
+        faults = [wait.deadlock(time.monotonic() - start) for wait in work.waits]
+        if faults[0] is not None and all(faults):
+            work.fail(faults[0])
+        else:
+            progress.pause(_PAUSE_SECONDS)
 
 
 def predecessors(work: Work) -> set[Work]:
@@ -148,12 +200,8 @@ def step(work: Work | None) -> bool:
     if work.done:
         return True
     work.context.tell()
-    pieces = needed((work,))
-    first: Work | None = pieces[0]
-    if first is not None and first.operation is not None and first.operation.blocked:
-        # A query must not wait for the value. In the meantime, other streams' work proceeds.
-        first = runnable_beside(dict.fromkeys(piece.context for piece in pieces))
-    if first is None:
+    first = next(_next_pieces([work]), None)
+    if first is None:  # a query does not wait for a value
         return False
     runner.run((first,))
     work.context.after_work()
@@ -208,13 +256,23 @@ def complete_context(context: Context, *, freeing: bool = False) -> None:
         raise failure
 
 
+def run_ready(context: Context) -> bool:
+    """Run the work of a context that need not wait for values in memory; return whether there was any."""
+    tails = [stream.tail for stream in list(context.busy) if stream.tail is not None]
+    if next(_next_pieces(tails), None) is None:
+        return False
+    runner.run(_next_pieces(tails))
+    context.after_work()
+    context.raise_failure()
+    return True
+
+
 def abandon(context: Context) -> None:
     """Drop the work of a context that ends; work of other contexts no longer waits for it."""
     tails = [stream.tail for stream in list(context.busy) if stream.tail is not None]
     for work in needed(tails):
         if work.context is context:
-            work.done = True
-            work.after = ()
-            work.operation = None
+            work.drop()
     context.busy.clear()
     context.destroyed.clear()
+    _used.pop(context, None)

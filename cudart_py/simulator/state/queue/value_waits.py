@@ -1,51 +1,16 @@
-"""Waits for values in memory: the work that may run while a stream waits, and the order that a wait makes.
+"""The order that waits for values make: work after a wait comes after the work that wrote the value.
 
-A wait orders the work after it after the work that wrote the value, although no event connects the two.
+No event connects the two.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
-
 from .runner import runner
-from .work import Work, needed, order_after
+from .work import Work, order_after
 
-if TYPE_CHECKING:
-    from ..contexts import Context
-
-# The pieces of work that wait now. While one waits, another that it runs may begin to wait too.
-_waiting: list[Work] = []
 # The work that last wrote a value to an address.
 _writers: dict[int, Work] = {}
 _MOST_WRITERS = 256
-
-
-@contextlib.contextmanager
-def waiting() -> Iterator[Work]:
-    """Mark the running piece of work as waiting, and restore it as the running one afterwards."""
-    piece, operation = runner.piece, runner.operation
-    if piece is None:
-        raise RuntimeError("only work of the queue can wait")
-    _waiting.append(piece.work)
-    try:
-        yield piece.work
-    finally:
-        _waiting.pop()
-        runner.piece, runner.operation = piece, operation
-
-
-def runnable_beside(contexts: Iterable[Context]) -> Work | None:
-    """Return the first piece of work that need not come after any piece that waits, or None."""
-    tails = [stream.tail for context in contexts for stream in list(context.busy) if stream.tail is not None]
-    blocked = set(_waiting)
-    for work in needed(tails):
-        if not blocked.isdisjoint(work.after) or (work.operation is not None and work.operation.blocked):
-            blocked.add(work)
-        else:
-            return work
-    return None
 
 
 def forget_writers() -> None:

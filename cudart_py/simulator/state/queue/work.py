@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ....findings.records import is_heard, note, read_report
+from ....findings.records import has_listeners, note, read_report
 from ....host.callers import call_site
 from ..fault_reports import put_report, readable, summary
 from ..progress import progress
-from .operations import AccountingOperation, FaultError, Operation
+from .operations import AccountingOperation, FaultError, Operation, Waits
 from .runner import Piece, runner
 
 if TYPE_CHECKING:
@@ -26,14 +26,15 @@ class Work:
 
     `after` are the pieces of work that it comes after: the one before it in its stream, those that recorded the events
     for which it waits, and those that the implicit synchronization of the legacy default stream orders before it.
-    `sequence` says when it was enqueued, and `finished` when it was done, as numbers of one counter. `done` says that
-    the queue has finished with it. `broken` says what was interrupted, if that was this work or work that it comes
-    after.
+    `sequence` says when it was enqueued, and `finished` when it was done, as numbers of one counter; `finished` is 0
+    until then. `done` says that the queue has finished with it. `broken` says what was interrupted, if that was this
+    work or work that it comes after. `waits` are the waits for values in memory that hold up work that has begun.
     """
 
     __slots__ = (
-        "_clock", "after", "broken", "context", "done", "finished", "operation", "sequence", "stream", "time",
-    )  # fmt: skip  # on one line
+        "_clock", "_steps", "after", "broken", "context", "done", "finished", "operation", "sequence", "stream", "time",
+        "waits",
+    )  # fmt: skip  # on two lines
 
     def __init__(self, context: Context, operation: Operation | None, after: tuple[Work, ...], stream: int) -> None:
         self.context = context
@@ -46,6 +47,8 @@ class Work:
         self.done = False
         self.broken = ""
         self.time = 0
+        self.waits: Waits = ()
+        self._steps: Iterator[Waits] | None = None
 
     @property
     def work(self) -> Work:
@@ -61,7 +64,7 @@ class Work:
         other = piece.work
         return (
             other.stream == self.stream
-            or other.finished < self.sequence
+            or 0 < other.finished < self.sequence
             or self._clock.get(other.stream, 0) >= other.sequence
             or any(
                 self._follows(wait) and clock.get(other.stream, 0) >= other.sequence for wait, clock in _value_orders
@@ -77,20 +80,25 @@ class Work:
         """Return False: work of a stream is not a node of a graph."""
         return False
 
-    def run(self) -> None:
-        """Perform the work; after a sticky fault, the remaining work of its context is skipped.
+    @property
+    def held(self) -> bool:
+        """Whether the work has begun, and waits for values in memory that are not there yet."""
+        return bool(self.waits) and not any(wait.met for wait in self.waits)
 
-        Any other exception (Ctrl-C, one that a signal handler raises, a bug of the simulator) interrupts the work and
-        is passed on to the caller. The work that comes after it then does not run.
+    def run(self) -> None:
+        """Perform the work, or go on with it, until it is done or waits for values in memory.
+
+        After a sticky fault, the remaining work of its context is skipped. Any other exception (Ctrl-C, one that a
+        signal handler raises, a bug of the simulator) interrupts the work and is passed on to the caller. The work that
+        comes after it then does not run.
         """
-        context = self.context
-        context.pending -= 1
         # Done from here on, even for a finalizer that checks while the work runs.
         self.done = True
-        self.broken = next((work.broken for work in self.after if work.broken), "")
-        self.after = ()
-        operation = self.operation
-        self.operation = None
+        self.waits = ()
+        if self._steps is None:
+            self.broken = next((work.broken for work in self.after if work.broken), "")
+            self.after = ()
+        operation, context = self.operation, self.context
         skipped = context.sticky is not None or (self.broken and not isinstance(operation, AccountingOperation))
         if operation is not None and not skipped:
             runner.piece, runner.operation = self, operation
@@ -98,31 +106,58 @@ class Work:
                 if isinstance(operation, AccountingOperation):
                     operation.run(context)
                 else:
-                    _run_exposed(operation, context)
+                    self._step_exposed(operation)
             except FaultError as fault:
-                if fault.sticky:
-                    context.sticky = fault.status
-                    context.ended_by = summary(fault.report)
-                elif context.failure is None:
-                    context.failure = fault.status
-                put_report(fault.report)
-                if is_heard():
-                    note(read_report("fault", readable(fault.report), call_site()))
+                self._report(fault)
             except BaseException as error:
                 self.broken = context.untold = f"{operation} was interrupted by {type(error).__name__}"
+                self._finish()
                 _drop_after(context)
                 raise
+        if self.waits:
+            self.done = False
+            return
+        self._finish()
+        if skipped:
+            self.time = 0
+
+    def _step_exposed(self, operation: Operation) -> None:
+        """Take the next step of an operation that a signal handler may interrupt."""
+        try:
+            progress.expose()
+            if self._steps is None:
+                self._steps = operation.steps(self.context)
+            self.waits = next(self._steps, ())
+        finally:
+            progress.conceal()
+
+    def fail(self, fault: FaultError) -> None:
+        """End work that waits with a fault."""
+        self._report(fault)
+        self.drop()
+
+    def drop(self) -> None:
+        """End the work without performing the rest of it."""
+        self.done = True
+        self.waits = self.after = ()
+        self._finish()
+
+    def _report(self, fault: FaultError) -> None:
+        context = self.context
+        if fault.sticky:
+            context.sticky = fault.status
+            context.ended_by = summary(fault.report)
+        elif context.failure is None:
+            context.failure = fault.status
+        put_report(fault.report)
+        if has_listeners():
+            note(read_report("fault", readable(fault.report), call_site()))
+
+    def _finish(self) -> None:
+        self.operation = self._steps = None
+        self.context.pending -= 1
         self.finished = next(_sequence)
         self.time = time.perf_counter_ns()
-
-
-def _run_exposed(operation: Operation, context: Context) -> None:
-    """Run an operation that a signal handler may interrupt."""
-    try:
-        progress.expose()
-        operation.run(context)
-    finally:
-        progress.conceal()
 
 
 def _drop_after(context: Context) -> None:

@@ -146,6 +146,11 @@ def _arrivals(launch: NativeLaunch, barriers: list[Barrier]) -> dict[int, list[_
     found = defaultdict(list)
     for barrier in barriers:
         waiting = launch.words(PARKED)[:, barrier.resume].copy()
+        if not isinstance(barrier.number, Register) and not isinstance(barrier.expected, Register):
+            if waiting.any():
+                found[barrier.number].append(_Arrivals(barrier, waiting, barrier.expected))
+            continue
+        # Each lane may wait at another barrier.
         chosen = waiting[:, None] >> np.arange(LANES, dtype=np.uint32) & 1 != 0
         numbers = np.broadcast_to(_value(launch, barrier, barrier.number), chosen.shape)
         counts = np.broadcast_to(_value(launch, barrier, barrier.expected), chosen.shape)

@@ -103,7 +103,10 @@ def _by_window(b: Builder, way: str, row: Value, given: Value, mask: Value) -> N
 
 
 def _global(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
-    """Return the numbers of sectors and of different addresses; for atomics, the number of sectors and 0."""
+    """Return the numbers of sectors and of different addresses.
+
+    For atomics, return the numbers of sectors with and without combined lanes.
+    """
     if not atomic:
         return _spread(b, addresses, mask)
     sectors = b.lshr(addresses, b.const(I64, _SECTOR_SHIFT))
@@ -121,7 +124,10 @@ def _global(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool)
 
         _each_alike(b, places, mask, turn)
     taken = b.shl(b.load(turns, typ=vector(I64), align=64), b.const(I64, _TURN_SHIFT))
-    return _different(b, b.or_(sectors, taken), mask), I64(0)
+    different = _different(b, b.or_(sectors, taken), mask)
+    # Uncombined lanes at one word take turns.
+    apart = b.icmp_unsigned("!=", together, I32(_ALL))
+    return different, b.select(apart, different, b.zext(b.ones(mask), I64))
 
 
 def _spread(b: Builder, addresses: Value, mask: Value) -> tuple[Value, Value]:

@@ -96,7 +96,7 @@ def report_counts(launch: NativeLaunch) -> None:
     assert observer is not None
     counted = launch.block_counts.tolist()
     blocks = [
-        BlockCount(place.block, warps, lanes)
+        BlockCount(place.instance.code, place.block, warps, lanes)
         for place, (warps, lanes) in zip(kernel.layout.places, counted, strict=True)
         if warps
     ]

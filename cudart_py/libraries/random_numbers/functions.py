@@ -10,66 +10,66 @@ from numpy.typing import DTypeLike
 
 from ... import arguments
 from ...context.device import current_device
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...shapes import Shape
 from ...streams.stream import Stream
 from .. import views
 from ..handles import thread_cache
-from .generators import COUNTS, REAL, Generator, check_bell, check_range, check_rate, check_scale
+from .distributions import EXPONENTIAL, LOG_NORMAL, NORMAL, POISSON, UNIFORM, Distribution
+from .generators import Generator
 
 
 def _default() -> Generator:
     """Return the calling thread's generator on the current device, with a seed from the operating system."""
     generators = thread_cache("curand")
     device = current_device()
-    found: Generator | None = generators.get(device.ordinal)
-    if found is None:
+    generator: Generator | None = generators.get(device.ordinal)
+    if generator is None:
         seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-        found = generators[device.ordinal] = Generator("philox", seed)
-    return found
+        generator = generators[device.ordinal] = Generator("philox", seed)
+    return generator
 
 
-def _check_first(call: str, name: str, value: Any) -> None:
-    """Raise TypeError for a shape in the place of the first parameter of a distribution."""
-    if isinstance(value, tuple | list):
-        raise arguments.wrong_type(call, name, "a number", value, f"pass size={value!r}")
-
-
-def _array(
+def _draw(
     call: str,
+    distribution: Distribution,
+    parameters: dict[str, Any],
     size: Shape | None,
     dtype: DTypeLike,
-    dtypes: tuple[np.dtype[Any], ...],
     out: DeviceArray | None,
     stream: Stream | None,
-    *,
-    pairs: bool = False,
-) -> tuple[Generator, DeviceArray, DeviceArray]:
-    """Return the thread's generator, the array to fill, and the array to return, which is `out` or a new one.
+) -> DeviceArray:
+    """Fill `out` or a new array with numbers of the calling thread's generator, for the call that errors name.
 
-    They differ for odd sizes where cuRAND fills `pairs`: then the first has one more element.
+    All arguments are checked before an array is allocated.
     """
-    generator = _default()
+    name, first = next(iter(parameters.items()))
+    if isinstance(first, tuple | list):
+        raise arguments.wrong_type(call, name, "a number", first, f"pass size={first!r}")
+    values, generator = tuple(parameters.values()), _default()
     if out is not None:
         if size is not None:
             raise arguments.wrong_value(call, "size", "None where 'out' is given", size)
-        return generator, out, out
+        return generator._draw(call, distribution, out, values, stream)
     if size is None:
         remedy = "pass the size of a new array, or an array to fill"
+        if isinstance(first, int) and first > 1:  # the size, where the first parameter is expected
+            remedy = f"pass size={first}"
         raise arguments.wrong_type(call, "size", "given unless 'out' is", size, remedy)
     shape, kind = arguments.shape(call, "size", size), arguments.dtype(call, "dtype", dtype)
-    if kind not in dtypes:
-        raise arguments.wrong_dtype(call, "dtype", views.one_of(map(str, dtypes)), kind)
-    where = generator._stream_for(call, stream)
-    count = math.prod(shape)
-    if pairs and count % 2:
-        more = empty(count + 1, kind, stream=where)
-        return generator, more, more[:count].reshape(shape)
-    array = empty(shape, kind, stream=where)
-    return generator, array, array
+    if kind not in distribution.dtypes:
+        raise arguments.wrong_dtype(call, "dtype", views.one_of(map(str, distribution.dtypes)), kind)
+    distribution.check(call, kind, *values)
+    where, count = generator._stream_for(call, stream), math.prod(shape)
+    if distribution.in_pairs and count % 2:
+        array = empty(count + 1, kind, stream=where)
+        return generator._draw(call, distribution, array, values, stream)[:count].reshape(shape)
+    return generator._draw(call, distribution, empty(shape, kind, stream=where), values, stream)
 
 
+@answers_keywords("uniform")
 def uniform(
     low: float = 0.0,
     high: float = 1.0,
@@ -80,14 +80,10 @@ def uniform(
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Return an array of uniform random numbers in (low, high] from the calling thread's Philox generator."""
-    call = "uniform"
-    _check_first(call, "low", low)
-    ends = check_range(call, low, high)
-    generator, array, result = _array(call, size, dtype, REAL, out, stream)
-    generator._draw_uniform(call, array, *ends, stream)
-    return result
+    return _draw("uniform", UNIFORM, {"low": low, "high": high}, size, dtype, out, stream)
 
 
+@answers_keywords("normal")
 def normal(
     mean: float = 0.0,
     deviation: float = 1.0,
@@ -101,7 +97,7 @@ def normal(
 
     If `out` is given, it must have an even number of elements, because cuRAND generates normal numbers in pairs.
     """
-    return _draw_normal("normal", mean, deviation, size, dtype, out, stream)
+    return _draw("normal", NORMAL, {"mean": mean, "deviation": deviation}, size, dtype, out, stream)
 
 
 def log_normal(
@@ -117,25 +113,10 @@ def log_normal(
 
     `mean` and `deviation` are those of the logarithms. If `out` is given, it must have an even number of elements.
     """
-    return _draw_normal("log_normal", mean, deviation, size, dtype, out, stream)
+    return _draw("log_normal", LOG_NORMAL, {"mean": mean, "deviation": deviation}, size, dtype, out, stream)
 
 
-def _draw_normal(
-    call: str,
-    mean: float,
-    deviation: float,
-    size: Shape | None,
-    dtype: DTypeLike,
-    out: DeviceArray | None,
-    stream: Stream | None,
-) -> DeviceArray:
-    _check_first(call, "mean", mean)
-    mean, deviation = check_bell(call, mean, deviation)
-    generator, array, result = _array(call, size, dtype, REAL, out, stream, pairs=True)
-    generator._draw_normal(call, array, mean, deviation, stream)
-    return result
-
-
+@answers_keywords("exponential")
 def exponential(
     scale: float = 1.0,
     size: Shape | None = None,
@@ -148,14 +129,10 @@ def exponential(
 
     `scale` is their mean. cuRAND has no such function: they are `-scale * log(u)` for its uniform numbers u.
     """
-    call = "exponential"
-    _check_first(call, "scale", scale)
-    scale = check_scale(call, scale)
-    generator, array, result = _array(call, size, dtype, REAL, out, stream)
-    generator._draw_exponential(call, array, scale, stream)
-    return result
+    return _draw("exponential", EXPONENTIAL, {"scale": scale}, size, dtype, out, stream)
 
 
+@answers_keywords("poisson")
 def poisson(
     rate: float = 1.0,
     size: Shape | None = None,
@@ -167,9 +144,4 @@ def poisson(
 
     `rate` is the mean, above 0 and at most 400,000.
     """
-    call = "poisson"
-    _check_first(call, "rate", rate)
-    rate = check_rate(call, rate)
-    generator, array, result = _array(call, size, np.uint32, COUNTS, out, stream)
-    generator._draw_poisson(call, array, rate, stream)
-    return result
+    return _draw("poisson", POISSON, {"rate": rate}, size, np.uint32, out, stream)

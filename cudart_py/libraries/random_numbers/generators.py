@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,12 +14,13 @@ from ...context.current import activated
 from ...context.device import current_device
 from ...context.lifetimes import Handle
 from ...driver.calls import library
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from .. import views
 from ..failures import failure
 from ..handles import keep
-from .distributions import make_exponential, stretch
+from .distributions import EXPONENTIAL, LOG_NORMAL, NORMAL, POISSON, UNIFORM, Distribution
 
 Filled = TypeVar("Filled", DeviceArray, NDArray[Any])
 
@@ -48,47 +49,11 @@ KINDS = {
     "scrambled_sobol64": _Kind("QUASI_SCRAMBLED_SOBOL64", seeded=False, bits=64),
 }
 MOST_DIMENSIONS = 20_000
-HIGHEST_RATE = 400_000
-# Suffixes of the names of the functions that generate numbers of a dtype.
-_SUFFIXES: dict[np.dtype[Any], str] = {np.dtype(np.float32): "", np.dtype(np.float64): "_double"}
-# The dtypes of real numbers, and of counts of events.
-REAL, COUNTS = tuple(_SUFFIXES), (np.dtype(np.uint32),)
 
 
 def _require_offsets(call: str, kind: str, offset: int) -> None:
     if not KINDS[kind].offsets:
         raise arguments.wrong_value(call, "offset", f"0 with kind={kind!r}, which has no offsets", offset)
-
-
-def check_rate(call: str, rate: Any) -> float:
-    """Return the rate of a Poisson distribution as a float; raise TypeError or ValueError for an invalid rate."""
-    wanted = f"above 0 and at most {HIGHEST_RATE}, the highest rate of cuRAND"
-    if not 0 < arguments.number(call, "rate", rate, -math.inf, math.inf) <= HIGHEST_RATE:
-        raise arguments.wrong_value(call, "rate", wanted, rate)
-    return float(rate)
-
-
-def check_bell(call: str, mean: Any, deviation: Any) -> tuple[float, float]:
-    """Return the parameters of a normal distribution as floats; raise TypeError or ValueError for invalid ones."""
-    mean = arguments.number(call, "mean", mean)
-    if not arguments.number(call, "deviation", deviation) > 0:
-        raise arguments.wrong_value(call, "deviation", "positive", deviation)
-    return mean, float(deviation)
-
-
-def check_scale(call: str, scale: Any) -> float:
-    """Return the scale of an exponential distribution as a float; raise TypeError or ValueError for an invalid one."""
-    if not arguments.number(call, "scale", scale) > 0:
-        raise arguments.wrong_value(call, "scale", "positive", scale)
-    return float(scale)
-
-
-def check_range(call: str, low: Any, high: Any) -> tuple[float, float]:
-    """Return the ends of an interval as floats; raise TypeError or ValueError for invalid ones."""
-    low, high = arguments.number(call, "low", low), arguments.number(call, "high", high)
-    if not math.isfinite(high - low) or high < low:
-        raise arguments.wrong_value(call, "high", f"at least 'low', which is {low}", high)
-    return low, high
 
 
 class Generator(Handle):
@@ -98,7 +63,7 @@ class Generator(Handle):
       "scrambled_sobol", "sobol64" or "scrambled_sobol64", which are quasirandom.
     - `seed`: the seed, for the pseudorandom kinds.
     - `dimensions`: the number of coordinates per point, for the quasirandom kinds. A filled array contains the first
-      coordinates of all points, then the second coordinates, and so on.
+      coordinates of all points, then the second coordinates, and so on, as in an array of shape (dimensions, points).
     - `offset`: the number of random numbers (for the quasirandom kinds, of points) to skip at the beginning. The kinds
       "mt19937" and "mtgp32" do not support offsets.
     - `ordering`: the order of the numbers in an array (curandOrdering): "default", "best", "seeded", "dynamic", or
@@ -124,28 +89,28 @@ class Generator(Handle):
         call = "Generator"
         arguments.choice(call, "kind", kind, KINDS)
         host = arguments.flag(call, "host", host)
-        found = KINDS[kind]
+        properties = KINDS[kind]
         seed = arguments.integer(call, "seed", seed, 0, 2**64 - 1)
         offset = arguments.integer(call, "offset", offset, 0, 2**64 - 1)
         dimensions = arguments.integer(call, "dimensions", dimensions, 1, MOST_DIMENSIONS)
         if ordering is not None:
-            prefix = "PSEUDO_" if found.seeded else "QUASI_"
+            prefix = "PSEUDO_" if properties.seeded else "QUASI_"
             orderings = [name for name in library("curand").Ordering.__members__ if name.startswith(prefix)]
             chosen = ordering.lower() if isinstance(ordering, str) else ordering
             arguments.choice(call, "ordering", chosen, [name.removeprefix(prefix).lower() for name in orderings])
         if offset:
             _require_offsets(call, kind, offset)
-        if seed and not found.seeded:
+        if seed and not properties.seeded:
             raise arguments.wrong_value(call, "seed", f"0 with kind={kind!r}", seed, "pass offset")
-        if dimensions > 1 and found.seeded:
+        if dimensions > 1 and properties.seeded:
             raise arguments.wrong_value(call, "dimensions", f"1 with kind={kind!r}, which is pseudorandom", dimensions)
-        self._name, self._kind, self._bound = kind, found, 0
+        self._name, self._kind, self._bound = kind, properties, 0
         self.dimensions, self.host = dimensions, host
         self.device = None if host else current_device()
         self._functions = functions = library("curand")
         make = functions.create_generator_host if host else functions.create_generator
-        self._value = _call("curandCreateGenerator", make, int(functions.RngType[found.name]))
-        if found.seeded:
+        self._value = _call("curandCreateGenerator", make, int(functions.RngType[properties.name]))
+        if properties.seeded:
             set_seed = functions.set_pseudo_random_generator_seed
             _call("curandSetPseudoRandomGeneratorSeed", set_seed, self.handle, seed)
         else:
@@ -168,8 +133,6 @@ class Generator(Handle):
         _require_offsets(call, self._name, offset)
         _call("curandSetGeneratorOffset", self._functions.set_generator_offset, self.handle, offset)
 
-    # -- numbers of each distribution ----------------------------------------------------------
-
     def bits(self, out: Filled, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a uint32 array (uint64 if the kind's name ends in 64), with random bits (curandGenerate)."""
         wide = self._kind.bits == 64
@@ -177,94 +140,65 @@ class Generator(Handle):
         call = self._functions.generate_long_long if wide else self._functions.generate
         return self._fill("curandGenerate", call, out, where)
 
+    @answers_keywords("Generator.uniform")
     def uniform(self, out: Filled, low: float = 0.0, high: float = 1.0, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a float32 or float64 array, with uniform numbers in (low, high] (curandGenerateUniform)."""
-        return self._draw_uniform("Generator.uniform", out, low, high, stream)
+        return self._draw("Generator.uniform", UNIFORM, out, (low, high), stream)
 
+    @answers_keywords("Generator.normal")
     def normal(self, out: Filled, mean: float = 0.0, deviation: float = 1.0, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a float32 or float64 array, with normally distributed numbers (curandGenerateNormal).
 
         The pseudorandom kinds generate them in pairs, so `out` must have an even number of elements.
         """
-        return self._draw_normal("Generator.normal", out, mean, deviation, stream)
+        return self._draw("Generator.normal", NORMAL, out, (mean, deviation), stream)
 
     def log_normal(
         self, out: Filled, mean: float = 0.0, deviation: float = 1.0, *, stream: Stream | None = None
     ) -> Filled:
         """Fill `out` with log-normally distributed numbers; otherwise like `normal` (curandGenerateLogNormal)."""
-        return self._draw_normal("Generator.log_normal", out, mean, deviation, stream)
+        return self._draw("Generator.log_normal", LOG_NORMAL, out, (mean, deviation), stream)
 
+    @answers_keywords("Generator.exponential")
     def exponential(self, out: Filled, scale: float = 1.0, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a float32 or float64 array, with exponentially distributed numbers with the mean `scale`.
 
         cuRAND has no such function: they are `-scale * log(u)` for its uniform numbers u.
         """
-        return self._draw_exponential("Generator.exponential", out, scale, stream)
+        return self._draw("Generator.exponential", EXPONENTIAL, out, (scale,), stream)
 
+    @answers_keywords("Generator.poisson")
     def poisson(self, out: Filled, rate: float, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, a uint32 array, with Poisson-distributed counts with the mean `rate` (curandGeneratePoisson).
 
         `rate` is above 0 and at most 400,000.
         """
-        return self._draw_poisson("Generator.poisson", out, rate, stream)
+        return self._draw("Generator.poisson", POISSON, out, (rate,), stream)
 
-    # -- the same with the name of the public call, for error messages -------------------------
-
-    def _draw_uniform(self, call: str, out: Filled, low: float, high: float, stream: Stream | None) -> Filled:
-        """Fill an array with uniform numbers."""
-        ends = check_range(call, low, high)
-        where = self._check(call, out, REAL, stream)
-        self._fill_uniform(out, where)
-        if out.size and ends != (0, 1):
-            self._pass(stretch, out, where, *ends)
-        return out
-
-    def _draw_exponential(self, call: str, out: Filled, scale: float, stream: Stream | None) -> Filled:
-        """Fill an array with exponentially distributed numbers."""
-        scale = check_scale(call, scale)
-        where = self._check(call, out, REAL, stream)
-        self._fill_uniform(out, where)
-        if out.size:
-            self._pass(make_exponential, out, where, scale)
-        return out
-
-    def _fill_uniform(self, out: Any, where: Stream) -> None:
-        function = getattr(self._functions, f"generate_uniform{_SUFFIXES[out.dtype]}")
-        self._fill("curandGenerateUniform", function, out, where)
-
-    def _pass(self, function: Callable[..., None], out: Any, where: Stream, *parameters: float) -> None:
-        if self.device is None:
-            function(out, None, where, *parameters)
-        else:
-            with activated(self.device):
-                function(out, self.device, where, *parameters)
-
-    def _draw_poisson(self, call: str, out: Filled, rate: float, stream: Stream | None) -> Filled:
-        """Fill an array with Poisson-distributed counts."""
-        rate = check_rate(call, rate)
-        where = self._check(call, out, COUNTS, stream)
-        return self._fill("curandGeneratePoisson", self._functions.generate_poisson, out, where, rate)
-
-    def _draw_normal(self, call: str, out: Filled, mean: float, deviation: float, stream: Stream | None) -> Filled:
-        """Fill an array with normally distributed numbers, or with their exponentials if the call is `log_normal`."""
-        mean, deviation = check_bell(call, mean, deviation)
-        where = self._check(call, out, REAL, stream)
-        if self._kind.seeded and out.size % 2:
+    def _draw(
+        self, call: str, distribution: Distribution, out: Filled, parameters: tuple[Any, ...], stream: Stream | None
+    ) -> Filled:
+        """Fill an array with numbers of a distribution, for the public call that errors name."""
+        where = self._check(call, out, distribution.dtypes, stream)
+        numbers = distribution.check(call, out.dtype, *parameters)
+        if distribution.in_pairs and self._kind.seeded and out.size % 2:
             rule = "have an even number of elements, since cuRAND generates normal numbers in pairs"
             remedy = f"fill an array of {out.size + 1} and take a slice"
             raise arguments.unusable(call, "out", rule, out.size, remedy)
-        name, symbol = "normal", "curandGenerateNormal"
-        if call.endswith("log_normal"):
-            name, symbol = "log_normal", "curandGenerateLogNormal"
-        function = getattr(self._functions, f"generate_{name}{_SUFFIXES[out.dtype]}")
-        return self._fill(symbol, function, out, where, mean, deviation)
+        function = distribution.function(self._functions, out.dtype)
+        finish = distribution.finish
+        self._fill(distribution.symbol, function, out, where, *(() if finish else numbers))
+        if finish is not None and out.size:
+            with contextlib.nullcontext() if self.device is None else activated(self.device):
+                finish(out, self.device, where, *numbers)
+        return out
 
     def _stream_for(self, call: str, stream: Stream | None) -> Stream:
         """Return the stream to fill an array in; raise ValueError for a stream of another device."""
-        where, place = views.device_of(call, stream)
-        if stream is not None and self.device is not None and place is not self.device:
+        where, device = views.device_of(call, stream)
+        if stream is not None and self.device is not None and device is not self.device:
             rule = f"be on device {self.device.ordinal}, like the generator"
-            raise arguments.unusable(call, "stream", rule, f"on device {place.ordinal}")
+            raise arguments.unusable(call, "stream", rule, f"on device {device.ordinal}")
         return where
 
     def _check(self, call: str, out: Any, dtypes: tuple[np.dtype[Any], ...], stream: Stream | None) -> Stream:
@@ -286,6 +220,9 @@ class Generator(Handle):
             arguments.contiguous(call, "out", out)
         if out.dtype not in dtypes:
             raise arguments.wrong_dtype(call, "out", views.one_of(map(str, dtypes)), out.dtype)
+        if not self._kind.seeded and out.ndim > 1 and out.shape[0] != self.dimensions:
+            rule = f"have {self.dimensions} rows, one per dimension: the first coordinates of all points come first"
+            raise arguments.unusable(call, "out", rule, f"the shape {out.shape}")
         if out.size % self.dimensions:
             rule = f"have a multiple of {self.dimensions} elements, the generator's number of dimensions"
             raise arguments.unusable(call, "out", rule, out.size)

@@ -15,7 +15,7 @@ from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import KINDS, bfloat16, kind_of, name_of
-from .lt_products import ALGORITHMS, Problem, part, run
+from .lt_products import ALGORITHMS, LtCall, Problem, part
 from .products import check_along_k
 from .scalars import compute_type, factor, operation
 
@@ -85,34 +85,33 @@ def scaled_gemm(
     kinds = views.kind(call, "a", a, TYPES), views.kind(call, "b", b, TYPES)
     if kinds[0].name == kinds[1].name == "float8_e5m2":
         raise arguments.wrong_dtype(call, "b", "float8_e4m3, since 'a' is of float8_e5m2", "float8_e5m2")
-    left, by_columns = views.oriented(call, "a", a)
-    right, turned = views.oriented(call, "b", b, by_columns=True)
+    left, a_by_columns = views.oriented(call, "a", a)
+    right, b_by_columns = views.oriented(call, "b", b, by_columns=True)
     views.check_product(call, ("b", b.shape[0]), ("a", a.shape[1]))
-    check_along_k(call, a=(left, not by_columns), b=(right, turned), step=ALIGNMENT)
+    check_along_k(call, a=(left, not a_by_columns), b=(right, b_by_columns), step=ALIGNMENT)
     for name, array in (("a", a), ("b", b)):
         if array.pointer % ALIGNMENT:
             raise arguments.unusable(call, name, f"begin at a multiple of {ALIGNMENT} bytes", f"at {array.pointer:#x}")
     shape = a.shape[0], b.shape[1]
     if not a.shape[1]:
         raise arguments.unusable(call, "a", "have at least one column", a.shape)
-    scales = _scale(call, "scale_a", scale_a, a.shape), _scale(call, "scale_b", scale_b, b.shape[::-1], turned=True)
+    scales = _scale(call, "scale_a", scale_a, a.shape), _scale(call, "scale_b", scale_b, b.shape[::-1], transposed=True)
     _check_pair(call, *scales)
-    asked = arguments.dtype(call, "dtype", dtype)
-    asked = asked if out is None else out.dtype
-    kind = kind_of(asked)
+    result_dtype = arguments.dtype(call, "dtype", dtype)
+    result_dtype = result_dtype if out is None else out.dtype
+    kind = kind_of(result_dtype)
     if kind is None or kind.name not in RESULTS:
         name = "dtype" if out is None else "out"
-        raise arguments.wrong_dtype(call, name, views.one_of(RESULTS), name_of(asked))
-    result = views.contiguous_matrix(shape, asked.itemsize)
-    spans = {"a": (a.pointer, left.span), "b": (b.pointer, right.span)}
+        raise arguments.wrong_dtype(call, name, views.one_of(RESULTS), name_of(result_dtype))
+    result = views.contiguous_matrix(shape, result_dtype.itemsize)
     if out is not None:
         arguments.same_shape(call, "out", out, shape, "for the product of 'a' and 'b'")
         result = views.matrix(call, "out", out)
-        views.check_apart(call, "out", out.pointer, result.span, **spans)
-    if result.leading * asked.itemsize % ALIGNMENT and shape[0] > 1:
+    if result.leading * result_dtype.itemsize % ALIGNMENT and shape[0] > 1:
         raise arguments.unusable(
             call, "b" if out is None else "out", f"have rows of 'out' that begin a multiple of {ALIGNMENT} bytes apart",
-            result.leading * asked.itemsize, "pad the columns of 'b', or pass a slice of a padded array as 'out'",
+            result.leading * result_dtype.itemsize,
+            "pad the columns of 'b', or pass a slice of a padded array as 'out'",
         )  # fmt: skip  # grouped by meaning
     for name, number in (("scale_out", scale_out), ("amax", amax)):
         if number is not None:
@@ -121,13 +120,19 @@ def scaled_gemm(
             views.require_dtype(call, name, number, np.dtype(np.float32), "like every scale")
             arguments.same_shape(call, name, number, (1,), "for one number")
     if bias is not None:
-        half = asked if kind.name == "float16" else bfloat16
+        half = result_dtype if kind.name == "float16" else bfloat16
         views.require_dtype(call, "bias", bias, half, f"for an output of dtype {kind.name}")
         arguments.same_shape(call, "bias", bias, shape[1:], "for 'b' of as many columns")
         arguments.contiguous(call, "bias", bias)
+    operands = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "bias": bias, "scale_out": scale_out}
+    read = {name: views.extent_of(array) for name, array in operands.items() if array is not None}
+    for name, written in (("out", out), ("amax", amax)):
+        if written is not None:
+            views.check_apart(call, name, *views.extent_of(written), **read)
+            read[name] = views.extent_of(written)
     if out is None:
         with activated(device):
-            out = empty(shape, asked, stream=where)
+            out = empty(shape, result_dtype, stream=where)
     if not out.size:
         return out
     compute, _ = compute_type(call, KINDS[np.dtype(np.float32)], None)
@@ -146,7 +151,7 @@ def scaled_gemm(
         added=KINDS[bfloat16].code if kind.name == "float8_e4m3" else None,
     )
     factors = factor(1.0, kinds[0]), factor(0.0, kinds[0])
-    run(call, where, device, problem, factors, (a, b, out), pointers, search=algorithm == "search")
+    LtCall(call, where, device, problem, factors, (a, b, out), pointers).run(search=algorithm == "search")
     return out
 
 
@@ -171,31 +176,35 @@ def _settings(
     return tuple(settings), pointers
 
 
-def _scale(call: str, name: str, scale: DeviceArray | None, shape: tuple[int, ...], *, turned: bool = False) -> _Scale:
-    """Return a checked scale of a matrix with `shape` (lines, k); `turned` says that its array is transposed."""
+def _scale(
+    call: str, name: str, scale: DeviceArray | None, shape: tuple[int, ...], *, transposed: bool = False
+) -> _Scale:
+    """Return a checked scale of a matrix with `shape` (lines, k); `transposed` says that its array is transposed."""
     if scale is None:
         return _Scale("SCALAR_32F", None)
     views.require_dtype(call, name, scale, np.dtype(np.float32), "like every scale")
     lines, depth = shape
     blocks = -(-depth // BLOCK)
-    found = scale.T if turned else scale
+    rows_of_blocks = scale.T if transposed else scale
     if scale.shape in ((1,), ()):
         return _Scale("SCALAR_32F", scale)
     if scale.shape == (lines,):
         arguments.contiguous(call, name, scale)
         return _Scale("OUTER_VEC_32F", scale)
-    if found.shape == (lines, blocks):
-        if not found.T.is_contiguous:
-            raise _unordered(call, name, "contiguous rows" if turned else "contiguous columns", scale)
+    if rows_of_blocks.shape == (lines, blocks):
+        if not rows_of_blocks.T.is_contiguous:
+            raise _unordered(call, name, "contiguous rows" if transposed else "contiguous columns", scale)
         return _Scale("VEC128_32F", scale)
-    if found.shape == (-(-lines // BLOCK), blocks):
+    if rows_of_blocks.shape == (-(-lines // BLOCK), blocks):
         step = -(-blocks // LINE) * LINE * scale.itemsize
-        if (blocks > 1 and found.strides[1] != scale.itemsize) or (found.shape[0] > 1 and found.strides[0] != step):
-            which = f"contiguous {'columns' if turned else 'rows'} that begin {step} bytes apart"
+        if (blocks > 1 and rows_of_blocks.strides[1] != scale.itemsize) or (
+            rows_of_blocks.shape[0] > 1 and rows_of_blocks.strides[0] != step
+        ):
+            which = f"contiguous {'columns' if transposed else 'rows'} that begin {step} bytes apart"
             raise _unordered(call, name, which, scale)
         return _Scale("BLK128x128_32F", scale)
-    known: tuple[Any, ...] = ((1,), (lines,), (lines, blocks), (-(-lines // BLOCK), blocks))
-    shapes = (str(each[::-1] if turned else each) for each in known)
+    allowed: tuple[Any, ...] = ((1,), (lines,), (lines, blocks), (-(-lines // BLOCK), blocks))
+    shapes = (str(each[::-1] if transposed else each) for each in allowed)
     raise arguments.unusable(call, name, f"have shape {views.one_of(shapes)}", scale.shape)
 
 

@@ -13,7 +13,7 @@ from ...memory.array import DeviceArray
 from ...memory.creation import empty, zeros
 from ...streams.stream import Stream
 from .. import views
-from ..blas.calling import call_cublas
+from ..blas.cublas_calls import call_cublas
 from ..blas.reductions import nrm2
 from ..blas.scalars import operation
 from ..dtypes import Kind
@@ -95,7 +95,8 @@ class LuFactors:
 def lu_factor(a: DeviceArray, *, stream: Stream | None = None) -> LuFactors:
     """Return the LU factors of a matrix, or of each matrix of a batch (cusolverDnXgetrf, cublasSgetrfBatched).
 
-    Raises SingularMatrixError, with the zero pivot, and TypeError or ValueError, naming the operand.
+    Dtypes and layouts are those of `solve`. Raises SingularMatrixError, with the zero pivot, and TypeError or
+    ValueError, naming the operand.
     """
     call = "lu_factor"
     where, device = views.device_of(call, stream)
@@ -119,8 +120,9 @@ def inv(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Return the inverse of a matrix, or of each matrix of a batch (cusolverDnXgetrf and Xgetrs, cublasSgetriBatched).
 
     To solve systems, use `solve`, which is faster and more accurate. Warns with an IllConditionedWarning if the inverse
-    of a single matrix has no correct digits: if its condition number in the Frobenius norm exceeds 1 / eps. Raises
-    SingularMatrixError, with the zero pivot, and TypeError or ValueError, naming the operand.
+    of a single matrix has no correct digits: if its condition number in the Frobenius norm exceeds 1 / eps. Dtypes and
+    layouts are those of `solve`. Raises SingularMatrixError, with the zero pivot, and TypeError or ValueError, naming
+    the operand.
     """
     call = "inv"
     where, device = views.device_of(call, stream)
@@ -159,9 +161,9 @@ def _inverses(call: str, a: DeviceArray, kind: Kind, stream: Stream, device: Dev
             return inverse
         addresses, pivots, info = factor_batch(copy, kind, stream, device)
         # It reports the same zero pivots, in an array of its own.
-        places, unused = addresses_of(inverse, stream), empty(count, np.int32, stream=stream)
+        targets, unused = addresses_of(inverse, stream), empty(count, np.int32, stream=stream)
         call_cublas(
-            stream, device, f"{kind.letter}getri_batched", n, addresses.pointer, n, pivots.pointer, places.pointer, n,
+            stream, device, f"{kind.letter}getri_batched", n, addresses.pointer, n, pivots.pointer, targets.pointer, n,
             unused.pointer, count,
         )  # fmt: skip  # grouped by meaning
         check_pivots(call, info, stream)

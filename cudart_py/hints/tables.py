@@ -1,35 +1,12 @@
-"""Hints for people who type a name or an operator of CuPy, cuda.core, numba, PyCUDA, PyTorch or NumPy.
+"""Tables of what to write here instead of a name, an operator or a keyword of another package.
 
-For the module and for each class, `HINTS` maps such a name to the packages that have it and to what to write instead.
-The pages in docs/coming-from have one row per name of their package, with the same text. `OPERATORS` lists the
-operators that a class refuses.
+The pages in docs/coming-from have one row per name of their package, with the same text.
 """
 
 from __future__ import annotations
 
-import re
-import sys
-from inspect import getattr_static
-from typing import NoReturn, TypeVar
-
-T = TypeVar("T")
-
-# The submodules that `import cudart_py` imports. Users may look for their names at the top level.
-_SUBMODULES = (
-    "batches",
-    "errors",
-    "graphs",
-    "green_contexts",
-    "images",
-    "ipc",
-    "profiling",
-    "tensor_maps",
-    "textures",
-    "virtual",
-)
-# The submodules that must be imported explicitly.
-_IMPORTED_BY_NAME = ("benchmark", "checkpoints", "coredumps", "interop", "libraries")
-KERNEL = "the kernel, or, on a GPU, give the array to CuPy"
+KERNEL = "x.to_host() and use NumPy, write a kernel or, on a GPU, pass x to CuPy"
+CONJUGATE_GRADIENTS = "a loop with libraries.spmv, dot and axpy, as in the guide's page about libraries"
 
 # Fields of cudaDeviceProp in C++, with the expressions that give their values here.
 _DEVICE_FIELDS = {
@@ -81,7 +58,9 @@ _DEVICE_FIELDS = {
 }
 _OF_DEVICE = {name: ("", f"device.{write}") for name, write in _DEVICE_FIELDS.items()}
 
-# The letters are packages: c for CuPy, k for cuda.core, n for numba.cuda, p for PyCUDA, t for PyTorch, y for NumPy.
+# For the module, for `libraries` and for each class: the names, with the packages that have them, and what to write.
+# The letters are packages: c for CuPy, k for cuda.core, n for numba.cuda, p for PyCUDA, t for PyTorch, y for NumPy and
+# SciPy.
 HINTS: dict[str, dict[str, tuple[str, str]]] = {
     "module": {
         # arrays and copies
@@ -239,8 +218,8 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "free": ("", "x.close()"),
         **dict.fromkeys(
             (
-                *("all", "any", "argmax", "argmin", "astype", "clip", "cumsum", "max", "mean", "min", "prod", "round"),
-                *("sort", "std", "sum", "var"),
+                *("all", "any", "argmax", "argmin", "astype", "clip", "conj", "cumsum", "diagonal", "imag", "max"),
+                *("mean", "min", "prod", "real", "round", "sort", "std", "sum", "trace", "var"),
             ),
             ("cty", KERNEL),
         ),
@@ -324,107 +303,79 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "set_limit": ("c", "cuda.MemoryPool(max_size=2**24)"),
         "malloc": ("c", "cuda.empty(n, np.float32, pool=pool)"),
     },
+    "SparseMatrix": {
+        **dict.fromkeys(("toarray", "todense"), ("y", "s.to_host().toarray()")),
+        "diagonal": ("y", "s.to_host().diagonal()"),
+        "sum": ("y", "s.to_host().sum()"),
+        **dict.fromkeys(("tocsr", "tocsc", "tocoo", "asformat"), ("y", 'libraries.sparse_convert(s, "csr")')),
+        **dict.fromkeys(("T", "transpose"), ("y", "libraries.sparse_transpose(s)")),
+        "sort_indices": ("y", "libraries.sparse_sort(s)"),
+        "data": ("y", "s.values"),
+        "indptr": ("y", "s.offsets"),
+        "dot": ("y", "libraries.spmv(s, x)"),
+    },
+    "libraries": {
+        **dict.fromkeys(("random", "default_rng", "seed"), ("y", "libraries.Generator(seed=0)")),
+        "standard_normal": ("y", "libraries.normal(size=n)"),
+        "svds": ("y", "libraries.svd(a)"),
+        "pinv": ("y", 'libraries.lstsq(a, b, method="svd")'),
+        "eig": ("y", "libraries.eigh(a)"),
+        "norm": ("y", "libraries.nrm2(x)"),
+        **dict.fromkeys(("fft2", "fftn"), ("y", "libraries.fft(a, axes=(0, 1))")),
+        **dict.fromkeys(("ifft2", "ifftn"), ("y", "libraries.ifft(a, axes=(0, 1))")),
+        **dict.fromkeys(("rfft2", "rfftn"), ("y", "libraries.rfft(a, axes=(0, 1))")),
+        **dict.fromkeys(("irfft2", "irfftn"), ("y", "libraries.irfft(libraries.rfft(a, axes=(0, 1)), axes=(0, 1))")),
+        **dict.fromkeys(("fftshift", "ifftshift"), ("y", "np.fft.fftshift(x.to_host())")),
+        **dict.fromkeys(("rfftfreq", "fftfreq"), ("y", "np.fft.rfftfreq(n)")),
+        **dict.fromkeys(("spsolve", "splu", "factorized"), ("y", "libraries.SparseSolver(s)")),
+        **dict.fromkeys(("cg", "gmres", "bicgstab"), ("y", CONJUGATE_GRADIENTS)),
+        **dict.fromkeys(("spilu", "spsolve_triangular"), ("y", "libraries.spsv(s, x, lower=True)")),
+        **dict.fromkeys(("csr_array", "csr_matrix"), ("y", "libraries.SparseMatrix.from_host(matrix)")),
+        **dict.fromkeys(("sum", "mean"), ("y", "libraries.dot(x, ones)")),
+        "multiply": ("y", KERNEL),
+    },
 }
 
-
-_ONE_VALUE = f"{KERNEL}; float(x) is the value of an array with one element"
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "and", "or", "xor")
 _UNARY_AND_ORDER = ("__neg__", "__pos__", "__abs__", "__invert__", "__lt__", "__le__", "__gt__", "__ge__")
+_ALL_ARITHMETIC = *(f"__{way}{name}__" for name in _ARITHMETIC for way in ("", "r")), *_UNARY_AND_ORDER
+_ON_THE_HOST = "s.to_host(), and compute with SciPy"
 
 # The operators that each class refuses, keyed by the method that Python calls, with what to write instead.
 OPERATORS: dict[str, dict[str, str]] = {
     "DeviceArray": {
-        **dict.fromkeys((f"__{way}{name}__" for name in _ARITHMETIC for way in ("", "r")), _ONE_VALUE),
-        **dict.fromkeys(_UNARY_AND_ORDER, _ONE_VALUE),
+        **dict.fromkeys(_ALL_ARITHMETIC, KERNEL),
         **dict.fromkeys(("__matmul__", "__rmatmul__"), "libraries.matmul(a, b)"),
         "__round__": "round(float(x), 2)",
     },
+    "SparseMatrix": {
+        **dict.fromkeys(_ALL_ARITHMETIC, _ON_THE_HOST),
+        "__matmul__": "libraries.spmv(s, x) for a vector, or libraries.spmm(s, b) for a matrix",
+        "__rmatmul__": 'libraries.spmv(s, x, op="T")',
+    },
 }
+_PADDED = {"n": "copy x into cuda.zeros(n), or take a slice of it"}
+_NUMPYS = {"loc": "write mean=", "lam": "write rate=", "seed": "libraries.Generator(seed=0) has a seed"}
+_FILLED = {"size": "pass the array to fill, such as cuda.empty(size)"}
 
-
-class _Hint:
-    """An attribute that does not exist: accessing it raises an AttributeError that says what to write instead.
-
-    A `__getattr__` of the class could do the same, but would slow down access to every existing attribute.
-    """
-
-    def __init__(self, kind: str, name: str) -> None:
-        self._kind, self._name = kind, name
-
-    def __get__(self, thing: object, kind: type) -> NoReturn:
-        raise _missing(self._kind, self._name, f"{self._kind!r} object")
-
-
-class _Refusal:
-    """The method of an operator that a class does not have: it raises a TypeError that says what to write instead.
-
-    It is not bound to the object, because the message does not depend on the object.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __call__(self, *operands: object) -> NoReturn:
-        raise TypeError(self._text)
-
-
-def _missing(kind: str, name: str, what: str) -> AttributeError:
-    """Return the error that `what`, whose key in `HINTS` is `kind`, has no attribute `name`, with the hint if any."""
-    hint = f": write {HINTS[kind][name][1]}" if name in HINTS[kind] else ""
-    return AttributeError(f"{what} has no attribute {name!r}{hint}")
-
-
-def hinted(cls: type[T]) -> type[T]:
-    """Make a class in `HINTS` answer other packages' names and operators with errors that say what to write instead."""
-    for name in HINTS[cls.__name__]:
-        setattr(cls, name, _Hint(cls.__name__, name))
-    for name, write in OPERATORS.get(cls.__name__, {}).items():
-        setattr(cls, name, _Refusal(f"a {cls.__name__} has no operator {name}: write {write}"))
-
-    def listed(self: T) -> list[str]:
-        answered = (_Hint, _Refusal)
-        return [name for name in object.__dir__(self) if not isinstance(getattr_static(self, name, None), answered)]
-
-    cls.__dir__ = listed  # type: ignore[assignment]  # its `self` is an instance of `cls`
-    return cls
-
-
-def host_only(kind: str, function: str, instead: str = "") -> TypeError:
-    """Return the TypeError for a NumPy function, such as `np.linalg.norm`, that was called with an array on the device.
-
-    `kind` is the class of the array. If `HINTS` has this class, the error also suggests the hint for the function's
-    name, the function of this package with that name, or `instead`.
-    """
-    name = function.rpartition(".")[2]
-    if kind not in HINTS:
-        instead = ""
-    elif name in HINTS["module"]:
-        instead = HINTS["module"][name][1]
-    elif name in sys.modules[__package__].__all__:
-        instead = f"cuda.{name}"
-    other_way = f", or {instead}" if instead else ""
-    return TypeError(f"{function} takes host arrays, but this is a {kind}: write x.to_host(){other_way}")
-
-
-def absent(name: str) -> NoReturn:
-    """Raise AttributeError for a name that the package does not have; serves as the package's `__getattr__`.
-
-    The error says where to find names of submodules, and equivalents of the CUDA runtime's and driver's functions.
-    """
-    what = f"module {__package__!r}"
-    if name in _IMPORTED_BY_NAME:
-        raise AttributeError(f"{what} has no attribute {name!r} yet: write from cudart_py import {name}")
-    for submodule in _SUBMODULES:
-        if name in sys.modules[f"{__package__}.{submodule}"].__all__:
-            raise AttributeError(f"{what} has no attribute {name!r}: write cuda.{submodule}.{name}")
-    if re.match("cuda[A-Z]", name):
-        raise AttributeError(f"{what} has no attribute {name!r}: see docs/names.md for its equivalent")
-    if re.match("cu[A-Z]", name):
-        raise AttributeError(f"{what} has no attribute {name!r}: write cuda.raw.{name}, or see docs/names.md")
-    raise _missing("module", name, what)
-
-
-def public_names() -> list[str]:
-    """Return the public names and the imported public submodules; serves as the package's `__dir__`."""
-    package = sys.modules[__package__]
-    return [*package.__all__, *(name for name in _IMPORTED_BY_NAME if name in vars(package))]
+# What to write instead of a keyword argument of NumPy or SciPy, keyed by the functions of `libraries`.
+KEYWORDS: dict[str, dict[str, str]] = {
+    "fft": _PADDED,
+    "ifft": _PADDED,
+    "rfft": _PADDED,
+    "irfft": {"n": "write length=n"},
+    "svd": {
+        "full_matrices": "the result is always that of full_matrices=False",
+        "compute_uv": "the result always has U and V^H",
+    },
+    "solve": {"assume_a": "write positive=True for assume_a='pos'"},
+    "solve_triangular": {"trans": "write op='T'", "unit_diagonal": "write unit=True"},
+    "uniform": _NUMPYS,
+    "normal": _NUMPYS,
+    "exponential": _NUMPYS,
+    "poisson": _NUMPYS,
+    "Generator.uniform": _FILLED,
+    "Generator.normal": _FILLED,
+    "Generator.exponential": _FILLED,
+    "Generator.poisson": _FILLED,
+}

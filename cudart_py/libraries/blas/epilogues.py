@@ -16,7 +16,7 @@ from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import Kind, name_of
-from .lt_products import ALGORITHMS, Problem, part, run
+from .lt_products import ALGORITHMS, LtCall, Problem, part
 from .scalars import compute_type, factor, operation
 
 TYPES = ("float16", "bfloat16", "float32", "float64")
@@ -74,21 +74,21 @@ def gemm_epilogue(
     call = "gemm_epilogue"
     arguments.choice(call, "activation", activation, ACTIVATIONS)
     arguments.choice(call, "algorithm", algorithm, ALGORITHMS)
-    name = "_".join([*([activation.upper()] if activation else ()), *(["AUX"] if aux is not None else ())])
-    name = "_".join([*([name] if name else ()), *(["BIAS"] if bias is not None else ())]) or "DEFAULT"
-    found = _checked(call, a, b, out, compute, stream, {"bias": bias, "aux": aux})
+    words = [*([activation.upper()] if activation else []), *(["AUX"] if aux is not None else [])]
+    name = "_".join([*words, *(["BIAS"] if bias is not None else [])]) or "DEFAULT"
+    operands = _checked(call, a, b, out, compute, stream, {"bias": bias, "aux": aux})
     pointers: dict[str, DeviceArray] = {}
     settings: list[tuple[str, int]] = []
-    columns = found.shape[1]
+    columns = operands.shape[1]
     if bias is not None:
-        _check_vector(call, "bias", bias, found, columns, "for 'b' of as many columns")
+        _check_vector(call, "bias", bias, operands, columns, "for 'b' of as many columns")
         pointers["BIAS_POINTER"] = bias
     if aux is not None:
         if activation is None:
             raise arguments.wrong_value(call, "aux", "None without an activation", aux)
-        settings.append(("EPILOGUE_AUX_LD", _check_aux(call, aux, found, activation)))
+        settings.append(("EPILOGUE_AUX_LD", _check_aux(call, aux, operands, activation)))
         pointers["EPILOGUE_AUX_POINTER"] = aux
-    return _run(call, found, name, settings, pointers, algorithm)
+    return _run(call, operands, name, settings, pointers, algorithm)
 
 
 def gemm_gradient(
@@ -113,15 +113,15 @@ def gemm_gradient(
     call = "gemm_gradient"
     arguments.choice(call, "activation", activation, ACTIVATIONS[1:])
     arguments.choice(call, "algorithm", algorithm, ALGORITHMS)
-    found = _checked(call, a, b, out, compute, stream, {"bias_gradient": bias_gradient})
-    views.check_place(call, found.device, aux=aux)
+    operands = _checked(call, a, b, out, compute, stream, {"bias_gradient": bias_gradient})
+    views.check_place(call, operands.device, aux=aux)
     pointers = {"EPILOGUE_AUX_POINTER": aux}
-    settings = [("EPILOGUE_AUX_LD", _check_aux(call, aux, found, activation))]
+    settings = [("EPILOGUE_AUX_LD", _check_aux(call, aux, operands, activation))]
     if bias_gradient is not None:
-        _check_vector(call, "bias_gradient", bias_gradient, found, found.shape[1], "for 'b' of as many columns")
+        _check_vector(call, "bias_gradient", bias_gradient, operands, operands.shape[1], "for 'b' of as many columns")
         pointers["BIAS_POINTER"] = bias_gradient
     name = f"D{activation.upper()}{'' if bias_gradient is None else '_BGRAD'}"
-    return _run(call, found, name, settings, pointers, algorithm)
+    return _run(call, operands, name, settings, pointers, algorithm)
 
 
 def gemm_sums(
@@ -147,16 +147,16 @@ def gemm_sums(
     call = "gemm_sums"
     arguments.choice(call, "of", of, ("a", "b"))
     arguments.choice(call, "algorithm", algorithm, ALGORITHMS)
-    found = _checked(call, a, b, out, compute, stream, {}, by_columns=of == "a")
-    views.check_place(call, found.device, sums=sums)
+    operands = _checked(call, a, b, out, compute, stream, {}, by_columns=of == "a")
+    views.check_place(call, operands.device, sums=sums)
     none = operation(call, "of", "N")
-    if of == "b" and found.operations[1] != none:
+    if of == "b" and operands.operations[1] != none:
         raise arguments.unusable(call, "b", "have contiguous rows with of='b'", "contiguous columns", "pass a copy")
-    if of == "a" and found.operations[0] == none:
+    if of == "a" and operands.operations[0] == none:
         raise arguments.unusable(call, "a", "have contiguous columns with of='a'", "contiguous rows", "pass x.T")
-    _check_vector(call, "sums", sums, found, found.shape["ab".index(of)], f"for the sums of {of!r}")
+    _check_vector(call, "sums", sums, operands, operands.shape["ab".index(of)], f"for the sums of {of!r}")
     # cuBLAS is column-major, so its first factor is our second.
-    return _run(call, found, "BGRADA" if of == "b" else "BGRADB", [], {"BIAS_POINTER": sums}, algorithm)
+    return _run(call, operands, "BGRADA" if of == "b" else "BGRADB", [], {"BIAS_POINTER": sums}, algorithm)
 
 
 def empty_aux(
@@ -197,8 +197,8 @@ def _checked(
     views.check_place(call, device, a=a, b=b, **{name: other for name, other in others.items() if other is not None})
     kind = views.kind(call, "a", a, TYPES)
     views.require_dtype(call, "b", b, a.dtype, "like 'a'")
-    left, turned_a = views.oriented(call, "a", a, by_columns=by_columns)
-    right, turned_b = views.oriented(call, "b", b)
+    left, a_by_columns = views.oriented(call, "a", a, by_columns=by_columns)
+    right, b_by_columns = views.oriented(call, "b", b)
     shape = a.shape[0], b.shape[1]
     views.check_product(call, ("b", b.shape[0]), ("a", a.shape[1]))
     if not a.shape[1]:
@@ -213,23 +213,23 @@ def _checked(
         result = views.matrix(call, "out", out)
         views.check_apart(call, "out", out.pointer, result.span, **spans)
         spans["out"] = out.pointer, result.span
-    operations = operation(call, "a", "NT"[turned_a]), operation(call, "b", "NT"[turned_b])
+    operations = operation(call, "a", "NT"[a_by_columns]), operation(call, "b", "NT"[b_by_columns])
     return _Operands(device, where, kind, (left, right, result), operations, numbers, scale, (a, b, out), spans)
 
 
-def _check_vector(call: str, name: str, vector: DeviceArray, found: _Operands, length: int, reason: str) -> None:
-    views.require_dtype(call, name, vector, found.arrays[0].dtype, "like 'a'")
+def _check_vector(call: str, name: str, vector: DeviceArray, operands: _Operands, length: int, reason: str) -> None:
+    views.require_dtype(call, name, vector, operands.arrays[0].dtype, "like 'a'")
     arguments.same_shape(call, name, vector, (length,), reason)
     arguments.contiguous(call, name, vector)
-    views.check_apart(call, name, vector.pointer, vector.nbytes, **found.spans)
+    views.check_apart(call, name, vector.pointer, vector.nbytes, **operands.spans)
 
 
-def _check_aux(call: str, aux: DeviceArray, found: _Operands, activation: str) -> int:
+def _check_aux(call: str, aux: DeviceArray, operands: _Operands, activation: str) -> int:
     """Check the auxiliary array of an activation and return its leading dimension, in bits or elements."""
-    rows, columns = found.shape
-    remedy = f"empty_aux({(rows, columns)}, {name_of(found.arrays[0].dtype)}, {activation!r}) makes one"
+    rows, columns = operands.shape
+    remedy = f"empty_aux({(rows, columns)}, {name_of(operands.arrays[0].dtype)}, {activation!r}) makes one"
     is_mask = activation == "relu"
-    dtype = np.dtype(np.uint8) if is_mask else found.arrays[0].dtype
+    dtype = np.dtype(np.uint8) if is_mask else operands.arrays[0].dtype
     if aux.dtype != dtype:
         raise arguments.wrong_dtype(call, "aux", f"{name_of(dtype)} for {activation!r}", name_of(aux.dtype), remedy)
     width = _padded(columns, _MASK_BITS) // 8 if is_mask else columns
@@ -243,28 +243,29 @@ def _check_aux(call: str, aux: DeviceArray, found: _Operands, activation: str) -
         raise arguments.unusable(
             call, "aux", f"have rows that begin a multiple of {multiple} {what} apart", leading, remedy
         )
-    views.check_apart(call, "aux", aux.pointer, view.span, **found.spans)
+    views.check_apart(call, "aux", aux.pointer, view.span, **operands.spans)
     return _padded(leading, multiple)
 
 
 def _run(
     call: str,
-    found: _Operands,
+    operands: _Operands,
     epilogue: str,
     settings: list[tuple[str, int]],
     pointers: dict[str, DeviceArray],
     algorithm: str,
 ) -> DeviceArray:
-    a, b, out = found.arrays
+    a, b, out = operands.arrays
     if out is None:
-        with activated(found.device):
-            out = empty(found.shape, a.dtype, stream=found.stream)
+        with activated(operands.device):
+            out = empty(operands.shape, a.dtype, stream=operands.stream)
     if out.size:
-        left, right, result = found.views
-        parts = part(found.kind, left, a), part(found.kind, right, b), part(found.kind, result, out)
+        left, right, result = operands.views
+        parts = part(operands.kind, left, a), part(operands.kind, right, b), part(operands.kind, result, out)
         code = int(library("cublasLt").Epilogue[epilogue])
         settings = [("EPILOGUE", code), *settings]
-        problem = Problem(parts, found.operations, found.compute, found.scale.scalar_code, tuple(settings))
-        factors = factor(1.0, found.scale), factor(0.0, found.scale)
-        run(call, found.stream, found.device, problem, factors, (a, b, out), pointers, search=algorithm == "search")
+        problem = Problem(parts, operands.operations, operands.compute, operands.scale.scalar_code, tuple(settings))
+        factors = factor(1.0, operands.scale), factor(0.0, operands.scale)
+        product = LtCall(call, operands.stream, operands.device, problem, factors, (a, b, out), pointers)
+        product.run(search=algorithm == "search")
     return out

@@ -1,111 +1,50 @@
-"""The debugger's commands, read from standard input one per line, in a terminal or through a pipe."""
+"""The debugger's commands, by the names of gdb's."""
 
 from __future__ import annotations
 
-import contextlib
 import io
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from . import tables
-from .texts import shown_path
+from .session import NotRunningError
+from .texts import UNKNOWN, shown_path
 
 if TYPE_CHECKING:
-    from .breakpoints import Index
+    from .breakpoints import Breakpoint, Index
     from .session import Session, Stop
     from .stepping import Kind
 
-PROMPT = "(cudart-py) "
-Command = Callable[["Plain", str], bool]
+Command = Callable[["Commands", str], bool]
 
 
 class QuitDebugger(BaseException):
     """The command to end the debugger, and with it the program. No handler of the program catches it."""
 
 
-class Plain:
-    """The commands. Each returns whether the launch, or the program, goes on."""
+class Commands:
+    """The commands. Each returns whether the launch, or the program, resumes."""
 
-    def __init__(self, commands: Sequence[str] | None = None, output: TextIO | None = None) -> None:
-        # Commands that the program gives; None means that they are read from standard input.
-        self._commands = None if commands is None else list(commands)
+    def __init__(self, output: TextIO | None = None) -> None:
+        # None stands for standard output.
         self._output = output
         self._session: Session | None = None
         self._last = ""
         # The steps that are left of a command such as ``next 3``.
         self._left: tuple[Kind, int] = ("into", 0)
+        # The expressions that each stop shows, by number.
+        self._displays: dict[int, str] = {}
+        # The line that `list` has shown last, and the moment, thread and level at which it did.
+        self._listed: tuple[object, int] = (None, 0)
+        # Whether the debugger has been told to end, which a program such as pytest may have caught.
+        self.has_quit = False
         # Whether the program has been started; breakpoints can be set before that.
         self.running = False
-        # Whether a person is asked for a command now.
-        self.at_prompt = False
-
-    # --- the frontend of a session
-
-    def launched(self, session: Session) -> None:
-        """Do nothing: a launch shows itself when it stops."""
-
-    def finished(self, session: Session) -> None:
-        """Do nothing, as above."""
-
-    def stopped(self, session: Session, stop: Stop) -> None:
-        """Show where the launch has stopped, and read commands until it goes on."""
-        self._session = session
-        if stop.reason == "step" and self._left[1]:
-            following = self._step_on(stop)
-            if following is None:
-                return
-            stop = following
-        self._left = "into", 0
-        self._show(stop)
-        self.read_commands()
 
     def attach(self, session: Session) -> None:
         """Use a session for the commands that come before the first launch."""
         self._session = session
-
-    def read_commands(self) -> None:
-        """Read and execute commands until one lets the launch or the program go on; the end of the input ends both.
-
-        After the last command that the program gives, its launches go on without further stops.
-        """
-        while True:
-            line = self._read()
-            if line is None and self._commands is None:
-                raise QuitDebugger
-            if line is None:
-                self.session.ignore_stops()
-                self.session.go()
-                return
-            if self.execute(line):
-                return
-
-    def execute(self, line: str) -> bool:
-        """Execute one command, and return whether the launch goes on; an error is printed."""
-        text = line.strip()
-        if not text:
-            text = self._last
-        if not text or text.startswith("#"):
-            return False
-        self._last = text if self._is_terminal else ""
-        word, _, rest = text.partition(" ")
-        try:
-            return self._find(word)(self, rest.strip())
-        except ValueError as error:
-            self._print(str(error))
-            return False
-
-    def answer(self, line: str) -> tuple[str, bool]:
-        """Execute one command; return its output, and whether the launch goes on."""
-        before, self._output = self._output, io.StringIO()
-        try:
-            goes_on = self.execute(line)
-            return self._output.getvalue(), goes_on
-        finally:
-            self._output = before
 
     @property
     def session(self) -> Session:
@@ -114,30 +53,36 @@ class Plain:
         return self._session
 
     @property
-    def _is_terminal(self) -> bool:
-        return self._commands is None and sys.stdin.isatty()
+    def repeats(self) -> bool:
+        """Whether an empty line repeats a command."""
+        return False
 
-    def _read(self) -> str | None:
-        """Return the next command, or None after the last one."""
-        if self._is_terminal:
-            return self._read_from_terminal()
-        if self._commands == []:
-            return None
-        line = sys.stdin.readline() if self._commands is None else self._commands.pop(0)
-        # As in a terminal, so that the output can be read on its own.
-        self._print(PROMPT + line.rstrip("\n"))
-        return line or None
-
-    def _read_from_terminal(self) -> str | None:
-        with contextlib.suppress(ImportError):  # some builds of Python lack it
-            import readline  # noqa: F401  # its import lets input() edit lines
-        self.at_prompt = True
+    def execute(self, line: str) -> bool:
+        """Execute one command, and return whether the launch resumes; an error is printed."""
+        text = line.strip()
+        if not text:
+            text = self._last
+        if not text or text.startswith("#"):
+            return False
+        self._last = text if self.repeats else ""
+        word, _, rest = text.partition(" ")
         try:
-            return input(PROMPT)
-        except EOFError:
-            return None
+            return self._find(word)(self, rest.strip())
+        except NotRunningError as error:
+            self._print(str(error) if self.running else "the program has not started: type run")
+            return False
+        except ValueError as error:
+            self._print(str(error))
+            return False
+
+    def answer(self, line: str) -> tuple[str, bool]:
+        """Execute one command; return its output, and whether the launch resumes."""
+        before, self._output = self._output, io.StringIO()
+        try:
+            resumes = self.execute(line)
+            return self._output.getvalue(), resumes
         finally:
-            self.at_prompt = False
+            self._output = before
 
     def _print(self, text: str, end: str = "\n") -> None:
         print(text, end=end, file=self._output or sys.stdout, flush=True)
@@ -148,11 +93,22 @@ class Plain:
         found = {COMMANDS[name] for name in COMMANDS if name.startswith(word)}
         if len(found) == 1:
             return found.pop()
-        raise ValueError(f"the command {word!r} is {'ambiguous' if found else 'not known'}: help lists all commands")
+        raise ValueError(f"{'ambiguous' if found else 'unknown'} command {word!r}; type help for a list")
 
     def _show(self, stop: Stop) -> None:
         reason = self.described(stop)
         self._print((f"{reason}\n" if reason else "") + self.location())
+        if self._displays:
+            self._print(self._displayed())
+
+    def _displayed(self) -> str:
+        return "\n".join(f"{number}: {text} = {self._value_of(text)}" for number, text in self._displays.items())
+
+    def _value_of(self, text: str) -> str:
+        try:
+            return tables.printed(self.session, text)
+        except ValueError:
+            return UNKNOWN
 
     def location(self) -> str:
         """Return the thread in focus and its place."""
@@ -162,10 +118,11 @@ class Plain:
         """Return why a launch has stopped; "" for a step."""
         found = []
         if stop.breakpoint is not None:
-            found.append(f"Breakpoint {stop.breakpoint.number}, {_relative(str(stop.breakpoint))}")
+            found.append(f"Breakpoint {stop.breakpoint.number}, {shown_path(str(stop.breakpoint))}")
         reasons = {
             "exited": "The thread has exited.",
             "start": "The recorded history begins here.",
+            "end": "The recorded history ends here. The launch itself continues from here.",
             "finding": "The sanitizer stops the launch:",
             "fault": "The launch fails:",
             "interrupt": "Interrupted.",
@@ -188,53 +145,81 @@ class Plain:
 
     def set_breakpoint(self, text: str) -> bool:
         """Stop at a line or at the start of a function, for all threads or for some."""
-        made = self.session.breakpoints.read(text)
-        self.session.locate()
-        self._print(
-            f"Breakpoint {made.number} at {_relative(str(made))}"
-            + ("" if made.sites else " (pending: no kernel that has been launched has code there)")
-        )
+        self._made(text)
+        return False
+
+    def set_temporary_breakpoint(self, text: str) -> bool:
+        """Stop there once."""
+        self._made(text).is_temporary = True
+        return False
+
+    def watch(self, text: str) -> bool:
+        """Stop when a value of the thread in focus changes."""
+        if not text:
+            raise ValueError("an expression is missing")
+        made = self.session.watch(text)
+        self._print(f"Watchpoint {made.number}: {made}")
         return False
 
     def delete(self, text: str) -> bool:
-        """Remove a breakpoint, or all of them without a number."""
+        """Remove a breakpoint or a watchpoint, or all of them without a number."""
         if text:
-            self.session.breakpoints.remove(_number(text))
+            self.session.remove(_number(text))
         else:
             self.session.breakpoints.clear()
-        self.session.locate()
+            self.session.watches = []
+            self.session.locate()
+        return False
+
+    def display(self, text: str) -> bool:
+        """Show a value at each stop; without an expression, show these values now."""
+        if text:
+            number = max(self._displays, default=0) + 1
+            tables.check(text)
+            self._displays[number] = text
+            if self.session.is_running:
+                self._print(f"{number}: {text} = {self._value_of(text)}")
+        elif self._displays:
+            self._print(self._displayed())
+        return False
+
+    def undisplay(self, text: str) -> bool:
+        """Stop showing a value at each stop, or all of them without a number."""
+        if text and _number(text) not in self._displays:
+            raise ValueError(f"no value with the number {text} is displayed")
+        self._displays = {number: one for number, one in self._displays.items() if text and number != _number(text)}
         return False
 
     def run(self, _: str) -> bool:
         """Start the program."""
         if self.running:
-            raise ValueError("the program runs already: continue lets it go on")
+            raise ValueError("the program is already running; type continue to resume it")
         self.running = True
         return True
 
-    def go(self, _: str) -> bool:
-        """Go on to the next breakpoint or finding."""
-        return self._goes_on(self.session.go())
+    def resume(self, _: str) -> bool:
+        """Continue to the next breakpoint or finding."""
+        return self._resumed(self.session.resume())
 
     def step(self, text: str) -> bool:
-        """Go on to the next line, even into functions."""
+        """Continue to the next line, even into functions."""
         return self._steps(text, "into")
 
     def next(self, text: str) -> bool:
-        """Go on to the next line of this function."""
+        """Continue to the next line of this function."""
         return self._steps(text, "over")
 
     def finish(self, _: str) -> bool:
-        """Go on until this function has returned."""
-        return self._goes_on(self.session.step("out"))
+        """Continue until this function has returned."""
+        return self._resumed(self.session.step("out"))
 
     def step_instruction(self, text: str) -> bool:
-        """Go on to the next instruction."""
+        """Continue to the next instruction."""
         return self._steps(text, "instruction")
 
     def reverse_continue(self, _: str) -> bool:
         """Go back to the last breakpoint or finding."""
-        self._show(self.session.go_back())
+        self._show(self.session.resume_backwards())
         return False
 
     def reverse_step(self, text: str) -> bool:
@@ -257,6 +242,8 @@ class Plain:
         """Show what the launch, or the thread in focus, contains."""
         word, _, rest = text.partition(" ")
         found = [name for name in _TABLES if word and name.startswith(word)]
+        if word == "b":  # as in gdb
+            found = ["breakpoints"]
         if len(found) != 1:
             raise ValueError(f"info shows {', '.join(_TABLES)}")
         self._print(_TABLES[found[0]](self.session, rest.split()))
@@ -270,13 +257,26 @@ class Plain:
     def print_value(self, text: str) -> bool:
         """Show a value for the thread in focus."""
         if not text:
-            raise ValueError("print needs an expression")
+            raise ValueError("an expression is missing")
         self._print(tables.printed(self.session, text))
         return False
 
     def list_source(self, text: str) -> bool:
-        """Show the lines around the present one, or around another one."""
-        self._print(tables.source(self.session, _number(text) if text else None))
+        """Show the lines around the present one, a line or a function, and then the lines after these."""
+        session = self.session
+        key = session.moment, session.lane, session.level
+        file = None
+        if text and not text.isdigit():
+            found = session.recorder.lines.function(text)
+            if not found:
+                raise ValueError(f"the kernel has no line or function {text!r}")
+            file, middle = session.recorder.place(found[0])
+        elif text:
+            middle = int(text)
+        else:
+            middle = self._listed[1] + tables.LISTED if self._listed[0] == key else tables.present_line(session)
+        self._print(tables.source(session, middle, file=file))
+        self._listed = key, middle
         return False
 
     def backtrace(self, _: str) -> bool:
@@ -291,6 +291,14 @@ class Plain:
     def down(self, _: str) -> bool:
         """Show the function that this one has called."""
         return self._to_level(self.session.level - 1)
+
+    def block(self, text: str) -> bool:
+        """Put another block in focus, at its latest moment; the launch resumes from the present one."""
+        if text:
+            index = _index(text)
+            self.session.focus_block((*index, *(0,) * (3 - len(index))))
+        self._print(self.location())
+        return False
 
     def thread(self, text: str) -> bool:
         """Put another thread of the block in focus."""
@@ -314,11 +322,21 @@ class Plain:
 
     def quit(self, _: str) -> bool:
         """End the program and the debugger."""
+        self.has_quit = True
         raise QuitDebugger
 
     # --- what the commands share
 
-    def _goes_on(self, stop: Stop | None) -> bool:
+    def _made(self, text: str) -> Breakpoint:
+        made = self.session.breakpoints.read(text)
+        self.session.locate()
+        self._print(
+            f"Breakpoint {made.number} at {shown_path(str(made))}"
+            + ("" if made.sites else " (pending: no kernel that has been launched has code there)")
+        )
+        return made
+
+    def _resumed(self, stop: Stop | None) -> bool:
         if stop is None:
             return True
         self._show(stop)
@@ -326,12 +344,12 @@ class Plain:
 
     def _steps(self, text: str, kind: Kind) -> bool:
         self._left = kind, _number(text) if text else 1
-        return self._goes_on(self._step_on(None))
+        return self._resumed(self._step_on(None))
 
     def _step_on(self, stop: Stop | None) -> Stop | None:
         """Make the steps that are left of a command, unless one of them stops for another reason.
 
-        Returns None if the launch itself must go on for that.
+        Returns None if the launch itself must resume first.
         """
         kind, times = self._left
         while times and (stop is None or stop.reason == "step"):
@@ -353,13 +371,16 @@ class Plain:
 
     def _to_level(self, level: int) -> bool:
         if not 0 <= level < len(self.session.group.levels):
-            raise ValueError("there is no caller" if level else "this is the innermost function")
+            raise ValueError("there is no caller" if level > 0 else "this is the innermost function")
         self.session.level = level
         self._print(tables.location(self.session))
         return False
 
     def _focus(self, text: str, known: list[tuple[int, Index]], what: str) -> bool:
-        index = tuple(_number(part) for part in text.strip("() ").split(","))
+        if not text:
+            self._print(tables.location(self.session))
+            return False
+        index = _index(text)
         for lane, one in known:
             if one[: len(index)] == index and not any(one[len(index) :]):
                 self.session.focus(lane)
@@ -369,7 +390,11 @@ class Plain:
 
 
 def _breakpoints(session: Session, _: list[str]) -> str:
-    rows = [f"  {one.number}  {_relative(str(one))}, hit {one.hits} times" for one in session.breakpoints]
+    rows = []
+    for one in session.breakpoints:
+        state = f"hit {one.hits} time{'' if one.hits == 1 else 's'}" if one.found is not None else "pending"
+        rows.append(f"  {one.number}  {shown_path(str(one))}, {state}")
+    rows += [f"  {one.number}  watchpoint, {one}" for one in session.watches]
     return "\n".join(rows) or "no breakpoints"
 
 
@@ -382,34 +407,41 @@ _TABLES: dict[str, Callable[[Session, list[str]], str]] = {
     "breakpoints": _breakpoints,
 }
 _SHOWN: dict[str, Command] = {
-    "break": Plain.set_breakpoint,
-    "delete": Plain.delete,
-    "run": Plain.run,
-    "continue": Plain.go,
-    "step": Plain.step,
-    "next": Plain.next,
-    "finish": Plain.finish,
-    "stepi": Plain.step_instruction,
-    "reverse-continue": Plain.reverse_continue,
-    "reverse-step": Plain.reverse_step,
-    "reverse-next": Plain.reverse_next,
-    "reverse-finish": Plain.reverse_finish,
-    "reverse-stepi": Plain.reverse_instruction,
-    "info": Plain.info,
-    "lanes": Plain.lanes,
-    "print": Plain.print_value,
-    "list": Plain.list_source,
-    "backtrace": Plain.backtrace,
-    "up": Plain.up,
-    "down": Plain.down,
-    "thread": Plain.thread,
-    "warp": Plain.warp,
-    "lane": Plain.lane,
-    "help": Plain.help,
-    "quit": Plain.quit,
+    "break": Commands.set_breakpoint,
+    "tbreak": Commands.set_temporary_breakpoint,
+    "watch": Commands.watch,
+    "delete": Commands.delete,
+    "run": Commands.run,
+    "continue": Commands.resume,
+    "step": Commands.step,
+    "next": Commands.next,
+    "finish": Commands.finish,
+    "stepi": Commands.step_instruction,
+    "reverse-continue": Commands.reverse_continue,
+    "reverse-step": Commands.reverse_step,
+    "reverse-next": Commands.reverse_next,
+    "reverse-finish": Commands.reverse_finish,
+    "reverse-stepi": Commands.reverse_instruction,
+    "info": Commands.info,
+    "lanes": Commands.lanes,
+    "print": Commands.print_value,
+    "display": Commands.display,
+    "undisplay": Commands.undisplay,
+    "list": Commands.list_source,
+    "backtrace": Commands.backtrace,
+    "up": Commands.up,
+    "down": Commands.down,
+    "block": Commands.block,
+    "thread": Commands.thread,
+    "warp": Commands.warp,
+    "lane": Commands.lane,
+    "help": Commands.help,
+    "quit": Commands.quit,
 }
 _USAGE = {
     "break": "[FILE:]LINE | FUNCTION [block X,Y,Z] [thread X,Y,Z] [kernel NAME] [if CONDITION]",
+    "tbreak": "as for break",
+    "watch": "EXPRESSION",
     "delete": "[NUMBER]",
     "step": "[TIMES]",
     "next": "[TIMES]",
@@ -420,10 +452,13 @@ _USAGE = {
     "info": "warps | locals | registers [NAMES] | shared [NAMES] | barriers | breakpoints",
     "lanes": "[EXPRESSION, ...]",
     "print": "EXPRESSION",
-    "list": "[LINE]",
-    "thread": "X[,Y[,Z]]",
-    "warp": "NUMBER",
-    "lane": "NUMBER",
+    "display": "[EXPRESSION]",
+    "undisplay": "[NUMBER]",
+    "list": "[LINE | FUNCTION]",
+    "block": "[X[,Y[,Z]]]",
+    "thread": "[X[,Y[,Z]]]",
+    "warp": "[NUMBER]",
+    "lane": "[NUMBER]",
 }
 # The short names of gdb.
 _SHORT = {
@@ -434,41 +469,20 @@ _SHORT = {
 COMMANDS = {**_SHOWN, **{short: _SHOWN[name] for short, name in _SHORT.items()}}
 
 
-def _relative(text: str) -> str:
-    return shown_path(text)
-
-
 def _number(text: str) -> int:
+    if not text.strip():
+        raise ValueError("a number is missing")
     if not text.strip().isdigit():
-        raise ValueError(f"a number is needed, and not {text!r}")
+        raise ValueError(f"{text!r} is not a number")
     return int(text)
 
 
+def _index(text: str) -> tuple[int, ...]:
+    return tuple(_number(part) for part in text.strip("() ").split(","))
+
+
 def _expressions(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-@contextlib.contextmanager
-def interrupting(session: Session, frontend: Plain) -> Iterator[None]:
-    """Let Ctrl-C stop a kernel at its next instruction; a second one before that ends the program as usual.
-
-    At the prompt, it does nothing. Only the main thread may handle signals, so in another thread Ctrl-C does what it
-    did before.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if frontend.at_prompt:
-            return
-        if session.is_running and not session.is_interrupted:
-            session.interrupt()
-        else:
-            signal.default_int_handler(number, frame)
-
-    previous = signal.signal(signal.SIGINT, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
+    parts = [part.strip() for part in text.split(",")] if text else []
+    if "" in parts:
+        raise ValueError("an expression is missing beside a comma")
+    return parts

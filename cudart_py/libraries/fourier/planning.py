@@ -1,8 +1,7 @@
-"""The making of cuFFT plans: checks of arrays, and the passes over elements before and after a transform."""
+"""New plans for transforms: checks of the arrays, and the passes over elements before and after cuFFT's calls."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import operator
@@ -21,12 +20,10 @@ from ..dtypes import name_of
 from ..failures import failure
 from . import elements, layout
 from .callbacks import Callbacks
-from .cufft_plans import C2C, C2R, R2C, CufftPlan, Transform, works_in_place
+from .cufft_plans import ALIGNMENT, C2C, C2R, R2C, CufftPlan, Transform, works_in_place
 
 _FAMILIES = {"fft": C2C, "ifft": C2C, "rfft": R2C, "irfft": C2R}
 NORMS = ("backward", "ortho", "forward")
-# Temporary arrays in a work area begin at multiples of this number of bytes.
-ALIGNMENT = 256
 
 
 class NewArray(NamedTuple):
@@ -61,8 +58,8 @@ def find_transform(call: str, name: str, dtype: np.dtype[Any]) -> Transform:
     for transform, of_reals in zip(family, R2C, strict=True):
         if dtype == transform.source or (family is C2C and dtype == of_reals.source):
             return transform
-    known = [name_of(transform.source) for transform in (*family, *(R2C if family is C2C else ()))]
-    raise arguments.wrong_dtype(call, "x", views.one_of(known), name_of(dtype))
+    names = [name_of(transform.source) for transform in (*family, *(R2C if family is C2C else ()))]
+    raise arguments.wrong_dtype(call, "x", views.one_of(names), name_of(dtype))
 
 
 def factor_of(name: str, norm: str, lengths: Sequence[int]) -> float:
@@ -98,12 +95,54 @@ def make_plan(
     there are any, begin where complex ones could.
     """
     transform = find_transform(call, name, x.dtype)
+    along = layout.as_axes(call, axes[1], x.shape, axes[0])
+    lengths = _check_arrays(call, name, transform, x, out, axes, along)
+    target = layout.Operand("out", out.shape, out.strides, out.dtype.itemsize)
+    # Real elements are first converted to complex ones in `out`, where the transform then works in place.
+    converts = x.dtype != transform.source
+    source = target if converts else layout.Operand("x", x.shape, x.strides, x.itemsize)
+    factor = factor_of(name, norm, lengths)
+    callbacks.check(call, (x.dtype, out.dtype))
+    if converts and callbacks.load is not None:
+        raise arguments.unusable(call, "load", f"be None for 'x' of {name_of(x.dtype)}, which has other elements")
+    if factor != 1 and callbacks.store is not None:
+        rule = f"be None with norm={norm!r}, by which the result is scaled"
+        raise arguments.unusable(call, "store", rule, remedy="let the callback scale it")
+    arrangement = layout.arrange(call, source, target, along)
+    staged = _misaligned(name, arrangement, x, out, aligned=aligned)
+    checked = _CheckedTransform(call, device, transform, lengths, arrangement, callbacks, factor)
+    plan = None
+    given = [callback for callback in callbacks if callback is not None]
+    fuses = bool(given) and all(callback.fuse for callback in given)
+    if fuses and not (staged or converts or len(arrangement.offsets) > 1):
+        plan = _fused(checked, out)
+    if plan is None:
+        try:
+            plan = _with_passes(checked, x, out, {"x": source, "out": target}, staged, along, converts=converts)
+        except CudaError:
+            raise
+        except Exception as error:
+            raise failure(f"cufftMakePlanMany for {name}", error) from error
+    plan.in_place = not converts and works_in_place(transform, arrangement.source, arrangement.target)
+    plan.spans = _span(x), _span(out)
+    plan.output = out.shape, out.dtype
+    return plan
+
+
+def _check_arrays(
+    call: str,
+    name: str,
+    transform: Transform,
+    x: DeviceArray,
+    out: DeviceArray | NewArray,
+    axes: tuple[str, int | tuple[int, ...] | None],
+    along: tuple[int, ...],
+) -> tuple[int, ...]:
+    """Check the dtypes and shapes of the arrays of a transform along some axes; return its lengths."""
     views.require_dtype(call, "out", out, transform.target, f"for 'x' of {name_of(x.dtype)}")
-    argument, numbers = axes
-    along = layout.as_axes(call, numbers, x.shape, argument)
     arguments.dimensions(call, "out", out, len(x.shape))
     expected, last = list(x.shape), along[-1]
-    reason = f"for 'x' of shape {x.shape} with {argument}={numbers}"
+    reason = f"for 'x' of shape {x.shape} with {axes[0]}={axes[1]}"
     real = x.shape if name == "rfft" else out.shape
     if name == "rfft":
         expected[last] = halved(x.shape[last])
@@ -119,39 +158,10 @@ def make_plan(
     if transform.codes and any(length & (length - 1) for length in lengths):
         rule = "have transform lengths that are powers of two, since its elements are in half precision"
         raise arguments.unusable(call, "x", rule, lengths)
-    target = layout.Operand("out", out.shape, out.strides, out.dtype.itemsize)
-    # Real elements are first converted to complex ones in `out`, where the transform then works in place.
-    converts = x.dtype != transform.source
-    source = target if converts else layout.Operand("x", x.shape, x.strides, x.itemsize)
-    factor = factor_of(name, norm, lengths)
-    callbacks.check(call, (x.dtype, out.dtype))
-    if converts and callbacks.load is not None:
-        raise arguments.unusable(call, "load", f"be None for 'x' of {name_of(x.dtype)}, which has other elements")
-    if factor != 1 and callbacks.store is not None:
-        rule = f"be None with norm={norm!r}, by which the result is scaled"
-        raise arguments.unusable(call, "store", rule, remedy="let the callback scale it")
-    arrangement = layout.arrange(call, source, target, along)
-    staged = _misaligned(name, arrangement, x, out, aligned=aligned)
-    work = _Work(call, device, transform, lengths, arrangement, callbacks, factor)
-    plan = None
-    given = [callback for callback in callbacks if callback is not None]
-    wanted = bool(given) and all(callback.fuse for callback in given)
-    if wanted and not (staged or converts or len(arrangement.offsets) > 1):
-        plan = _fused(work, out)
-    if plan is None:
-        try:
-            plan = _with_passes(work, x, out, {"x": source, "out": target}, staged, along, converts=converts)
-        except CudaError:
-            raise
-        except Exception as error:
-            raise failure(f"cufftMakePlanMany for {name}", error) from error
-    plan.in_place = not converts and works_in_place(transform, arrangement.source, arrangement.target)
-    plan.spans = _span(x), _span(out)
-    plan.output = out.shape, out.dtype
-    return plan
+    return lengths
 
 
-class _Work(NamedTuple):
+class _CheckedTransform(NamedTuple):
     """A transform whose arguments have been checked."""
 
     call: str
@@ -163,24 +173,26 @@ class _Work(NamedTuple):
     factor: float
 
 
-def _fused(work: _Work, out: DeviceArray | NewArray) -> CufftPlan | None:
+def _fused(checked: _CheckedTransform, out: DeviceArray | NewArray) -> CufftPlan | None:
     """Return a plan in which cuFFT calls the callbacks, or None if it cannot.
 
-    It has callbacks only for some lengths, and only if it can link them. A mistake in them shows in their own kernels.
+    It has callbacks only for some lengths, and only if it can link them. If they have a mistake, the plan without
+    fusion reports it, since it compiles them in kernels of their own.
     """
-    plan = None
-    # A status of cuFFT, NVRTC's or the linker's: the plan with passes then either works or reports the mistake.
-    with contextlib.suppress(Exception):
-        plan = CufftPlan(work.device, work.transform, work.lengths, work.arrangement, work.callbacks, fused=True)
-        if work.factor != 1:
-            strides = out.strides, out.strides
-            with activated(work.device):
-                plan.after = elements.movement(work.call, work.device, out.shape, strides, out.dtype, work.factor)
+    call, device, transform, lengths, arrangement, callbacks, factor = checked
+    try:
+        plan = CufftPlan(device, transform, lengths, arrangement, callbacks, fused=True)
+    except Exception:  # a status of cuFFT or the linker, or NVRTC's error
+        return None
+    if factor != 1:
+        strides = out.strides, out.strides
+        with activated(device):
+            plan.after = elements.movement(call, device, out.shape, strides, out.dtype, factor)
     return plan
 
 
 def _with_passes(
-    work: _Work,
+    checked: _CheckedTransform,
     x: DeviceArray,
     out: DeviceArray | NewArray,
     operands: dict[str, layout.Operand],
@@ -193,7 +205,7 @@ def _with_passes(
 
     The results of the first and the operands of the second are in temporary arrays, except for conversion and scaling.
     """
-    call, device, transform, lengths, arrangement, (load, store), factor = work
+    call, device, transform, lengths, arrangement, (load, store), factor = checked
     staged = misaligned | ({"x"} if load is not None else set()) | ({"out"} if store is not None else set())
     for each in staged:
         strides = layout.padded_strides(operands[each].shape, operands[each].itemsize, arrangement.order)
@@ -201,7 +213,7 @@ def _with_passes(
     if staged:
         arrangement = layout.arrange(call, operands["x"], operands["out"], axes)
     into, back = (x.strides, operands["x"].strides), (operands["out"].strides, out.strides)
-    plan = CufftPlan(device, transform, lengths, arrangement, work.callbacks, fused=False)
+    plan = CufftPlan(device, transform, lengths, arrangement, checked.callbacks, fused=False)
     with activated(device):
         if converts:
             plan.before = elements.conversion(call, device, x.shape, (x.strides, out.strides), x.dtype)
@@ -231,7 +243,7 @@ def _misaligned(
     """
     if name not in ("rfft", "irfft"):
         return set()
-    real, place = (x, 0) if name == "rfft" else (out, 1)
-    if aligned and not any(start % (2 * real.dtype.itemsize) for start in arrangement.starts[place]):
+    real, index = (x, 0) if name == "rfft" else (out, 1)
+    if aligned and not any(start % (2 * real.dtype.itemsize) for start in arrangement.starts[index]):
         return set()
-    return {("x", "out")[place]}
+    return {("x", "out")[index]}

@@ -1,0 +1,19 @@
+"""Hints for people who type a name, an operator or a keyword of NumPy, SciPy, CuPy, PyTorch or another CUDA package."""
+
+from __future__ import annotations
+
+from .answers import absent_from_libraries, answers_keywords, hinted, host_only, late_or_absent, public_names
+from .tables import HINTS, KERNEL, KEYWORDS, OPERATORS
+
+__all__ = [
+    "HINTS",
+    "KERNEL",
+    "KEYWORDS",
+    "OPERATORS",
+    "absent_from_libraries",
+    "answers_keywords",
+    "hinted",
+    "host_only",
+    "late_or_absent",
+    "public_names",
+]
