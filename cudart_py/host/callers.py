@@ -9,12 +9,18 @@ import warnings
 from types import FrameType
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+_NOTEBOOKS = "IPython."
 
 
 def calling_frame() -> FrameType | None:
-    """Return the innermost frame outside this package, or None if there is none."""
+    """Return the innermost frame outside this package, or None if there is none.
+
+    Frames of IPython are skipped too, so that the caller of a magic is its line in the cell.
+    """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(_PACKAGE) or frame.f_globals.get("__name__", "").startswith(_NOTEBOOKS)
+    ):
         frame = frame.f_back
     return frame
 
