@@ -14,12 +14,10 @@ unless `CUDART_PY_SANITIZER` says otherwise, because it does not change the figu
 
 import argparse
 import json
-import multiprocessing
 import os
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ import cudart_py as cuda
 from cudart_py.benchmark.gates.counter_gate import Change, Limit, figures, table
 from cudart_py.compilation.programs import library_version
 from library_tour import device_code, stops
+from library_tour.pages.simulated import one_process_each
 from library_tour.runner import run_stop
 
 FILE = Path(__file__).with_name("kernel_figures.json")
@@ -81,7 +80,7 @@ def count(name: str) -> Figures:
 
 def count_all(names: Sequence[str]) -> Figures:
     """Return the figures of several stops, each run in its own process."""
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+    with one_process_each(names) as pool:
         return {kernel: row for found in pool.map(count, names) for kernel, row in found.items()}
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .expression_syntax import parse
+
 if TYPE_CHECKING:
     from ..simulator.debugging.moments import Moment
     from ..simulator.debugging.recorder import Recorder
@@ -22,8 +24,9 @@ class Breakpoint:
     """A breakpoint at a line of a file, or at a function, for some blocks and threads.
 
     `file` is the end of a path, and "" stands for the file of the kernel that runs. `line` is 0 for a function. Only
-    lanes for which the condition holds stop the launch. `found` is the line that has code, once a kernel has been
-    launched that contains it; `shown_line` is its number in the Python program if that contains the source.
+    lanes for which the condition holds stop the launch, and only once if `is_temporary`. `found` is the line that has
+    code, once a kernel has been launched that contains it; `shown_line` is its number in the Python program if that
+    contains the source.
     """
 
     number: int
@@ -34,6 +37,7 @@ class Breakpoint:
     block: Index | None = None
     thread: Index | None = None
     kernel: str = ""
+    is_temporary: bool = False
     hits: int = 0
     found: tuple[str, int] | None = None
     shown_line: int = 0
@@ -77,7 +81,13 @@ class Breakpoint:
         if self.thread is not None:
             chosen &= [_matches(moment.thread_index(int(lane)), self.thread) for lane in group.lanes]
         if self.condition and chosen.any():
-            chosen &= recorder.holds(self.condition, recorder.scope(moment, group))
+            holds, known = recorder.holds(self.condition, recorder.scope(moment, group))
+            if not known[chosen].any():
+                raise ValueError(
+                    "a part of it has no value in any thread here"
+                    + (": a function's variables are assigned after its first line" if self.function else "")
+                )
+            chosen &= holds
         lanes = group.lanes[chosen]
         if not len(lanes):
             return None
@@ -109,14 +119,19 @@ class Breakpoints:
         kernel: str = "",
     ) -> Breakpoint:
         """Add a breakpoint, and return it."""
-        self._last += 1
-        made = self._all[self._last] = Breakpoint(self._last, file, line, function, condition, block, thread, kernel)
+        number = self.next_number()
+        made = self._all[number] = Breakpoint(number, file, line, function, condition, block, thread, kernel)
         return made
+
+    def next_number(self) -> int:
+        """Return a new number, for a breakpoint or a watchpoint."""
+        self._last += 1
+        return self._last
 
     def remove(self, number: int) -> None:
         """Remove a breakpoint; raises ValueError if there is none with this number."""
         if number not in self._all:
-            raise ValueError(f"there is no breakpoint {number}")
+            raise ValueError(f"there is no breakpoint or watchpoint {number}")
         del self._all[number]
 
     def clear(self, file: str | None = None) -> None:
@@ -139,6 +154,8 @@ class Breakpoints:
             raise ValueError(
                 f"{remaining.strip()!r} is not understood: write block X,Y,Z, thread X,Y,Z or if CONDITION"
             )
+        if " if " in f" {text} ":
+            parse(condition)
         match_line = _AT_LINE.match(where)
         file, line, function = ("", 0, where) if match_line is None else (match_line[1] or "", int(match_line[2]), "")
         indices = {name: _index(name, chosen[name]) for name in ("block", "thread") if name in chosen}

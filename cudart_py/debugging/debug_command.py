@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from ..driver.program_command import (
@@ -78,6 +79,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _on_screen(program: Program, options: argparse.Namespace) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise CommandRefusedError("--screen needs a terminal for standard input and output")
     try:
         from .screen import Screen  # imported late, because Textual is an extra
     except ImportError as error:
@@ -110,10 +113,12 @@ def _for_client(program: Program | None, options: argparse.Namespace) -> int:
 
 def _in_terminal(program: Program, options: argparse.Namespace) -> int:
     from .attaching import attached  # imported late, like the modules below, because other commands don't need it
-    from .command_line import CommandLine, QuitDebugger, interrupting
+    from .command_line import CommandLine
+    from .commands import QuitDebugger
     from .session import Session
+    from .terminal import Streams, interrupting
 
-    frontend = CommandLine()
+    frontend = CommandLine(streams=Streams())
     session = Session(frontend, stop_at_findings=not options.no_findings)
     frontend.attach(session)
     try:
@@ -131,6 +136,8 @@ def _in_terminal(program: Program, options: argparse.Namespace) -> int:
     except QuitDebugger:
         return 0
     except Exception as failure:
+        if frontend.has_quit:
+            return 0
         status = program.failed(failure)
-    print(f"The program has ended with status {status}.", flush=True)  # noqa: T201  # as a debugger does
+    frontend.ended(session, status)
     return status

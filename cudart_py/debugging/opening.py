@@ -44,8 +44,9 @@ def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> Abstra
 def _debugging(breakpoints: Sequence[str], commands: Sequence[str] | None) -> Iterator[None]:
     # Imported late, as above.
     from .attaching import attached
-    from .command_line import CommandLine, interrupting
+    from .command_line import CommandLine
     from .session import Session
+    from .terminal import interrupting
 
     frontend = CommandLine(commands)
     frontend.running = True

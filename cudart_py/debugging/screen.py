@@ -8,7 +8,7 @@ import io
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -21,9 +21,6 @@ from . import tables
 from .attaching import attached
 from .command_line import CommandLine
 from .session import Session, Stop
-
-if TYPE_CHECKING:
-    pass
 
 _LINES = 30
 # The panes, with the functions that make their texts.
@@ -54,6 +51,31 @@ class _Output(io.TextIOBase):
         return len(text)
 
 
+class _CommandLine(Input):
+    """A line for commands; Up and Down recall earlier ones."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "recall(-1)", show=False),
+        Binding("down", "recall(1)", show=False),
+    ]
+
+    def __init__(self, placeholder: str, id: str) -> None:
+        super().__init__(placeholder=placeholder, id=id)
+        self._earlier: list[str] = []
+        self._place = 0
+
+    def keep(self, command: str) -> None:
+        """Remember a command."""
+        self._earlier.append(command)
+        self._place = len(self._earlier)
+
+    def action_recall(self, distance: int) -> None:
+        """Show the command before or after the one that is shown."""
+        self._place = min(max(self._place + distance, 0), len(self._earlier))
+        self.value = (*self._earlier, "")[self._place]
+        self.cursor_position = len(self.value)
+
+
 class Screen(App[int]):
     """The interface. The program runs in another thread, which waits here while a launch is stopped."""
 
@@ -62,7 +84,7 @@ class Screen(App[int]):
     #source { width: 1fr; border: round $primary; }
     #state { width: 1fr; }
     #place { height: 3; padding: 0 1; background: $surface; }
-    #log { height: 10; border: round $primary; }
+    #log { height: 25%; min-height: 4; max-height: 12; border: round $primary; }
     VerticalScroll { overflow-x: auto; scrollbar-size: 1 1; }
     RichLog { scrollbar-size: 1 1; }
     VerticalScroll > Static { width: auto; }
@@ -84,10 +106,10 @@ class Screen(App[int]):
         super().__init__()
         self._program = program
         self._optimized = optimized
-        self._plain = CommandLine([])
+        self._command_line = CommandLine([])
         self._session = Session(self, stop_at_entry=not breakpoints, stop_at_findings=stop_at_findings)
-        self._plain.attach(self._session)
-        self._plain.running = True
+        self._command_line.attach(self._session)
+        self._command_line.running = True
         for text in breakpoints:
             self._session.breakpoints.read(text)
         self._resumed: queue.Queue[None] = queue.Queue()
@@ -98,7 +120,7 @@ class Screen(App[int]):
 
     def compose(self) -> ComposeResult:
         """Return the widgets."""
-        yield Static(id="place")
+        yield Static("the program is starting", id="place")
         with Horizontal():
             with VerticalScroll(id="source"):
                 yield Static(id="lines")
@@ -107,7 +129,7 @@ class Screen(App[int]):
                     with TabPane(name, id=f"pane-{name.lower()}"), VerticalScroll():
                         yield Static(id=name.lower(), markup=False)
         yield RichLog(id="log", wrap=True, markup=False)
-        yield Input(placeholder="a command, such as: break 12 if i > 3", id="command")
+        yield _CommandLine(placeholder="a command, such as: break 12 if i > 3", id="command")
         yield Footer()
 
     def on_mount(self) -> None:
@@ -166,7 +188,7 @@ class Screen(App[int]):
 
     def _show_stop(self, stop: Stop) -> None:
         self._stopped = True
-        reason = self._plain.described(stop)
+        reason = self._command_line.described(stop)
         if reason:
             self._say(reason)
         self._refresh_state()
@@ -175,7 +197,7 @@ class Screen(App[int]):
     def _refresh_state(self) -> None:
         """Show the state at the moment and thread in focus."""
         session = self._session
-        self.query_one("#place", Static).update(Content(self._plain.location()))
+        self.query_one("#place", Static).update(Content(self._command_line.location()))
         lines = tables.source(session, lines=_LINES).split("\n")
         self.query_one("#lines", Static).update(_marked(lines))
         present = next((number for number, line in enumerate(lines) if line[1:2] == ">"), 0)
@@ -190,6 +212,7 @@ class Screen(App[int]):
         """Execute a command."""
         event.input.clear()
         if event.value.strip():
+            self.query_one(_CommandLine).keep(event.value.strip())
             self.action_command(event.value.strip())
 
     def action_command(self, text: str) -> None:
@@ -198,13 +221,13 @@ class Screen(App[int]):
             self.exit(0)
             return
         if not self._stopped and not text.startswith("b"):
-            self._say("no launch is stopped")
+            self._say("the program is running, and no launch is stopped; Ctrl-C stops the kernel that runs")
             return
-        said, goes_on = self._plain.answer(text)
+        said, resumes = self._command_line.answer(text)
         self._say(f"> {text}")
         if said.rstrip():
             self._say(said.rstrip())
-        if goes_on:
+        if resumes:
             self._stopped = False
             self.query_one("#place", Static).update("running")
             self._resumed.put(None)

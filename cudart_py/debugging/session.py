@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .breakpoints import Breakpoint, Breakpoints
-from .stepping import Continue, Kind, Step, step_back
+from .stepping import Continue, Kind, Step, is_past_prologue, step_back
+from .watches import Watch
 
 if TYPE_CHECKING:
     from ..simulator.debugging.moments import LaneGroup, Moment
@@ -21,13 +22,17 @@ Plan = Continue | Step
 class Stop:
     """Why a launch has stopped.
 
-    `reason` is breakpoint, step, exited, finding, fault, interrupt, entry, or start for the start of the history.
-    `text` is the sanitizer's report, or the reason why a condition has no value.
+    `reason` is breakpoint, watch, step, exited, finding, fault, interrupt, entry, or start or end for that of the
+    history. `text` is the sanitizer's report, the change of a watched value, or the reason why a condition has none.
     """
 
     reason: str
     text: str = ""
     breakpoint: Breakpoint | None = None
+
+
+class NotRunningError(ValueError):
+    """No kernel is running, so that there is nothing to show."""
 
 
 class Frontend(Protocol):
@@ -52,6 +57,7 @@ class Session:
 
     def __init__(self, frontend: Frontend, *, stop_at_entry: bool = False, stop_at_findings: bool = True) -> None:
         self.breakpoints = Breakpoints()
+        self.watches: list[Watch] = []
         self.stop_at_findings = stop_at_findings
         self.level = 0
         self.lane = 0
@@ -94,6 +100,7 @@ class Session:
         """Forget the launch, which has ended."""
         self._frontend.finished(self)
         self._recorder = self._moment = None
+        self.watches = []
 
     @property
     def is_interrupted(self) -> bool:
@@ -150,6 +157,10 @@ class Session:
 
     def _stop_at(self, moment: Moment) -> Stop | None:
         """Return why a moment stops the launch, and put its thread in focus."""
+        for watch in self.watches:
+            change = watch.changed(self.recorder, moment)
+            if change:
+                return Stop("watch", change)
         group = moment.running
         hits = self._sites.get(id(group.site)) if group is not None and group.begins else None
         for one in hits or ():
@@ -160,6 +171,9 @@ class Session:
             if lane is not None:
                 one.hits += 1
                 self.lane = lane
+                if one.is_temporary:
+                    self.breakpoints.remove(one.number)
+                    self.locate()
                 return Stop("breakpoint", breakpoint=one)
         reason = self._plan.stops(moment)
         if reason == "exited" and group is not None:
@@ -175,16 +189,16 @@ class Session:
 
     @property
     def recorder(self) -> Recorder:
-        """The recorder of the launch; raises ValueError if no kernel runs."""
+        """The recorder of the launch; raises NotRunningError if no kernel runs."""
         if self._recorder is None:
-            raise ValueError("no kernel is running")
+            raise NotRunningError("no kernel is running")
         return self._recorder
 
     @property
     def moment(self) -> Moment:
-        """The moment that is shown; raises ValueError if no kernel runs."""
+        """The moment that is shown; raises NotRunningError if no kernel runs."""
         if self._moment is None:
-            raise ValueError("no kernel is running")
+            raise NotRunningError("no kernel is running")
         return self._moment
 
     @property
@@ -211,6 +225,34 @@ class Session:
         self.lane = lane
         self._settle()
 
+    def focus_block(self, index: tuple[int, ...]) -> None:
+        """Put the first thread of another block in focus, at its latest moment; raises ValueError if there is none.
+
+        Blocks that wait for others take turns, so that this moment may be in the past.
+        """
+        for moment in reversed(self.recorder.history):
+            for lane in range(0, moment.chunk.blocks * moment.chunk.threads, moment.chunk.threads):
+                present = [one for one in moment.block_lanes(lane) if moment.group_of(one) is not None]
+                if moment.block_index(lane) == index and present:
+                    self._moment, self.lane = moment, present[0]
+                    self._settle()
+                    return
+        raise ValueError(f"block {index} has not begun, or it has ended, or it is not in the recorded history")
+
+    def watch(self, text: str) -> Watch:
+        """Stop the launch when the value of an expression for the thread in focus changes."""
+        made = Watch(self.breakpoints.next_number(), text, self)
+        self.watches.append(made)
+        return made
+
+    def remove(self, number: int) -> None:
+        """Remove a breakpoint or a watchpoint; raises ValueError if there is none with this number."""
+        if any(one.number == number for one in self.watches):
+            self.watches = [one for one in self.watches if one.number != number]
+        else:
+            self.breakpoints.remove(number)
+            self.locate()
+
     def resume(self) -> Stop | None:
         """Continue to the next breakpoint or finding. Returns None if the launch itself must resume first."""
         return self._forwards(Continue())
@@ -222,27 +264,42 @@ class Session:
     def resume_backwards(self) -> Stop:
         """Return to the last moment before this one at a breakpoint or a finding, or to the start of the history."""
         self._plan = Continue(backwards=True)
-        start = self.moment.number
+        start = self._begin()
         for moment in reversed(self.recorder.history):
             if moment.number < start and (stop := self._recorded_stop(moment)) is not None:
                 return stop
-        return self._show(self.recorder.history[0], Stop("start"))
+        return self._show_start()
 
     def step_back(self, kind: Kind) -> Stop:
         """Return to the start of the thread's line, or of the line before; or else to the start of the history."""
         moment = step_back(self.recorder, self.moment, self.lane, kind)
         if moment is None:
-            return self._show(self.recorder.history[0], Stop("start"))
+            return self._show_start()
         return self._show(moment, Stop("step"))
 
     def _forwards(self, plan: Plan) -> Stop | None:
         self._plan = plan
-        start = self.moment.number
+        was_past, start = self.is_past, self._begin()
         for moment in self.recorder.history:
             if moment.number > start and (stop := self._recorded_stop(moment)) is not None:
                 return stop
-        self._moment = self.recorder.history[-1]
+        latest = self.recorder.history[-1]
+        if was_past and isinstance(plan, Continue):
+            return self._show(latest, Stop("end"))
+        self._moment = latest
         return None
+
+    def _begin(self) -> int:
+        """Prepare to leave the moment that is shown; return its number."""
+        for watch in self.watches:
+            watch.update(self.recorder, self.moment)
+        return self.moment.number
+
+    def _show_start(self) -> Stop:
+        """Show the start of the history: where the parameters of the first kernel or function have been loaded."""
+        history = self.recorder.history
+        moment = next((one for one in history if is_past_prologue(self.recorder, one)), history[0])
+        return self._show(moment, Stop("start"))
 
     def _recorded_stop(self, moment: Moment) -> Stop | None:
         stop = self._stop_at_mistake(moment) or self._stop_at(moment)

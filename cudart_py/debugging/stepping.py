@@ -42,30 +42,41 @@ class Step:
     def stops(self, moment: Moment) -> str:
         """Return why a moment ends the plan, or "" if it does not."""
         if moment.chunk is not self._chunk:
-            return "exited" if not self._chunk.live else ""
+            return "exited" if not self._chunk.live and is_past_prologue(self._recorder, moment) else ""
         group = moment.running
         if group is None or not group.has(self._lane):
             return "" if moment.group_of(self._lane) is not None else "exited"
-        if not group.begins or group.site is None or self._start is None:
+        here = position_of(self._recorder, moment, self._lane)
+        if not group.begins or here is None or self._start is None:
             return ""
-        place, depth = self._recorder.place(group.site), group.depth
-        start, start_depth = self._start
+        (place, depth), (start, start_depth) = here, self._start
         if self._kind == "instruction" or depth < start_depth:
             return "step"
         if self._kind == "out":
             return ""
         if depth > start_depth:
-            enters = self._kind == "into" and self._recorder.lines.is_entry(group.site)
-            return "step" if enters and self._recorder.lines.text(place.file) else ""
+            if self._kind == "over" or depth < group.depth or group.site is None:
+                return ""
+            return "step" if self._recorder.lines.is_entry(group.site) else ""
         return "step" if place != start else ""
 
 
+def is_past_prologue(recorder: Recorder, moment: Moment) -> bool:
+    """Return whether the group that runs has loaded the parameters of its function, so that they have values."""
+    group = moment.running
+    return group is not None and group.site is not None and recorder.lines.is_past_prologue(group.site)
+
+
 def position_of(recorder: Recorder, moment: Moment, lane: int) -> tuple[Place, int] | None:
-    """Return a lane's line and the number of calls that it is in, or None if it has exited."""
+    """Return a lane's line and the number of calls that it is in, or None if it has exited.
+
+    A function whose source is not available belongs to the line that calls it.
+    """
     group = moment.group_of(lane)
     if group is None or group.site is None:
         return None
-    return recorder.place(group.site), group.depth
+    level = recorder.source_level(group)
+    return recorder.place(group.levels[level].site or group.site), group.depth - level
 
 
 def step_back(recorder: Recorder, moment: Moment, lane: int, kind: Kind) -> Moment | None:

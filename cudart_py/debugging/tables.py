@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .expression_syntax import parse
 from .texts import (
     UNKNOWN,
+    element_text,
     index_text,
     mask_text,
-    number_text,
     place_text,
     ranges,
     table,
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 # The widest row of a grid, and the number of its rows that are shown.
 _COLUMNS = 16
 _ROWS = 64
-_AROUND = 5
+AROUND = 5
+# The number of lines that a listing shows.
+LISTED = 2 * AROUND + 1
 
 
 def location(session: Session) -> str:
@@ -55,26 +58,35 @@ def source_line(session: Session) -> str:
     return f"{place.line:>6}  {text[place.line - 1].rstrip()}"
 
 
-def source(session: Session, around: int | None = None, lines: int = _AROUND) -> str:
-    """Return the lines around a line of the present file, by default around that of the thread in focus.
+def present_line(session: Session) -> int:
+    """Return the line of the thread in focus."""
+    site = session.group.levels[session.level].site
+    return 1 if site is None else session.recorder.place(site).line
 
-    `lines` is how many are shown before and after it.
+
+def source(session: Session, around: int | None = None, lines: int = AROUND, file: int | None = None) -> str:
+    """Return the lines around a line of a file, by default around that of the thread in focus in its file.
+
+    `lines` is how many are shown before and after it. Raises ValueError if the file ends before them.
     """
     site = session.group.levels[session.level].site
     if site is None:
         return ""
     place = session.recorder.place(site)
-    texts = session.recorder.lines.text(place.file)
+    file = place.file if file is None else file
+    texts = session.recorder.lines.text(file)
     middle = place.line if around is None else around
+    if texts and middle - lines > len(texts):
+        raise ValueError(f"{session.recorder.lines.name(file)} has {len(texts)} lines")
     numbers = range(max(1, middle - lines), min(len(texts), middle + lines) + 1)
     stops = {
         one.found[1]
         for one in session.breakpoints
-        if one.found is not None and one.found[0] == session.recorder.lines.name(place.file)
+        if one.found is not None and one.found[0] == session.recorder.lines.name(file)
     }
     marked = []
     for number in numbers:
-        marks = ("*" if number in stops else " ") + (">" if number == place.line else " ")
+        marks = ("*" if number in stops else " ") + (">" if (file, number) == place else " ")
         marked.append(f"{marks}{number:>5}  {texts[number - 1]}".rstrip())
     return "\n".join(marked)
 
@@ -204,6 +216,11 @@ def printed(session: Session, expression: str) -> str:
     return value_text(session, value, position)
 
 
+def check(expression: str) -> None:
+    """Raise ValueError for an expression that is not understood."""
+    parse(expression)
+
+
 def shared(session: Session, names: Sequence[str] = ()) -> str:
     """Return the block's variables in shared memory as grids of their elements, and of the threads that wrote them."""
     known = session.recorder.shared_variables
@@ -222,10 +239,9 @@ def _shared(session: Session, variable: Any) -> str:
     values, threads, sites = shared_elements(session, variable, element, count, session.lane)
     columns = shape[-1] if len(shape) > 1 else min(count, _COLUMNS)
     title = f"{variable.type.name} {variable.name}, {variable.type.size} bytes at offset {variable.offset}"
-    grid = [UNKNOWN if site < 0 else number_text(value) for value, site in zip(values, sites, strict=True)]
     writers = [_writer(session, int(thread), int(site)) for thread, site in zip(threads, sites, strict=True)]
     return "\n".join(
-        (title, _grid(grid, columns), f"written by (thread:line, {UNKNOWN} for nobody)", _grid(writers, columns))
+        (title, _grid(values, columns), f"written by (thread:line, {UNKNOWN} for nobody)", _grid(writers, columns))
     )
 
 
@@ -238,8 +254,11 @@ def element_and_shape(type_: Any) -> tuple[Any, list[int]]:
     return type_, shape
 
 
-def shared_elements(session: Session, variable: Any, element: Any, count: int, lane: int) -> tuple[Any, Any, Any]:
-    """Return the elements of a shared variable of a lane's block, the threads that wrote them, and the instructions."""
+def shared_elements(session: Session, variable: Any, element: Any, count: int, lane: int) -> tuple[list[str], Any, Any]:
+    """Return the texts of a shared variable's elements, the threads that wrote them, and the instructions.
+
+    The variable is that of a lane's block.
+    """
     moment, recorder = session.moment, session.recorder
     chunk = moment.chunk
     start = lane // chunk.threads * chunk.shared_stride + (chunk.state.shared_end - chunk.state.shared_size)
@@ -247,9 +266,11 @@ def shared_elements(session: Session, variable: Any, element: Any, count: int, l
     raw = recorder.read(chunk.shared.bytes, where, moment)
     firsts = where[:: element.size]
     writers = recorder.writers(chunk)
-    dtype = getattr(element, "dtype", np.dtype(f"V{element.size}"))
     threads = recorder.read(writers.lanes, firsts, moment) % chunk.threads
-    return raw.view(dtype), threads, recorder.read(writers.sites, firsts, moment)
+    data, written = raw.tobytes(), (recorder.read(writers.sites, where, moment) >= 0).tolist()
+    spans = [slice(first, first + element.size) for first in range(0, len(data), element.size)]
+    texts = [element_text(element, data[span], written[span]) for span in spans]
+    return texts, threads, recorder.read(writers.sites, firsts, moment)
 
 
 def _writer(session: Session, thread: int, site: int) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 UNKNOWN = "-"
 # The number of elements and members of an aggregate that are shown.
 _MOST_ELEMENTS = 16
+_DEEPEST = 2
 _INDENT = "  "
 
 
@@ -74,13 +75,34 @@ def waiting_text(group: LaneGroup) -> str:
     return f"waits at barrier {number}" + ("" if expected is None else f" for {expected} threads")
 
 
-def number_text(number: Any) -> str:
-    """Return one number as C++ writes it."""
+def number_text(number: Any, type_: Any = None) -> str:
+    """Return one number as C++ writes it, or the name of an enumerator of its type."""
     if isinstance(number, np.bool_):
         return "true" if number else "false"
     if isinstance(number, np.floating):
-        return f"{number:.9g}" if number.itemsize > 4 else f"{number:.7g}"
-    return str(int(number))
+        # The shortest text that stands for a double, and enough digits to tell most floats apart.
+        return repr(float(number)).removesuffix(".0") if number.itemsize > 4 else f"{number:.7g}"
+    names: dict[int, str] = dict(getattr(type_, "enumerators", ()))
+    return names.get(int(number), str(int(number)))
+
+
+def element_text(type_: Any, data: bytes, written: Sequence[bool], depth: int = 0) -> str:
+    """Return the value that bytes of memory contain; its parts that have not been written are unknown."""
+    kind = type(type_).__name__
+    if kind in ("Array", "Structure"):
+        if depth > _DEEPEST:
+            return "{...}"
+        parts, more = _parts(type_)
+        texts = []
+        for name, part, start in parts:
+            span = slice(start, start + part.size)
+            texts.append(name + element_text(part, data[span], written[span], depth + 1))
+        return "{" + ", ".join([*texts, *more]) + "}"
+    if not all(written):
+        return UNKNOWN
+    if kind == "Pointer":
+        return f"{int.from_bytes(data, 'little'):#x}"
+    return number_text(np.frombuffer(data, type_.dtype)[0], type_)
 
 
 def value_text(session: Session, value: Value, position: int) -> str:
@@ -98,26 +120,34 @@ def _value_text(memory: Any, value: Value, position: int, *, depth: int) -> str:
         return UNKNOWN
     kind = type(value.type).__name__
     if kind in ("Array", "Structure"):
-        return _aggregate_text(memory, value, position, kind, depth)
+        return _aggregate_text(memory, value, position, depth)
     number = value.data[position]
-    return f"{int(number):#x}" if kind == "Pointer" else number_text(number)
+    return f"{int(number):#x}" if kind == "Pointer" else number_text(number, value.type)
 
 
-def _aggregate_text(memory: Any, value: Value, position: int, kind: str, depth: int) -> str:
-    if depth > 2 or value.addresses is None:
+def _aggregate_text(memory: Any, value: Value, position: int, depth: int) -> str:
+    if value.members:
+        texts = [f"{name} = {_value_text(memory, one, position, depth=depth)}" for name, one in value.members.items()]
+        return "{" + ", ".join(texts) + "}"
+    if depth > _DEEPEST or value.addresses is None:
         return "{...}"
-    type_: Any = value.type
-    if kind == "Array":
-        parts = [("", type_.element, number * type_.element.size) for number in range(min(type_.count, _MOST_ELEMENTS))]
-        more = type_.count > _MOST_ELEMENTS
-    else:
-        parts = [(f"{one.name} = ", one.type, one.offset) for one in type_.members[:_MOST_ELEMENTS]]
-        more = len(type_.members) > _MOST_ELEMENTS
+    parts, more = _parts(value.type)
     texts = []
     for name, part, offset in parts:
         loaded = memory.load(part, value.addresses + np.uint64(offset), value.known)
         texts.append(name + _value_text(memory, loaded, position, depth=depth + 1))
-    return "{" + ", ".join([*texts, *(["..."] if more else [])]) + "}"
+    return "{" + ", ".join([*texts, *more]) + "}"
+
+
+def _parts(type_: Any) -> tuple[list[tuple[str, Any, int]], list[str]]:
+    """Return the names, types and offsets of the first parts of an array or a structure, and "..." for further ones."""
+    if type(type_).__name__ == "Array":
+        count = type_.count
+        parts = [("", type_.element, number * type_.element.size) for number in range(min(count, _MOST_ELEMENTS))]
+    else:
+        count = len(type_.members)
+        parts = [(f"{one.name} = ", one.type, one.offset) for one in type_.members[:_MOST_ELEMENTS]]
+    return parts, ["..."] if count > _MOST_ELEMENTS else []
 
 
 def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> str:

@@ -11,6 +11,7 @@ import ctypes
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,9 +32,11 @@ COMPILER_VARIABLE = "CUDART_PY_CC"
 _SECONDS = 120
 # NVRTC's functions for machine code return PTX, which the simulator runs.
 _OTHER_FUNCTIONS = {"nvrtcGetCUBIN": "nvrtcGetPTX", "nvrtcGetCUBINSize": "nvrtcGetPTXSize"}
+_OTHER, _CALL, _RELEASE, _GET_CURRENT = range(4)  # the kinds of functions in start.c
+_RELEASES = re.compile("Free|Destroy|Unload|Release|Unregister|cuCtx(Set|Push|Pop)Current")
 _IMPORTED = (
     "#include <stddef.h>\nstruct library { const char *name; void **functions; int filled; };\n"
-    "void *cudart_py_function(struct library *, size_t, int);\n"
+    "void *cudart_py_function(struct library *, size_t, int);\nint cudart_py_status(int);\n"
 )
 
 
@@ -191,18 +194,27 @@ def _stubs(library: str, functions: Iterable[Function]) -> str:
         f'static struct library this_library = {{"{library}", functions, 0}};',
     ]
     for index, function in enumerate(listed):
-        returns_status = int(function.result is ctypes.c_int)
-        lines.append(_stub(function, f"cudart_py_function(&this_library, {index}, {returns_status})"))
+        kind = _kind(function)
+        address = f"cudart_py_function(&this_library, {index}, {kind})"
+        lines.append(_stub(function, address, "" if kind == _OTHER else "cudart_py_status"))
     return "\n".join(lines) + "\n"
 
 
-def _stub(function: Function, found: str) -> str:
-    """Return a C function that calls another, whose address an expression gives."""
+def _kind(function: Function) -> int:
+    if function.result is not ctypes.c_int:
+        return _OTHER
+    if function.symbol == "cuCtxGetCurrent":
+        return _GET_CURRENT
+    return _RELEASE if _RELEASES.search(function.symbol) else _CALL
+
+
+def _stub(function: Function, found: str, convert: str = "") -> str:
+    """Return a C function that calls another, whose address an expression gives, and converts its result."""
     types = [spelling(kind) for kind in function.types]
     parameters = ", ".join(f"{kind} p{place}" for place, kind in enumerate(types)) or "void"
     passed = ", ".join(f"p{place}" for place in range(len(types)))
     result = spelling(function.result)
-    call = f"(({result} (*)({', '.join(types) or 'void'})){found})({passed})"
+    call = f"{convert}((({result} (*)({', '.join(types) or 'void'})){found})({passed}))"
     return f"{result} {function.symbol}({parameters}) {{ {'' if result == 'void' else 'return '}{call}; }}"
 
 

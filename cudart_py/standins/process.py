@@ -6,12 +6,10 @@ and warnings have no line of Python to name. In a process of Python, everything 
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import ctypes
 import os
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -25,7 +23,6 @@ from .messages import Implementation, say
 
 _UNKNOWN = 999
 _LAUNCH_FAILED = 719
-_MOMENT = 0.01  # seconds
 
 # Python's side of the tables; the C code has only their addresses.
 _callbacks: list[Any] = []
@@ -121,7 +118,13 @@ class _CStream:
 
 
 def _guarded(function: Function, implementation: Implementation) -> Implementation:
-    """Return a callback from an implementation: it reports faults, and no exception leaves it."""
+    """Return a callback from an implementation: it reports faults, and no exception leaves it.
+
+    After KeyboardInterrupt, it returns the complement of a status, which the C code knows.
+    """
+    # Like a wait that an interrupt ends on a GPU, a call succeeds after one, except if its results are missing.
+    has_results = any(item.is_pointer and not item.constant for item in function.declaration.parameters)
+    interrupted = ~(_UNKNOWN if has_results else 0) if function.result is ctypes.c_int else 0
 
     def call(*arguments: Any) -> Any:
         try:
@@ -131,9 +134,7 @@ def _guarded(function: Function, implementation: Implementation) -> Implementati
             say(str(finding))
             result = _LAUNCH_FAILED
         except KeyboardInterrupt:
-            # No exception can leave a call from C, so the interrupt comes again once the call has returned.
-            threading.Timer(_MOMENT, _thread.interrupt_main).start()
-            result = _UNKNOWN
+            return interrupted
         except BaseException:
             traceback.print_exc()
             result = _UNKNOWN

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
-from ..profiling.profiles import Profile, profile
+from ..pages.document import is_document
+from ..profiling.profiles import LaunchProfile, Profile, profile
 from ..profiling.report.launch_table import BRIEF, launch_table
 from ..profiling.report.page import profile_page
 
@@ -13,6 +16,32 @@ VARIABLE = "CUDART_PY_RUN_PROFILE"
 TERMINAL = "-"
 
 _running: list[Profile] = []
+
+
+class NotAPageError(ValueError):
+    """The file for a profile already contains something else."""
+
+
+def begin_page(place: str) -> None:
+    """Write a profile without launches to a file.
+
+    Raises NotAPageError if the file has content and is not a page of this package, and OSError if it cannot be written.
+    """
+    path = Path(place)
+    if path.exists() and not path.is_file():
+        if path.is_dir():
+            raise IsADirectoryError(None, "it is a folder", place)
+        return  # a pipe or a device gets the final page only
+    if path.exists() and path.stat().st_size and not is_document(path):
+        raise NotAPageError(
+            f"--profile={place} would replace a file that is not a profile: name another file, or remove this one"
+        )
+    _write_page([], place)
+
+
+def _write_page(launches: Sequence[LaunchProfile], place: str) -> None:
+    with open(place, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(profile_page(launches, "Profile"))
 
 
 def begin() -> None:
@@ -32,9 +61,7 @@ def end() -> None:
     if place == TERMINAL:
         print("\n" + launch_table(counted.launches, BRIEF), file=sys.stderr)  # noqa: T201  # as requested
         return
-    page = profile_page(counted.launches, "Profile")
     try:
-        with open(place, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(page)
+        _write_page(counted.launches, place)
     except OSError as error:
-        print(f"cudart-py run: {place} cannot be written: {error.strerror}", file=sys.stderr)  # noqa: T201  # as above
+        print(f"cudart-py run: {place!r} cannot be written: {error.strerror}", file=sys.stderr)  # noqa: T201  # as above

@@ -83,8 +83,9 @@ def debugged(kernel_file) -> Callable[..., Transcript]:
         kernel: str,
         *arguments: object,
         grid: int = 1,
+        shared: int = 0,
         optimized: bool = False,
-        source: Path = kernel_file,
+        source: str | Path = kernel_file,
     ) -> Transcript:
         output = io.StringIO()
         frontend = CommandLine(commands.splitlines(), output)
@@ -93,7 +94,7 @@ def debugged(kernel_file) -> Callable[..., Transcript]:
         with attached(session, optimized=optimized):
             module = cuda.compile(source)
             frontend.read_commands()
-            module[kernel][grid, 64](*arguments)
+            module[kernel][grid, 64, shared](*arguments)
             cuda.current_device().synchronize()
         return Transcript(output.getvalue())
 

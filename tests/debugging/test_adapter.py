@@ -173,6 +173,10 @@ def test_an_editor_sets_breakpoints_in_the_program_steps_both_ways_and_sees_lane
     assert not refused["success"]
     assert "no variable is named 'nothing'" in refused["message"]
     client.body("setBreakpoints", source={"path": str(path)}, breakpoints=[])
+    # Going forward from the past ends where the launch has stopped.
+    client.body("continue", threadId=stop["threadId"])
+    stop = client.wait_for("stopped")
+    assert stop["reason"] == "step"
     client.body("continue", threadId=stop["threadId"])
     stop = client.wait_for("stopped")
     assert stop["reason"] == "exception"

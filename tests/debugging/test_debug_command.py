@@ -16,6 +16,7 @@ import cudart_py as cuda
 from cudart_py.__main__ import main
 from cudart_py.debugging import attaching
 from cudart_py.driver import program_command
+from cudart_py.simulator.calls.launches.launches import launch_limits
 from tests.debugging.conftest import KERNELS
 
 pytestmark = pytest.mark.needs("debugger")
@@ -140,6 +141,39 @@ def test_a_command_line_that_is_wrong_is_refused(program, capsys, arguments, mes
     assert message in capsys.readouterr().err
 
 
+def test_commands_are_read_where_the_debugger_began_although_the_program_captures_its_streams(tmp_path):
+    (tmp_path / "test_kernel.py").write_text(
+        "import numpy as np, cudart_py as cuda\n\n"
+        "def test_ones():\n    print('captured')\n"
+        "    x = cuda.zeros(32, np.int32)\n"
+        "    cuda.compile('extern \"C\" __global__ void ones(int* x) { x[threadIdx.x] = 1; }')['ones'][1, 32](x)\n"
+        "    assert x.to_host().sum() == 32\n"
+        "def test_more():\n    test_ones()\n"
+    )
+    command = [sys.executable, "-m", "cudart_py", "debug", "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path]
+    commands = "print 1\nbreak ones\nbreak absent.cu:7\nrun\nprint threadIdx.x + 5\ndelete 1\ncontinue\n"
+    done = subprocess.run(command, input=commands, capture_output=True, text=True, cwd=tmp_path, timeout=100)
+    assert "(cudart-py) print threadIdx.x + 5\n5\n" in done.stdout, done
+    assert "captured" not in done.stdout
+    assert "2 passed" in done.stdout
+    assert "Breakpoint 2 at absent.cu:7 was not set" in done.stdout
+    assert "the program has not started: type run" in done.stdout
+    # Ending the debugger ends the tests that are left, too.
+    ended = subprocess.run(
+        command, input="break ones\nrun\nquit\n", capture_output=True, text=True, cwd=tmp_path, timeout=100
+    )
+    assert ended.returncode == 0
+    assert "ILLEGAL_STATE" not in ended.stderr
+    assert ended.stdout.count("Breakpoint 1, ") == 1
+
+
+def test_the_full_screen_needs_a_terminal(program, capsys, monkeypatch):
+    with open(os.devnull) as empty:
+        monkeypatch.setattr(sys, "stdin", empty)
+        assert main(["debug", "--screen", str(program), "total"]) == 2
+    assert "--screen needs a terminal" in capsys.readouterr().err
+
+
 def test_only_python_programs_are_debugged(program, capsys):
     assert main(["debug", str(program.with_name("kernels.cu"))]) == 2
     assert "is C++" in capsys.readouterr().err
@@ -152,3 +186,15 @@ def test_a_driver_without_the_capability_is_refused_by_the_command_and_by_the_ca
     assert "use cuda-gdb" in capsys.readouterr().err
     with pytest.raises(cuda.errors.NotSupportedError, match="lacks the capability 'debugger'"), cuda.debugger():
         pass
+
+
+def test_a_launch_has_no_limit_of_seconds_while_a_debugger_is_attached_unless_the_environment_sets_one(monkeypatch):
+    monkeypatch.delenv("CUDART_PY_SIMULATOR_SECONDS", raising=False)
+    before = launch_limits()
+    with cuda.debugger(commands=[]):
+        assert launch_limits() == (before[0], None)
+        monkeypatch.setenv("CUDART_PY_SIMULATOR_SECONDS", "7")
+        assert launch_limits() == (before[0], 7)
+    monkeypatch.delenv("CUDART_PY_SIMULATOR_SECONDS")
+    assert launch_limits() == before
+    assert before[1] is not None

@@ -49,12 +49,19 @@ def test_keys_step_both_ways_and_the_panes_follow(program):
             assert list(map(float, column(screen.text_of("lanes"), "value"))) == numbers[:16].tolist()
             await pilot.press(*"print", "space", *"tile", "left_square_bracket", "0", "right_square_bracket", "enter")
             assert screen.said[-1] == f"{folded[0]:g}"
+            await pilot.press("up", "enter")
+            assert screen.said[-2:] == ["> print tile[0]", f"{folded[0]:g}"]
+            await pilot.press("up", "up", "up", "down", "down")
+            assert screen.query_one("#command").value == ""
             await pilot.press("f8")
             await screen.settled()
             await pilot.press(*"delete", "enter", "f7")
             await pilot.pause()
             assert "[in the past]" in screen.text_of("place")
             assert ">   15" in screen.text_of("lines")
+            await pilot.press("f5")
+            await pilot.pause()
+            assert "[in the past]" not in screen.text_of("place")
             await pilot.press("f5")
             await screen.settled()
             assert screen.said[-2:] == [f"total {numbers.sum()}", "The program has ended with status 0."]

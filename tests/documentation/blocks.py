@@ -176,6 +176,7 @@ NEEDS = {
     "as_device_array": "interop",
     "from_dlpack": "interop",
     "libraries.": "libraries",
+    "libraries.SparseSolver": "cudss",
     "s.to_host": "libraries",  # `s` is a sparse matrix
     "s.values": "libraries",
     "cuda.ipc.": "ipc",

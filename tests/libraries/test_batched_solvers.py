@@ -7,7 +7,6 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import libraries as lib
-from cudart_py.libraries.solvers import factors
 
 pytestmark = pytest.mark.needs("libraries")
 
@@ -55,6 +54,19 @@ def test_a_batch_of_systems_is_solved(device, numbers, definite, dtype, columns,
     shape = (COUNT, N, -1)
     assert near(a @ x.reshape(shape), b.reshape(shape), dtype)
     assert np.array_equal(operands[1].to_host(), b)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 31, 32, 33])
+def test_rows_of_small_systems_are_interchanged(device, rng, dtype, n):
+    """Zeros on the diagonal require interchanges; the largest systems of the package's own kernel have 32 unknowns."""
+    exact = rng.integers(-9, 10, (COUNT, n))
+    a = rng.standard_normal((COUNT, n, n)).astype(dtype)
+    a = a * (1 - np.eye(n, dtype=dtype)) if n > 1 else a
+    b = np.einsum("kij,kj->ki", a.astype(np.float64), exact)
+    x = lib.solve(cuda.to_device(a), cuda.to_device(b.astype(dtype))).to_host()
+    bound = 100 * n * np.finfo(dtype).eps * np.linalg.cond(a.astype(np.float64))
+    assert (np.linalg.norm(x - exact, axis=1) <= bound * np.linalg.norm(exact, axis=1)).all()
 
 
 def test_a_batch_is_taken_from_windows_of_larger_matrices(device, numbers):
@@ -193,14 +205,6 @@ def test_the_least_squares_solution_of_smallest_norm_is_numpys(device, numbers, 
     with pytest.warns(lib.IllConditionedWarning, match=f"^lstsq: 'a' has the rank {rank}, not {min(shape)}"):
         x = lib.lstsq(cuda.to_device(a), cuda.to_device(b[:, 0].copy()), method="svd", rcond=cutoff).to_host()
     assert near(x, expected, dtype, 2000)
-
-
-def test_singular_values_that_are_not_numbers_have_no_finite_solution(device, monkeypatch):
-    """They count, so that a solution with NaNs is returned even if the library reports success."""
-    parts = cuda.full((3, 2), 1.0), cuda.full(2, np.nan), cuda.full((2, 2), 1.0)
-    monkeypatch.setattr(factors, "svd", lambda a, stream: parts)
-    x = lib.lstsq(cuda.full((3, 2), np.nan), cuda.full(3, 1.0), method="svd").to_host()
-    assert np.isnan(x).all()
 
 
 @pytest.mark.parametrize(

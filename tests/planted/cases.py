@@ -60,9 +60,9 @@ def marked(file: str | Path, word: str = "BUG") -> dict[str, set[int]]:
 
 
 @cache
-def compiled(file: str | Path) -> cuda.Module:
+def compiled(file: str | Path, *options: str) -> cuda.Module:
     """Compile and load a file in this folder, or a file with an absolute path, once per process."""
-    return cuda.compile(FOLDER / file)
+    return cuda.compile(FOLDER / file, options=options)
 
 
 ints = partial(cuda.zeros, dtype=np.int32)
@@ -179,6 +179,11 @@ PLANTED: dict[tuple[str, ...], list[tuple[str, tuple[int, ...], Arguments]]] = {
         ("inlined_barriers", (1, 64), lambda: (ints(64), 32)),
         ("called_barriers", (1, 64), lambda: (ints(64), 32)),
         ("groups_sync_apart", (1, 64), lambda: (ints(64), 32)),
+    ],
+    ("barrier in a function", "groups.cu", "divergent barrier"): [
+        ("called_by_some", (1, 64), lambda: (ints(64), 32)),
+        ("called_with_unequal_counts", (1, 64), lambda: (ints(64), 32)),
+        ("called_deeply_by_some", (1, 64), lambda: (ints(64), 32)),
     ],
     ("member mask", "barriers.cu", ".*member mask", "synccheck"): [
         ("lane_outside_mask", (1, 32), lambda: (ints(32),)),

@@ -40,6 +40,39 @@ extern "C" __global__ void groups_sync_apart(int* out, int n) {
     }
     out[threadIdx.x] += 1;
 }
+// The barrier is in a function that is not inlined, and some threads leave the function without reaching it.
+__device__ __noinline__ void meet_if(bool here) {
+    if (here) __syncthreads();  // BUG called_by_some  // BUG called_deeply_by_some
+}
+__device__ __noinline__ void meet_often(int times) {
+    for (int i = 0; i < times; i++) __syncthreads();  // BUG called_with_unequal_counts
+}
+__device__ __noinline__ void meet_if_twice(bool here) {
+    for (int i = 0; i < 2; i++) meet_if(here);
+}
+extern "C" __global__ void called_by_some(int* out, int n) {
+    meet_if(threadIdx.x < n);
+    out[threadIdx.x] = 1;
+}
+extern "C" __global__ void called_with_unequal_counts(int* out, int n) {
+    meet_often(threadIdx.x < n ? 1 : 2);
+    out[threadIdx.x] = 1;
+}
+extern "C" __global__ void called_deeply_by_some(int* out, int n) {
+    meet_if_twice(threadIdx.x < n);
+    out[threadIdx.x] = 1;
+}
+// Threads that exit after the call need not wait.
+__device__ __noinline__ bool meet_and_go_on(int n) {
+    if (threadIdx.x >= n) return false;
+    __syncthreads();
+    return true;
+}
+extern "C" __global__ void exits_after_a_call(int* out, int n) {
+    if (!meet_and_go_on(n)) return;
+    out[threadIdx.x] = 1;
+    for (int i = 0; i < n; i++) meet_and_go_on(n);
+}
 // The second barrier's threads wait while thread 0 is still between the two.
 extern "C" __global__ void waits_between_barriers(int* flag, int* out) {
     auto block = cg::this_thread_block();

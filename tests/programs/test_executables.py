@@ -22,6 +22,8 @@ MODES = itertools.product(("numpy", "native", "auto"), ("off", "warn", "error"))
         (-11, "", "exit status -11"),
         (0, "Result = FAIL\n", "says: Result = FAIL"),
         (0, "Error: mismatch at 3\n", "says: Error: mismatch at 3"),
+        (0, "checksum failed\n", "says: checksum failed"),
+        (0, "cudart-py: kernel k at k.cu:3: a global read is out of bounds\n", "a launch ends early: out of bounds"),
         (0, "cudart-py: kernel k at k.cu:3: race\n", "right, with a finding"),
         (2, "cudart-py run: there is no program\n", "exit status 2"),
         (0, "Ran 19 tests in 2.0s\n\nOK\n", "right, 19 tests"),
@@ -68,14 +70,23 @@ def test_a_draw_meets_only_programs_whose_libraries_and_files_are_there(tmp_path
         "whole": "run:\n\t$(LAUNCHER) ./$(program) 3 ../shared/in.txt out.txt\n",
         "blas": "LDFLAGS = -lm -lcublas\nrun:\n\t./main\n",
         "fileless": "run:\n\t./main in.csv\n",
+        "folderless": "run:\n\t./main data/\n",
+        "offloading": "CC = nvc++\n",
+        "boost": "",
+        "neighbour": "main.o: main.cu ../shared/common.h\n",
+        "opening": "",
     }
+    sources = {"boost": "#include <boost/version.hpp>", "opening": 'fopen("../shared/in.dat", "r");'}
     (tmp_path / "src" / "shared").mkdir(parents=True)
     (tmp_path / "src" / "shared" / "in.txt").touch()
+    (tmp_path / "src" / "shared" / "common.h").write_text("#include <cublas_v2.h>")
     for name, recipe in recipes.items():
         folder = tmp_path / "src" / f"{name}-cuda"
         folder.mkdir()
         (folder / "Makefile").write_text(recipe)
-    [program] = hecbench(tmp_path, tmp_path / "built", 3, 1)
+        (folder / "main.cu").write_text(sources.get(name, ""))
+    (tmp_path / "src" / "folderless-cuda" / "data").mkdir()
+    [program] = hecbench(tmp_path, tmp_path / "built", len(recipes), 1)
     assert program.name == "whole"
     assert (program.folder / "../shared/in.txt").is_file()
 

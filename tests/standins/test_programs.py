@@ -1,6 +1,8 @@
 """Programs in C++ and Python, started by `cudart-py run`."""
 
+import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -12,6 +14,7 @@ import pytest
 
 from cudart_py import images, standins
 from cudart_py.__main__ import main
+from cudart_py.pages.document import is_document
 from cudart_py.standins import library
 
 SQUARES = """extern "C" __global__ void squares(float *numbers, int n)
@@ -98,6 +101,7 @@ def test_a_program_of_the_runtime_runs_with_its_registered_device_code(run, buil
         "format: 32 bits, kind 2",
         "device memory: 1, host memory: 1",
         "from the array: 10 47 0",
+        "logged: 1, cudaSuccess, cudaSuccess",
     ]
 
 
@@ -126,9 +130,57 @@ def test_an_unmodified_program_of_cuda_core_runs(run, tmp_path):
     """cuda.core asks NVRTC for machine code of the device that it finds, and loads it as a library."""
     (tmp_path / "program.py").write_text(SCRIPT)
     (tmp_path / "squares.cu").write_text(SQUARES)
-    ended = run(tmp_path / "program.py", tmp_path / "squares.cu")
+    ended = run("--profile", tmp_path / "program.py", tmp_path / "squares.cu")
     assert ended.returncode == 5, ended.stderr
+    # Nothing but the table follows, although cuda.core frees the array after Python's own end.
+    assert [line.split()[0] for line in ended.stderr.split("\n") if line] == ["sectors", "kernel", "squares"]
     assert ended.stdout.splitlines() == ["in the kernel", "998001.0 ComputeCapability(major=9, minor=0)"]
+
+
+@pytest.mark.parametrize("before", [[], ["--sanitizer", "off"], ["--sanitize-format", "sarif", "--sanitizer=off"]])
+def test_a_file_for_the_profile_follows_an_equals_sign(run, tmp_path, before):
+    """The text after a blank is the program, which a page must not replace."""
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nprint(sys.argv[1:])\n")
+    ended = run(*before, "--profile", script, "--profile", "x")
+    assert ended.stdout == "['--profile', 'x']\n"
+    assert script.read_text().startswith("import sys")
+
+
+def test_a_profile_replaces_only_a_profile(run, tmp_path):
+    script, page = tmp_path / "script.py", tmp_path / "page.html"
+    script.write_text("print('ran')")
+    refused = run(f"--profile={script}", script)
+    assert (refused.returncode, refused.stdout, script.read_text()) == (2, "", "print('ran')")
+    assert [run(f"--profile={page}", script).returncode for _ in range(2)] == [0, 0]
+    assert is_document(page)
+    assert run(f"--profile={os.devnull}", script).returncode == 0
+
+
+@pytest.mark.parametrize("option", ["--profile", "--sanitize-report"])
+def test_a_file_that_cannot_be_written_keeps_the_program_from_running(capfd, tmp_path, option):
+    for place in (tmp_path / "missing" / "file", tmp_path):
+        assert main(["run", f"{option}={place}", "echo", "ran"]) == 2
+        out, error = capfd.readouterr()
+        assert out == ""
+        assert error.startswith(f"cudart-py run: '{place}' cannot be written: ")
+        assert "Errno" not in error
+
+
+@pytest.mark.parametrize("arguments", [["run"], ["run", "--foo", "true"], ["run", "--prof", "true"]])
+def test_a_wrong_option_shows_the_usage_of_run(capsys, arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    error = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert error.startswith("usage: cudart-py run")
+    assert "ARGUMENTS" not in error.splitlines()[-1]
+
+
+def test_a_program_without_standard_output_runs():
+    command = f"{shlex.quote(sys.executable)} -m cudart_py run sh -c 'exit 3' >&-"
+    ended = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (3, "")
 
 
 def test_a_module_runs_with_its_arguments(run):
@@ -231,18 +283,21 @@ def test_the_assembler_hands_on_ptx_and_has_a_version_of_its_own(tmp_path):
 
 
 def test_what_is_no_program_gets_a_sentence_and_a_status(capfd, run, tmp_path):
-    source, folder, short, other = (tmp_path / name for name in ("source.cu", "folder", "32-bit", "other"))
+    names = ("source.cu", "folder", "32-bit", "other", "kernel.cubin")
+    source, folder, short, other, cubin = (tmp_path / name for name in names)
     for path in (source, folder):
         path.mkdir()
     # The beginning of a header: its magic number, 32 bits (1) or 64 (2), and little-endian.
     short.write_bytes(b"\x7fELF\x01\x01\x01" + bytes(100))
     other.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(100))
-    for path in (short, other):
+    cubin.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(11) + (190).to_bytes(2, "little") + bytes(100))  # EM_CUDA
+    for path in (short, other, cubin):
         path.chmod(0o755)
     cases = [
         (2, "source.cu' is a folder, not a file", source),
         (2, "folder' is a folder, not a program", folder),
         (126, "32-bit' cannot be executed: it is a 32-bit program", short),
+        (126, "kernel.cubin' cannot be executed: it is a GPU module", cubin),
         (126, "other' cannot be executed: Exec format error", other),
     ]
     for status, said, path in cases:
@@ -311,21 +366,47 @@ stream.sync()
 """
 
 
-def test_an_interrupt_ends_a_script_while_a_kernel_runs(tmp_path):
-    script = tmp_path / "waiting.py"
-    script.write_text(WAITING)
+def interrupted(arguments, first_line):
+    """Interrupt `cudart-py run` shortly after its program has printed a line; return the exit status, and the rest."""
     with subprocess.Popen(
-        [sys.executable, "-m", "cudart_py", "run", str(script)],
+        [sys.executable, "-m", "cudart_py", "run", *map(str, arguments)],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        text=True,
         # A process in the background of a shell ignores interrupts.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         try:
-            assert process.stdout.readline() == b"waiting\n"
+            assert process.stdout.readline() == first_line
             time.sleep(0.5)
             process.send_signal(signal.SIGINT)
-            # Python ends by the signal, or with status 1 if the error of the interrupted call ended the script before.
-            assert process.wait(60) in (-signal.SIGINT, 1)
+            rest, _ = process.communicate(timeout=60)
+            return process.returncode, rest
         finally:
             process.kill()
+
+
+def test_an_interrupt_ends_a_script_while_a_kernel_runs(tmp_path):
+    script = tmp_path / "waiting.py"
+    script.write_text(WAITING)
+    status, rest = interrupted([script], "waiting\n")
+    assert rest.endswith("KeyboardInterrupt\n")
+    assert status == -signal.SIGINT
+
+
+WAIT = 'extern "C" __global__ void wait(volatile int *flag) { while (!*flag) {} }'
+
+
+@pytest.mark.parametrize("place", ["kernel", "host"])
+@pytest.mark.parametrize(
+    ("handler", "expected"), [("none", -signal.SIGINT), ("before", 42), ("after", 42)], ids=["none", "before", "after"]
+)
+def test_an_interrupt_belongs_to_the_program(build, ptx, place, handler, expected):
+    """The Python that the stand-in starts in a program of C++ must not handle the program's signals."""
+    assert interrupted([build("interrupts.cpp"), ptx(WAIT), handler, place], "ready\n") == (expected, "")
+
+
+def test_signals_that_python_ignores_have_their_default_actions_in_the_program(run):
+    handled = run("sh", "-c", "grep SigIgn /proc/$$/status").stdout
+    ignored = int(handled.split()[1], 16)
+    assert not ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1))

@@ -158,7 +158,9 @@ def only_stops(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def changed_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Mapping[str, str]], None]:
+def changed_kernels(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, numpy_engine: None
+) -> Callable[[str, Mapping[str, str]], None]:
     """Return a function that changes a stop's device code: `changed_kernels("heat", {text: other})` replaces texts."""
 
     def change(stem: str, changes: Mapping[str, str]) -> None:
@@ -171,10 +173,18 @@ def changed_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable
             source = source.replace(text, other)
         changed = tmp_path / original.name
         changed.write_text(source)
-        monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")  # too little work for compiling machine code
         monkeypatch.setattr(device_code, "find", lambda name: {stem: changed}[name])
 
     return change
+
+
+@pytest.fixture
+def numpy_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run kernels in the NumPy engine, for launches so small that machine code takes longer to compile than it saves.
+
+    The stops' outcomes run the same kernels in machine code.
+    """
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
 
 
 @pytest.fixture
@@ -186,7 +196,7 @@ def shorter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def any_clock(monkeypatch: pytest.MonkeyPatch, shorter: None) -> None:
+def any_clock(monkeypatch: pytest.MonkeyPatch, shorter: None, numpy_engine: None) -> None:
     """Run code that needs a GPU's clock on any driver: all times are 1 ms, and there are no counters."""
 
     def once(work: Callable[[], object], stream: cuda.Stream | None = None, quick: bool = False) -> float:
@@ -194,8 +204,6 @@ def any_clock(monkeypatch: pytest.MonkeyPatch, shorter: None) -> None:
         (stream or cuda.legacy_default).synchronize()
         return 1.0
 
-    # At these sizes, compiling machine code takes longer than it saves; other runs of the stops use it.
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
     monkeypatch.setattr(counters, "available", lambda: False)
     monkeypatch.setattr(timing, "available", lambda: True)
     for clock in ("median_ms", "call_ms", "waiting_ms"):

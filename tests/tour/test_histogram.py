@@ -21,6 +21,7 @@ def test_values_are_removed_and_empty_bins_are_found(device, rng, size):
     assert all(row.check.holds for row in histogram.other_operations(values))
 
 
+@pytest.mark.usefixtures("numpy_engine")
 @pytest.mark.parametrize("beyond", [-1, 0, 4 * histogram.BLOCK + 7])
 def test_every_kernel_counts_each_value_once_however_often_its_loops_turn(device, rng, beyond):
     """One block loads four groups of four values per thread at once, then one group, then single values."""

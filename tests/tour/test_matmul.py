@@ -22,6 +22,7 @@ def test_tiles_reduce_loads_from_global_memory_by_their_width_and_registers_redu
 
 
 @counted
+@pytest.mark.usefixtures("numpy_engine")
 def test_neighbouring_lanes_of_the_pipelined_kernel_share_each_address():
     """Six 16-byte loads per step take two wavefronts each, and the pipeline reads one step more than it uses."""
     operands = (cuda.zeros(shape, np.float32) for shape in ((128, 16), (16, 256), (128, 256)))
@@ -34,6 +35,7 @@ def test_neighbouring_lanes_of_the_pipelined_kernel_share_each_address():
     assert metrics["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"] == 0
 
 
+@pytest.mark.usefixtures("numpy_engine")
 @pytest.mark.parametrize("shape", [(129, 4, 17), (1, 516, 40), (300, 260, 1)])
 def test_the_pipelined_kernel_takes_any_rows_and_inner_size(shape):
     rows, columns, inner = shape

@@ -6,6 +6,7 @@ from library_tour.course import monte_carlo
 from library_tour.device_code import load
 
 
+@pytest.mark.usefixtures("numpy_engine")
 @pytest.mark.parametrize("name", monte_carlo.SCHEMES)
 def test_each_path_is_simulated_once_however_many_a_thread_takes(device, name):
     scheme = monte_carlo.SCHEMES[name]

@@ -27,6 +27,7 @@ def sums_of(pricer, name, stages, seed):
     return sums.to_host().sum(axis=1)
 
 
+@pytest.mark.usefixtures("numpy_engine")
 @pytest.mark.parametrize("shape", [(1, 1), (3, 33)])
 def test_every_way_simulates_the_paths_of_every_start_value(pricer, shape):
     stages, seed = Stages(*shape, strike=30.0), 2**40 + 3

@@ -67,8 +67,15 @@ def declared_name(declaration: str) -> str:
     """Return the qualified name with its template arguments: `reduce<float, 256>`, without return type."""
     start = _list_start(declaration)
     name = (declaration if start < 0 else declaration[:start]).strip()
-    # Templates are demangled with their return type, which is void for kernels.
-    return name.removeprefix("void ")
+    if "operator" in name:
+        return name.removeprefix("void ")
+    # Templates are demangled with their return type.
+    depth = start = 0
+    for position, character in enumerate(name):
+        depth += (character in "<([{") - (character in ">)]}")
+        if character == " " and depth == 0:
+            start = position + 1
+    return name[start:]
 
 
 def argument_list(declaration: str) -> tuple[str, ...]:

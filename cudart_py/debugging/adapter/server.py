@@ -31,9 +31,12 @@ _ABILITIES = {
         {"filter": "findings", "label": "Mistakes that the sanitizer finds, and faults", "default": True}
     ],
 }
-_REASONS = {"exited": "step", "start": "step", "finding": "exception", "fault": "exception", "interrupt": "pause"}
+_REASONS = {
+    "exited": "step", "start": "step", "end": "step", "finding": "exception", "fault": "exception",
+    "interrupt": "pause", "watch": "data breakpoint",
+}  # fmt: skip  # rows of a table
 # The commands of the terminal that are also understood in the client's console.
-_COMMANDS = ("info", "lanes", "thread", "warp", "lane", "list", "backtrace", "help")
+_COMMANDS = ("info", "lanes", "block", "thread", "warp", "lane", "list", "backtrace", "watch", "delete", "help")
 Handler = Callable[["Adapter", dict[str, Any]], "dict[str, Any] | None"]
 
 
@@ -55,8 +58,8 @@ class Adapter:
         self._has_ended = self._is_left = False
         self._shown = ShownValues(self._session)
         self._texts: list[str] = []
-        self._plain = CommandLine([], None)
-        self._plain.attach(self._session)
+        self._command_line = CommandLine([], None)
+        self._command_line.attach(self._session)
 
     @property
     def session(self) -> Session:
@@ -220,7 +223,7 @@ class Adapter:
     def _evaluate(self, arguments: dict[str, Any]) -> dict[str, Any]:
         text = str(arguments["expression"]).strip()
         if arguments.get("context") == "repl" and text.partition(" ")[0] in _COMMANDS:
-            said, _ = self._plain.answer(text)
+            said, _ = self._command_line.answer(text)
             return {"result": said.rstrip("\n"), "variablesReference": 0}
         if self._stop is None:
             raise ValueError("no launch is stopped")

@@ -12,7 +12,6 @@ from ..texts import (
     UNKNOWN,
     index_text,
     mask_text,
-    number_text,
     value_text_in,
     waiting_text,
 )
@@ -147,7 +146,7 @@ class ShownValues:
         return [
             UNKNOWN
             if site < 0
-            else f"{number_text(value)}, written by thread {thread} at line {recorder.place(recorder.sites[site]).line}"
+            else f"{value}, written by thread {thread} at line {recorder.place(recorder.sites[site]).line}"
             for value, thread, site in zip(values, threads, sites, strict=True)
         ]
 
@@ -169,6 +168,8 @@ class ShownValues:
 
     def _parts_of(self, value: Value, scope: Scope, position: int) -> list[Shown]:
         """Return the members of a structure, the elements of an array, or what a pointer points to."""
+        if value.members:
+            return [self.value(name, one, scope, position) for name, one in value.members.items()]
         type_: Any = value.type
         kind = type(type_).__name__
         addresses = value.data if kind == "Pointer" else value.addresses

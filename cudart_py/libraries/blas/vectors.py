@@ -29,9 +29,11 @@ def gemv(
 ) -> DeviceArray:
     """Queue out = alpha op(a) x + beta out and return `out`, by default a new vector (cublasSgemv and others).
 
-    The rows or the columns of `a` must be contiguous; `x` and `out` may have a constant stride. `op` is "N", "T" or
-    "C". For complex numbers in contiguous rows, "C" is computed by `gemm`, which needs contiguous vectors. Raises
-    TypeError or ValueError, naming the operand, before anything is queued.
+    For `a` of shape (m, n), `x` has n elements and `out` m, or the other way round if `op` is "T" or "C" instead of
+    "N". All have the same dtype: float32, float64, complex64 or complex128. The rows or the columns of `a` must be
+    contiguous; `x` and `out` may have a constant stride. For complex numbers in contiguous rows, "C" is computed by
+    `gemm`, which needs contiguous vectors. Raises TypeError or ValueError, naming the operand, before anything is
+    queued.
     """
     call = "gemv"
     where, device = views.device_of(call, stream)
@@ -72,9 +74,10 @@ def gemv(
 
 
 def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
-    """Queue y = alpha x + y, in place, and return `y` (cublasAxpyEx); the vectors have any dtype that `gemm` accepts.
+    """Queue y = alpha x + y, in place, and return `y` (cublasAxpyEx).
 
-    Raises TypeError or ValueError, naming the operand, before anything is queued.
+    The vectors have the same number of elements and the same dtype: float16, bfloat16, float32, float64, complex64 or
+    complex128. Both may be strided. Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "axpy"
     where, device = views.device_of(call, stream)
@@ -98,13 +101,12 @@ def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None
 
 
 def scal(alpha: Scalar, x: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
-    """Queue x = alpha x, in place, and return `x` (cublasScalEx); the vector has any dtype that `gemm` accepts.
+    """Queue x = alpha x, in place, and return `x` (cublasScalEx).
 
-    `alpha` is a number on the host. If the factor is on the device, such as the result of `dot`, write a small kernel
-    that reads it there, so that the host need not wait for it. An example is the kernel `turn` of the tour's stop
-    `sparse`.
-
-    Raises TypeError or ValueError, naming the operand, before anything is queued.
+    The vector may be strided. Its dtype is one of those of `axpy`. `alpha` is a number on the host. If the factor is on
+    the device, such as the result of `dot`, write a small kernel that reads it there, so that the host need not wait
+    for it. An example is the kernel `turn` of the tour's stop `sparse`. Raises TypeError or ValueError, naming the
+    operand, before anything is queued.
     """
     call = "scal"
     where, device = views.device_of(call, stream)
@@ -131,9 +133,10 @@ def dot(
 ) -> DeviceArray:
     """Queue the sum of x[i] y[i], without conjugation, and return it in `out`, an array with one element (cublasDotEx).
 
-    The result stays on the device, so later work can use it, and a stream capture can record the call. To copy the
-    result to the host, call `float(out)` or `out.item()` (for complex numbers, `complex(out)`). Raises TypeError or
-    ValueError, naming the operand, before anything is queued.
+    The vectors have the same number of elements and the same dtype: float32, float64, complex64 or complex128. Both may
+    be strided. The result stays on the device, so later work can use it, and a stream capture can record the call. To
+    copy the result to the host, call `float(out)` or `out.item()` (for complex numbers, `complex(out)`). Raises
+    TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "dot"
     where, device = views.device_of(call, stream)

@@ -18,7 +18,7 @@ from ..blas.cublas_calls import call_cublas
 from ..dtypes import KINDS, Kind
 from ..failures import dependent_column, not_converged
 from .batches import addresses_of, check_batch, one_by_one
-from .layout import diagonals, transposed_batch
+from .layout import diagonals, not_finite, transposed_batch
 from .right_hand_sides import check_right_hand_sides, columns_of_batch, rows_of_batch
 from .work import TYPES, WITH_VECTORS, Work
 
@@ -118,6 +118,9 @@ def svd_batch(
     with activated(device):
         # LAPACK sees the transpose of each matrix: a^T = W diag(s) Z^H, so a = conj(Z) diag(s) W^T.
         matrix = a.copy(stream=stream)
+        spoiled = not_finite(matrix, stream)
+        if spoiled.size:  # an H200's cuSOLVER returned finite numbers for them
+            raise not_converged(call, f"the iteration for matrix {spoiled[0]} of 'a'")
         m, n = columns, rows
         values = empty((count, least), kind.real, stream=stream)
         left, right = (empty((count, order, order), a.dtype, stream=stream) for order in (m, n))

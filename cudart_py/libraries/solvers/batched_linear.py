@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,12 +15,16 @@ from ...memory.creation import empty
 from ...streams.stream import Stream
 from ..blas.cublas_calls import call_cublas
 from ..blas.scalars import factor
+from ..device_code import kernel_of
 from ..dtypes import Kind
 from ..failures import NotPositiveDefiniteError, SingularMatrixError
 from .batches import addresses_of, check_batch
-from .layout import transposed_batch
+from .layout import ELEMENTS, THREADS, transposed_batch
 from .right_hand_sides import check_right_hand_sides, columns_of_batch, rows_of_batch
 from .work import Work
+
+SMALL_SYSTEMS = Path(__file__).parent / "device_code" / "small_systems.cu"
+WARP = 32
 
 
 def cholesky_batch(call: str, a: DeviceArray, kind: Kind, stream: Stream, device: Device) -> DeviceArray:
@@ -112,7 +118,10 @@ def solve_batch(
         factors = transposed_batch(a, stream)
         addresses, pivots, info = factor_batch(factors, kind, stream, device)
         x = columns_of_batch(b, stream)
-        solve_factored(stream, device, kind, int(library("cublas").Operation.N), addresses, pivots, x)
+        if factors.shape[1] <= WARP and x.shape[1] == 1 and not kind.is_complex:
+            _solve_small(stream, device, factors, pivots, x)
+        else:
+            solve_factored(stream, device, kind, int(library("cublas").Operation.N), addresses, pivots, x)
         result = rows_of_batch(x, b, stream)
         check_pivots(call, info, stream)
         return result
@@ -130,6 +139,16 @@ def _solve_cholesky(factors: DeviceArray, x: DeviceArray, kind: Kind, stream: St
         modes = map(int, (enums.SideMode.LEFT, enums.FillMode.LOWER, op, enums.DiagType.NON_UNIT))
         sizes = n, systems, one.address, addresses.pointer, n, x_addresses.pointer, n, count
         call_cublas(stream, device, f"{kind.letter}trsm_batched", *modes, *sizes)
+
+
+def _solve_small(stream: Stream, device: Device, factors: DeviceArray, pivots: DeviceArray, x: DeviceArray) -> None:
+    """Solve small real systems x in place, with one right-hand side each, by a kernel of this package.
+
+    For 10,000 systems of 32 unknowns, getrsBatched took as long on an H200 as the factorization.
+    """
+    count, _, n = x.shape
+    kernel = kernel_of(SMALL_SYSTEMS, f"solve_small<{ELEMENTS[x.dtype.str[1:]]}>", device)
+    kernel[-(-count * WARP // THREADS), THREADS, 0, stream](factors, pivots, x, n, count)
 
 
 def solve_factored(

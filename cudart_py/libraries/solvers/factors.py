@@ -35,8 +35,8 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
     """Return Q, with orthonormal columns, and the upper triangular R, such that Q R = a (cusolverDnXgeqrf, Xorgqr).
 
     `a` must have at least as many rows as columns. If it has three dimensions, the first is a batch of matrices
-    (cublasSgeqrfBatched, and Xorgqr for one matrix after the other). Raises TypeError or ValueError, naming the
-    operand.
+    (cublasSgeqrfBatched, and Xorgqr for one matrix after the other). Dtypes and layouts are those of `solve`. Raises
+    TypeError or ValueError, naming the operand.
     """
     call = "qr"
     where, device = views.device_of(call, stream)
@@ -62,19 +62,20 @@ def lstsq(
     rcond: float | None = None,
     stream: Stream | None = None,
 ) -> DeviceArray:
-    """Return the x that minimises the norm of a x - b, for one or several right-hand sides.
+    """Return the x that minimises the norm of a x - b, for one or several right-hand sides (cusolverDnXgeqrf, Sormqr).
 
     With `method="qr"`, the fastest, `a` must have at least as many rows as columns, and full rank. If `a` has three
     dimensions, the first is a batch of matrices, and `b` has the shape (batch, m) or (batch, m, k)
     (cublasSgelsBatched).
 
     With `method="svd"`, `a` is a single matrix of any shape and rank, and x the solution with the smallest norm, as
-    `numpy.linalg.lstsq` returns it. Singular values of at most `rcond` times the largest count as zero; the default of
-    `rcond` is max(m, n) eps. If some do, an IllConditionedWarning gives the rank.
+    `numpy.linalg.lstsq` returns it (cusolverDnXgesvd). Singular values of at most `rcond` times the largest count as
+    zero; the default of `rcond` is max(m, n) eps. If some do, an IllConditionedWarning gives the rank.
 
-    With `method="qr"`, raises SingularMatrixError, with the column, if the absolute value of a diagonal element of R is
-    at most n eps times that of the largest, for n columns. With `method="svd"`, raises NotConvergedError, a LinAlgError
-    as in NumPy, if `a` contains NaN or infinity. Raises TypeError or ValueError, naming the operand.
+    Dtypes and layouts are those of `solve`. With `method="qr"`, raises SingularMatrixError, with the column, if the
+    absolute value of a diagonal element of R is at most n eps times that of the largest, for n columns. With
+    `method="svd"`, raises NotConvergedError, a LinAlgError as in NumPy, if `a` contains NaN or infinity. Raises
+    TypeError or ValueError, naming the operand.
     """
     call = "lstsq"
     arguments.choice(call, "method", method, ("qr", "svd"))
@@ -160,8 +161,9 @@ def svd(
     `method` is "qr" (cusolverDnXgesvd) or "polar" (cusolverDnXgesvdp), which is faster and finds singular values below
     eps times the largest less accurately. If `a` has three dimensions, the first is a batch of matrices: those of at
     most 32 rows and columns are decomposed together by the Jacobi method (cusolverDnSgesvdjBatched), and larger ones
-    one after the other. Raises NotConvergedError if the iteration does not converge, and TypeError or ValueError,
-    naming the operand.
+    one after the other. For `a` of shape (m, n), U has the shape (m, min(m, n)) and V^H (min(m, n), n). Dtypes and
+    layouts are those of `solve`; s is real. Raises NotConvergedError if the iteration does not converge, and TypeError
+    or ValueError, naming the operand.
     """
     call = "svd"
     where, device = views.device_of(call, stream)
@@ -221,8 +223,8 @@ def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, 
     """Return the eigenvalues of a Hermitian matrix, in ascending order, and its eigenvectors, as columns.
 
     Only the lower triangle of `a` is read (cusolverDnXsyevd). If `a` has three dimensions, the first is a batch of
-    matrices (cusolverDnXsyevBatched). Raises NotConvergedError if the iteration does not converge, and TypeError or
-    ValueError, naming the operand.
+    matrices (cusolverDnXsyevBatched). Dtypes and layouts are those of `solve`; the eigenvalues are real. Raises
+    NotConvergedError if the iteration does not converge, and TypeError or ValueError, naming the operand.
     """
     call = "eigh"
     where, device = views.device_of(call, stream)

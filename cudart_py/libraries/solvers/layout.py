@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ...context.current import activated
@@ -13,14 +14,14 @@ from ...copies import memcpy, memcpy2d
 from ...driver.calls import library
 from ...launch.kernel import Kernel
 from ...memory.array import DeviceArray
-from ...memory.creation import empty
+from ...memory.creation import empty, zeros
 from ...pointer import Pointer
 from ...streams.stream import Stream
 from .. import views
 from ..blas.cublas_calls import call_cublas
 from ..blas.scalars import factor
 from ..device_code import kernel_of
-from ..dtypes import Kind
+from ..dtypes import KINDS, Kind
 
 SOURCE = Path(__file__).parent / "device_code" / "layout.cu"
 # The C++ types of elements, keyed by their dtype without the byte order.
@@ -106,6 +107,16 @@ def diagonals(matrices: DeviceArray, stream: Stream) -> NDArray[Any]:
             Pointer(matrices.pointer, matrices), view.leading, view.stride, result, count, view.batch
         )
     return result.to_host(stream=stream)
+
+
+def not_finite(matrices: DeviceArray, stream: Stream) -> NDArray[Any]:
+    """Return the indices of the matrices of a contiguous batch that contain NaN or infinity, and wait for them."""
+    numbers = matrices.view(KINDS[matrices.dtype].real)
+    marks = zeros(len(matrices), np.int32, stream=stream)
+    if numbers.size:
+        kernel = _kernel("mark_not_finite", numbers)
+        kernel[-(-numbers.size // THREADS), THREADS, 0, stream](numbers, numbers.size // len(marks), marks, len(marks))
+    return np.flatnonzero(marks.to_host(stream=stream))
 
 
 def _kernel(name: str, array: DeviceArray) -> Kernel:

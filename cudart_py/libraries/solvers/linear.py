@@ -64,8 +64,11 @@ def solve(
 ) -> DeviceArray:
     """Return x such that a x = b, for a vector or a matrix of right-hand sides (cusolverDnXgetrf and Xgetrs).
 
-    If `a` has three dimensions, the first is a batch of matrices, and `b` has the shape (batch, n) or (batch, n, k)
-    (cublasSgetrfBatched and getrsBatched; with `positive`, cusolverDnSpotrfBatched).
+    `a` has the shape (n, n), and `b` the shape (n,) or (n, k). If `a` has three dimensions, the first is a batch of
+    matrices, and `b` has the shape (batch, n) or (batch, n, k) (cublasSgetrfBatched and getrsBatched; with `positive`,
+    cusolverDnSpotrfBatched). Both have the same dtype: float32, float64, complex64 or complex128. The rows or the
+    columns of a single matrix must be contiguous, and the rows of the matrices of a batch; a single vector must be
+    contiguous.
 
     Uses LU with partial pivoting. With `positive`, which declares the matrix Hermitian and positive definite, uses
     Cholesky (Xpotrf) and reads only the lower triangle.
@@ -75,10 +78,9 @@ def solve(
     for large, well-conditioned matrices. If the refinement does not converge, the system is solved without it, and an
     IllConditionedWarning is given.
 
-    Raises SingularMatrixError, with the zero pivot, or
-    NotPositiveDefiniteError, with the minor that is not positive. Raises TypeError or ValueError, naming the operand.
-    There is no check for NaNs: if `a` contains one, the solution contains NaNs, unless the factorization stops at the
-    NaN and raises an error.
+    Raises SingularMatrixError, with the zero pivot, or NotPositiveDefiniteError, with the minor that is not positive.
+    Raises TypeError or ValueError, naming the operand. There is no check for NaNs: if `a` contains one, the solution
+    contains NaNs, unless the factorization stops at the NaN and raises an error.
     """
     call = "solve"
     positive = arguments.flag(call, "positive", positive)
@@ -139,10 +141,10 @@ def _factor_positive(call: str, work: Work, a: DeviceArray, kind: Kind) -> Devic
 def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Return the lower triangular L such that L L^H = a, for a Hermitian positive definite matrix (cusolverDnXpotrf).
 
-    If `a` has three dimensions, the first is a batch of matrices (cusolverDnSpotrfBatched).
-    Only the lower triangle of `a` is read. Raises NotPositiveDefiniteError, with the minor that is not positive, and
-    TypeError or ValueError, naming the operand. There is no check for NaNs: if `a` contains one, L contains NaNs,
-    unless the factorization stops at the NaN and raises an error.
+    If `a` has three dimensions, the first is a batch of matrices (cusolverDnSpotrfBatched). Only the lower triangle of
+    `a` is read. Dtypes and layouts are those of `solve`. Raises NotPositiveDefiniteError, with the minor that is not
+    positive, and TypeError or ValueError, naming the operand. There is no check for NaNs: if `a` contains one, L
+    contains NaNs, unless the factorization stops at the NaN and raises an error.
     """
     call = "cholesky"
     where, device = views.device_of(call, stream)
@@ -168,6 +170,8 @@ def solve_triangular(
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Return x such that op(a) x = b, for a triangular matrix (cublasStrsm and others).
+
+    `a` is a single matrix. The shapes of `b`, the dtypes and the layouts are those of `solve`.
 
     - `lower`: `a` is lower triangular, otherwise upper; the other triangle is not read. The default is True, whereas
       SciPy's function assumes an upper triangular matrix.

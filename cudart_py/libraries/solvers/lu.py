@@ -95,7 +95,8 @@ class LuFactors:
 def lu_factor(a: DeviceArray, *, stream: Stream | None = None) -> LuFactors:
     """Return the LU factors of a matrix, or of each matrix of a batch (cusolverDnXgetrf, cublasSgetrfBatched).
 
-    Raises SingularMatrixError, with the zero pivot, and TypeError or ValueError, naming the operand.
+    Dtypes and layouts are those of `solve`. Raises SingularMatrixError, with the zero pivot, and TypeError or
+    ValueError, naming the operand.
     """
     call = "lu_factor"
     where, device = views.device_of(call, stream)
@@ -119,8 +120,9 @@ def inv(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Return the inverse of a matrix, or of each matrix of a batch (cusolverDnXgetrf and Xgetrs, cublasSgetriBatched).
 
     To solve systems, use `solve`, which is faster and more accurate. Warns with an IllConditionedWarning if the inverse
-    of a single matrix has no correct digits: if its condition number in the Frobenius norm exceeds 1 / eps. Raises
-    SingularMatrixError, with the zero pivot, and TypeError or ValueError, naming the operand.
+    of a single matrix has no correct digits: if its condition number in the Frobenius norm exceeds 1 / eps. Dtypes and
+    layouts are those of `solve`. Raises SingularMatrixError, with the zero pivot, and TypeError or ValueError, naming
+    the operand.
     """
     call = "inv"
     where, device = views.device_of(call, stream)

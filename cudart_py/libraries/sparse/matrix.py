@@ -127,7 +127,7 @@ class Analysis:
 
 @hinted
 class SparseMatrix:
-    """A sparse matrix in one of four formats. All indices are int32.
+    """A sparse matrix in one of four formats. Values are float32, float64, complex64 or complex128, indices int32.
 
     - "csr": `values` and their columns (`indices`), row by row. `offsets` has rows + 1 elements: the index in `values`
       at which each row begins, and the number of values.
@@ -266,12 +266,6 @@ class SparseMatrix:
         """The total size of the three arrays in bytes. A product reads each of them once."""
         return self.values.nbytes + self.indices.nbytes + self.offsets.nbytes
 
-    @property
-    def _extents(self) -> dict[str, tuple[int, int]]:
-        """The address and the size in bytes of each array, for the check that an output overlaps none of them."""
-        arrays = {"a.values": self.values, "a.indices": self.indices, "a.offsets": self.offsets}
-        return {name: (array.pointer, array.nbytes) for name, array in arrays.items()}
-
     def _describe_once(self) -> Description:
         """Return the shared descriptor, for calls that do not store anything in it."""
         description: Description | None = self._prepared.get("description")
@@ -308,6 +302,12 @@ def check_matrix(call: str, name: str, matrix: Any, device: Device, formats: tup
         raise arguments.unusable(call, name, rule, repr(matrix.format), remedy)
     parts = {"values": matrix.values, "indices": matrix.indices, "offsets": matrix.offsets}
     views.check_place(call, device, **{f"{name}.{part}": array for part, array in parts.items()})
+
+
+def extents_of(a: SparseMatrix) -> dict[str, tuple[int, int]]:
+    """Return the address and the size in bytes of each array of `a`, to check that an output overlaps none of them."""
+    arrays = {"a.values": a.values, "a.indices": a.indices, "a.offsets": a.offsets}
+    return {name: (array.pointer, array.nbytes) for name, array in arrays.items()}
 
 
 def _check_indices(call: str, name: str, shape: tuple[int, ...]) -> None:

@@ -18,7 +18,7 @@ from ..blas.scalars import Scalar, check_unread, scalar
 from ..failures import failure
 from ..handles import keep, library_handle, refuse_first_use, scratch
 from ..outputs import output_for
-from .matrix import LONG, DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector, check_matrix
+from .matrix import LONG, DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector, check_matrix, extents_of
 
 
 class _Prepared(NamedTuple):
@@ -59,7 +59,7 @@ def spmv(
     reason = f"for 'a' of shape {a.shape} with op={op!r}"
     out = output_for(call, out, (rows,), a.values.dtype, (where, device), reason=reason)
     arguments.contiguous(call, "out", out)
-    views.check_apart(call, "out", out.pointer, out.nbytes, x=(x.pointer, x.nbytes), **a._extents)
+    views.check_apart(call, "out", out.pointer, out.nbytes, x=(x.pointer, x.nbytes), **extents_of(a))
     if not out.size:
         return out
     enums = library("cusparse")
@@ -142,7 +142,7 @@ def spmm(
     shape, reason = (rows, right.columns), "for the product of 'a' and 'b'"
     out = output_for(call, out, shape, a.values.dtype, (where, device), reason=reason)
     left = views.matrix(call, "out", out)
-    views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span), **a._extents)
+    views.check_apart(call, "out", out.pointer, left.span, b=(b.pointer, right.span), **extents_of(a))
     if not out.size:
         return out
     enums = library("cusparse")
@@ -224,9 +224,8 @@ def gemvi(
 def spdot(x: SparseVector, y: DeviceArray, *, stream: Stream | None = None) -> Scalar:
     """Return the sum of x[i] y[i] for a sparse and a dense vector, without conjugation (cusparseSpVV).
 
-    The host waits for the result.
-
-    Raises TypeError or ValueError, naming the operand, before anything is queued.
+    `y` is contiguous, with the size and the dtype of `x`. The host waits for the result. Raises TypeError or
+    ValueError, naming the operand, before anything is queued.
     """
     call = "spdot"
     where, device = views.device_of(call, stream)

@@ -159,8 +159,8 @@ def sddmm(
 ) -> SparseMatrix:
     """Queue out = alpha (a b) + beta out for the elements that `out` stores, and return `out` (cusparseSDDMM).
 
-    `a` and `b` are dense, and `out` must have the format "csr". Raises TypeError or ValueError, naming the operand,
-    before anything is queued.
+    `a` and `b` are dense, with contiguous rows and the dtype of `out`, which must have the format "csr". Raises
+    TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "sddmm"
     where, device = views.device_of(call, stream)
@@ -200,8 +200,8 @@ def sddmm(
 def sparse_from_dense(a: DeviceArray, *, stream: Stream | None = None) -> SparseMatrix:
     """Return a sparse matrix in the format "csr" with the nonzero elements of a dense matrix (cusparseDenseToSparse).
 
-    The host waits until the number of nonzero elements is known. Raises TypeError or ValueError, naming the operand,
-    before anything is queued.
+    `a` has the dtype float32, float64, complex64 or complex128, and contiguous rows. The host waits until the number of
+    nonzero elements is known. Raises TypeError or ValueError, naming the operand, before anything is queued.
     """
     call = "sparse_from_dense"
     where, device = views.device_of(call, stream)

@@ -16,7 +16,7 @@ from ..blas.scalars import Factor, Scalar, scalar
 from ..failures import failure
 from ..handles import keep, library_handle, refuse_first_use
 from ..outputs import output_for
-from .matrix import LONG, Analysis, DenseMatrix, DenseVector, Description, SparseMatrix, check_matrix
+from .matrix import LONG, Analysis, DenseMatrix, DenseVector, Description, SparseMatrix, check_matrix, extents_of
 
 FORMATS = ("csr", "coo")
 
@@ -53,7 +53,7 @@ def spsv(
     out = output_for(call, out, b.shape, b.dtype, (where, device), reason="like 'b'")
     arguments.contiguous(call, "out", out)
     right = {"b": (b.pointer, b.nbytes)} if out.pointer != b.pointer else {}
-    views.check_apart(call, "out", out.pointer, out.nbytes, **right, **a._extents)
+    views.check_apart(call, "out", out.pointer, out.nbytes, **right, **extents_of(a))
     if not out.size:
         return out
     with activated(device):
@@ -89,7 +89,7 @@ def spsm(
     left = views.matrix(call, "out", out)
     in_place = out.pointer == b.pointer and left == right
     other = {} if in_place else {"b": (b.pointer, right.span)}
-    views.check_apart(call, "out", out.pointer, left.span, **other, **a._extents)
+    views.check_apart(call, "out", out.pointer, left.span, **other, **extents_of(a))
     if not out.size:
         return out
     with activated(device):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ptx.compiling.reachability import reachable
+from ..ptx.compiling.reachability import Reach, Stack, acts, lies_past, reachable
 from ..ptx.syntax.instructions import Immediate, Register
 
 if TYPE_CHECKING:
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class _Place:
-    """The location of a barrier: its function, and the basic block that it ends.
+    """The location of a barrier: its instruction, and the basic block that it ends, in its call stack.
 
-    Each inlined copy of a function has its own barrier, although all of them have the same source line.
+    Each copy of an inlined function and each call of another has its own barrier, although all of them have the same
+    source line.
     """
 
-    __slots__ = ("at", "code", "site")
+    __slots__ = ("site", "stack")
 
     def __init__(self, group: Group, site: Instruction) -> None:
-        self.code: Code = group.code
-        self.at = group.pc
+        self.stack = _stack(group)
         self.site = site
 
 
@@ -33,7 +33,7 @@ class Divergence:
     """The threads of one chunk that wait at barriers.
 
     A thread that has returned need not reach a barrier. A thread that has passed the barrier, by reaching a basic block
-    from which the barrier can't be reached again, should have waited at it.
+    from which the barrier can't be reached again and which accesses memory, should have waited at it.
     """
 
     def __init__(self, blocks: int) -> None:
@@ -41,7 +41,9 @@ class Divergence:
         self._waiting = np.full(blocks, -1)
         self._places: list[_Place] = []
         self._numbers: dict[tuple[int, ...], int] = {}
-        self._reach: dict[int, dict[int, frozenset[int]]] = {}
+        self._reach: dict[int, Reach] = {}
+        # Whether a block, keyed by its path, lies past a barrier.
+        self._past: dict[tuple[tuple[int, ...], int], bool] = {}
         self.some = False
 
     def arrive(self, group: Group, site: Instruction) -> tuple[Instruction, int] | None:
@@ -66,25 +68,30 @@ class Divergence:
 
     def passing(self, group: Group, block: Block) -> tuple[Instruction, int] | None:
         """Return the barrier that lanes about to run a basic block have passed, and a lane's position, or None."""
-        if group.frames or not block.instructions:
+        if not block.instructions:
             return None
         waiting = self._waiting[group.chunk.block_of_lane[group.lane_numbers]]
         for number in np.unique(waiting[waiting >= 0]):
-            place = self._places[number]
-            if place.code is not group.code:
-                continue
-            reach = self._reachable(place.code)
-            at = place.at
-            if block.index in reach[at] and at not in reach[block.index] and block.index != at:
-                return place.site, int(np.flatnonzero(waiting == number)[0])
+            key = group.path, int(number)
+            if key not in self._past:
+                barrier = self._places[number].stack
+                self._past[key] = acts(block) and lies_past(_stack(group), barrier, self._reachable)
+            if self._past[key]:
+                return self._places[number].site, int(np.flatnonzero(waiting == number)[0])
         return None
 
-    def _reachable(self, code: Code) -> dict[int, frozenset[int]]:
+    def _reachable(self, code: Code) -> Reach:
         """Return, for each block of a function, the blocks that can come after it."""
         known = self._reach.get(code.base)
         if known is None:
             known = self._reach[code.base] = reachable(code)
         return known
+
+
+def _stack(group: Group) -> Stack:
+    """Return the block that a group is about to run, in its call stack."""
+    calls = [(frame.code, place - frame.code.base) for frame, place in zip(group.frames, group.prefix, strict=True)]
+    return [*calls, (group.code, group.pc)]
 
 
 def outside_mask(group: Group, block: Block) -> int:

@@ -64,12 +64,13 @@ def _is_named(site: Instruction) -> bool:
 
 
 class LaunchChecks(Observer):
-    """The checks of one launch; `ended_early` is true if they ran out of memory and stopped before the launch ended.
+    """The checks of one launch; `ended_early` is true if they stopped before the launch ended.
 
     `heard` is called for each finding, when it is found.
     """
 
     ended_early = False
+    _lacks_records = False
 
     def __init__(self, heard: Heard = lambda *_: None) -> None:
         self._heard = heard
@@ -81,6 +82,7 @@ class LaunchChecks(Observer):
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()
         self._memory = state.memory
+        self._program = state.program
         concurrent = bool(spans) or concurrency.others_wait()
         self._races = Races(spans, state.launch, block_scope=state.program.block_scoped)
         self._memory_checks = MemoryChecks(
@@ -94,12 +96,25 @@ class LaunchChecks(Observer):
         self.watch = frozenset({"checks"}) if self._racing and not concurrent else None
 
     def has_mistake(self) -> bool:
-        """Return whether there is a finding in this launch."""
-        return self._findings.some
+        """Return whether there is a finding in this launch, or was one in an earlier launch of the kernel."""
+        return self._findings.some or self._program.seconds_with_mistakes > 0
+
+    def lack_records(self) -> None:
+        """Take note that machine code cannot record all accesses of this launch."""
+        self._lacks_records = True
+
+    def lacks_records(self) -> bool:
+        """Return whether machine code cannot record all accesses of this launch."""
+        return self._lacks_records
 
     def end_early(self) -> None:
         """Stop checking this launch, and treat all memory as written, because its writes are no longer recorded."""
         self.ended_early = True
+        if self._lacks_records:
+            limit.say(
+                "not all accesses of a long launch can be recorded",
+                "that launch is not checked, and all memory counts as written",
+            )
         for start in self._memory.extents()[0].tolist():
             self._memory.shadow(start).initialised = True
 

@@ -59,6 +59,7 @@ class NativeRecords:
             shadow.native = {}
             records = _new(shadow, shift)
             if records is None:
+                limit.say_no_room(shadow.size)
                 return None
             shadow.native[key] = records
         kept: PieceRecords = shadow.native[key]

@@ -10,10 +10,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number, a boolean or a character; `dtype` is NumPy's."""
+    """A number, a boolean or a character; `dtype` is NumPy's. An enumeration has `enumerators`: values and names."""
 
     name: str
     dtype: np.dtype
+    enumerators: tuple[tuple[int, str], ...] = field(default=(), repr=False)
 
     @property
     def size(self) -> int:
@@ -76,8 +77,42 @@ class Structure:
 
 CType: TypeAlias = Scalar | Pointer | Array | Structure
 
+BOOL = Scalar("bool", np.dtype(np.bool_))
+CHAR = Scalar("char", np.dtype(np.int8))
 INT = Scalar("int", np.dtype(np.int32))
 UNSIGNED = Scalar("unsigned int", np.dtype(np.uint32))
 LONG = Scalar("long long", np.dtype(np.int64))
+UNSIGNED_LONG = Scalar("unsigned long long", np.dtype(np.uint64))
+HALF = Scalar("__half", np.dtype(np.float16))
+FLOAT = Scalar("float", np.dtype(np.float32))
 DOUBLE = Scalar("double", np.dtype(np.float64))
-BOOL = Scalar("bool", np.dtype(np.bool_))
+_DTYPES = {
+    "float": "f4", "double": "f8", "int": "i4", "signed": "i4", "unsigned": "u4", "unsigned int": "u4", "bool": "?",
+    "char": "i1", "signed char": "i1", "unsigned char": "u1", "short": "i2", "unsigned short": "u2", "long long": "i8",
+    "unsigned long long": "u8", "long": "i8", "unsigned long": "u8", "long int": "i8", "unsigned long int": "u8",
+    "long long int": "i8", "short int": "i2", "size_t": "u8", "__half": "f2", "half": "f2", "int8_t": "i1",
+    "uint8_t": "u1", "int16_t": "i2", "uint16_t": "u2", "int32_t": "i4", "uint32_t": "u4", "int64_t": "i8",
+    "uint64_t": "u8",
+}  # fmt: skip  # rows of a table
+# The number types by the names that C++ and CUDA give them.
+NUMBERS = {name: Scalar(name, np.dtype(dtype)) for name, dtype in _DTYPES.items()}
+_VECTOR_ELEMENTS = {
+    "char": "char", "uchar": "unsigned char", "short": "short", "ushort": "unsigned short", "int": "int",
+    "uint": "unsigned int", "long": "long", "ulong": "unsigned long", "longlong": "long long",
+    "ulonglong": "unsigned long long", "float": "float", "double": "double",
+}  # fmt: skip  # rows of a table
+
+
+def vector_type(name: str, element: CType, count: int) -> Structure:
+    """Return a structure of up to four numbers, such as `float4`."""
+    members = (Member(axis, number * element.size, element) for number, axis in enumerate("xyzw"[:count]))
+    return Structure(name, count * element.size, tuple(members))
+
+
+# CUDA's vector types, by name.
+VECTORS = {
+    f"{prefix}{count}": vector_type(f"{prefix}{count}", NUMBERS[element], count)
+    for prefix, element in _VECTOR_ELEMENTS.items()
+    for count in (1, 2, 3, 4)
+}
+INDEX = vector_type("uint3", UNSIGNED, 3)

@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .cpp_types import INT, Array, CType, Member, Pointer, Scalar, Structure
+from .cpp_types import HALF, INT, Array, CType, Member, Pointer, Scalar, Structure
 
 _SECTION = re.compile(r"\.section\s+(\.\w+)\s*\{([^}]*)\}")
 _ITEMS = re.compile(r"\.b(8|16|32|64)\s+([^\n]*)")
 _SYMBOL = re.compile(r"([.$%A-Za-z_][\w$.]*)\s*(?:\+\s*(\d+))?$")
 # Tags, attributes, forms and operations of DWARF.
 _SUBPROGRAM, _PARAMETER, _LEXICAL_BLOCK, _VARIABLE, _MEMBER, _INHERITANCE = 0x2E, 0x05, 0x0B, 0x34, 0x0D, 0x1C
-_BASE, _ARRAY, _SUBRANGE, _ENUMERATION = 0x24, 0x01, 0x21, 0x04
+_BASE, _ARRAY, _SUBRANGE, _ENUMERATION, _ENUMERATOR = 0x24, 0x01, 0x21, 0x04, 0x28
 _POINTER, _REFERENCES, _STRUCTURES = 0x0F, (0x10, 0x42), (0x13, 0x02, 0x17)
 _ALIASES = (0x26, 0x35, 0x16, 0x37)  # const, volatile, typedef, restrict
 _NAME, _LINKAGE_NAME, _SIZE, _ENCODING, _TYPE, _LOCATION = 0x03, 0x2007, 0x0B, 0x3E, 0x49, 0x02
-_LOW, _HIGH, _UPPER_BOUND, _COUNT, _OFFSET = 0x11, 0x12, 0x2F, 0x37, 0x38
+_LOW, _HIGH, _UPPER_BOUND, _COUNT, _OFFSET, _CONSTANT = 0x11, 0x12, 0x2F, 0x37, 0x38, 0x1C
 _SIZES = {0x01: 8, 0x05: 2, 0x06: 4, 0x07: 8, 0x0B: 1, 0x0C: 1, 0x13: 4, 0x17: 4}
 _BLOCKS = {0x03: 2, 0x04: 4, 0x0A: 1}
 _STRING, _BLOCK, _SIGNED, _UNSIGNED, _EXPRESSION, _PRESENT = 0x08, 0x09, 0x0D, 0x0F, 0x18, 0x19
@@ -148,6 +148,14 @@ class DebugInformation:
         """Return the variables of a function, by its name in PTX, outer scopes first."""
         return self._functions.get(function, [])
 
+    def structure(self, name: str) -> Structure | None:
+        """Return the structure or class with a name, or None if none is described."""
+        for reference, entry in self._entries.items():
+            if entry.tag in _STRUCTURES and entry.attributes.get(_NAME) == name and entry.attributes.get(_SIZE):
+                found = self._type(reference)
+                return found if isinstance(found, Structure) else None
+        return None
+
     def __bool__(self) -> bool:
         return bool(self._functions)
 
@@ -258,9 +266,16 @@ class DebugInformation:
         if entry.tag in _ALIASES:
             return self._type(target)
         if entry.tag == _ENUMERATION:
-            return Scalar(name, np.dtype(f"i{size}")) if size in (1, 2, 4, 8) else INT
+            names = tuple(
+                (one.attributes.get(_CONSTANT, 0), one.attributes.get(_NAME, ""))
+                for one in entry.children
+                if one.tag == _ENUMERATOR
+            )
+            return Scalar(name, np.dtype(f"i{size if size in (1, 2, 4, 8) else INT.size}"), names)
         if entry.tag == _ARRAY:
             return self._array(entry, self._type(target))
+        if entry.tag in _STRUCTURES and name == "__half" and size == HALF.size:
+            return HALF
         if entry.tag in _STRUCTURES:
             return Structure(name, size, tuple(self._members(entry)))
         return None

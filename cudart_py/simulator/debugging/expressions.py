@@ -1,146 +1,75 @@
-"""Expressions in a subset of C++: names, members, elements, and arithmetic, for all lanes of a group at once.
+"""The values of expressions for all lanes of a group at once, with C++'s types.
 
-Integers are computed with at least 64 bits, so that they don't overflow as they would in the kernel.
+Integers smaller than `int` are promoted to it, and operands are converted to a common type, as in C++.
 """
 
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .cpp_types import BOOL, DOUBLE, LONG, CType, Pointer, Scalar, Structure
-from .values import EvaluationError, Value, as_pointer
+from ...debugging.expression_syntax import ExpressionError, Node, parse
+from .cpp_types import (
+    BOOL,
+    CHAR,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    NUMBERS,
+    UNSIGNED,
+    UNSIGNED_LONG,
+    Array,
+    CType,
+    Pointer,
+    Scalar,
+    Structure,
+)
+from .values import Value, as_pointer
 
 if TYPE_CHECKING:
     from .scope import Scope
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[uUlLfF]*"
-    r"|(?P<name>%?[A-Za-z_]\w*)|(?P<sign>->|&&|\|\||[=!<>]=|<<|>>|[-+*/%&|^~!<>()\[\].]))"
-)
-# Binary operators, those that bind least first.
-_LEVELS = (
-    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"), ("+", "-"),
-    ("*", "/", "%"),
-)  # fmt: skip  # rows of a table
-_UNARY = "-!~*&+"
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "|": operator.or_, "^": operator.xor, "&": operator.and_, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
     "<=": operator.le, ">": operator.gt, ">=": operator.ge, "<<": operator.lshift, ">>": operator.rshift,
     "+": operator.add, "-": operator.sub, "*": operator.mul,
 }  # fmt: skip  # rows of a table
-# An operator or the kind of a node, and its operands.
-Node: TypeAlias = tuple[Any, ...]
-
-
-class _Parser:
-    """The tokens of an expression that have not been read yet."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens: list[tuple[str, str]] = []
-        position, stripped = 0, text.rstrip()
-        while position < len(stripped):
-            match = _TOKEN.match(stripped, position)
-            if match is None:
-                raise EvaluationError(f"{stripped[position:].strip()!r} is not understood in {text.strip()!r}")
-            self._tokens.append((match.lastgroup or "", match[match.lastgroup or 0]))
-            position = match.end()
-
-    def whole(self) -> Node:
-        """Read the whole expression."""
-        node = self._binary(0)
-        if self._tokens:
-            raise self._error(self._tokens[0][1])
-        return node
-
-    def _error(self, word: str) -> EvaluationError:
-        return EvaluationError(f"{word!r} is not expected in {self._text.strip()!r}")
-
-    def _take(self, *signs: str) -> str:
-        """Return the next token and remove it if it is one of these signs; otherwise return ""."""
-        if self._tokens and self._tokens[0][0] == "sign" and self._tokens[0][1] in signs:
-            return self._tokens.pop(0)[1]
-        return ""
-
-    def _need(self, sign: str) -> None:
-        if not self._take(sign):
-            raise EvaluationError(f"{sign!r} is missing in {self._text.strip()!r}")
-
-    def _binary(self, level: int) -> Node:
-        if level == len(_LEVELS):
-            return self._unary()
-        node = self._binary(level + 1)
-        while sign := self._take(*_LEVELS[level]):
-            node = ("binary", sign, node, self._binary(level + 1))
-        return node
-
-    def _unary(self) -> Node:
-        if sign := self._take(*_UNARY):
-            return "unary", sign, self._unary()
-        node = self._primary()
-        while sign := self._take("[", ".", "->"):
-            if sign == "[":
-                node = ("index", node, self._binary(0))
-                self._need("]")
-            else:
-                node = ("member", node, self._name())
-        return node
-
-    def _name(self) -> str:
-        if not self._tokens or self._tokens[0][0] != "name":
-            raise EvaluationError(f"a member's name is missing in {self._text.strip()!r}")
-        return self._tokens.pop(0)[1]
-
-    def _primary(self) -> Node:
-        if self._take("("):
-            node = self._binary(0)
-            self._need(")")
-            return node
-        if not self._tokens:
-            raise EvaluationError(f"{self._text.strip()!r} ends too early")
-        kind, text = self._tokens.pop(0)
-        if kind == "sign":
-            raise self._error(text)
-        return kind, text
-
-
-@lru_cache(maxsize=256)
-def parse(text: str) -> Node:
-    """Return an expression as a tree; raises EvaluationError if it is not understood."""
-    return _Parser(text).whole()
+_TYPES = {one.dtype: one for one in (BOOL, INT, UNSIGNED, LONG, UNSIGNED_LONG, FLOAT, DOUBLE)}
+_ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0}
 
 
 def evaluate(text: str, scope: Scope) -> Value:
-    """Return the value of an expression for the lanes of a scope; raises EvaluationError if it has none."""
+    """Return the value of an expression for the lanes of a scope; raises ExpressionError if it has none."""
     with np.errstate(all="ignore"):
         return _evaluate(parse(text), scope)
 
 
-def holds(text: str, scope: Scope) -> NDArray[np.bool_]:
-    """Return for which lanes of a scope a condition holds; for lanes without a value it does not."""
+def holds(text: str, scope: Scope) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return for which lanes of a scope a condition holds, and for which it has a value."""
     value = evaluate(text, scope)
     found: NDArray[np.bool_] = value.data.astype(np.bool_) & value.known
-    return found
+    return found, value.known
 
 
 def _evaluate(node: Node, scope: Scope) -> Value:
     kind = node[0]
     if kind == "name":
         return _named(node[1], scope)
-    if kind == "number":
-        return _number(node[1], len(scope.group.lanes))
+    if kind in ("number", "character"):
+        return (_number if kind == "number" else _character)(node[1], len(scope.group.lanes))
+    if kind == "cast":
+        return _cast(node[1], node[2], _evaluate(node[3], scope))
+    if kind == "conditional":
+        return _chosen(*(_evaluate(part, scope) for part in node[1:]))
     if kind == "unary":
         return _unary(node[1], _evaluate(node[2], scope), scope)
     if kind == "index":
-        pointer = _sum(_evaluate(node[1], scope), _evaluate(node[2], scope), 1)
-        return _target(pointer, scope)
+        return _element(_evaluate(node[1], scope), _evaluate(node[2], scope), scope)
     if kind == "member":
         return _member(node[1], node[2], scope)
     return _binary(node[1], _evaluate(node[2], scope), _evaluate(node[3], scope))
@@ -153,33 +82,83 @@ def _named(name: str, scope: Scope) -> Value:
 
 
 def _number(text: str, lanes: int) -> Value:
-    if not text.lower().startswith("0x") and any(letter in text for letter in ".eE"):
-        return Value(DOUBLE, np.full(lanes, float(text)))
-    number = int(text, 0 if text.lower().startswith("0x") else 10)
-    if number >= 1 << 64:
-        raise EvaluationError(f"{text} has more than 64 bits")
-    return Value(LONG, np.full(lanes, number, np.int64 if number < 1 << 63 else np.uint64))
+    is_hexadecimal = text.lower().startswith("0x")
+    if not is_hexadecimal and any(letter in text.lower() for letter in ".ef"):
+        type_ = FLOAT if text[-1] in "fF" else DOUBLE
+        return Value(type_, np.full(lanes, float(text.rstrip("fFlL")), type_.dtype))
+    digits, suffix = text.rstrip("uUlL"), text[len(text.rstrip("uUlL")) :].lower()
+    try:
+        number = int(digits, 16 if is_hexadecimal else 10)
+    except ValueError:
+        raise ExpressionError(f"{text!r} is not a number") from None
+    # The first type that can hold the number, as in C++: a decimal number is signed without a suffix.
+    types = [one for one in (INT, UNSIGNED, LONG, UNSIGNED_LONG) if one.size == LONG.size or "l" not in suffix]
+    if "u" in suffix:
+        types = [one for one in types if one.dtype.kind == "u"]
+    elif not is_hexadecimal:
+        types = [one for one in types if one.dtype.kind == "i"]
+    type_ = next((one for one in types if number <= np.iinfo(one.dtype).max), UNSIGNED_LONG)
+    if number > np.iinfo(type_.dtype).max:
+        raise ExpressionError(f"{text} has more than 64 bits")
+    return Value(type_, np.full(lanes, number, type_.dtype))
+
+
+def _character(text: str, lanes: int) -> Value:
+    code = ord(text[1]) if text[1] != "\\" else _ESCAPES.get(text[2], ord(text[2]))
+    return Value(CHAR, np.full(lanes, code, np.int8))
+
+
+def _cast(words: str, stars: int, value: Value) -> Value:
+    type_: CType | None = NUMBERS.get(words)
+    if type_ is None:
+        raise ExpressionError(f"{words!r} is not a type: use one such as 'unsigned int', 'long long' or 'float'")
+    for _ in range(stars):
+        type_ = Pointer(type_)
+    if isinstance(type_, Scalar):
+        return Value(type_, value.data.astype(type_.dtype), None, value.known)
+    return Value(type_, as_pointer(value).data.astype(np.uint64), None, value.known)
+
+
+def _chosen(condition: Value, first: Value, second: Value) -> Value:
+    """Return one of two values per lane."""
+    holds_ = condition.data.astype(np.bool_)
+    known = condition.known & np.where(holds_, first.known, second.known)
+    first, second = as_pointer(first), as_pointer(second)
+    if isinstance(first.type, Scalar) and isinstance(second.type, Scalar):
+        one, other = _common(first, second)
+        return _result(np.where(holds_, one, other), known)
+    return Value(first.type, np.where(holds_, first.data, second.data), None, known)
 
 
 def _member(node: Node, name: str, scope: Scope) -> Value:
-    if node[0] == "name" and (value := scope.builtin(node[1], name)) is not None:
-        return value
     value = _evaluate(node, scope)
+    if name in value.members:
+        return value.members[name]
     if isinstance(value.type, Pointer):
         value = _target(value, scope)
     if not isinstance(value.type, Structure) or value.addresses is None:
-        raise EvaluationError(f"a {value.type.name} has no members")
+        raise ExpressionError(f"a {value.type.name} has no members")
     member = next((one for one in value.type.members if one.name == name), None)
     if member is None:
-        raise EvaluationError(f"{value.type.name} has no member {name}")
+        raise ExpressionError(f"{value.type.name} has no member {name}")
     return scope.memory.load(member.type, value.addresses + np.uint64(member.offset), value.known)
+
+
+def _element(value: Value, index: Value, scope: Scope) -> Value:
+    """Return an element; of an array, an index outside it has none."""
+    inside = index.known
+    if isinstance(value.type, Array):
+        inside = inside & (index.data >= 0) & (index.data < value.type.count)
+    found = _target(_sum(value, index, 1), scope)
+    found.known = found.known & inside
+    return found
 
 
 def _target(value: Value, scope: Scope) -> Value:
     """Return what a pointer points to."""
     pointer = as_pointer(value)
     if not isinstance(pointer.type, Pointer) or pointer.type.target is None:
-        raise EvaluationError(f"a {value.type.name} is not a pointer to values of a known type")
+        raise ExpressionError(f"a {value.type.name} is not a pointer to values of a known type")
     return scope.memory.load(pointer.type.target, pointer.data, pointer.known)
 
 
@@ -188,31 +167,44 @@ def _unary(sign: str, value: Value, scope: Scope) -> Value:
         return _target(value, scope)
     if sign == "&":
         if value.addresses is None:
-            raise EvaluationError("a value in a register has no address")
+            raise ExpressionError("a value in a register has no address")
         return Value(Pointer(value.type), value.addresses, None, value.known)
     if sign == "!":
         return Value(BOOL, ~value.data.astype(np.bool_), None, value.known)
-    data = _wide(value)
+    data = _promoted(value)
     if sign == "~" and data.dtype.kind == "f":
-        raise EvaluationError("~ needs an integer")
+        raise ExpressionError("~ needs an integer")
     return _result(-data if sign == "-" else ~data if sign == "~" else data, value.known)
 
 
-def _wide(value: Value) -> NDArray[Any]:
-    """Return numbers with 64 bits."""
+def _promoted(value: Value) -> NDArray[Any]:
+    """Return numbers after C++'s promotions; a half counts as a float."""
     data = value.data
     if data.dtype.kind == "f":
-        return data.astype(np.float64) if data.itemsize < 4 else data
-    return data if data.dtype == np.uint64 else data.astype(np.int64)
+        return data.astype(np.float32) if data.itemsize < FLOAT.size else data
+    return data.astype(np.int32) if data.itemsize < INT.size else data
+
+
+def _common(left: Value, right: Value) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return two numbers after C++'s usual arithmetic conversions."""
+    one, other = _promoted(left), _promoted(right)
+    floats = [data.dtype for data in (one, other) if data.dtype.kind == "f"]
+    if floats:
+        dtype = max(floats, key=lambda dtype: dtype.itemsize)
+    elif one.itemsize != other.itemsize:
+        dtype = max(one.dtype, other.dtype, key=lambda dtype: dtype.itemsize)
+    else:
+        dtype = one.dtype if one.dtype.kind == "u" else other.dtype
+    return one.astype(dtype), other.astype(dtype)
 
 
 def _sum(left: Value, right: Value, sign: int) -> Value:
     """Return a pointer moved by a number of elements."""
     pointer = as_pointer(left)
     if not isinstance(pointer.type, Pointer) or pointer.type.target is None:
-        raise EvaluationError(f"a {left.type.name} has no elements")
+        raise ExpressionError(f"a {left.type.name} has no elements")
     if right.data.dtype.kind == "f":
-        raise EvaluationError("an index must be an integer")
+        raise ExpressionError("an index must be an integer")
     distance = right.data.astype(np.int64) * (sign * pointer.type.target.size)
     moved = (pointer.data.view(np.int64) + distance).view(np.uint64)
     return Value(pointer.type, moved, None, left.known & right.known)
@@ -226,15 +218,20 @@ def _binary(sign: str, left: Value, right: Value) -> Value:
         return Value(BOOL, first & second if sign == "&&" else first | second, None, known)
     if sign in "+-" and isinstance(left.type, Pointer) and not isinstance(right.type, Pointer):
         return _sum(left, right, 1 if sign == "+" else -1)
-    one, other = _wide(left), _wide(right)
-    is_float = "f" in (one.dtype.kind, other.dtype.kind)
+    if sign == "-" and isinstance(left.type, Pointer) and left.type.target is not None:
+        distance = left.data.view(np.int64) - right.data.view(np.int64)
+        return Value(LONG, distance // left.type.target.size, None, known)
+    one, other = _common(left, right)
     if sign in ("/", "%"):
+        is_float = one.dtype.kind == "f"
         known = known & ((other != 0) | is_float)
         return _result(_quotient(one, np.where(known, other, 1), sign, is_float=is_float), known)
-    if is_float and sign in ("|", "^", "&", "<<", ">>"):
-        raise EvaluationError(f"{sign} needs integers")
-    if one.dtype != other.dtype and not is_float:
-        one, other = one.astype(np.int64), other.astype(np.int64)
+    if one.dtype.kind == "f" and sign in ("|", "^", "&", "<<", ">>"):
+        raise ExpressionError(f"{sign} needs integers")
+    if sign in ("<<", ">>"):
+        # The result has the type of the left operand.
+        one = _promoted(left)
+        other = _promoted(right).astype(one.dtype)
     return _result(_OPERATIONS[sign](one, other), known)
 
 
@@ -242,7 +239,7 @@ def _quotient(one: NDArray[Any], other: NDArray[Any], sign: str, *, is_float: bo
     """Return a quotient, rounded to zero for integers, or a remainder."""
     if is_float:
         if sign == "%":
-            raise EvaluationError("% needs integers")
+            raise ExpressionError("% needs integers")
         divided: NDArray[Any] = one / other
         return divided
     rest: NDArray[Any] = np.fmod(one, other)
@@ -251,7 +248,4 @@ def _quotient(one: NDArray[Any], other: NDArray[Any], sign: str, *, is_float: bo
 
 
 def _result(data: NDArray[Any], known: NDArray[np.bool_]) -> Value:
-    if data.dtype == np.bool_:
-        return Value(BOOL, data, None, known)
-    type_: CType = LONG if data.dtype == np.int64 else Scalar(str(data.dtype), data.dtype)
-    return Value(type_, data, None, known)
+    return Value(_TYPES[data.dtype], data, None, known)

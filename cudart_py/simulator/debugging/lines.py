@@ -101,18 +101,36 @@ class Lines:
         return found, list(first[found].values()) if found else []
 
     def function(self, name: str) -> list[Instruction]:
-        """Return the first instructions of the functions with a C++ name, or with a name in PTX."""
-        named = [body for body in self._bodies if name in (body.name, self.called(body.name))]
-        return [body.instructions[prologue(body)] for body in named if body.instructions]
+        """Return the first instructions of the functions with a C++ name, or with a name in PTX.
+
+        The namespaces and classes of a C++ name, and the arguments of templates, may be left out.
+        """
+        found = []
+        for body in self._bodies:
+            whole, plain = cpp_name(body.name), self.called(body.name)
+            if body.instructions and (
+                name == body.name or any(f"::{one}".endswith(f"::{name}") for one in (whole, plain))
+            ):
+                found.append(body.instructions[prologue(body)])
+        return found
 
     def called(self, name: str) -> str:
-        """Return the C++ name of a function without its template arguments and parameters."""
-        return cpp_name(name).partition("<")[0]
+        """Return the C++ name of a function without arguments of templates and without parameters."""
+        whole, kept, depth = cpp_name(name), "", 0
+        for character in whole:
+            depth += character == "<"
+            kept += character if depth == 0 else ""
+            depth -= character == ">"
+        return kept
 
     def is_entry(self, site: Instruction) -> bool:
         """Return whether an instruction is a function's first one after the loads of its parameters."""
         body = self.body(site)
         return body.instructions[prologue(body)] is site
+
+    def is_past_prologue(self, site: Instruction) -> bool:
+        """Return whether an instruction comes after the loads of its function's parameters."""
+        return self.index(site) >= prologue(self.body(site))
 
     def index(self, site: Instruction) -> int:
         """Return the index of an instruction in its function."""

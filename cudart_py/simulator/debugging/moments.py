@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..ptx.syntax.instructions import Instruction
 
 Array = NDArray[Any]
-_WARP = 32
+WARP = 32
 
 
 class WaitingAt(NamedTuple):
@@ -157,13 +157,13 @@ class Moment:
 
     def warp_of(self, lane: int) -> tuple[int, int]:
         """Return the index of a lane's warp in its block, and the lane's index in the warp."""
-        return divmod(lane % self.chunk.threads, _WARP)
+        return divmod(lane % self.chunk.threads, WARP)
 
     def warp_lanes(self, lane: int) -> range:
         """Return the lanes of a lane's warp."""
         threads = self.chunk.threads
-        first = lane - lane % threads + self.warp_of(lane)[0] * _WARP
-        return range(first, min(first + _WARP, lane - lane % threads + threads))
+        first = lane - lane % threads + self.warp_of(lane)[0] * WARP
+        return range(first, min(first + WARP, lane - lane % threads + threads))
 
     def block_lanes(self, lane: int) -> range:
         """Return the lanes of a lane's block."""

@@ -15,7 +15,7 @@ from ..ptx.running.memory.addresses import Mixed
 from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
 from ..state.fault_reports import readable
 from .dwarf import DebugInformation
-from .expressions import evaluate, holds, parse
+from .expressions import evaluate, holds
 from .lines import Lines, Place, place_of
 from .moments import Change, LaneGroup, Mistake, Moment
 from .scope import Scope
@@ -61,11 +61,16 @@ class Listener(Protocol):
 
 
 class Writers:
-    """The last writer of each byte of a chunk's shared memory: the lane, and the index of the instruction."""
+    """The writers of a chunk's memory.
 
-    def __init__(self, size: int) -> None:
-        self.lanes = np.full(size, NOBODY, np.int32)
-        self.sites = np.full(size, NOBODY, np.int32)
+    For each byte of shared memory, these are the lane that wrote it last and the index of the instruction; for local
+    memory, only whether anything has written the byte.
+    """
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.lanes = np.full(len(chunk.shared.bytes), NOBODY, np.int32)
+        self.sites = np.full(len(chunk.shared.bytes), NOBODY, np.int32)
+        self.local = np.zeros(len(chunk.local.bytes), np.bool_)
 
 
 class Recorder(Observer):
@@ -181,16 +186,12 @@ class Recorder(Observer):
         """Return the value of an expression for the lanes of a scope; raises ValueError if it has none."""
         return evaluate(text, scope)
 
-    def holds(self, text: str, scope: Scope) -> NDArray[np.bool_]:
-        """Return for which lanes of a scope a condition holds; raises ValueError if it has no value."""
+    def holds(self, text: str, scope: Scope) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return for which lanes of a scope a condition holds, and for which it has a value."""
         return holds(text, scope)
 
-    def check_expression(self, text: str) -> None:
-        """Raise ValueError for an expression that is not understood."""
-        parse(text)
-
     def writers(self, chunk: Chunk) -> Writers:
-        """Return the writers of a chunk's shared memory."""
+        """Return the writers of a chunk's shared and local memory."""
         key = id(chunk)
         if key not in self._writers:
             # Finished chunks stay in the history, so their identities are not used again before they leave it.
@@ -199,7 +200,7 @@ class Recorder(Observer):
                 for moment in self.history
                 if id(moment.chunk) in self._writers
             }
-            self._writers[key] = Writers(len(chunk.shared.bytes))
+            self._writers[key] = Writers(chunk)
         return self._writers[key]
 
     def read(self, array: Array, where: Array, moment: Moment) -> Array:
@@ -267,7 +268,7 @@ class Recorder(Observer):
     def _write(self, group: Group, address: Address | Mixed, offset: int, size: int, site: Instruction) -> None:
         for positions, part in _parts(group, address):
             space = part.space.name
-            if space not in ("shared", "global"):
+            if space not in ("shared", "global", "local"):
                 continue
             places = np.broadcast_to(part.places, len(positions)) + offset
             # This comes before the engine's own check. Bytes outside all allocations may be inaccessible to Python too.
@@ -280,6 +281,10 @@ class Recorder(Observer):
                 self._keep(writers.sites, where)
                 writers.lanes[where] = lanes
                 writers.sites[where] = self._number(site)
+            elif space == "local":
+                written = self.writers(group.chunk).local
+                self._keep(written, where)
+                written[where] = True
             else:
                 self._keep(part.space.bytes, where)
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...debugging.expression_syntax import ExpressionError
 from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW
-from .cpp_types import INT, UNSIGNED, CType, Pointer, Scalar
-from .values import EvaluationError, MemoryView, Value
+from .cpp_types import INDEX, INT, UNSIGNED, CType, Pointer, Scalar
+from .moments import WARP
+from .values import MemoryView, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +53,7 @@ class Scope:
         return list(self.code.slots)
 
     def value(self, name: str) -> Value:
-        """Return the value of a name; raises EvaluationError for one that is not known, or that has no value here."""
+        """Return the value of a name; raises ExpressionError for one that is not known, or that has no value here."""
         if name.startswith("%"):
             return self._register(name)
         variable = next((one for one in self.variables if one.name == name), None)
@@ -63,20 +65,27 @@ class Scope:
         variable = next((one for one in self._information.globals if one.name == name), None)
         if variable is not None:
             return self._variable(variable)
-        raise EvaluationError(self._unknown(name))
+        builtin = self._builtin(name)
+        if builtin is not None:
+            return builtin
+        raise ExpressionError(self._unknown(name))
 
-    def builtin(self, name: str, axis: str) -> Value | None:
-        """Return threadIdx.x and the like, or None if it is not one of them."""
+    def _builtin(self, name: str) -> Value | None:
+        """Return threadIdx, warpSize and the like, or None for another name."""
         launch, lanes = self._moment.chunk.state.launch, self.group.lanes
-        place = _AXES.get(axis)
-        if place is None:
+        if name == "warpSize":
+            return Value(INT, np.full(len(lanes), WARP, np.int32))
+        indices: Array
+        if name in ("threadIdx", "blockIdx"):
+            index = self._moment.thread_index if name == "threadIdx" else self._moment.block_index
+            indices = np.array([index(int(lane)) for lane in lanes], np.uint32)
+        elif name in ("blockDim", "gridDim"):
+            extents = launch.block if name == "blockDim" else launch.grid
+            indices = np.broadcast_to(np.array(extents, np.uint32), (len(lanes), 3))
+        else:
             return None
-        if name == "threadIdx":
-            return Value(UNSIGNED, np.array([self._moment.thread_index(int(lane))[place] for lane in lanes], np.uint32))
-        if name == "blockIdx":
-            return Value(UNSIGNED, np.array([self._moment.block_index(int(lane))[place] for lane in lanes], np.uint32))
-        extents = {"blockDim": launch.block, "gridDim": launch.grid}.get(name)
-        return None if extents is None else Value(UNSIGNED, np.full(len(lanes), extents[place], np.uint32))
+        members = {axis: Value(UNSIGNED, indices[:, place]) for axis, place in _AXES.items()}
+        return Value(INDEX, None, None, np.ones(len(lanes), np.bool_), members)
 
     def _unknown(self, name: str) -> str:
         if self._information:
@@ -114,10 +123,13 @@ class Scope:
             places = self._recorder.lines.entry.shared_offsets
             shared = places.get(name, places.get(own))
             if shared is not None:
-                return self._in_memory(variable.type, SHARED_WINDOW + RESERVED_SHARED + shared + offset)
+                # Debug information gives dynamic shared memory no size.
+                known = self._recorder.shared_variables.get(variable.name)
+                type_ = known.type if known is not None and known.offset == shared + offset else variable.type
+                return self._in_memory(type_, SHARED_WINDOW + RESERVED_SHARED + shared + offset)
         place = next((one for one in variable.registers if self._is_between(one)), None)
         if place is None or place.register not in self.code.slots:
-            raise EvaluationError(f"{variable.name} has no value here")
+            raise ExpressionError(f"{variable.name} has no value here")
         value = self._register(place.register)
         return self._as_type(value, variable.type)
 
@@ -135,7 +147,7 @@ class Scope:
             return pointer
         data = value.data
         if not isinstance(type_, Scalar) or data.dtype.itemsize < type_.size:
-            raise EvaluationError(f"a {type_.name} is not kept in one register")
+            raise ExpressionError(f"a {type_.name} is not kept in one register")
         bits = np.ascontiguousarray(data).view(f"u{data.dtype.itemsize}").astype(f"u{type_.size}")
         if type_.dtype == np.bool_:
             return Value(type_, bits != 0, None, value.known)
@@ -144,7 +156,7 @@ class Scope:
     def _register(self, name: str) -> Value:
         slot = self.code.slots.get(name)
         if slot is None:
-            raise EvaluationError(f"{self.code.name} has no register {name}")
+            raise ExpressionError(f"{self.code.name} has no register {name}")
         kind = self.code.function.registers.get(name, "pred")
         storage = self.code.types[slot]
         data = self.group.register(slot, self.level)
@@ -159,7 +171,7 @@ class Scope:
         for name in names:
             try:
                 yield name, self.value(name)
-            except EvaluationError:
+            except ExpressionError:
                 yield name, None
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .cpp_types import Array, CType, Scalar
+from .declarations import Declarations
 
 if TYPE_CHECKING:
     from ..ptx.syntax.instructions import Variable
@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from .lines import Lines
 
 _MANGLED = re.compile(r"(\d+)([A-Za-z_]\w*?)(?:_\d+)?(?:@.*)?$")
-# The declaration of an array in the source: NVRTC describes no types of shared variables.
-_DECLARATION = (
-    r"__shared__\s+(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?([A-Za-z_][\w:]*(?:\s+[a-z]+)*)\s+%s\s*((?:\[[^\]]*\])*)"
-)
-_EXTENT = re.compile(r"\[\s*(\w*)\s*\]")
-_TYPES = {
-    "float": "f4", "double": "f8", "int": "i4", "unsigned": "u4", "unsigned int": "u4", "bool": "?", "char": "i1",
-    "unsigned char": "u1", "short": "i2", "unsigned short": "u2", "long long": "i8", "unsigned long long": "u8",
-    "long": "i8", "unsigned long": "u8", "size_t": "u8", "__half": "f2", "half": "f2", "int8_t": "i1", "uint8_t": "u1",
-    "int16_t": "i2", "uint16_t": "u2", "int32_t": "i4", "uint32_t": "u4", "int64_t": "i8", "uint64_t": "u8",
-}  # fmt: skip  # rows of a table
 _PTX = {
     "f32": "f4",
     "f64": "f8",
@@ -54,11 +43,12 @@ class SharedVariable:
 def shared_variables(lines: Lines, size: int, information: DebugInformation) -> dict[str, SharedVariable]:
     """Return the kernel's shared variables by name; `size` is that of all shared memory of a block."""
     entry = lines.entry
-    described = {one.memory.name: one.type for one in information.globals if one.memory is not None}
+    described = {one.memory.name: one.type for one in information.globals if one.memory is not None and one.type.size}
     declared: dict[str, tuple[Variable, str]] = {}
     for body in (entry.body, *entry.called):
         declared |= {name: (one, lines.source(body)) for name, one in body.shared.items()}
     whole = "\n".join(lines.text(entry.home))
+    declarations = Declarations(whole, information)
     declared |= {name: (one, whole) for name, one in entry.module.shared.items()}
     found: dict[str, SharedVariable] = {}
     for mangled, offset in entry.shared_offsets.items():
@@ -68,7 +58,7 @@ def shared_variables(lines: Lines, size: int, information: DebugInformation) -> 
         if bytes_ > 0:
             type_ = (
                 described.get(mangled.partition("@")[0])
-                or _declared(name, bytes_, source)
+                or declarations.shared_type(name, bytes_, source)
                 or _of_ptx(variable.element_type, bytes_)
             )
             found.setdefault(name, SharedVariable(name, offset, type_))
@@ -84,26 +74,6 @@ def plain_name(mangled: str) -> str:
         if match and int(match[1]) == len(match[2]):
             return match[2]
     return mangled
-
-
-def _declared(name: str, size: int, source: str) -> CType | None:
-    """Return the type of a variable by its declaration in the source, if its size agrees."""
-    match = re.search(_DECLARATION % re.escape(name), source)
-    dtype = None if match is None else _TYPES.get(" ".join(match[1].split()))
-    if match is None or dtype is None:
-        return None
-    element: CType = Scalar(match[1], np.dtype(dtype))
-    extents = _EXTENT.findall(match[2])
-    counts = [int(extent) if extent.isdigit() else 0 for extent in extents]
-    if counts.count(0) == 1:
-        # The size gives the extent that is a macro or a constant, or that the launch sets.
-        known = element.size * prod(count for count in counts if count)
-        counts = [count or size // known for count in counts]
-    if element.size * prod(counts) != size and "" not in extents:
-        return None
-    for count in reversed(counts):
-        element = Array(element, count)
-    return element
 
 
 def _of_ptx(kind: str, size: int) -> CType:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...debugging.expression_syntax import ExpressionError
 from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
 from .cpp_types import Array as ArrayType
 from .cpp_types import CType, Pointer, Scalar, Structure
@@ -19,32 +20,34 @@ Array = NDArray[Any]
 _ADDRESS = np.dtype(np.uint64)
 
 
-class EvaluationError(ValueError):
-    """An expression that has no value here; the text says why."""
-
-
 class Value:
     """A value of a type for each lane of a group.
 
     `data` is an array over the lanes: of numbers, or of addresses for a pointer. An array or a structure has only
     `addresses`, as does everything else in memory. `known` is false for lanes without a value, such as those whose
-    pointer is out of bounds.
+    pointer is out of bounds. `members` has those of a structure that is in no memory, such as threadIdx.
     """
 
     def __init__(
-        self, type_: CType, data: Array | None = None, addresses: Array | None = None, known: Array | None = None
+        self,
+        type_: CType,
+        data: Array | None = None,
+        addresses: Array | None = None,
+        known: Array | None = None,
+        members: dict[str, Value] | None = None,
     ) -> None:
         self.type = type_
         self.addresses = addresses
+        self.members = members or {}
         lanes = len(data if data is not None else addresses if addresses is not None else ())
         self.known: Array = np.ones(lanes, np.bool_) if known is None else known
         self._data = data
 
     @property
     def data(self) -> Array:
-        """The numbers or addresses; raises EvaluationError for an array or a structure."""
+        """The numbers or addresses; raises ExpressionError for an array or a structure."""
         if self._data is None:
-            raise EvaluationError(f"a {self.type.name} is not a number: name one of its elements or members")
+            raise ExpressionError(f"a {self.type.name} is not a number: name one of its elements or members")
         return self._data
 
 
@@ -65,14 +68,25 @@ class MemoryView:
         return Value(type_, data, addresses, known & inside)
 
     def bytes(self, addresses: Array, size: int) -> tuple[Array, Array]:
-        """Return `size` bytes per lane, one row per lane, and which of the lanes' addresses are accessible."""
+        """Return `size` bytes per lane, one row per lane, and for which lanes they are accessible and written.
+
+        All of global memory counts as written, because the host may have written it.
+        """
         found = np.zeros((len(addresses), size), np.uint8)
-        inside = np.zeros(len(addresses), np.bool_)
+        written = np.zeros(len(addresses), np.bool_)
+        chunk = self._moment.chunk
         for array, places, picked in self._placed(addresses, size):
             where = places[:, None] + np.arange(size)
-            found[picked] = self._recorder.read(array, where.ravel(), self._moment).reshape(where.shape)
-            inside[picked] = True
-        return found, inside
+            found[picked] = self._read(array, where)
+            written[picked] = True
+            if array is chunk.shared.bytes:
+                written[picked] = (self._read(self._recorder.writers(chunk).sites, where) >= 0).all(axis=1)
+            elif array is chunk.local.bytes:
+                written[picked] = self._read(self._recorder.writers(chunk).local, where).all(axis=1)
+        return found, written
+
+    def _read(self, array: Array, where: Array) -> Array:
+        return self._recorder.read(array, where.ravel(), self._moment).reshape(where.shape)
 
     def _placed(self, addresses: Array, size: int) -> list[tuple[Array, Array, Array]]:
         """Return, per memory space, its bytes, and the places and positions of the lanes that may access it."""

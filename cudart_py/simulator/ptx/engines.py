@@ -8,13 +8,16 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from .native.compile_policy import CompilePolicy, compile_policy, note_seconds
+from .native.compile_policy import CompilePolicy, compile_policy, note_seconds, numpy_seconds
 from .running import launch as numpy_engine
 
 if TYPE_CHECKING:
     from .native.launching.threads import ThreadContext
     from .native.machine import CodeCache
     from .running.launch import LaunchState
+
+# A launch whose accesses can't all be recorded runs without an observer if it would take NumPy longer than this.
+_MOST_SECONDS_WITHOUT_RECORDS = 0.1
 
 
 def run(
@@ -80,7 +83,7 @@ class _Native:
             threads=self._threads,
             in_thread=self._in_thread,
         )
-        return ran
+        return ran or (_is_long_and_unrecorded(state) and numpy_engine.run_without_observer(state, self))
 
     def run_rest(self, state: LaunchState) -> bool:
         """Run the blocks that are left of a long launch in machine code, or return False if the NumPy engine must."""
@@ -94,3 +97,8 @@ class _Native:
         """Record what a launch has cost with NumPy."""
         if self._choose:
             note_seconds(state, self._code_cache)
+
+
+def _is_long_and_unrecorded(state: LaunchState) -> bool:
+    observer = state.observer
+    return observer is not None and observer.lacks_records() and numpy_seconds(state) > _MOST_SECONDS_WITHOUT_RECORDS

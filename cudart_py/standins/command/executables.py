@@ -10,6 +10,7 @@ _32_BIT = 1
 _LITTLE_ENDIAN = 1
 _INTERPRETER = 3  # the type of the segment that names the dynamic loader
 _HEADER_BYTES = 64
+_CUDA = 190  # the number of the machine in the headers of cubins
 _MOST_BYTES = 1 << 16
 
 
@@ -18,6 +19,8 @@ def why_not(path: Path) -> str:
     header = _start_of(path)
     if header.startswith(_MAGIC) and header[4:5] == bytes([_32_BIT]):
         return "it is a 32-bit program, and CUDA 13 has no libraries for those"
+    if header.startswith(_MAGIC) and int.from_bytes(header[18:20], "little") == _CUDA:
+        return "it is a GPU module, not a program"
     return ""
 
 

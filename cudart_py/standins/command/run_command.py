@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ _LIBRARY_PATH = "LD_LIBRARY_PATH"
 _PRELOAD = "LD_PRELOAD"
 _ASSEMBLERS = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
 _COMPILED = (".cu", ".cpp", ".cc", ".c")  # by nvcc
+_WITH_VALUE = ("--sanitizer", "--sanitize-report", "--sanitize-format")
 
 
 def add_command(commands: Any) -> None:
@@ -39,9 +41,11 @@ def add_command(commands: Any) -> None:
         description="Run a program with the simulator as its CUDA driver. PROGRAM is an executable that uses libcuda "
         "or the shared CUDA runtime (nvcc's option --cudart shared) and contains PTX, a Python script, or a .cu file, "
         "which is compiled with nvcc first. Mistakes that the simulator finds in kernels are reported on standard "
-        "error. The exit status is the program's, or 2 if it cannot be started.",
+        "error. The exit status is the program's, 126 if the system cannot execute it, or 2 if something else keeps it "
+        "from being started.",
         usage="cudart-py run [-h] [--sanitizer MODE] [--sanitize-report FILE] [--sanitize-format FORMAT] "
         "[--profile[=FILE.html]] [-m] PROGRAM [ARGUMENTS ...]",
+        allow_abbrev=False,  # `with_explicit_file` knows the options by their whole names
     )
     parser.add_argument(
         "-m", action="store_true", dest="as_module", help="PROGRAM is a Python module, as for python -m"
@@ -56,12 +60,14 @@ def add_command(commands: Any) -> None:
         "--profile",
         nargs="?",
         const=profile_report.TERMINAL,
-        metavar="FILE.html",
-        help="at the end, print what the launches did, or write it as a page (--profile=FILE.html)",
+        metavar="=FILE.html",
+        help="at the end, print what the launches did on standard error, or write it as a page to a file, whose name "
+        "must follow an equals sign",
     )
     add_report_options(parser, file=str)  # the file is begun, and thus checked, before the program starts
     parser.add_argument("program", metavar="PROGRAM", help="the program")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="arguments for the program")
+    rest = parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="its arguments")
+    rest.required = False  # a missing PROGRAM is reported without them
     parser.set_defaults(run=_run)
 
 
@@ -69,9 +75,12 @@ def with_explicit_file(arguments: Sequence[str]) -> list[str]:
     """Return the arguments of `cudart-py` with `run --profile` written so that PROGRAM is not taken for its file."""
     if arguments[:1] != ["run"]:
         return list(arguments)
-    end = next((index for index, text in enumerate(arguments) if index and not text.startswith("-")), len(arguments))
+    program = 1
+    while program < len(arguments) and arguments[program].startswith("-"):
+        program += 2 if arguments[program] in _WITH_VALUE else 1
     explicit = f"--profile={profile_report.TERMINAL}"
-    return [explicit if text == "--profile" and index < end else text for index, text in enumerate(arguments)]
+    options = [explicit if text == "--profile" else text for text in arguments[:program]]
+    return [*options, *arguments[program:]]
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -82,10 +91,8 @@ def _run(options: argparse.Namespace) -> int:
     try:
         program, arguments = _command(options)
         environment = _environment(options)
-        if options.sanitize_report:
-            # A program that never uses CUDA has a report too, and one of an earlier run is not added to.
-            reports.write_file([], options.sanitize_report, options.sanitize_format)
-    except (StandInError, CompilationError, OSError) as error:
+        _begin_files(options)
+    except (StandInError, CompilationError, profile_report.NotAPageError, OSError) as error:
         return _refuse(str(error))
     except KeyboardInterrupt:  # while something is compiled
         return _INTERRUPTED
@@ -94,12 +101,31 @@ def _run(options: argparse.Namespace) -> int:
             return _refuse(f"{options.program!r} cannot be executed: {reason}", _CANNOT_EXECUTE)
         if executables.is_static(Path(program)):
             say(f"{options.program!r} is linked statically, so the simulator can serve only programs that it starts")
-    sys.stdout.flush()
+    # Python ignores these signals, and a program would inherit that.
+    ignored = {which: signal.signal(which, signal.SIG_DFL) for which in (signal.SIGPIPE, signal.SIGXFSZ)}
     try:
         # The program takes the place of this process, so signals reach it and its exit status is the command's.
         os.execve(program, arguments, environment)
     except OSError as error:
+        for which, handler in ignored.items():
+            signal.signal(which, handler)
         return _refuse(f"{arguments[0]!r} cannot be executed: {error.strerror}", _CANNOT_EXECUTE)
+
+
+def _begin_files(options: argparse.Namespace) -> None:
+    """Write the report and the profile without content, since a program that never uses CUDA has them too.
+
+    Raises OSError if a file cannot be written, and NotAPageError if the profile would replace another file.
+    """
+    place = options.sanitize_report or options.profile
+    try:
+        if options.sanitize_report:
+            reports.write_file([], options.sanitize_report, options.sanitize_format)
+        if options.profile not in (None, profile_report.TERMINAL):
+            place = options.profile
+            profile_report.begin_page(place)
+    except OSError as error:
+        raise OSError(f"{place!r} cannot be written: {error.strerror}") from error
 
 
 def _command(options: argparse.Namespace) -> tuple[str | int, list[str]]:

@@ -38,6 +38,9 @@ def replace_functions(guarded: Callable[[Function, Implementation], Implementati
 
 def _bound(status: Any, call: Implementation) -> Callable[..., tuple[Any]]:
     def function(*arguments: Any) -> tuple[Any]:
-        return (status(call(*map(int, arguments))),)
+        result = call(*map(int, arguments))
+        if result < 0:
+            raise KeyboardInterrupt
+        return (status(result),)
 
     return function

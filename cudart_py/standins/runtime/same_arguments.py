@@ -21,6 +21,11 @@ SAME_ARGUMENTS = {
     "cudaDeviceSetMemPool": "cuDeviceSetMemPool",
     "cudaDeviceSynchronize": "cuCtxSynchronize",
     "cudaDriverGetVersion": "cuDriverGetVersion",
+    "cudaLogsCurrent": "cuLogsCurrent",
+    "cudaLogsDumpToFile": "cuLogsDumpToFile",
+    "cudaLogsDumpToMemory": "cuLogsDumpToMemory",
+    "cudaLogsRegisterCallback": "cuLogsRegisterCallback",
+    "cudaLogsUnregisterCallback": "cuLogsUnregisterCallback",
     "cudaProfilerStart": "cuProfilerStart",
     "cudaProfilerStop": "cuProfilerStop",
     # Streams and events

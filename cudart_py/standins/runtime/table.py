@@ -27,7 +27,7 @@ _WITHOUT_CONTEXT = {
     "cudaGetLastError",
     "cudaPeekAtLastError",
 }
-# Functions that choose a device, or ask for one, and so must not create a context on the present one.
+# Functions that choose a device, ask for one, or need none, and so must not create a context on the present one.
 _BEFORE_CONTEXT = {
     "cudaChooseDevice",
     "cudaDriverGetVersion",
@@ -35,6 +35,11 @@ _BEFORE_CONTEXT = {
     "cudaGetDeviceCount",
     "cudaGetDeviceProperties",
     "cudaInitDevice",
+    "cudaLogsCurrent",
+    "cudaLogsDumpToFile",
+    "cudaLogsDumpToMemory",
+    "cudaLogsRegisterCallback",
+    "cudaLogsUnregisterCallback",
     "cudaRuntimeGetVersion",
     "cudaSetDevice",
     "cudaSetDeviceFlags",

@@ -149,46 +149,57 @@ def transform(shape: tuple[int, int], axes: int | None) -> Case:
     return Case(f"fft {shape}, axes {axes}", Function(ours, {"cupy": theirs}, moved="signal spectrum"), 8192)
 
 
-# What takes the place of a rival where a callback is compared with a kernel before the transform.
-OURS_BEFORE = "kernel and fft"
-WINDOW = """
-__device__ float2 window(void* x, unsigned long long i, void*, void*)
+# What takes the place of a rival where a callback is compared with a kernel of its own.
+KERNEL_APART = "fft and a kernel"
+WEIGHING = """
+__device__ float2 weighed(float2 element, unsigned long long i)
 {
-    float2 element = static_cast<float2*>(x)[i];
     float weight = 0.5f - 0.5f * cospif(i % COLUMNS * (2.0f / COLUMNS));
     return make_float2(weight * element.x, weight * element.y);
 }
 
-extern "C" __global__ void weigh(void* x, float2* out, unsigned long long count)
+__device__ float2 load(void* x, unsigned long long i, void*, void*)
+{
+    return weighed(static_cast<float2*>(x)[i], i);
+}
+
+__device__ void store(void* x, unsigned long long i, float2 element, void*, void*)
+{
+    static_cast<float2*>(x)[i] = weighed(element, i);
+}
+
+extern "C" __global__ void weigh(const float2* x, float2* out, unsigned long long count)
 {
     unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
     if (i < count)
-        out[i] = window(x, i, nullptr, nullptr);
+        out[i] = weighed(x[i], i);
 }
 """
 
 
-def windowed(shape: tuple[int, int]) -> Case:
-    """Return a transform with a callback before it, beside a kernel that does the same and the transform alone."""
+def weighed(role: str, shape: tuple[int, int]) -> Case:
+    """Return a transform with a callback before or after it, beside the transform with a kernel in the same place."""
     define = {"COLUMNS": shape[1]}
 
     def ours(o: Operands) -> Work:
-        load = lib.Callback(WINDOW, "window", define=define)
-        return lib.fft.plan(o.signal.reshape(shape), o.spectrum.reshape(shape), load=load)
+        callback = {role: lib.Callback(WEIGHING, role, define=define)}
+        return lib.fft.plan(o.signal.reshape(shape), o.spectrum.reshape(shape), **callback)
 
-    def kernel_and_transform(_: Any, o: Operands) -> Work:
+    def kernel_apart(_: Any, o: Operands) -> Work:
         x, out = o.signal.reshape(shape), o.spectrum.reshape(shape)
-        launch = cuda.compile(WINDOW, define=define)["weigh"][-(-x.size // 256), 256].bind(x, out, x.size)
-        plan = lib.fft.plan(out, out)
+        launch = cuda.compile(WEIGHING, define=define)["weigh"][-(-x.size // 256), 256]
+        steps = [launch.bind(x, out, x.size), lib.fft.plan(out, out)]
+        if role == "store":
+            steps = [lib.fft.plan(x, out), launch.bind(out, out, out.size)]
 
         def work() -> None:
-            launch()
-            plan()
+            for step in steps:
+                step()
 
         return work
 
-    function = Function(ours, {OURS_BEFORE: kernel_and_transform}, moved="signal spectrum")
-    return Case(f"fft {shape} with a load callback, beside kernel and fft", function, 8192, most=FASTER)
+    function = Function(ours, {KERNEL_APART: kernel_apart}, moved="signal spectrum")
+    return Case(f"fft {shape} with a callback for {role}", function, 8192, most=FASTER)
 
 
 def cases() -> dict[str, list[Case]]:
@@ -222,6 +233,7 @@ def cases() -> dict[str, list[Case]]:
     ]
     polar = Function(of(lib.svd, "a", method="polar"), CALLS["svd"].rivals)
     factored += [("SVD 1024 fp64, by polar decomposition", polar, 1024), ("eigh 2048 fp64", CALLS["eigh"], 2048)]
+    windows = [weighed("store", (65536, 1024)), weighed("load", (131072, 512)), weighed("load", (65536, 1024))]
     return {
         "host": [
             Case(f"host: {what}", function, n, np.float32, most, host_seconds) for what, function, n, most in host
@@ -231,7 +243,7 @@ def cases() -> dict[str, list[Case]]:
             Case(f"gemm 8192 {what}, searched", function, 8192, dtype) for what, function, dtype in searched()
         ],
         "batches": [Case(what, function, n, np.float64, how=wall_seconds) for what, function, n in many],
-        "fft": [transform((65536, 1024), -1), transform((8192, 8192), None), windowed((65536, 1024))],
+        "fft": [transform((65536, 1024), -1), transform((8192, 8192), None), *windows],
         "sparse": [
             *(Case(f"spmv 4096^2 {dtype}", spmv, 8192, dtype) for dtype in ("float64", "float32")),
             *(
@@ -269,7 +281,7 @@ def versus(case: Case, modules: Mapping[str, Any]) -> Comparison:
 
 
 def compare(steps: list[str]) -> Iterator[Comparison]:
-    modules = {name: optional(name) for name in ("torch", "cupy", LT)} | {OURS_BEFORE: cuda}
+    modules = {name: optional(name) for name in ("torch", "cupy", LT)} | {KERNEL_APART: cuda}
     started = time.perf_counter()
     known = cases()
     for step in steps:

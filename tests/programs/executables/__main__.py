@@ -54,7 +54,8 @@ def main() -> int:
             programs, pool.map(lambda one: result_of(one, options.limit), programs), strict=True
         ):
             print(f"| {program.suite} | {program.name} | {result.verdict} | {result.seconds:.1f} s |", flush=True)
-            results.append({"suite": program.suite, "name": program.name, **result._asdict()})
+            described = {"suite": program.suite, "name": program.name, "command": program.command}
+            results.append({**described, **result._asdict()})
     counted = [result for result in results if not result["verdict"].startswith("left out")]
     right = sum(result["verdict"].startswith("right") for result in counted)
     print(f"\n{right} of {len(counted)} are right within {options.limit:g} s")

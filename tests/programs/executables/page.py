@@ -17,7 +17,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "public-programs.md"
 _HEADING = "| program | result | seconds | note |\n|---|---|---|---|\n"
 _SECTION = re.compile(r"(<!-- results: (?P<suite>[^\n]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 _ROW = re.compile(
-    r"^\| (?P<name>[^|]+?) \| (?P<verdict>[^|]*?) \| *(?P<seconds>\d*) \| *(?P<note>[^|]*?) *\|$", re.MULTILINE
+    r"^\| (?P<name>[^|`]+?)(?P<command> `[^|`]+`)? "
+    r"\| (?P<verdict>[^|]*?) \| *(?P<seconds>\d*) \| *(?P<note>[^|]*?) *\|$",
+    re.MULTILINE,
 )
 
 
@@ -33,20 +35,25 @@ def renewed(page: str, results: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _section(section: re.Match[str], results: list[Mapping[str, Any]]) -> str:
-    rows = {row["name"]: (row["verdict"], row["seconds"], row["note"]) for row in _ROW.finditer(section[0])}
+    rows = {row["name"]: _cells(row) for row in _ROW.finditer(section[0])}
     for result in results:
         name, verdict = result["name"], result["verdict"].replace("|", "/")
-        before = rows.get(name, ("", "", ""))
+        command = f" `{result['command']}`" if result.get("command") else ""
+        before = rows.get(name, ("", "", "", ""))
         seconds = f"{result['seconds']:.0f}" if result["seconds"] and not verdict.startswith("left out") else ""
-        rows[name] = verdict, seconds, before[2] if before[0] == verdict else ""
+        rows[name] = command, verdict, seconds, before[3] if before[1] == verdict else ""
     rows.pop("program", None)
-    counted = [verdict for verdict, _, _ in rows.values() if not verdict.startswith("left out")]
+    counted = [verdict for _, verdict, _, _ in rows.values() if not verdict.startswith("left out")]
     right = sum(verdict.startswith("right") for verdict in counted)
-    lines = [f"| {name} | {' | '.join(row)} |\n" for name, row in rows.items()]
+    lines = [f"| {name}{command} | {' | '.join(cells)} |\n" for name, (command, *cells) in rows.items()]
     summary = (
         f"{right} of {len(counted)} programs are right ({100 * right / len(counted):.0f} %).\n\n" if counted else ""
     )
     return section[1] + "\n" + summary + _HEADING + "".join(lines) + "\n" + section[3]
+
+
+def _cells(row: re.Match[str]) -> tuple[str, str, str, str]:
+    return row["command"] or "", row["verdict"], row["seconds"], row["note"]
 
 
 def main() -> None:

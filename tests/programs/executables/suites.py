@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import sysconfig
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from cudart_py.standins.library_names import COMPILER
 ARCHITECTURE = "compute_90"
 # The folder of CUDA's wheels.
 _WHEEL = Path(sysconfig.get_path("purelib"), "nvidia", "cu13")
+# Options of nvcc: CUDA's headers in the wheels serve where the toolkit has none.
+_HEADERS = ["-Xcompiler", f"-idirafter,{_WHEEL / 'include'}"]
 # The folders of cuda-samples whose programs need nothing but CUDA itself, with few exceptions.
 _FOLDERS = ("0_Introduction", "2_Concepts_and_Techniques", "3_CUDA_Features", "6_Performance")
 # Why programs are left out: what they need besides CUDA.
@@ -27,11 +30,17 @@ _LIBRARIES = re.compile(r"CUDA::(curand|cublas|cusolver|cufft|npp\w*)|find_packa
 _BOOST = re.compile(r"#include [<\"]boost/")
 # What CMake copies beside the program after it is built.
 _COPIES = re.compile(r"-E\s+copy(?:_if_different|_directory)?\s+([^)]*?)\s*\)")
-# What HeCBench's Makefiles link, the commands of their target `run`, and arguments there that are names of files.
+# What HeCBench's Makefiles use besides nvcc, what they link, the commands of their target `run`, and arguments there
+# that are names of files. Then libraries that sources include, and files of other folders that they include or open.
 _LINKED = re.compile(r"\s-l(\w+)")
 _USUAL = {"cuda", "cudart", "m", "pthread", "rt"}
 _STARTS = re.compile(r"^run\s*:.*\n((?:[\t ].*\n?|\n)*)", re.MULTILINE)
+_OTHERS = re.compile(r"\bnvc\+\+|\bmpi(cc|cxx)|MPI_INC|PyTorch")
+_ABSENT = re.compile(r"#include [<\"](boost/|cublas|cudnn|cufft|cusolver|cusparse|nccl)")
+_NEIGHBOUR = re.compile(r"\.\./[\w/-]+\.h\b")
+_OPENED = re.compile(r"\"((?:(?:\.\./)+[\w-]+|data)/[\w/.-]+\.(?!h|c)\w+)\"")
 _INPUT = re.compile(r"\.(txt|csv|dat|bin|inp|img|pgm|ppm|bmp|mtx|egr|hdr|fasta|gz|seq)$|^(\./)?data(/|$)")
+_COMMANDS = Path(__file__).with_name("hecbench.toml")
 RUN = [sys.executable, "-m", "cudart_py", "run"]
 
 
@@ -45,6 +54,7 @@ class Program:
     build: list[list[str]]
     run: list[str]
     needs: str = ""  # why it is left out, if it is
+    command: str = ""  # how it is started, if the table says so
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -71,8 +81,7 @@ def _sample(checkout: Path, source: Path, folder: Path, recipe: str, setting: di
         needs = "Boost"
     shutil.copytree(source, folder, dirs_exist_ok=True)
     _copy(recipe, source, folder)
-    # CUDA's headers in the wheels serve where the toolkit has none.
-    include = ["-I", str(checkout / "Common"), "-I", "inc", "-Xcompiler", f"-idirafter,{_WHEEL / 'include'}"]
+    include = ["-I", str(checkout / "Common"), "-I", "inc", *_HEADERS]
     build = []
     kernels = re.findall(r"\"\$\{CMAKE_CURRENT_BINARY_DIR\}/(\S+?\.(fatbin|ptx))\"[\s\S]*?/(\w+\.cu)\"", recipe)
     apart = {kernel for _, _, kernel in kernels}
@@ -119,10 +128,12 @@ def _copy(recipe: str, source: Path, folder: Path) -> None:
 
 
 def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Program]:
-    """Yield `count` of HeCBench's programs, drawn by a seed. Their Makefiles say how they are built and started.
+    """Yield `count` of HeCBench's programs, drawn by a seed. Their Makefiles say how they are built.
 
-    The draw leaves out programs that need a library or files that are not in the checkout.
+    The draw leaves out programs that need another compiler, a library, or files that are not in the checkout.
+    `hecbench.toml` has the command of each program that takes arguments, and the Makefile that of the others.
     """
+    commands = tomllib.loads(_COMMANDS.read_text())
     everything = sorted(path for path in (checkout / "src").glob("*-cuda") if (path / "Makefile").is_file())
     drawn = (path for path in random.Random(seed).sample(everything, len(everything)) if _is_complete(path))
     for source in sorted(itertools.islice(drawn, count)):
@@ -130,13 +141,26 @@ def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Pro
         folder = built / "src" / source.name
         for needed in {source, *_mentioned(source)}:
             shutil.copytree(needed, built / "src" / needed.name, dirs_exist_ok=True)
-        make = ["make", "CC=nvcc --cudart shared", f"ARCH={ARCHITECTURE}"]
-        yield Program("HeCBench", source.name.removesuffix("-cuda"), folder, [make], [*RUN, *make, "run"])
+        options = " ".join(["--cudart", "shared", *_HEADERS])
+        make = ["env", f"NVCC_PREPEND_FLAGS={options}", "make", f"ARCH={ARCHITECTURE}"]
+        name = source.name.removesuffix("-cuda")
+        command = commands.get(name)
+        run = [*RUN, "sh", "-c", command] if command else [*RUN, *make, "run"]
+        # The programs have a limit of their own, by which a launch on a busy machine may take long.
+        environment = {"CUDART_PY_SIMULATOR_SECONDS": "0"}
+        yield Program("HeCBench", name, folder, [make], run, environment=environment, command=command or "./main")
 
 
 def _is_complete(source: Path) -> bool:
-    """Return whether a program of HeCBench needs only CUDA, and files that are in the checkout."""
+    """Return whether a program of HeCBench needs only CUDA and nvcc, and files that are in the checkout."""
     recipe = (source / "Makefile").read_text()
+    texts = list(_sources(source, headers="*.h"))
+    neighbours = {source / name for text in (recipe, *texts) for name in _NEIGHBOUR.findall(text)}
+    texts += [path.read_text(errors="replace") for path in neighbours if path.is_file()]
+    if _OTHERS.search(recipe) or any(map(_ABSENT.search, texts)):
+        return False
+    if not all((source / name).exists() for text in texts for name in _OPENED.findall(text)):
+        return False
     if set(_LINKED.findall(recipe)) - _USUAL or any(source.rglob("*.dvc")):
         return False  # the suite keeps large files elsewhere, by Data Version Control
     if "cmake" in recipe and any("FetchContent" in path.read_text() for path in source.rglob("CMakeLists.txt")):
@@ -144,19 +168,27 @@ def _is_complete(source: Path) -> bool:
     commands = _STARTS.search(recipe)
     words = [word for word in (commands[1].split() if commands else []) if "$(" not in word]
     inputs = [word for word in words if word.startswith("../") or (_INPUT.search(word) and "out" not in word.lower())]
-    return all((source / word).exists() or any(source.rglob(Path(word).name)) for word in inputs)
+    return all(any(map(_has_files, (source / word, *source.rglob(Path(word).name)))) for word in inputs)
+
+
+def _has_files(path: Path) -> bool:
+    """Return whether a path is a file, or a folder with files: git keeps no others."""
+    return path.is_file() or any(inner.is_file() for inner in path.rglob("*"))
 
 
 def _mentioned(source: Path) -> set[Path]:
     """Return the folders beside a program that its Makefile or sources refer to."""
-    texts = [
-        path.read_text(errors="replace")
-        for path in source.rglob("*")
-        if path.suffix in _TEXTS or path.name == "Makefile"
-    ]
+    texts = [(source / "Makefile").read_text(), *_sources(source, headers="**/*.h*")]
     names = {name for text in texts for name in re.findall(r"\.\./([\w-]+)", text)}
     return {source.parent / name for name in names if (source.parent / name).is_dir()}
 
 
+def _sources(folder: Path, headers: str) -> Iterator[str]:
+    """Yield the texts of a program's sources, and of the headers that match a pattern."""
+    for path in {*folder.glob(headers), *(path for path in folder.rglob("*") if path.suffix in _INCLUDING)}:
+        if path.is_file():
+            yield path.read_text(errors="replace")
+
+
 _SOURCES = {".cu", ".cpp", ".c"}
-_TEXTS = {*_SOURCES, ".cuh", ".h", ".hpp"}
+_INCLUDING = {*_SOURCES, ".cuh"}

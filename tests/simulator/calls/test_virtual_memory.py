@@ -19,7 +19,6 @@ NONE, READ, READ_WRITE = (
     getattr(bindings.CUmemAccess_flags, f"CU_MEM_ACCESS_FLAGS_PROT_{name}") for name in ("NONE", "READ", "READWRITE")
 )
 FILE = bindings.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-NO_HANDLE = bindings.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
 
 
 def properties(device: int = 0, **fields: Any) -> Any:

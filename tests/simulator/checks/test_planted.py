@@ -64,6 +64,22 @@ def test_a_mistake_that_hardware_hides_is_found_at_its_line(monkeypatch, case):
     assert lines_read == (marked(case.file, "READ").get(case.name, case.lines) if read else set())
 
 
+# Without those whose report names only a header of CUDA, or whose loops spin for half a minute in such code.
+@pytest.mark.parametrize(
+    "case",
+    [case for case in FOUND if case.name not in ("groups_sync_apart", "block_unlocks_without_fence")],
+    ids=lambda case: case.name,
+)
+def test_a_mistake_is_found_in_code_that_is_compiled_for_a_debugger(monkeypatch, case):
+    """No function is inlined with -G, and a debugger's launches run on the NumPy engine."""
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
+    reported = found(case.run, compiled(case.file, "-G"))
+    places = [re.match(rf"kernel {case.kernel}(?: \(in .+?\))? at (.+?): {case.finding}", text) for text in reported]
+    assert all(places), reported
+    lines = [int(line) for place in places for line in re.findall(rf"{case.file}:(\d+)", place[1])]
+    assert case.lines & set(lines), reported
+
+
 # The part of a report that describes the address: the nearest allocation, the distance, and where it was allocated.
 PLACES = {
     "out_of_bounds": r"0 bytes after the end of the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+",
@@ -192,6 +208,7 @@ RIGHT = {
         # A barrier in an inlined function counts as a different barrier at each call.
         ("waits_between_barriers", (2, 64), lambda: (ints(1), ints(128))),
         ("calls_in_turn", (1, 64), lambda: (ints(64), 32)),
+        ("exits_after_a_call", (1, 64), lambda: (ints(64), 40)),
         ("neighbours_after_return", (1, 64), lambda: (ints(64), 40)),
         # A partial warp may use full masks if it uses only its own lanes' values.
         ("sum_of_a_small_block", (1, 16), lambda: (ints(16), counted(16))),
@@ -208,6 +225,16 @@ RIGHT = {
 def test_what_correct_programs_do_is_not_reported(file, row):
     name, shape, arguments = row
     assert found(compiled(file)[name][shape], *arguments()) == []
+
+
+BARRIERS = [(file, row) for file in ("barriers.cu", "groups.cu") for row in RIGHT[file]]
+
+
+@pytest.mark.parametrize(("file", "row"), BARRIERS)
+def test_correct_barriers_in_code_that_is_compiled_for_a_debugger_are_not_reported(monkeypatch, file, row):
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
+    name, shape, arguments = row
+    assert found(compiled(file, "-G")[name][shape], *arguments()) == []
 
 
 @pytest.mark.parametrize(("name", "more"), [("groups", ()), ("piped", (8,)), ("threads", (8,)), ("barred", ())])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.simulator.ptx.running import launch as numpy_launch
 from cudart_py.simulator.state.memory import record_limit
 from cudart_py.simulator.state.memory.shadow import History, ShadowMemory
 from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found, reports
@@ -111,6 +112,22 @@ def test_coarse_records_take_the_place_of_those_that_have_no_room_and_know_what_
     # A coarse record covers 16 bytes.
     assert history.unwritten(100, 400) == 304
     assert history.unwritten(96, 304) is None
+
+
+def test_a_long_launch_whose_accesses_cannot_be_recorded_runs_in_machine_code_and_is_not_checked(
+    module: Any, limit: record_limit.RecordLimit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "native")
+    monkeypatch.setattr(numpy_launch, "_run_chunks", None)
+    count = 1 << 22
+    x, out = cuda.empty(count, np.uint8), cuda.zeros(256, np.uint8)
+    assert found(module["fill"][count // 256, 256], x, count // 2, 1) == []
+    np.testing.assert_array_equal(x.to_host()[: count // 2], 7)
+    assert f"{count:,} bytes" in capsys.readouterr().err
+    monkeypatch.undo()
+    # It is not known what the launch has written.
+    assert found(module["first"][1, 256], x, out, count - 256) == []
 
 
 def fail(*arguments: Any, **named: Any) -> Any:

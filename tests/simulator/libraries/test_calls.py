@@ -227,6 +227,6 @@ def test_wrong_handles_types_and_plans_are_refused(context: Any) -> None:
         gemm(1, 2, 3)
     plan = cufft.create()
     cufft.set_auto_allocation(plan, 0)
-    cufft.make_plan_many(plan, 1, (8,), 0, 1, 8, 0, 1, 8, int(cufft.Type.C2C), 1)
+    cufft.make_plan_many(plan, 1, (512,), 0, 1, 512, 0, 1, 512, int(cufft.Type.C2C), 1)
     with pytest.raises(functions.LibraryError, match="NO_WORKSPACE"):
         cufft.exec_c2c(plan, 1, 2, -1)

@@ -90,5 +90,14 @@ int main() {
     std::printf("from the array: %g %g %g\n", back[0][0], back[4][5], back[5][0]);
     cudaFreeArray(array);
     cudaFree(device);
+
+    cudaLogsCallbackHandle callback;
+    int failures = 0;
+    const auto count = [](void *data, cudaLogLevel level, char *, size_t) { *(int *)data += level == cudaLogLevelError; };
+    cudaError_t registered = cudaLogsRegisterCallback(count, &failures, &callback);
+    cudaMemset(nullptr, 0, 4);
+    cudaError_t unregistered = cudaLogsUnregisterCallback(callback);
+    cudaMemset(nullptr, 0, 4);
+    std::printf("logged: %d, %s, %s\n", failures, cudaGetErrorName(registered), cudaGetErrorName(unregistered));
     return 0;
 }

@@ -1,5 +1,5 @@
-// Layouts for LAPACK's routines: transposes, triangles and diagonals of matrices, and the addresses of the matrices of a
-// batch. A single matrix is a batch of one.
+// Layouts for LAPACK's routines: transposes, triangles and diagonals of matrices, the addresses of the matrices of a
+// batch, and those that are not finite. A single matrix is a batch of one.
 
 __device__ inline float conjugated(float x) { return x; }
 __device__ inline double conjugated(double x) { return x; }
@@ -19,7 +19,8 @@ __global__ void transpose_matrices(const Element* from, long long leading, long 
     to += blockIdx.x * rows * columns;
     long long left = blockIdx.y * 32ll;
     long long top = blockIdx.z * 32ll;
-    for (int i = threadIdx.y; i < 32; i += blockDim.y) {
+#pragma unroll // so that a thread loads its four elements before it stores the first
+    for (int i = threadIdx.y; i < 32; i += 8) {
         long long row = top + i;
         long long column = left + threadIdx.x;
         // The element becomes to[column][row].
@@ -28,7 +29,7 @@ __global__ void transpose_matrices(const Element* from, long long leading, long 
             tile[i][threadIdx.x] = from[row * leading + column];
     }
     __syncthreads();
-    for (int i = threadIdx.y; i < 32; i += blockDim.y) {
+    for (int i = threadIdx.y; i < 32; i += 8) {
         long long row = top + threadIdx.x;
         long long column = left + i;
         bool kept = part == 0 || (part == 1 ? row <= column : row >= column);
@@ -56,4 +57,13 @@ __global__ void take_diagonals(const Element* from, long long leading, long long
     long long place = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (place < batch * count)
         to[place] = from[place / count * stride + place % count * (leading + 1)];
+}
+
+// Marks the matrices that contain NaN or infinity, in `marks`. Each has `size` real numbers, and a thread reads one.
+template <class Real>
+__global__ void mark_not_finite(const Real* from, long long size, int* marks, long long batch)
+{
+    long long place = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (place < batch * size && !isfinite(from[place]))
+        marks[place / size] = 1;
 }

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 _attached: list[Listener] = []
 
 
+def is_attached() -> bool:
+    """Return whether a debugger is attached."""
+    return bool(_attached)
+
+
 def recorder() -> Recorder | None:
     """Return the recorder of a launch that begins now, or None if no debugger is attached."""
     if not _attached:

@@ -21,7 +21,7 @@ from ...state.queue.runner import runner
 from ...state.streams import find_stream, submit
 from ..entry import entry
 from ..modules.functions import LoadedFunction, find_launchable
-from . import observers
+from . import debugger, observers
 from .attributes import NO_ATTRIBUTES, LaunchAttributes
 from .device_runtime import DeviceRuntime
 from .occupancy import blocks_per_multiprocessor
@@ -146,11 +146,12 @@ def _child(function: LoadedFunction, launch: ptx.Launch, depth: int) -> KernelLa
 def launch_limits() -> tuple[int | None, int | None]:
     """Return the largest numbers of steps and seconds that a launch may take, from the environment; None for no limit.
 
-    The defaults are 2**26 steps and 120 seconds. 0 in `CUDART_PY_SIMULATOR_STEPS` or `CUDART_PY_SIMULATOR_SECONDS`
-    means no limit, and anything but a whole number raises ValueError.
+    The defaults are 2**26 steps and 120 seconds, or no limit of seconds under a debugger. 0 in
+    `CUDART_PY_SIMULATOR_STEPS` or `CUDART_PY_SIMULATOR_SECONDS` means no limit, and anything but a whole number raises
+    ValueError.
     """
     steps = whole_number(STEPS_VARIABLE, _USUAL_STEPS, 0, 1 << 62)
-    seconds = whole_number(SECONDS_VARIABLE, _USUAL_SECONDS, 0, 1 << 62)
+    seconds = whole_number(SECONDS_VARIABLE, 0 if debugger.is_attached() else _USUAL_SECONDS, 0, 1 << 62)
     return steps or None, seconds or None
 
 

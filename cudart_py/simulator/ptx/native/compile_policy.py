@@ -162,10 +162,8 @@ def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy
     if not estimate.is_told:
         estimate.is_told = True
         program.seconds += _seconds_before(program, store)
-    watched = state.observer is not None
-    executed = state.blocks * state.threads * estimate.executed
-    expected = executed / (_WATCHED_NUMPY_RATE if watched else _NUMPY_RATE)
-    cost = _compile_seconds(estimate, watched)
+    expected = numpy_seconds(state)
+    cost = _compile_seconds(estimate, state.observer is not None)
     if estimate.ordered:
         return CompilePolicy.COMPILING if _LAUNCHES * expected >= cost else CompilePolicy.NOTHING
     taken = max(expected, program.seconds)
@@ -176,6 +174,12 @@ def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy
         if max(taken, _PREPARE_SECONDS * estimate.instructions) >= _LOAD_SECONDS
         else CompilePolicy.NOTHING
     )
+
+
+def numpy_seconds(state: LaunchState) -> float:
+    """Return an estimate of the time, in seconds, that a launch takes with NumPy."""
+    executed = state.blocks * state.threads * estimate_of(state.program).executed
+    return executed / (_NUMPY_RATE if state.observer is None else _WATCHED_NUMPY_RATE)
 
 
 def note_seconds(state: LaunchState, store: CodeCache | None) -> None:

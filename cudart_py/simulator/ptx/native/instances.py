@@ -20,6 +20,7 @@ from llvmlite import ir
 from ..compiling.control_flow import Block, Code
 from ..compiling.opcodes import form_of
 from ..compiling.program import Program
+from ..compiling.reachability import Stack
 from ..syntax.instructions import Call, Symbol
 from .errors import UnsupportedInstruction
 from .layout import LANES, Head
@@ -118,6 +119,16 @@ class Place:
     instance: Instance
     block: Block
     live: set[tuple[int, int]]
+
+    @property
+    def stack(self) -> Stack:
+        """Return the block in its call stack, from the kernel or a shared function on."""
+        calls = []
+        instance = self.instance
+        while instance.caller is not None and instance.call is not None:
+            calls.append((instance.caller.code, instance.call.index))
+            instance = instance.caller
+        return [*reversed(calls), (self.instance.code, self.block.index)]
 
 
 @dataclass

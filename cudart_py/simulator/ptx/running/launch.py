@@ -37,7 +37,7 @@ _MOST_SHARED = 1 << 26
 _MOST_LOCAL = 1 << 28
 _MOST_CHUNKS = 8
 # If a mistake has been found in a launch, its other blocks run in machine code, without an observer, once NumPy has run
-# it for this many seconds.
+# it for this many seconds. The launches of a kernel with mistakes count together.
 _MOST_SECONDS_AFTER_MISTAKE = 5.0
 _PRINTF_BYTES = 7 << 20
 # The number of steps between two checks of the limits. Most kernels execute that many in a few milliseconds.
@@ -363,7 +363,10 @@ def run(
             if native is None or not native.run(state):
                 started = time.monotonic()
                 _run_chunks(state, native)
-                state.program.seconds += time.monotonic() - started
+                taken = time.monotonic() - started
+                state.program.seconds += taken
+                if state.observer is not None and state.observer.has_mistake():
+                    state.program.seconds_with_mistakes += taken
                 if native is not None:
                     native.after(state)
         finally:
@@ -376,13 +379,13 @@ def run(
 
 
 def _has_mistake(state: LaunchState) -> bool:
-    """Return whether a mistake has been found in a launch that takes long."""
+    """Return whether mistakes have been found in a kernel, and its launches with mistakes take long."""
     observer = state.observer
-    long = time.monotonic() - state.began > _MOST_SECONDS_AFTER_MISTAKE
-    return long and observer is not None and observer.has_mistake()
+    taken = state.program.seconds_with_mistakes + time.monotonic() - state.began
+    return taken > _MOST_SECONDS_AFTER_MISTAKE and observer is not None and observer.has_mistake()
 
 
-def _run_without_observer(state: LaunchState, native: MachineCode) -> bool:
+def run_without_observer(state: LaunchState, native: MachineCode) -> bool:
     """Run the blocks that are left in machine code; return False if the NumPy engine must run them."""
     observer, state.observer = state.observer, None
     if native.run_rest(state):
@@ -417,7 +420,7 @@ def _run_chunks(state: LaunchState, native: MachineCode | None) -> None:
         while active or following < state.blocks:
             if not active and native is not None and _has_mistake(state):
                 state.first_block = following
-                if _run_without_observer(state, native):
+                if run_without_observer(state, native):
                     return
                 native = None
             pending = following < state.blocks

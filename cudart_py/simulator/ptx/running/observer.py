@@ -143,9 +143,19 @@ class Observer:
         """Begin a launch; `state` contains its shape, module and program."""
 
     def has_mistake(self) -> bool:
-        """Return whether the observer has found a mistake, and need not observe the rest of a long launch.
+        """Return whether the observer has found a mistake in the kernel, and need not observe all of a long launch.
 
         Several observers of one launch always observe all of it.
+        """
+        return False
+
+    def lack_records(self) -> None:
+        """Take note that there is no room for machine code's records of this launch."""
+
+    def lacks_records(self) -> bool:
+        """Return whether there is no room for machine code's records, so that a long launch is not observed.
+
+        Several observers of one launch always observe it.
         """
         return False
 

@@ -74,6 +74,14 @@ class RecordLimit:
     def _give_back(self, size: int) -> None:
         self.taken -= size
 
+    def say_no_room(self, size: int) -> None:
+        """Report that there is no room for the records of an allocation of `size` bytes, as `say` does."""
+        self.say(
+            f"the records of {size:,} bytes of memory would take too much memory",
+            "races are not checked for there, and uninitialised values only in larger pieces. Launches that take long "
+            "are not checked at all if they use that memory",
+        )
+
     def say(self, reason: str, consequence: str) -> None:
         """Report on standard error, once per process, that the checks detect less from now on."""
         stream = sys.stderr

@@ -124,7 +124,6 @@ class History:
 
     def _give_up(self) -> None:
         """Replace all records with coarse ones; if there is no memory for these either, treat everything as written."""
-        reason = f"the records of {self.size:,} bytes of memory would take too much memory"
         self.coarse_shift = _WORD
         while self.size >> self.coarse_shift > limit.most() >> _COARSE_PART:
             self.coarse_shift += 1
@@ -132,10 +131,13 @@ class History:
             self.coarse = np.zeros(((self.size - 1) >> self.coarse_shift) + 1, np.bool_)
             if self._writes is not None:
                 self.note_coarsely(self._writes != 0, self.shift)
-            limit.say(reason, "races are not checked for there, and uninitialised values only in larger pieces")
+            limit.say_no_room(self.size)
         except MemoryError:
             self.coarse, self.coarse_shift = _WRITTEN, max(_WORD, self.size.bit_length())
-            limit.say(reason, "neither races nor uninitialised values are checked for there")
+            limit.say(
+                f"no memory is left for the records of {self.size:,} bytes",
+                "neither races nor uninitialised values are checked for there",
+            )
         self._writes = self._reads = None
         self._aside.clear()
 

@@ -36,6 +36,7 @@ def run_checked(kernel: Kernel, state: LaunchState, threads: int, in_thread: Thr
     observer = state.observer
     assert observer is not None
     if state.blocks * -(-state.threads // LANES) * LANES > MOST_THREADS:
+        observer.lack_records()
         return False
     while kernel.recorded.doubts < _MOST_DOUBTS:
         records = observer.records()
@@ -44,6 +45,7 @@ def run_checked(kernel: Kernel, state: LaunchState, threads: int, in_thread: Thr
             speculation = Speculation(launches, records, kernel.recorded)
         except MemoryError:
             # Nothing has run, and the NumPy engine needs less memory.
+            observer.lack_records()
             break
         try:
             run_in_threads(launches, in_thread)
@@ -52,6 +54,8 @@ def run_checked(kernel: Kernel, state: LaunchState, threads: int, in_thread: Thr
             again = doubted.again
             kernel.recorded.doubts += doubted.counts and not again
             kernel.recorded.unwritten |= doubted.unwritten
+            if doubted.lacks_records:
+                observer.lack_records()
         except BaseException:
             _end(launches)
             raise

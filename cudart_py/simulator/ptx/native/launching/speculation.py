@@ -46,13 +46,17 @@ class SpeculationFailed(Exception):  # noqa: N818  # it is not an error: the lau
 
     `again` says that another attempt in machine code may succeed, because more loads are recorded now. `counts` says
     that other launches of the kernel will probably fail, too. `unwritten` says that another attempt may succeed with
-    code that follows undefined values.
+    code that follows undefined values. `lacks_records` says that there is no memory for the records, or for copies of
+    the memory that the launch changes.
     """
 
-    def __init__(self, again: bool = False, counts: bool = True, unwritten: bool = False) -> None:
+    def __init__(
+        self, again: bool = False, counts: bool = True, unwritten: bool = False, lacks_records: bool = False
+    ) -> None:
         self.again = again
         self.counts = counts
         self.unwritten = unwritten
+        self.lacks_records = lacks_records
 
 
 class Recorded:
@@ -290,7 +294,7 @@ class Speculation:
                     (self._save if what == HostCall.SAVE else self._prepare)(value)
             except MemoryError:
                 # The NumPy engine needs less memory.
-                raise SpeculationFailed(counts=False) from None
+                raise SpeculationFailed(counts=False, lacks_records=True) from None
         elif what == HostCall.FENCE:
             fences.fence(value)
         elif what == HostCall.STRONG:
@@ -335,7 +339,7 @@ class Speculation:
             for number in range(first, last + 1):
                 self._save(number)
         except MemoryError:
-            raise SpeculationFailed(counts=False) from None
+            raise SpeculationFailed(counts=False, lacks_records=True) from None
         self._changed.add(int(np.searchsorted(self._starts, address, "right")) - 1)
 
     def _prepare(self, index: int) -> None:
@@ -343,7 +347,7 @@ class Speculation:
             return
         records = self._records.of(int(self._starts[index]), self._shift)
         if records is None:
-            raise SpeculationFailed(counts=False)
+            raise SpeculationFailed(counts=False, lacks_records=True)
         self._kept.append(records)
         self._tables.prepare(index, records)
 

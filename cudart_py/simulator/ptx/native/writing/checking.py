@@ -11,7 +11,7 @@ from ...compiling.control_flow import Code
 from ...compiling.forms import Form, is_relaxed
 from ...compiling.guessed_loads import GuessedLoads
 from ...compiling.opcodes import form_of
-from ...compiling.reachability import reachable
+from ...compiling.reachability import Reach, acts, lies_past, reachable
 from ...syntax.instructions import Immediate, Instruction, Operand, Register
 from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
@@ -100,9 +100,8 @@ class Checking:
         ]
         if len(self._barriers) > _MOST_BARRIERS:
             raise UnsupportedInstruction("so many barriers")
-        reach = {id(place.instance.code): place.instance.code for place in layout.places}
         self._guessed = GuessedLoads()
-        self._reach = {key: reachable(code) for key, code in reach.items()}
+        self._reach: dict[int, Reach] = {}
 
     # --- accesses
 
@@ -265,14 +264,11 @@ class Checking:
 
     def passing(self, place: Place) -> None:
         """Record that the lanes in a block have gone past the barriers that lead to it but can't be reached from it."""
-        if place.instance.caller is not None or place.instance.shared or not place.block.instructions:
+        if not acts(place.block):
             return
-        b, bits, here = self._b, 0, place.block.index
-        reach = self._reach[id(place.instance.code)]
+        b, bits, here = self._b, 0, place.stack
         for bit, number in enumerate(self._barriers):
-            other = self._layout.places[number]
-            at = other.block.index
-            if other.instance is place.instance and here in reach[at] and at not in reach[here] and at != here:
+            if lies_past(here, self._layout.places[number].stack, self._reachable):
                 bits |= 1 << bit
         passed = block_word(b, self._context, BlockCheck.PASSED)
         for index in range(_PASSED_WORDS):
@@ -280,6 +276,11 @@ class Checking:
             if part:
                 word = b.at(passed, 8 * index)
                 b.store(b.or_(b.load(word, typ=I64), I64(part)), word)
+
+    def _reachable(self, code: Code) -> Reach:
+        if id(code) not in self._reach:
+            self._reach[id(code)] = reachable(code)
+        return self._reach[id(code)]
 
 
 def begin_checks(b: Builder, context: Value, checking: Checking) -> None:

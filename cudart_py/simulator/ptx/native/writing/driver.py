@@ -6,6 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...syntax.instructions import Immediate, Register, Vector
 from ..instances import PARKED, WAITING, Layout, word_of
 from ..layout import BARRIERS, CLUSTER_BARRIER, PER_BLOCK, ROW_BYTES, BlockCheck, Context, Head, Status
 from ..library.frame import when
@@ -289,7 +290,8 @@ class _Driver:
     def _release_named(self, sweep: ir.Block) -> None:
         """Release the lanes at complete barriers, and run the warps again.
 
-        Python completes barriers that reduce, and all barriers if some have their number or count in a register.
+        Python completes all barriers if some have their number or count in a register, and those at which some lanes
+        reduce and others do not.
         """
         barriers = [barrier for barrier in self._layout.barriers if barrier.waits]
         if not all(barrier.is_literal for barrier in barriers):
@@ -301,7 +303,7 @@ class _Driver:
             for number in sorted({barrier.number for barrier in barriers}):
                 here = [barrier for barrier in barriers if barrier.number == number]
                 (expected, *others) = {barrier.expected for barrier in here}
-                if others or any(barrier.operation for barrier in here):
+                if others or len({bool(barrier.operation) for barrier in here}) > 1:
                     continue
                 if number != CLUSTER_BARRIER:
                     self._release_one(number, here, expected, released, rank)
@@ -318,20 +320,25 @@ class _Driver:
     ) -> None:
         """Release the lanes at a barrier if it is complete; without a rank, the barrier is the cluster's."""
         b = self._b
-        waiting, alive = b.alloca(I64), b.alloca(I64)
-        b.store(I64(0), waiting)
-        b.store(I64(0), alive)
+        waiting, alive, true = b.alloca(I64), b.alloca(I64), b.alloca(I64)
+        for variable in (waiting, alive, true):
+            b.store(I64(0), variable)
+
+        def parked(state: Value, barrier: Any) -> Value:
+            return b.load(b.at(state, word_of(self._layout, PARKED, barrier.resume)), typ=I32)
 
         def lanes_of(state: Value) -> Value:
             lanes: Value = I32(0)
             for barrier in here:
-                place = b.at(state, word_of(self._layout, PARKED, barrier.resume))
-                lanes = b.or_(lanes, b.load(place, typ=I32))
+                lanes = b.or_(lanes, parked(state, barrier))
             return lanes
 
         def count(_: Value, state: Value) -> None:
             living = b.load(b.at(state, 4 * Head.ALIVE), typ=I32)
-            for variable, lanes in ((waiting, lanes_of(state)), (alive, living)):
+            counted = [(waiting, lanes_of(state)), (alive, living)]
+            reducing = (barrier for barrier in here if barrier.operation)
+            counted += [(true, b.and_(parked(state, one), self._truths(state, one))) for one in reducing]
+            for variable, lanes in counted:
                 b.store(b.add(b.load(variable, typ=I64), b.zext(b.ones(lanes), I64)), variable)
 
         self._each_state(count, rank)
@@ -349,6 +356,9 @@ class _Driver:
                 self._release_checks(self._checking, rank)
 
             def release(warp: Value, state: Value) -> None:
+                for barrier in here:
+                    if barrier.operation:
+                        self._reduce(state, barrier, parked(state, barrier), b.load(true, typ=I64), there)
                 place = b.at(state, 4 * Head.RELEASE)
                 b.store(b.or_(b.load(place, typ=I32), I32(1 << number)), place)
                 if self._checking is not None and expected is not None:
@@ -356,6 +366,34 @@ class _Driver:
                         tell_waiting(b, self._context, number, warp)
 
             self._each_state(release, rank)
+
+    def _truths(self, state: Value, barrier: Any) -> Value:
+        """Return the mask of a warp's lanes whose predicate at a reducing barrier is true."""
+        operand = barrier.predicate
+        if isinstance(operand, Immediate):
+            return I32(-1 if operand.value else 0)
+        slot = barrier.instance.code.slot(operand.name)
+        truths = self._b.load(self._b.at(state, barrier.instance.registers[slot]), typ=I32)
+        return self._b.not_(truths) if operand.negated else truths
+
+    def _reduce(self, state: Value, barrier: Any, lanes: Value, true: Value, all_lanes: Value) -> None:
+        """Store a reducing barrier's result for a warp's lanes, given the numbers of true predicates and of lanes."""
+        b, instance = self._b, barrier.instance
+        result = barrier.result.items[0] if isinstance(barrier.result, Vector) else barrier.result
+        if not isinstance(result, Register):
+            return
+        slot = instance.code.slot(result.name)
+        if barrier.operation == "popc":
+            before = instance.load(b, state, slot, I32)
+            counts = b.splat(b.trunc(true, I32))
+            instance.store(b, state, slot, b.select(b.truth(lanes), counts, before))
+            return
+        holds = b.icmp_unsigned("==", true, all_lanes)
+        if barrier.operation == "or":
+            holds = b.icmp_unsigned("!=", true, I64(0))
+        place = b.at(state, instance.registers[slot])
+        before = b.load(place, typ=I32)
+        b.store(b.select(holds, b.or_(before, lanes), b.and_(before, b.not_(lanes))), place)
 
     def _release_checks(self, checking: Checking, rank: Value | None) -> None:
         """Generate the checks at a barrier that releases the current block or, without a rank, the whole cluster."""

@@ -1,0 +1,131 @@
+"""The syntax of expressions, a subset of C++: names, members, elements, numbers, operators and casts to number types.
+
+Calls, assignments, strings, templates and `sizeof` are not part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[uUlLfF]*)"
+    r"|(?P<character>'(?:[^'\\]|\\.)')"
+    r"|(?P<name>%?[A-Za-z_]\w*)|(?P<sign>->|&&|\|\||[=!<>]=|<<|>>|[-+*/%&|^~!<>()\[\].?:]))"
+)
+# Binary operators, those that bind least first.
+_LEVELS = (
+    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"), ("+", "-"),
+    ("*", "/", "%"),
+)  # fmt: skip  # rows of a table
+_UNARY = "-!~*&+"
+_TYPE_WORDS = frozenset({"bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double"})
+# An operator or the kind of a node, and its operands.
+Node: TypeAlias = tuple[Any, ...]
+
+
+class ExpressionError(ValueError):
+    """An expression that is not understood, or that has no value here; the text says why."""
+
+
+class _Parser:
+    """The tokens of an expression that have not been read yet."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens: list[tuple[str, str]] = []
+        position, stripped = 0, text.rstrip()
+        while position < len(stripped):
+            match = _TOKEN.match(stripped, position)
+            if match is None:
+                raise ExpressionError(f"{stripped[position:].strip()!r} is not understood in {text.strip()!r}")
+            self._tokens.append((match.lastgroup or "", match[match.lastgroup or 0]))
+            position = match.end()
+
+    def whole(self) -> Node:
+        """Read the whole expression."""
+        node = self._conditional()
+        if self._tokens:
+            raise self._error(self._tokens[0][1])
+        return node
+
+    def _error(self, word: str) -> ExpressionError:
+        return ExpressionError(f"{word!r} is not expected in {self._text.strip()!r}")
+
+    def _take(self, *signs: str) -> str:
+        """Return the next token and remove it if it is one of these signs; otherwise return ""."""
+        if self._tokens and self._tokens[0][0] == "sign" and self._tokens[0][1] in signs:
+            return self._tokens.pop(0)[1]
+        return ""
+
+    def _need(self, sign: str) -> None:
+        if not self._take(sign):
+            raise ExpressionError(f"{sign!r} is missing in {self._text.strip()!r}")
+
+    def _conditional(self) -> Node:
+        condition = self._binary(0)
+        if not self._take("?"):
+            return condition
+        chosen = self._conditional()
+        self._need(":")
+        return "conditional", condition, chosen, self._conditional()
+
+    def _binary(self, level: int) -> Node:
+        if level == len(_LEVELS):
+            return self._unary()
+        node = self._binary(level + 1)
+        while sign := self._take(*_LEVELS[level]):
+            node = ("binary", sign, node, self._binary(level + 1))
+        return node
+
+    def _unary(self) -> Node:
+        if cast := self._cast():
+            return "cast", *cast, self._unary()
+        if sign := self._take(*_UNARY):
+            return "unary", sign, self._unary()
+        node = self._primary()
+        while sign := self._take("[", ".", "->"):
+            if sign == "[":
+                node = ("index", node, self._conditional())
+                self._need("]")
+            else:
+                node = ("member", node, self._name())
+        return node
+
+    def _cast(self) -> tuple[str, int] | None:
+        """Read a type in parentheses, if there is one: its words, and how many ``*`` follow them."""
+        words: list[str] = []
+        while self._tokens[len(words) + 1 :] and self._tokens[len(words) + 1][1] in _TYPE_WORDS:
+            words.append(self._tokens[len(words) + 1][1])
+        if not words or not self._take("("):
+            return None
+        del self._tokens[: len(words)]
+        stars = 0
+        while self._take("*"):
+            stars += 1
+        self._need(")")
+        return " ".join(words), stars
+
+    def _name(self) -> str:
+        if not self._tokens or self._tokens[0][0] != "name":
+            raise ExpressionError(f"a member's name is missing in {self._text.strip()!r}")
+        return self._tokens.pop(0)[1]
+
+    def _primary(self) -> Node:
+        if self._take("("):
+            node = self._conditional()
+            self._need(")")
+            return node
+        if not self._tokens:
+            raise ExpressionError(f"the expression {self._text.strip()!r} is incomplete")
+        kind, text = self._tokens.pop(0)
+        if kind == "sign":
+            raise self._error(text)
+        return kind, text
+
+
+@lru_cache(maxsize=256)
+def parse(text: str) -> Node:
+    """Return an expression as a tree; raises ExpressionError if it is not understood."""
+    return _Parser(text).whole()
