@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ..advice import Advice, advise_on
-from ..profiles import LaunchProfile
 from ..source_lines import hot_lines, sources_of
 from .cost_table import cost_table
+
+if TYPE_CHECKING:
+    from ..profiles import LaunchProfile
 
 _WIDTH = 80
 
