@@ -452,5 +452,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     verdict = counter_gate.verdict(every, config.getoption("counters_compare_fail"))
     for line in verdict:
         terminalreporter.write_line(line, red=True)
+    if path := config.getoption("counters_json"):
+        path.write_text(counter_gate.json_report(every, config.getoption("counters_compare_fail")), encoding="utf-8")
     if path := config.getoption("counters_markdown"):
         path.write_text(counter_gate.markdown_report(every, verdict), encoding="utf-8")

@@ -13,12 +13,18 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 _LIBRARIES = tuple(
     os.sep + os.path.join("site-packages", *name, "") for name in (("numba_cuda",), ("numba", "cuda"), ("cuda",))
 )
+_NOTEBOOKS = "IPython."
 
 
 def calling_frame() -> FrameType | None:
-    """Return the innermost frame outside this package and the libraries that call it, or None if there is none."""
+    """Return the innermost frame outside this package and the libraries that call it, or None if there is none.
+
+    Frames of IPython are skipped too, so that the caller of a magic is its line in the cell.
+    """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_toolkit(frame.f_code.co_filename):
+    while frame is not None and (
+        _is_toolkit(frame.f_code.co_filename) or frame.f_globals.get("__name__", "").startswith(_NOTEBOOKS)
+    ):
         frame = frame.f_back
     return frame
 

@@ -272,7 +272,7 @@ def _accessible_array(place: _Place, argument: Any) -> tuple[DeviceArray | np.nd
     """Check an array, and return it as an array that the kernel can access, with its address."""
     if isinstance(argument, DeviceArray):
         if argument.closed:
-            raise ValueError(f"{place}: the array is closed")
+            raise ValueError(f"{place}: the array is closed{argument._closed_by()}")
         _check_order(place, argument, is_pitched=_has_pitch(argument))
         _check_dtype(place, argument.dtype)
         _check_access(place, argument.device)

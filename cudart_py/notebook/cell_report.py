@@ -15,6 +15,7 @@ from ..findings.records import Finding
 from ..pages.diagram import Diagram
 from ..profiling.columns import DEFAULT, Column, choose
 from ..profiling.profiles import LaunchProfile
+from ..profiling.report.advice_text import advice_texts
 from ..profiling.report.annotated_source import annotated_sources, filled, shown_lines
 from ..profiling.report.drawn_lines import kernel_diagrams, line_diagrams
 from ..profiling.report.finding_list import finding_list, finding_texts, findings_in
@@ -46,9 +47,13 @@ class CellReport:
         return "\n\n".join(self._texts())
 
     def _texts(self) -> Iterator[str]:
-        if self._launches is not None:
+        if self._launches:
             yield launch_table(self._launches, BRIEF)
             yield annotated_sources(self._launches)
+            yield from advice_texts(self._launches)
+        elif self._launches is not None and not self._findings:
+            # After a fault, the finding says more than that no launch has finished.
+            yield launch_table((), BRIEF)
         if self._findings is not None:
             yield "\n".join(finding_texts(self._findings)) or _NO_FINDINGS
         yield from map(str, self._diagrams())

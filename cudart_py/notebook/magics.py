@@ -122,6 +122,8 @@ class Magics:
                 f"%%cuda: --{reports[0]} reports on launches, and the cell launches nothing. Add --run "
                 f'"kernel[grid, block](...)", or put %%cuda_run --{reports[0]} above a cell that launches'
             )
+        for statement in options.run:
+            self._check_syntax(statement)
         module = self._compiled(options, cell)
         defined: dict[str, Any] = {
             name: module[name] for name in module.kernels if name.isidentifier() and not keyword.iskeyword(name)
@@ -223,6 +225,12 @@ class Magics:
                 launches = counted.launches if counted is not None else None
                 if launches is not None or found is not None:
                     _show(CellReport(launches, found, drawn=options.draw))
+
+    def _check_syntax(self, statement: str) -> None:
+        try:
+            ast.parse(self._shell.transform_cell(statement))
+        except SyntaxError as error:
+            _refuse(f"%%cuda: --run {statement!r} is not valid Python: {error.msg}")
 
     def _run(self, code: str) -> Any:
         """Run Python code in the notebook's variables; return the value if it ends with an expression."""

@@ -25,18 +25,16 @@ from ..findings.options import add_report_options, check_mode, report_format
 from ..findings.records import Finding, collected
 from ..findings.reports import printed_text, write_file
 from ..output_files import output_file, output_path
-from .advice import Advice, advise_on
 from .columns import DEFAULT, GROUPS, Column, choose, read_choice
 from .profiles import Profile, profile
+from .report.advice_text import advice_texts
 from .report.annotated_source import annotated_sources
-from .report.cost_table import cost_table
 from .report.data import profile_data
 from .report.drawn_lines import kernel_diagrams, line_diagrams
 from .report.explanations import FIGURES, LIMITS
 from .report.finding_list import finding_texts
 from .report.launch_table import BRIEF, launch_table
 from .report.page import profile_page
-from .source_lines import hot_lines, sources_of
 
 _WIDTH = 80
 
@@ -201,18 +199,7 @@ def _sections(
     yield annotated_sources(counted.launches, columns)
     yield from map(str, kernel_diagrams(counted.launches))
     yield from (str(diagram) for drawn in line_diagrams(counted.launches).values() for diagram in drawn)
-    ranked = hot_lines(sources_of(counted.launches))
-    if ranked:
-        yield cost_table(ranked)
-    advice = advise_on(ranked)
-    advised = "Advice, starting with the most expensive lines:"
-    head = advised if advice else "No advice: no rule applies."
-    yield "\n".join((head, *map(_advised, advice)))
-
-
-def _advised(advice: Advice) -> str:
-    text = f"{advice.line.place}: {advice.sentence} (Rule: {advice.rule}.)"
-    return textwrap.fill(text, _WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False)
+    yield from advice_texts(counted.launches)
 
 
 def _fitted(text: str) -> str:

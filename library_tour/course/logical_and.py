@@ -21,7 +21,8 @@ On the simulator, which checks and counts but does not time:
     the warp, which does not take part; block (0, 0, 0), thread (1, 0, 0),
     instruction '@%p7 bra $L__BB3_6'
         123 | value = value && __shfl_down_sync(0xffffffff, value, step);
-        the same at 1 more instruction of this line (unrolled loops have several)
+        also at 1 more instruction of this line, for example because a loop was
+    unrolled
     Position of the only zero, as a fraction of the array
               loads, to the end  loads, early exit  check
     ─────────────────────────────────────────────────────

@@ -40,7 +40,8 @@ On the simulator, which checks and counts but does not time:
     %f1, [%rd10]'
         109 | out[i] = 0.5f * (in[i == 0 ? n - 1 : i - 1] + in[i == n - 1 ? 0 : i +
     1]);
-        the same at 1 more instruction of this line (unrolled loops have several)
+        also at 1 more instruction of this line, for example because a loop was
+    unrolled
     grid.sync(), plain launch: cuMemcpyDtoHAsync: unspecified launch failure
     (CUDA_ERROR_LAUNCH_FAILED)
     kernel smooth_steps<Grid> at kernels/synchronization.cu:131 (inlined from

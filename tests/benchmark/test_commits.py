@@ -69,6 +69,8 @@ def taken(monkeypatch):
     def take(self, *options, names=(), silent=False):
         text = (self.directory / "figures.json").read_text()
         runs.append(text)
+        if text == "empty":
+            raise PytestFailedError(5, "no tests ran", self.directory)
         if text == "broken":
             raise PytestFailedError(
                 1, "E   first\nFAILED b.py::test - AssertionError: planted\n== 1 failed ==", self.directory
@@ -153,7 +155,7 @@ def test_the_history_of_old_commits_is_stored_once_and_dated_by_the_commits(repo
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("find", "nowhere", "HEAD"), "nowhere: git does not know it"),
+        (("find", "nowhere", "HEAD"), "'nowhere' is not a commit of this repository"),
         (("find", "HEAD", "HEAD~1"), "is not an ancestor of"),
         (("continuous", "--copy", "missing.py", "HEAD", "HEAD"), "missing.py is not a file or folder"),
         (("continuous", "HEAD~1", "HEAD"), "(number 2): the benchmarks failed: FAILED"),
@@ -167,6 +169,13 @@ def test_what_cannot_be_measured_is_said_in_one_line(repository, taken, capsys, 
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
     assert repository.worktrees == 1
+
+
+def test_a_commit_without_benchmarks_asks_for_their_files(repository, taken, capsys):
+    repository.commit("figures.json", "empty")
+    repository.commit("figures.json", '{"t": [1, 0]}')
+    assert command("continuous", "HEAD~1", "HEAD") == 2
+    assert "pytest found no benchmarks: name their files" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])

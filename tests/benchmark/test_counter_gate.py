@@ -1,11 +1,14 @@
 """Counters compared with those of a stored run: figures and limits. test_limits.py tests whole runs of pytest."""
 
+import json
+
 import pytest
 
 from cudart_py.benchmark.gates.counter_gate import (
     Change,
     changes,
     figures,
+    json_report,
     launches,
     markdown_report,
     read_limit,
@@ -87,6 +90,16 @@ def test_what_differs_is_listed_and_only_the_limits_that_are_exceeded_fail_and_a
     assert [line.split()[-2:] for line in table(found)[2:5:2]] == [["%", "WORSE"], ["+3,465", "WORSE"]]
     assert verdict(found, limits)[0].endswith(": sectors:5%, conflicts:0")
     assert verdict([change for change in found if not change.failed], limits) == []
+    written = json.loads(json_report(found, limits))
+    assert written["outcome"] == "failed"
+    assert written["changes"][1] == {
+        "benchmark": "t::a",
+        "figure": "sectors",
+        "before": 44,
+        "now": 88,
+        "verdict": "worse",
+    }
+    assert [change["verdict"] for change in written["changes"]] == ["", "worse", "", "worse", "not run", "new"]
 
 
 def test_a_comment_has_the_changes_as_a_table_in_which_names_are_no_markup():

@@ -55,12 +55,12 @@ def stored(run, counting, pytester, first_run):
 @pytest.mark.parametrize(
     ("sectors", "status", "lines"),
     [
-        (100, 0, ["*Counters beside *0001_first.json*", "nothing has changed"]),
+        (100, 0, ["*Counters compared with *0001_first.json*", "nothing has changed"]),
         (104, 0, ["*::test_work*sectors*100*104*+4.0 %"]),
         (
             130,
             pytest.ExitCode.TESTS_FAILED,
-            ["*::test_work*sectors*100*130*+30.0 %*WORSE", "the run fails: 2 of the figures became worse*: sectors:5%"],
+            ["*::test_work*sectors*100*130*+30.0 %*WORSE", "the run fails: 2 figures exceed their limits: sectors:5%"],
         ),
     ],
 )

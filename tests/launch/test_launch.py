@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.context import lifetimes
 from cudart_py.driver.launch_log import log
 
 PAIR = np.dtype([("a", np.float32), ("b", np.float64)], align=True)
@@ -302,6 +303,13 @@ def test_bound_launches_repeat_with_their_own_arguments_whatever_is_launched_bet
     y.close()
     with pytest.raises(ValueError, match="argument 2 of saxpy: the array is closed"):
         bound[0]()
+
+
+def test_an_argument_that_a_reset_has_closed_says_so(monkeypatch, module):
+    x = closed_array()
+    monkeypatch.setitem(lifetimes._lost, id(x), x)
+    with pytest.raises(ValueError, match=r"the array is closed, by cuda\.reset\(\)"):
+        module["saxpy"][1, 32](*arguments(x=x))
 
 
 def test_a_closed_stream_is_refused(device, module):

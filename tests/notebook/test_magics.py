@@ -106,6 +106,7 @@ def test_a_warning_marks_its_line_and_the_kernel_is_defined(shell):
         ("%cuda_time", "no code"),
         ("%cuda_time --bytes", "--bytes"),
         ('%%cuda --run "reverse[1, 64](x)\nint i;', "quotation"),
+        ('%%cuda --run "a[1,"\nnot C++', "--run 'a[1,' is not valid Python"),
     ],
 )
 def test_a_misused_magic_says_so_in_a_sentence(shell, code, words):
@@ -113,6 +114,26 @@ def test_a_misused_magic_says_so_in_a_sentence(shell, code, words):
         assert not shell.run_cell(code).success
     assert words in output.stderr
     assert "Traceback" not in output.stdout + output.stderr
+
+
+@pytest.mark.needs("profile")
+@pytest.mark.parametrize("magic", ["%cuda_time reverse[1, 64](x)", "%%cuda_time\nreverse[1, 64](x)"])
+def test_a_warning_names_the_cell_that_measured(shell, x, magic):
+    run(shell, "cuda", REVERSE.replace("SYNC", ""))
+    with pytest.warns(cuda.errors.SimulatorWarning) as found, capture.capture_output():
+        assert shell.run_cell(magic).success
+    (warning,) = found
+    assert warning.filename.startswith("<ipython-input-")
+
+
+@pytest.mark.needs("profile")
+def test_the_text_of_a_report_has_estimates_and_advice_and_no_empty_parts(shell, x):
+    _, output = run(shell, 'cuda --profile --run "reverse[1, 64](x)"', RIGHT)
+    text = output.outputs[0].data["text/plain"]
+    assert "Estimated cost of the most expensive lines" in text
+    assert "dvice" in text
+    _, output = run(shell, "cuda_run 1 + 1")
+    assert "\n\n\n" not in output.outputs[0].data["text/plain"]
 
 
 def test_help_lists_the_options(shell):

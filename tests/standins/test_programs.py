@@ -157,6 +157,19 @@ def test_a_profile_replaces_only_a_profile(run, tmp_path):
     assert run(f"--profile={os.devnull}", script).returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sanitizer", "off", "--sanitize-report=-"], "--sanitize-report needs the simulator's checks"),
+        (["--sanitize-format", "github"], "--sanitize-format is the format of --sanitize-report"),
+    ],
+)
+def test_options_of_a_report_that_cannot_have_an_effect_are_refused(capfd, options, message):
+    assert main(["run", *options, "echo", "ran"]) == 2
+    out, error = capfd.readouterr()
+    assert (out, error.startswith(f"cudart-py run: {message}")) == ("", True)
+
+
 @pytest.mark.parametrize("option", ["--profile", "--sanitize-report"])
 def test_a_file_that_cannot_be_written_keeps_the_program_from_running(capfd, tmp_path, option):
     for place in (tmp_path / "missing" / "file", tmp_path):

@@ -19,6 +19,9 @@ from .environments import BuildError, Kind, make_environment
 from .repository import Commit, Repository, RepositoryError
 
 _LONGEST_REASON = 200
+# The status of pytest if it has collected no tests.
+_NOTHING_COLLECTED = 5
+_NO_BENCHMARKS = "pytest found no benchmarks: name their files, such as bench_x.py"
 # The lines in which pytest, pip and uv say what went wrong, among others.
 _ERROR = re.compile(r"(FAILED|ERROR:?|error:|E  ) *\S")
 
@@ -82,8 +85,9 @@ class CommitBench:
             except PytestFailedError as error:
                 if error.directory != directory:
                     raise  # of another commit, which was prepared before this one
-                reason = "the benchmarks failed" if error.status else "nothing was measured"
-                raise CommitSkippedError(commit, reason, error.output) from error
+                if error.status in (0, _NOTHING_COLLECTED):
+                    raise CommitSkippedError(commit, _NO_BENCHMARKS) from error
+                raise CommitSkippedError(commit, "the benchmarks failed", error.output) from error
 
     def _copy(self, source: Path) -> None:
         for path in self._copied:

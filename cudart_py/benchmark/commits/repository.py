@@ -42,7 +42,10 @@ class Repository:
 
     def commit(self, name: str) -> Commit:
         """Return the commit that a name stands for: an identifier, a branch, a tag or an expression like `HEAD~3`."""
-        identifier = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", what=name)
+        identifier = self._git(
+            *("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"),
+            otherwise=f"{name!r} is not a commit of this repository",
+        )
         return self._listed("--no-walk", identifier.strip())[0]
 
     def between(self, first: Commit, last: Commit) -> list[Commit]:
@@ -80,7 +83,8 @@ class Repository:
             # interrupted checkout has left locked. The removal fails if the checkout did, which does not matter.
             self._git("worktree", "remove", "--force", "--force", str(path), check=False)
 
-    def _git(self, *arguments: str, what: str = "", check: bool = True) -> str:
+    def _git(self, *arguments: str, what: str = "", otherwise: str = "", check: bool = True) -> str:
+        """Return git's output; an error is `otherwise`, or what git says about `what`."""
         try:
             done = subprocess.run(
                 ["git", "-C", str(self._folder), *arguments], capture_output=True, text=True, check=False
@@ -88,6 +92,6 @@ class Repository:
         except FileNotFoundError as error:
             raise RepositoryError("git is not installed") from error
         if done.returncode and check:
-            reason = (done.stderr.strip().splitlines() or ["git does not know it"])[0]
-            raise RepositoryError(f"{what or self._folder}: {reason}")
+            reason = (done.stderr.strip().splitlines() or [f"git ended with status {done.returncode}"])[0]
+            raise RepositoryError(otherwise or f"{what or self._folder}: {reason}")
         return done.stdout

@@ -20,6 +20,7 @@ lowest value of all launches counts.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -171,6 +172,27 @@ def markdown_report(found: Sequence[Change], lines: Sequence[str]) -> str:
     body = [markdown_table(_rows(found), left=2, last_left=True)] if found else []
     heading = f"### Counters of kernels: {outcome if found else 'nothing has changed'}"
     return "\n\n".join((heading, *body, *map(markdown, lines))) + "\n"
+
+
+def json_report(found: Sequence[Change], limits: Sequence[Limit]) -> str:
+    """Return the changes as JSON; the number "format" changes whenever the meaning of a key changes.
+
+    A benchmark that only one of the runs has is a change without a figure.
+    """
+    data = {
+        "format": 1,
+        "outcome": "failed" if any(change.failed for change in found) else "passed",
+        "limits": [str(limit) for limit in limits],
+        "changes": [
+            {
+                "benchmark": change.benchmark,
+                **({"figure": change.figure, "before": change.before, "now": change.now} if change.figure else {}),
+                "verdict": "worse" if change.figure and change.failed else change.only,
+            }
+            for change in found
+        ],
+    }
+    return json.dumps(data, indent=1) + "\n"
 
 
 def _rows(found: Sequence[Change]) -> list[tuple[str, ...]]:

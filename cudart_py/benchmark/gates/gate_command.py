@@ -106,9 +106,15 @@ def _read(path: Path) -> dict[str, Any]:
         raise _GateError(f"{path} does not exist; cudart-py gate --record FILE records a baseline")
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
-        run["benchmarks"], run["machine_info"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _GateError(f"{path} is not a stored run: {type(error).__name__}: {error}") from error
+    except OSError as error:
+        raise _GateError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise _GateError(f"{path} is not a stored run, because it is not JSON: {error}") from error
+    missing = [key for key in ("benchmarks", "machine_info") if not isinstance(run, dict) or key not in run]
+    if missing:
+        raise _GateError(
+            f"{path} is not a stored run, because it has no {missing[0]!r}: name a file that --record wrote"
+        )
     return dict(run)
 
 
@@ -210,7 +216,7 @@ def _compare(options: argparse.Namespace, take: Take, report: GateReport) -> int
     )
     wide = [one.limit for one in first if one.limit > limit]
     if wide:
-        _print(f"{len(wide)} of them differ so much from run to run that their limits are up to {max(wide):.0%}")
+        _print(f"{counted(len(wide), 'limit')} of up to {max(wide):.0%}, because of differences from run to run")
     if not slower:
         return 0
     slowdown = slowdown_of_peers(baseline, run)

@@ -63,5 +63,8 @@ def add_benchmark_options(group: Any) -> None:
         f"{', '.join(counter_gate.FIGURES)}, or a metric's full name",
     )
     group.addoption(
+        "--counters-json", type=output_path, metavar="FILE", help="write the comparison of counters as JSON"
+    )
+    group.addoption(
         "--counters-markdown", type=output_path, metavar="FILE", help="write the comparison of counters as Markdown"
     )
