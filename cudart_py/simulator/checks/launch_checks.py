@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..ptx.compiling.opcodes import form_of
+from ..ptx.running.launch import MANY_LAUNCHES
 from ..ptx.running.memory.addresses import Address, Mixed
 from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
 from ..ptx.syntax.instructions import Immediate, Instruction
@@ -96,8 +97,8 @@ class LaunchChecks(Observer):
         self.watch = frozenset({"checks"}) if self._racing and not concurrent else None
 
     def has_mistake(self) -> bool:
-        """Return whether there is a finding in this launch, or was one in an earlier launch of the kernel."""
-        return self._findings.some or self._program.seconds_with_mistakes > 0
+        """Return whether there is a finding in this launch, or were findings in many launches of the kernel."""
+        return self._findings.some or self._program.launches_with_mistakes >= MANY_LAUNCHES
 
     def lack_records(self) -> None:
         """Take note that machine code cannot record all accesses of this launch."""

@@ -34,8 +34,9 @@ class Program:
         # The keys of `native` for which the cache of machine code had no entry.
         self.not_cached: set[Any] = set()
         # The time in seconds that the kernel's launches have taken with NumPy, and the estimate of the cost of machine
-        # code; and the part of this time in which launches had mistakes.
+        # code; and the number and time of the launches in which mistakes were found.
         self.seconds = 0.0
+        self.launches_with_mistakes = 0
         self.seconds_with_mistakes = 0.0
         self.estimate: Any = None
         self._codes: dict[str, Code] = {}

@@ -37,8 +37,9 @@ _MOST_SHARED = 1 << 26
 _MOST_LOCAL = 1 << 28
 _MOST_CHUNKS = 8
 # If a mistake has been found in a launch, its other blocks run in machine code, without an observer, once NumPy has run
-# it for this many seconds. The launches of a kernel with mistakes count together.
+# it for this many seconds. If many launches of a kernel had mistakes, their seconds count together.
 _MOST_SECONDS_AFTER_MISTAKE = 5.0
+MANY_LAUNCHES = 20
 _PRINTF_BYTES = 7 << 20
 # The number of steps between two checks of the limits. Most kernels execute that many in a few milliseconds.
 _STEPS_BETWEEN_LOOKS = 1000
@@ -366,6 +367,7 @@ def run(
                 taken = time.monotonic() - started
                 state.program.seconds += taken
                 if state.observer is not None and state.observer.has_mistake():
+                    state.program.launches_with_mistakes += 1
                     state.program.seconds_with_mistakes += taken
                 if native is not None:
                     native.after(state)
@@ -379,9 +381,11 @@ def run(
 
 
 def _has_mistake(state: LaunchState) -> bool:
-    """Return whether mistakes have been found in a kernel, and its launches with mistakes take long."""
-    observer = state.observer
-    taken = state.program.seconds_with_mistakes + time.monotonic() - state.began
+    """Return whether a mistake has been found in a launch that takes long, or in many of the kernel's that did."""
+    observer, program = state.observer, state.program
+    taken = time.monotonic() - state.began
+    if program.launches_with_mistakes >= MANY_LAUNCHES:
+        taken += program.seconds_with_mistakes
     return taken > _MOST_SECONDS_AFTER_MISTAKE and observer is not None and observer.has_mistake()
 
 
