@@ -116,6 +116,12 @@ class LaunchChecks(Observer):
                 "not all accesses of a long launch can be recorded",
                 "that launch is not checked, and all memory counts as written",
             )
+        elif not self._findings.some:
+            limit.say(
+                f"{MANY_LAUNCHES} launches of a kernel had mistakes",
+                "its later launches are not checked, and all memory counts as written",
+                "Correct the mistakes that have been reported, and run the program again",
+            )
         for start in self._memory.extents()[0].tolist():
             self._memory.shadow(start).initialised = True
 

@@ -188,15 +188,17 @@ def test_the_rest_of_a_long_launch_with_a_mistake_runs_in_machine_code(kernels: 
 
 
 def test_launches_of_a_kernel_with_a_mistake_run_in_machine_code_once_they_have_taken_long_together(
-    kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+    kernels: Kernels, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     x, y = kernels.zeros(256), kernels.zeros(256)
+    monkeypatch.setattr(limit, "said", False)
     kernel = program_of(kernels.module.entries["race_at_first"])
     monkeypatch.setattr(kernel, "launches_with_mistakes", 0)
     for _ in range(numpy_launch.MANY_LAUNCHES):
         assert watched(kernels, "native", "race_at_first", 1, 256, x)
     monkeypatch.setattr(numpy_launch, "_MOST_SECONDS_AFTER_MISTAKE", kernel.seconds_with_mistakes)
     assert watched(kernels, "native", "race_at_first", 1, 256, y) == []
+    assert "its later launches are not checked" in capsys.readouterr().err
     np.testing.assert_array_equal(kernels.get(y, 256)[1:], np.arange(1, 256))
 
 

@@ -82,16 +82,21 @@ class RecordLimit:
             "are not checked at all if they use that memory",
         )
 
-    def say(self, reason: str, consequence: str) -> None:
-        """Report on standard error, once per process, that the checks detect less from now on."""
+    def say(self, reason: str, consequence: str, remedy: str = "") -> None:
+        """Report on standard error, once per process, that the checks detect less from now on.
+
+        The default of `remedy` is another limit for the records.
+        """
         stream = sys.stderr
         if self.said or stream is None:
             return
         self.said = True
+        remedy = (
+            remedy or f"All records take at most {self.most() // _MEBIBYTE} MiB; {LIMIT_VARIABLE} sets another limit"
+        )
         with contextlib.suppress(ValueError, OSError):  # it is closed, or nobody reads from the pipe
             stream.write(
-                f"cudart_py: {reason}: {consequence}. Results do not depend on it. All records take at most "
-                f"{self.most() // _MEBIBYTE} MiB, and {LIMIT_VARIABLE} sets another limit. This message appears once\n"
+                f"cudart_py: {reason}: {consequence}. Results do not depend on it. {remedy}. This message appears once\n"
             )
 
 
