@@ -96,7 +96,8 @@ class RecordLimit:
         )
         with contextlib.suppress(ValueError, OSError):  # it is closed, or nobody reads from the pipe
             stream.write(
-                f"cudart_py: {reason}: {consequence}. Results do not depend on it. {remedy}. This message appears once\n"
+                f"cudart_py: {reason}: {consequence}. Results do not depend on it. {remedy}. "
+                "This message appears once\n"
             )
 
 
