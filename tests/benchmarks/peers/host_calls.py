@@ -372,6 +372,11 @@ UNTIMED = {
     ),
     **{f"cuIpc{name}": "needs two processes" for name in ("GetMemHandle", "OpenMemHandle", "CloseMemHandle")},
     **{f"cuIpc{name}": "needs two processes" for name in ("GetEventHandle", "OpenEventHandle")},
+    **{
+        f"cuMemPool{name}": "needs two processes"
+        for name in ("ExportToShareableHandle", "ImportFromShareableHandle", "ExportPointer", "ImportPointer")
+    },
+    **dict.fromkeys(("cuMulticastCreate", "cuMulticastAddDevice"), "needs devices behind NVSwitch"),
     "cuLaunchHostFunc": "its function runs in a thread that takes turns with the one that measures",
     "cuLinkCreate": "nvJitLink does it, in milliseconds",
     "cuLibrary*": "makes the calls of a module, at the first use on each device",
