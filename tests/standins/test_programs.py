@@ -137,7 +137,7 @@ def test_an_unmodified_program_of_cuda_core_runs(run, tmp_path):
     assert ended.stdout.splitlines() == ["in the kernel", "998001.0 ComputeCapability(major=9, minor=0)"]
 
 
-@pytest.mark.parametrize("before", [[], ["--sanitizer", "off"], ["--sanitize-format", "sarif", "--sanitizer=off"]])
+@pytest.mark.parametrize("before", [[], ["--sanitizer", "off"], ["--sanitizer=off"]])
 def test_a_file_for_the_profile_follows_an_equals_sign(run, tmp_path, before):
     """The text after a blank is the program, which a page must not replace."""
     script = tmp_path / "script.py"
