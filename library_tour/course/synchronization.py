@@ -34,7 +34,7 @@ On the simulator, which checks and counts but does not time:
     block barrier for a grid: kernel smooth_steps<Block> at
     kernels/synchronization.cu:109: race: it reads 4 bytes of global memory at
     0x7f… (1024 bytes into the 2048-byte allocation at 0x7f…,
-    allocated at library_tour/course/synchronization.py:337), which block (1, 0, 0),
+    allocated at library_tour/course/synchronization.py:338), which block (1, 0, 0),
     thread (0, 0, 0) wrote at kernels/synchronization.cu:109, and nothing orders the
     two accesses; block (0, 0, 0), thread (255, 0, 0), instruction 'ld.global.f32
     %f1, [%rd10]'

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ptx.compiling.reachability import Reach, Stack, acts, lies_past, reachable
+from ..ptx.compiling.reachability import Reach, Stack, lies_past, reachable
 from ..ptx.syntax.instructions import Immediate, Register
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Divergence:
     """The threads of one chunk that wait at barriers.
 
     A thread that has returned need not reach a barrier. A thread that has passed the barrier, by reaching a basic block
-    from which the barrier can't be reached again and which accesses memory, should have waited at it.
+    from which the barrier can't be reached again, should have waited at it.
     """
 
     def __init__(self, blocks: int) -> None:
@@ -75,7 +75,7 @@ class Divergence:
             key = group.path, int(number)
             if key not in self._past:
                 barrier = self._places[number].stack
-                self._past[key] = acts(block) and lies_past(_stack(group), barrier, self._reachable)
+                self._past[key] = lies_past(block, _stack(group), barrier, self._reachable)
             if self._past[key]:
                 return self._places[number].site, int(np.flatnonzero(waiting == number)[0])
         return None

@@ -28,12 +28,15 @@ def reachable(code: Code) -> Reach:
     return known
 
 
-def lies_past(here: Stack, barrier: Stack, reach_of: Callable[[Code], Reach]) -> bool:
+def lies_past(block: Block, here: Stack, barrier: Stack, reach_of: Callable[[Code], Reach]) -> bool:
     """Return whether a block comes after a barrier from which it is reachable, and never leads to that barrier again.
 
-    Each call of a function has its own barriers. The first function in which the two stacks differ decides, unless a
-    call that they have in common is in a loop.
+    `here` is the stack of `block`. Each call of a function has its own barriers. The first function in which the two
+    stacks differ decides, unless a call that they have in common is in a loop. A thread that has returned from a
+    function before its barrier may be about to exit, which is allowed, so it must also access memory.
     """
+    if not (_accesses(block) if len(barrier) > 1 else block.instructions):
+        return False
     for (code, index), (other, at) in zip(here, barrier, strict=False):
         if code is not other:
             return False
@@ -45,9 +48,6 @@ def lies_past(here: Stack, barrier: Stack, reach_of: Callable[[Code], Reach]) ->
     return False
 
 
-def acts(block: Block) -> bool:
-    """Return whether a block accesses memory that other threads can access.
-
-    A thread that only computes, passes parameters and returns may still be about to exit.
-    """
+def _accesses(block: Block) -> bool:
+    """Return whether a block accesses memory that other threads can access."""
     return any(form.row.access and form.space not in ("param", "local") for form in map(form_of, block.instructions))

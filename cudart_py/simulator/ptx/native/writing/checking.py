@@ -11,7 +11,7 @@ from ...compiling.control_flow import Code
 from ...compiling.forms import Form, is_relaxed
 from ...compiling.guessed_loads import GuessedLoads
 from ...compiling.opcodes import form_of
-from ...compiling.reachability import Reach, acts, lies_past, reachable
+from ...compiling.reachability import Reach, lies_past, reachable
 from ...syntax.instructions import Immediate, Instruction, Operand, Register
 from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
@@ -264,11 +264,11 @@ class Checking:
 
     def passing(self, place: Place) -> None:
         """Record that the lanes in a block have gone past the barriers that lead to it but can't be reached from it."""
-        if not acts(place.block):
+        if not place.block.instructions:
             return
         b, bits, here = self._b, 0, place.stack
         for bit, number in enumerate(self._barriers):
-            if lies_past(here, self._layout.places[number].stack, self._reachable):
+            if lies_past(place.block, here, self._layout.places[number].stack, self._reachable):
                 bits |= 1 << bit
         passed = block_word(b, self._context, BlockCheck.PASSED)
         for index in range(_PASSED_WORDS):
