@@ -66,4 +66,5 @@ def test_every_function_of_the_simulator_has_an_entry_in_libcuda():
     for symbol, function in driver_functions().items():
         if hasattr(functions, re.sub(r"_v\d+$", "", symbol)) and implemented(function) is None:
             missing.append(symbol)
-    assert not missing
+    # Its first version, which has a parameter less, is refused as well.
+    assert set(missing) <= {"cuMulticastBindMem_v2"}
