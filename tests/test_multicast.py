@@ -4,6 +4,8 @@ A mistake with the driver's multicast functions can make devices unavailable to 
 tests never call them: functions that record their calls replace the driver's.
 """
 
+import gc
+
 import pytest
 
 import cudart_py as cuda
@@ -35,7 +37,8 @@ def calls(monkeypatch, device):
     monkeypatch.setattr(capabilities, "capabilities", lambda: frozenset({"multicast"}))
     monkeypatch.setattr(multicast, "api", StandIn(calls, raises=True))
     monkeypatch.setattr(multicast, "raw", StandIn(calls, raises=False))
-    return calls
+    yield calls
+    gc.collect()  # the stand-in, not the next test's and not the driver, releases what the test has left
 
 
 def test_an_object_lives_through_these_calls(calls, device):
