@@ -8,8 +8,8 @@
     result = y.to_host()
 
 Importing this package does not initialise CUDA; the driver is chosen on first use. Less common names are in the
-submodules `batches`, `errors`, `graphs`, `green_contexts`, `images`, `ipc`, `profiling`, `tensor_maps`, `textures` and
-`virtual`. The submodules `libraries`, `benchmark`, `checkpoints`, `coredumps` and `multicast` must be imported
+submodules `batches`, `errors`, `graphs`, `images`, `ipc`, `profiling`, `tensor_maps`, `textures` and `virtual`. The
+submodules `libraries`, `benchmark`, `checkpoints`, `coredumps`, `green_contexts` and `multicast` must be imported
 explicitly.
 """
 
@@ -97,7 +97,6 @@ __all__ = [
     "from_dlpack",
     "full",
     "graphs",
-    "green_contexts",
     "images",
     "ipc",
     "legacy_default",
@@ -141,7 +140,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 if TYPE_CHECKING:
-    from . import batches, graphs, green_contexts, images, ipc, profiling, virtual
+    from . import batches, graphs, images, ipc, profiling, virtual
     from .debugging.opening import debugger
     from .profiling.profiles import profile
 else:  # a type checker would accept any name as one of the package's

@@ -1,4 +1,4 @@
-"""Green contexts, `cuda.green_contexts`: parts of a device's multiprocessors, whose streams run kernels only there.
+"""Green contexts: parts of a device's multiprocessors, whose streams run kernels only there.
 
     groups, rest = green_contexts.multiprocessors().split(16, 32)
     with green_contexts.GreenContext(groups[0]) as part:

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+import cudart_py as cuda
+
 SCRIPT = Path(__file__).parents[1] / "scripts" / "public_api.py"
 
 SOURCE = """
@@ -82,3 +84,7 @@ def test_a_line_has_a_name_with_its_signature_and_its_kind_and_other_names_have_
 def test_the_lines_that_differ_are_the_changes(script):
     found = script.changes(["a.f(x: int)", "a.g()", "a.h()"], ["a.f(y: int)", "a.g()", "class a.I"])
     assert found == ["- a.f(x: int)", "+ a.f(y: int)", "- a.h()", "+ class a.I"]
+
+
+def test_the_top_level_has_at_most_75_names():
+    assert len(cuda.__all__) <= 75

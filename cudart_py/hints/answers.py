@@ -19,12 +19,12 @@ Result = TypeVar("Result")
 _TOOLKIT = __name__.partition(".")[0]
 # The names of the package that are imported on first use, since few programs need them: submodules, and functions with
 # their modules.
-_LATE_SUBMODULES = ("batches", "graphs", "green_contexts", "images", "ipc", "profiling", "virtual")
+_LATE_SUBMODULES = ("batches", "graphs", "images", "ipc", "profiling", "virtual")
 _LATE_FUNCTIONS = {"debugger": "debugging.opening", "profile": "profiling.profiles"}
 # The submodules that need no import of their own. Users may look for their names at the top level.
 _SUBMODULES = ("errors", "tensor_maps", "textures", *_LATE_SUBMODULES)
 # The submodules that must be imported explicitly.
-_IMPORTED_BY_NAME = ("benchmark", "checkpoints", "coredumps", "interop", "libraries")
+_IMPORTED_BY_NAME = ("benchmark", "checkpoints", "coredumps", "green_contexts", "interop", "libraries", "multicast")
 
 
 class _Hint:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py import benchmark, checkpoints, coredumps, interop, libraries, multicast
+from cudart_py import benchmark, checkpoints, coredumps, green_contexts, interop, libraries, multicast
 from cudart_py.benchmark import pytest_plugin
 from cudart_py.context.limits import Limits
 from cudart_py.libraries.random_numbers import KINDS
@@ -106,9 +106,9 @@ NAMED = Counter(name for text in REFERENCE.values() for name in re.findall(r"^::
 PACKAGES = {
     package.__name__: package
     for package in (
-        *(cuda, cuda.batches, cuda.errors, cuda.graphs, cuda.green_contexts, cuda.images, cuda.ipc),
+        *(cuda, cuda.batches, cuda.errors, cuda.graphs, cuda.images, cuda.ipc),
         *(cuda.profiling, cuda.tensor_maps, cuda.textures, cuda.virtual),
-        *(benchmark, checkpoints, coredumps, multicast, pytest_plugin, libraries),
+        *(benchmark, checkpoints, coredumps, green_contexts, multicast, pytest_plugin, libraries),
         *(interop.allocators, interop.numba, interop.triton),
     )
 }

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 import cudart_py as cuda
-from cudart_py import libraries
+from cudart_py import green_contexts, libraries
 from cudart_py.benchmark import Measurement, MeasureOptions
 
 from .world import NVVM_IR, SOURCE, World
@@ -170,7 +170,7 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     **{f"{call}.condition": lambda w: "nor" for call in ("Stream.wait_value", "WaitValue")},
     "NodeMemoryOperations.operations": lambda w: [cuda.batches.WriteValue(w.pinned_word(), 1)],
     "batches.memory_operations.operations": lambda w: [cuda.batches.WriteValue(w.pinned_word(), 1)],
-    "multiprocessors": lambda w: cuda.green_contexts.multiprocessors(),
+    "multiprocessors": lambda w: green_contexts.multiprocessors(),
     "Multiprocessors.split.counts": lambda w: 16,
     "DeviceArray.transpose.axes": lambda w: (1, 0),
     **{f"Generator.{name}.out": World.array for name in ("uniform", "normal", "log_normal", "exponential")},
@@ -240,8 +240,8 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "GraphMemory": lambda w: cuda.graphs.GraphMemory(),
     "WaitValue": lambda w: cuda.batches.WaitValue(w.pinned_word(), 0),
     "WriteValue": lambda w: cuda.batches.WriteValue(w.pinned_word(), 0),
-    "GreenContext": lambda w: cuda.green_contexts.GreenContext(cuda.green_contexts.multiprocessors()),
-    "Multiprocessors": lambda w: cuda.green_contexts.multiprocessors(),
+    "GreenContext": lambda w: green_contexts.GreenContext(green_contexts.multiprocessors()),
+    "Multiprocessors": lambda w: green_contexts.multiprocessors(),
     "GrowableArray": lambda w: cuda.virtual.GrowableArray(8, np.float32),
     "Kernel": lambda w: w.kernel,
     "Launch": lambda w: w.launch,

@@ -9,7 +9,7 @@ from typing import Any
 
 import cudart_py as cuda
 import cudart_py.benchmark
-from cudart_py import libraries
+from cudart_py import green_contexts, libraries
 from cudart_py.context.limits import Limits
 
 from .good_values import OBJECTS
@@ -20,7 +20,7 @@ _SUBMODULES = (
     cuda.batches,
     cuda.errors,
     cuda.graphs,
-    cuda.green_contexts,
+    green_contexts,
     cuda.images,
     cuda.ipc,
     cuda.profiling,
