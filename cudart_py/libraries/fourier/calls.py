@@ -149,7 +149,7 @@ def _checked(
         addresses, layout_out = views.check_place(call, device, x=x), None
     else:
         if isinstance(out, int):  # NumPy's `n`
-            remedy = f"pass length={out}" if name == "irfft" else f"for that length, copy 'x' into zeros({out})"
+            remedy = "pass it as length=" if name == "irfft" else "for another length n, copy 'x' into zeros(n)"
             raise arguments.wrong_type(call, "out", "a DeviceArray", out, remedy)
         addresses = views.check_place(call, device, x=x, out=out)
         layout_out = out.shape, out.strides, out.dtype
