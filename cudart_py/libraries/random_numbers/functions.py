@@ -47,7 +47,7 @@ def _draw(
     """
     name, first = next(iter(parameters.items()))
     if isinstance(first, tuple | list):
-        raise arguments.wrong_type(call, name, "a number", first, f"pass size={first!r}")
+        raise arguments.wrong_type(call, name, "a number", first, "pass a shape as size=")
     values, generator = tuple(parameters.values()), _default()
     if out is not None:
         if size is not None:
@@ -56,7 +56,7 @@ def _draw(
     if size is None:
         remedy = "pass the size of a new array, or an array to fill"
         if isinstance(first, int) and first > 1:  # the size, where the first parameter is expected
-            remedy = f"pass size={first}"
+            remedy = f"{name!r} is not the size: pass it as size="
         raise arguments.wrong_type(call, "size", "given unless 'out' is", size, remedy)
     shape, kind = arguments.shape(call, "size", size), arguments.dtype(call, "dtype", dtype)
     if kind not in distribution.dtypes:
