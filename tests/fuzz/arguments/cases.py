@@ -18,6 +18,7 @@ import cudart_py as cuda
 from cudart_py import libraries
 from cudart_py.benchmark import measure
 from cudart_py.context.lifetimes import Handle
+from cudart_py.libraries.device_code import kernel_of
 from cudart_py.memory.array import DeviceArray
 
 from .bad_values import BAD, NastyError
@@ -178,17 +179,9 @@ def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object]) 
     """Make the calls of a seed, or of `every_call` without one, from `begin` to `end`, and yield the findings."""
     world = World()
     turns, every = places(), every_call() if seed is None else []
-    # Some calls compile helper kernels once and keep them: those that block a stream, compare streams, cut triangles,
-    # scale and convert elements beside transforms, or make other distributions of uniform numbers. They are compiled
-    # before memory is counted.
+    # Kernels that block a stream and compare streams are compiled once and kept, before memory is counted.
     measure(lambda: world.kernel[1, 1](1.0, None, None, 0), options=QUICK)
     measure(lambda stream: world.kernel[1, 1, 0, stream](1.0, None, None, 0), streams=2, options=QUICK)
-    with contextlib.suppress(*MISSING):  # without the libraries there is no such kernel
-        libraries.qr(cuda.zeros((3, 2), "float32"))
-        for dtype in ("float32", "float64"):
-            libraries.fft(cuda.zeros(3, dtype), norm="ortho")
-            libraries.uniform(2, 3, 4, dtype)
-            libraries.exponential(1, 4, dtype)
     before = _alive(world)
     for number in range(begin, end):
         random_ = random.Random(f"{seed} {number}")
@@ -212,7 +205,10 @@ def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object]) 
 def _alive(world: World) -> tuple[int, int, int]:
     gc.collect()
     world.device.synchronize()
-    libraries.release()  # what the libraries keep for the next call is not a leak
+    # What the libraries keep for the next call is not a leak, and neither are their kernels.
+    libraries.release()
+    kernel_of.cache_clear()
+    gc.collect()
     world.device.synchronize()
     things = gc.get_objects()
     return (
