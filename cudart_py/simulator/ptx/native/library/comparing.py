@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..layout import BlockCheck, Context, Doubt, HostCall, SiteCheck
-from ..vectors import I1, I8, I32, I64, PTR, vector
+from ..vectors import I1, I8, I16, I32, I64, PTR, vector
 from .frame import ask_python, begin, element, when
 from .hosts import address_type
 from .records import (
@@ -15,11 +15,13 @@ from .records import (
     GRANULE_BITS,
     LINE_BITS,
     OWN,
+    SITE,
     STRONG,
     block_value,
     block_word,
     first_thread,
     raise_doubt,
+    site_place,
     site_row,
 )
 
@@ -78,6 +80,14 @@ class Comparison:
             there = b.load(b.inttoptr(b.add(lines, b.shl(one, I64(3))), PTR), typ=I64)
             with when(b, b.icmp_unsigned("!=", there, I64(0)), likely=False):
                 b.call(b.declared("expand.", ir.VoidType(), [I64, I64, I64]), [records, lines, one])
+
+    def leave_site(self, records: Value, number: Value, count: int = 1) -> None:
+        """Store the site of `count` records from a number on; only the records of global memory have sites."""
+        if self.space == "global":
+            site = self.b.trunc(self.site, I16)
+            if count > 1:
+                site = self.b.splat(site, count)
+            self.b.store(site, site_place(self.b, records, number, count), align=SITE)
 
     def plainly(self, record: Value, thread: Value, limit: Value) -> Value:
         """Return whether records are older than `limit`, or cover accesses by the same thread alone."""

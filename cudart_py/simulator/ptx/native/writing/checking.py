@@ -141,6 +141,13 @@ class Checking:
         if kind not in LOADS:
             self._stop_after_a_doubt()
 
+    def constant(self, address: Value, size: int, count: int, site: int, mask: Value) -> None:
+        """Record a load of constants, which only other work may change."""
+        b = self._b
+        with when(b, b.icmp_unsigned("!=", b.word(self._context, Context.COMPLETE), I64(0)), likely=False):
+            name = f"check.load.plain.global.{size}.{count}.{self._shift}"
+            self._call(name, self._context, address, mask, I32(site))
+
     def _stop_after_a_doubt(self) -> None:
         """Return from the warp's function if there is a doubt, as is required before any access that changes memory.
 
