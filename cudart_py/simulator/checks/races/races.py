@@ -159,7 +159,7 @@ class Races:
         has block scope. A store of the value that is already there doesn't race with earlier accesses.
         """
         index, chunk, values = footprint.index, footprint.group.chunk, footprint.access.values
-        race = self._meeting(footprint, history, "write", strength) or self._meeting(
+        race = met = self._meeting(footprint, history, "write", strength) or self._meeting(
             footprint, history, "read", strength
         )
         before = history.writes[index]
@@ -175,10 +175,10 @@ class Races:
                 unchanged = _unchanged(footprint)
             race = self._conflict(footprint, history, earlier, "read", strength, unchanged)
         records = footprint.records(now << TIME | strength)
-        if strength:
+        if strength or met:
             self._keep_others(history, "write", index, before)
-            if self._block_scope:
-                return self._scoped(footprint, history, before, records, strength) or race
+        if strength and self._block_scope:
+            return self._scoped(footprint, history, before, records, strength) or race
         history.writes[index] = records
         if race is None and not footprint.alone and not strength and values:
             race = _collision(footprint, history.writes, records, values)
@@ -248,15 +248,22 @@ class Races:
         return None
 
     def _keep_others(self, history: History, kind: str, index: Any, before: Array) -> None:
-        """Keep the records of other work that a read, or an atomic access, is about to replace without racing with it.
+        """Keep the records of other work that an access is about to replace.
 
-        Later work may race with any of these accesses: it may be ordered after one read and not after another. Plain
-        writes need not be kept. Two writes that don't race are ordered, and work that is ordered after the second is
-        also ordered after the first.
+        Later work may race with any of these accesses: it may be ordered after one read and not after another, and an
+        atomic access, even an ordered one, races with less than a plain write. Plain writes without a race need not
+        keep records: they are ordered, and work that is ordered after the second is also ordered after the first.
         """
-        for span, trace in self._traces_of_others(history):
-            left = span.left(before) if isinstance(trace, HistoryTrace) else None
-            if left is not None and left.any():
+        if kind == "read":
+            spans = [span for span, _ in self._traces_of_others(history)]
+        else:
+            spans = list(history.traces)
+            oldest = min((span.begin for span in spans), default=clock.now) << TIME
+            if not (self._spans or ((before >= oldest) & (before < self._begin) & (before & STRONG == 0)).any()):
+                return
+        for span in spans:
+            left = span.left(before)
+            if left.any():
                 history.set_aside(span, kind, index, np.where(left, before, 0))
 
     def _all_passed(self, chunk: Chunk, latest: int, history: History) -> bool:
