@@ -54,7 +54,8 @@ class Ranges:
     @classmethod
     def of_mask(cls, mask: Array, unit: int, origin: int = 0) -> Ranges | None:
         """Return the ranges of the units that a mask selects, counted from the offset `origin`, or None if none is."""
-        edges = np.flatnonzero(np.diff(mask.view(np.int8), prepend=0, append=0))
+        inner = np.flatnonzero(mask[1:] != mask[:-1]) + 1
+        edges = np.concatenate([np.flatnonzero(mask[:1]), inner, len(mask) - 1 + np.flatnonzero(mask[-1:]) + 1])
         return cls(origin + edges[::2] * unit, origin + edges[1::2] * unit) if len(edges) else None
 
     @property

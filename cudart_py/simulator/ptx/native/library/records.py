@@ -6,6 +6,7 @@ time advances at barriers and fences, when a warp synchronises, and when a block
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from llvmlite import ir
@@ -268,8 +269,8 @@ def site_row(b: Builder, context: Value, site: Value) -> Value:
 
 
 def build_expand(module: ir.Module, name: str) -> None:
-    """Build ``expand.(records, lines, line)``, which replaces a line's record by records of its pieces."""
-    b, (records, lines, line) = begin(module, name, ir.VoidType(), [I64, I64, I64])
+    """Build ``expand.(context, records, lines, line)``, which replaces a line's record by records of its pieces."""
+    b, (context, records, lines, line) = begin(module, name, ir.VoidType(), [PTR, I64, I64, I64])
     place = b.inttoptr(b.add(lines, b.shl(line, I64(3))), PTR)
     record = b.load(place, typ=I64)
     spread = b.and_(record, I64(_SPREAD))
@@ -277,9 +278,15 @@ def build_expand(module: ir.Module, name: str) -> None:
     pieces = b.inttoptr(b.add(records, b.shl(line, I64(3 + LINE_BITS))), PTR)
     b.store(b.add(b.splat(b.sub(record, spread)), threads), pieces, align=RECORD)
     b.store(I64(0), place)
-    site = b.load(site_place(b, lines, line), typ=I16)
-    b.store(b.splat(site), site_place(b, records, b.shl(line, I64(LINE_BITS)), LANES), align=SITE)
+    with in_complete_records(b, context):
+        site = b.load(site_place(b, lines, line), typ=I16)
+        b.store(b.splat(site), site_place(b, records, b.shl(line, I64(LINE_BITS)), LANES), align=SITE)
     b.ret_void()
+
+
+def in_complete_records(b: Builder, context: Value) -> AbstractContextManager[None]:
+    """Return the context of code for launches that other work may overlap: their records of global memory have sites."""
+    return when(b, b.icmp_unsigned("!=", b.word(context, Context.COMPLETE), I64(0)), likely=False)
 
 
 def site_place(b: Builder, records: Value, number: Value, count: int = 1) -> Value:

@@ -10,7 +10,7 @@ from ..layout import LANES, Context
 from ..vectors import I1, I16, I32, I64, PTR, vector
 from .comparing import Comparison
 from .frame import when
-from .records import BLOCKS_BIT, LINE_BITS, OLD, RECORD, site_place
+from .records import BLOCKS_BIT, LINE_BITS, OLD, RECORD, in_complete_records, site_place
 
 Value = Any
 
@@ -133,11 +133,12 @@ class SideBySide(Comparison):
         if self.space != "global":
             return
         b = self.b
-        # The sites are in descending order.
-        reversed_flags = b.shuffle_vector(flags, flags, b.each(I32, range(LANES - 1, -1, -1)))
-        sites = b.splat(b.trunc(self.site, I16))
-        keep = b.declared("llvm.masked.store.v32i16.p0", ir.VoidType(), [sites.type, PTR, flags.type])
-        b.call(keep, [sites, site_place(b, records, start, LANES), reversed_flags])
+        with in_complete_records(b, self.context):
+            # The sites are in descending order.
+            reversed_flags = b.shuffle_vector(flags, flags, b.each(I32, range(LANES - 1, -1, -1)))
+            sites = b.splat(b.trunc(self.site, I16))
+            keep = b.declared("llvm.masked.store.v32i16.p0", ir.VoidType(), [sites.type, PTR, flags.type])
+            b.call(keep, [sites, site_place(b, records, start, LANES), reversed_flags])
 
     def end_side_by_side(self, first: Value, last: Value | None = None) -> None:
         """Return from the check; before a store, first save the memory that it changes.

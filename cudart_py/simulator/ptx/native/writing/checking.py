@@ -21,7 +21,7 @@ from ..library.comparing import LOADS
 from ..library.copies import GROUPS
 from ..library.fences import EVENT
 from ..library.frame import ask_python, element, when
-from ..library.records import TICK, block_value, block_word, raise_doubt
+from ..library.records import TICK, block_value, block_word, in_complete_records, raise_doubt
 from ..vectors import I32, I64, Builder
 from .undefined import Undefined
 
@@ -143,8 +143,7 @@ class Checking:
 
     def constant(self, address: Value, size: int, count: int, site: int, mask: Value) -> None:
         """Record a load of constants, which only other work may change."""
-        b = self._b
-        with when(b, b.icmp_unsigned("!=", b.word(self._context, Context.COMPLETE), I64(0)), likely=False):
+        with in_complete_records(self._b, self._context):
             name = f"check.load.plain.global.{size}.{count}.{self._shift}"
             self._call(name, self._context, address, mask, I32(site))
 
