@@ -112,8 +112,6 @@ class Trace:
         """Return the records that work has left of some pieces of the history; 0 means no record, None means none."""
         pieces = np.arange(index.start, index.stop) if isinstance(index, slice) else index
         lows, found = pieces << history.shift, None
-        if not len(lows) or int(lows.min()) >= self.high or int(lows.max()) + (1 << history.shift) <= self.low:
-            return None
         for one in KINDS[kind]:
             places = self.parts[one].first_in(lows, 1 << history.shift) if one in self.parts else np.full(1, -1)
             some = np.flatnonzero(places >= 0)
@@ -182,7 +180,7 @@ class HistoryTrace(Trace):
 
 
 class _Snapshot(NamedTuple):
-    """The records and sites of the lines from `first` on, and, in one row per line, of the pieces of the lines `split`."""
+    """The records and sites of the lines from `first` on, and of the pieces of the lines `split`, one row per line."""
 
     first: int
     lines: Array
@@ -267,9 +265,7 @@ class NativeTrace(Trace):
         records = (records & ~np.uint64(3)) + (inside.astype(np.uint64) >> spread)
         row = np.searchsorted(kept.split, lines)
         some = np.flatnonzero(np.append(kept.split, -1)[row] == lines)
-        records[some], sites[some] = (
-            table[row[some], inside[some]] for table in (kept.pieces, kept.piece_sites)
-        )
+        records[some], sites[some] = (table[row[some], inside[some]] for table in (kept.pieces, kept.piece_sites))
         found = self._name((records & PieceRecords.THREAD).astype(np.int64), sites)
         found |= np.where(records & PieceRecords.STRONG, STRONG, 0)
         found |= np.where(records & PieceRecords.BLOCK_SCOPE, BLOCK_SCOPE, 0)

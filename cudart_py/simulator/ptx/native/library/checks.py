@@ -17,8 +17,8 @@ from llvmlite import ir
 
 from ...instructions import clusters
 from ...windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
-from ..layout import LANES, PER_BLOCK, ROW_BYTES, BlockCheck, Context, Doubt, SiteCheck
-from ..vectors import I1, I32, I64, PTR, vector
+from ..layout import PER_BLOCK, ROW_BYTES, BlockCheck, Context, Doubt, SiteCheck
+from ..vectors import I1, I32, I64, PTR
 from .frame import each_active, element, when, words_at
 from .hosts import address_type, safe_addresses
 from .lane_by_lane import LaneByLane
@@ -169,7 +169,9 @@ class _Check(LaneByLane):
             b = self.b
             with in_complete_records(b, self.context):
                 types = [PTR, self.addresses.type, I32, I32]
-                function = b.declared(f"noted.load.plain.global.{self.size}.{self.count}.{self.shift}", ir.VoidType(), types)
+                function = b.declared(
+                    f"noted.load.plain.global.{self.size}.{self.count}.{self.shift}", ir.VoidType(), types
+                )
                 b.call(function, [self.context, self.addresses, self.mask, self.site])
 
     def _find(self, address: Value) -> None:

@@ -284,7 +284,7 @@ def build_expand(module: ir.Module, name: str) -> None:
 
 
 def in_complete_records(b: Builder, context: Value) -> AbstractContextManager[None]:
-    """Return the context of code for launches that other work may overlap, whose records are complete and have sites."""
+    """Return the context of code for launches that other work may overlap, so that records have sites."""
     return when(b, b.icmp_unsigned("!=", b.word(context, Context.COMPLETE), I64(0)), likely=False)
 
 
