@@ -157,10 +157,9 @@ class GreenContext(WaitingHandle):
 
         `priority` is as for `Stream` (cuGreenCtxStreamCreate).
         """
-        call = "GreenContext.stream"
+        least, greatest = self._device.stream_priorities
+        level = arguments.integer("GreenContext.stream", "priority", priority, greatest, least)
         with activated(self._device):
-            least, greatest = api.cuCtxGetStreamPriorityRange()
-            level = arguments.integer(call, "priority", priority, greatest, least)
             flags = enums.CUstream_flags.CU_STREAM_NON_BLOCKING
             handle = int(api.cuGreenCtxStreamCreate(self.handle, flags, level))
         result = stream_of_owner(handle, self._device, self)
