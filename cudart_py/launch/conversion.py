@@ -366,5 +366,5 @@ def _check_dtype(place: _Place, dtype: np.dtype[Any]) -> None:
     else:
         fits = parameter.dtype is None or dtype == parameter.dtype
     if not fits:
-        remedy = "" if parameter.dtype == "bfloat16" else f"; make it with dtype=np.{parameter.dtype}"
+        remedy = "" if parameter.dtype == "bfloat16" else f"; create it with dtype=np.{parameter.dtype}"
         raise TypeError(f"{place} takes an array of {parameter.dtype}, not of {dtype}{remedy}")

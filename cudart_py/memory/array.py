@@ -421,7 +421,7 @@ def _conversion(name: str, host: NDArray[Any], dtype: np.dtype[Any]) -> str:
         return "view(dtype) views the same memory as another dtype"
     if not host.shape:
         return f"write fill({host.item()!r}) to convert a number"
-    return f"make it with np.array(..., np.{dtype})" if name == "source" else f"make it with dtype=np.{dtype}"
+    return f"create it with np.array(..., np.{dtype})" if name == "source" else f"create it with dtype=np.{dtype}"
 
 
 def _check_pitch(call: str, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> None:
