@@ -50,18 +50,6 @@ def managed(size: int) -> int:
     return int(ok(driver.cuMemAllocManaged(size, 1)))
 
 
-def test_copies_in_all_directions_follow_the_streams_earlier_work(
-    context: Any, stream: Any, rng: np.random.Generator
-) -> None:
-    values, out = rng.integers(0, 256, 101, np.uint8), np.full(101, 9, np.uint8)
-    first, second, third = (upload(np.zeros(101, np.uint8)) for _ in range(3))
-    ok(driver.cuMemsetD8Async(first, 7, 101, stream))
-    pairs = [(second, first, 101), (third, values.ctypes.data, 101), (out.ctypes.data, first, 101)]
-    ok(batch(pairs, stream))
-    assert download(second, 101).tolist() == out.tolist() == [7] * 101
-    assert np.array_equal(download(third, 101), values)
-
-
 def test_a_pinned_source_is_read_when_its_access_order_says(context: Any, stream: Any) -> None:
     host = int(ok(driver.cuMemAllocHost(8)))
     pinned = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_uint8 * 8).from_address(host))
