@@ -50,6 +50,13 @@ def managed(size: int) -> int:
     return int(ok(driver.cuMemAllocManaged(size, 1)))
 
 
+def test_a_copy_to_pageable_memory_is_done_when_the_call_returns(stream: Any) -> None:
+    out, source = np.zeros(4, np.uint8), upload(np.ones(4, np.uint8))
+    ok(driver.cuMemsetD8Async(source, 7, 4, stream))
+    ok(batch([(out.ctypes.data, source, 4)], stream))
+    assert out.tolist() == [7] * 4
+
+
 def test_a_pinned_source_is_read_when_its_access_order_says(context: Any, stream: Any) -> None:
     host = int(ok(driver.cuMemAllocHost(8)))
     pinned = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_uint8 * 8).from_address(host))

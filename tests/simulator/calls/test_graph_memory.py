@@ -171,7 +171,9 @@ def launch(graph: Any, stream: Any) -> None:
 def test_an_event_that_is_recorded_again_after_a_launch_keeps_its_later_record(play: Player, graph: Any) -> None:
     record(graph, play["e"])
     launch(graph, play["s"])
-    play("run t a, record e t, sync s, query e -> NOT_READY, sync e")
+    play("run t a, record e t, sync s")
+    assert driver.cuEventElapsedTime(play["e"], play["e"]) == (Status.CUDA_ERROR_NOT_READY, None)
+    play("query e -> NOT_READY, sync e")
     assert play.calls.names == ["a"]
 
 
