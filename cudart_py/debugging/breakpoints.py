@@ -68,6 +68,10 @@ class Breakpoint:
             self.found = lines.name(place.file), place.line
             self.shown_line = place.line + lines.shown_in(place.file)[1]
 
+    def first_block(self, recorder: Recorder, first: int) -> int:
+        """Return the first block, from `first` on, in which the breakpoint may stop the launch, or their number."""
+        return recorder.first_block(first, self.block, self.condition)
+
     def lane(self, recorder: Recorder, moment: Moment, focus: int) -> int | None:
         """Return the lane at which the breakpoint stops the launch: the one in focus if possible, else the first.
 

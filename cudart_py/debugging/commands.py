@@ -153,6 +153,19 @@ class Commands:
         self._made(text).is_temporary = True
         return False
 
+    def until(self, text: str) -> bool:
+        """Continue to a place, or to the first line of the kernel in a block."""
+        session = self.session
+        if text.startswith("block"):
+            text = f"{session.recorder.lines.entry.name} {text}"
+        made = session.breakpoints.read(text)
+        made.is_temporary = True
+        session.locate()
+        if not made.sites or made.first_block(session.recorder, 0) == session.recorder.state.blocks:
+            session.remove(made.number)
+            raise ValueError(f"the launch has no place {shown_path(str(made))}")
+        return self.resume("")
+
     def watch(self, text: str) -> bool:
         """Stop when a value of the thread in focus changes."""
         if not text:
@@ -409,6 +422,7 @@ _TABLES: dict[str, Callable[[Session, list[str]], str]] = {
 _SHOWN: dict[str, Command] = {
     "break": Commands.set_breakpoint,
     "tbreak": Commands.set_temporary_breakpoint,
+    "until": Commands.until,
     "watch": Commands.watch,
     "delete": Commands.delete,
     "run": Commands.run,
@@ -441,6 +455,7 @@ _SHOWN: dict[str, Command] = {
 _USAGE = {
     "break": "[FILE:]LINE | FUNCTION [block X,Y,Z] [thread X,Y,Z] [kernel NAME] [if CONDITION]",
     "tbreak": "as for break",
+    "until": "block X,Y,Z | as for break",
     "watch": "EXPRESSION",
     "delete": "[NUMBER]",
     "step": "[TIMES]",
@@ -462,9 +477,10 @@ _USAGE = {
 }
 # The short names of gdb.
 _SHORT = {
-    "b": "break", "d": "delete", "r": "run", "c": "continue", "s": "step", "n": "next", "si": "stepi", "i": "info",
-    "p": "print", "l": "list", "bt": "backtrace", "where": "backtrace", "h": "help", "q": "quit",
-    "rc": "reverse-continue", "rs": "reverse-step", "rn": "reverse-next", "rsi": "reverse-stepi",
+    "b": "break", "d": "delete", "r": "run", "c": "continue", "u": "until", "advance": "until", "s": "step",
+    "n": "next", "si": "stepi", "i": "info", "p": "print", "l": "list", "bt": "backtrace", "where": "backtrace",
+    "h": "help", "q": "quit", "rc": "reverse-continue", "rs": "reverse-step", "rn": "reverse-next",
+    "rsi": "reverse-stepi",
 }  # fmt: skip  # rows of a table
 COMMANDS = {**_SHOWN, **{short: _SHOWN[name] for short, name in _SHORT.items()}}
 

@@ -102,6 +102,13 @@ class Session:
         self._recorder = self._moment = None
         self.watches = []
 
+    def stops_from(self, recorder: Recorder, first: int) -> int:
+        """Return the first block, from `first` on, in which a breakpoint or the plan may stop the launch."""
+        if self._entry or not isinstance(self._plan, Continue):
+            return first
+        blocks: int = recorder.state.blocks
+        return min((one.first_block(recorder, first) for one in self.breakpoints if one.sites), default=blocks)
+
     @property
     def is_interrupted(self) -> bool:
         """Whether the launch will stop at its next instruction."""
@@ -135,6 +142,7 @@ class Session:
     def _stop(self, stop: Stop) -> None:
         self._interrupted = self._entry = False
         self._settle()
+        self.recorder.shown(self.moment)
         self._frontend.stopped(self, stop)
 
     def _settle(self) -> None:

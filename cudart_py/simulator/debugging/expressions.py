@@ -46,7 +46,7 @@ _ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0}
 def evaluate(text: str, scope: Scope) -> Value:
     """Return the value of an expression for the lanes of a scope; raises ExpressionError if it has none."""
     with np.errstate(all="ignore"):
-        return _evaluate(parse(text), scope)
+        return evaluate_node(parse(text), scope)
 
 
 def holds(text: str, scope: Scope) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -56,23 +56,24 @@ def holds(text: str, scope: Scope) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
     return found, value.known
 
 
-def _evaluate(node: Node, scope: Scope) -> Value:
+def evaluate_node(node: Node, scope: Any) -> Value:
+    """Return the value of a parsed expression for the lanes of a scope; raises ExpressionError if it has none."""
     kind = node[0]
     if kind == "name":
         return _named(node[1], scope)
     if kind in ("number", "character"):
         return (_number if kind == "number" else _character)(node[1], len(scope.group.lanes))
     if kind == "cast":
-        return _cast(node[1], node[2], _evaluate(node[3], scope))
+        return _cast(node[1], node[2], evaluate_node(node[3], scope))
     if kind == "conditional":
-        return _chosen(*(_evaluate(part, scope) for part in node[1:]))
+        return _chosen(*(evaluate_node(part, scope) for part in node[1:]))
     if kind == "unary":
-        return _unary(node[1], _evaluate(node[2], scope), scope)
+        return _unary(node[1], evaluate_node(node[2], scope), scope)
     if kind == "index":
-        return _element(_evaluate(node[1], scope), _evaluate(node[2], scope), scope)
+        return _element(evaluate_node(node[1], scope), evaluate_node(node[2], scope), scope)
     if kind == "member":
         return _member(node[1], node[2], scope)
-    return _binary(node[1], _evaluate(node[2], scope), _evaluate(node[3], scope))
+    return _binary(node[1], evaluate_node(node[2], scope), evaluate_node(node[3], scope))
 
 
 def _named(name: str, scope: Scope) -> Value:
@@ -131,7 +132,7 @@ def _chosen(condition: Value, first: Value, second: Value) -> Value:
 
 
 def _member(node: Node, name: str, scope: Scope) -> Value:
-    value = _evaluate(node, scope)
+    value = evaluate_node(node, scope)
     if name in value.members:
         return value.members[name]
     if isinstance(value.type, Pointer):

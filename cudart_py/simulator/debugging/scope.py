@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ...debugging.expression_syntax import ExpressionError
 from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW
-from .cpp_types import INDEX, INT, UNSIGNED, CType, Pointer, Scalar
+from .cpp_types import INT, CType, Pointer, Scalar
 from .moments import WARP
-from .values import MemoryView, Value
+from .values import MemoryView, Value, extents_value, index_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .recorder import Recorder
 
 Array = NDArray[Any]
-_AXES = {"x": 0, "y": 1, "z": 2}
 _BITS = {"b8": np.uint8, "b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
 _FLOATS = {"f32": np.float32, "f64": np.float64}
 
@@ -75,17 +74,12 @@ class Scope:
         launch, lanes = self._moment.chunk.state.launch, self.group.lanes
         if name == "warpSize":
             return Value(INT, np.full(len(lanes), WARP, np.int32))
-        indices: Array
         if name in ("threadIdx", "blockIdx"):
             index = self._moment.thread_index if name == "threadIdx" else self._moment.block_index
-            indices = np.array([index(int(lane)) for lane in lanes], np.uint32)
-        elif name in ("blockDim", "gridDim"):
-            extents = launch.block if name == "blockDim" else launch.grid
-            indices = np.broadcast_to(np.array(extents, np.uint32), (len(lanes), 3))
-        else:
-            return None
-        members = {axis: Value(UNSIGNED, indices[:, place]) for axis, place in _AXES.items()}
-        return Value(INDEX, None, None, np.ones(len(lanes), np.bool_), members)
+            return index_value(np.array([index(int(lane)) for lane in lanes], np.uint32))
+        if name in ("blockDim", "gridDim"):
+            return extents_value(launch.block if name == "blockDim" else launch.grid, len(lanes))
+        return None
 
     def _unknown(self, name: str) -> str:
         if self._information:

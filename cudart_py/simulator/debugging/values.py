@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ...debugging.expression_syntax import ExpressionError
 from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
+from .cpp_types import INDEX, UNSIGNED, CType, Pointer, Scalar, Structure
 from .cpp_types import Array as ArrayType
-from .cpp_types import CType, Pointer, Scalar, Structure
 
 if TYPE_CHECKING:
     from .moments import Moment
@@ -114,6 +114,17 @@ class MemoryView:
             if len(picked):
                 parts.append((memory.bytes, addresses[picked] - memory.base, picked))
         return parts
+
+
+def index_value(coordinates: Array) -> Value:
+    """Return threadIdx or blockIdx, from one row of three coordinates per lane."""
+    members = {axis: Value(UNSIGNED, coordinates[:, place]) for place, axis in enumerate("xyz")}
+    return Value(INDEX, None, None, np.ones(len(coordinates), np.bool_), members)
+
+
+def extents_value(extents: tuple[int, int, int], lanes: int) -> Value:
+    """Return blockDim or gridDim, which is the same for all lanes."""
+    return index_value(np.broadcast_to(np.array(extents, np.uint32), (lanes, 3)))
 
 
 def as_pointer(value: Value) -> Value:
