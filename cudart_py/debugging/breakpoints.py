@@ -59,9 +59,9 @@ class Breakpoint:
         if self.kernel and self.kernel not in (lines.entry.name, lines.called(lines.entry.name)):
             return
         if self.function:
-            found = lines.function(self.function)
+            found = recorder.function(self.function)
         else:
-            _, found = lines.begin(self.file or lines.name(lines.entry.home), self.line)
+            found = recorder.begin(self.file or lines.name(lines.entry.home), self.line)
         self.sites = {id(site) for site in found}
         if found:
             place = recorder.place(found[0])

@@ -15,17 +15,19 @@ from ..ptx.running.memory.addresses import Mixed
 from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer, RunAgain
 from ..state.fault_reports import readable
 from .block_scope import BlockScope
+from .cpp_types import CType
 from .dwarf import DebugInformation
-from .expressions import evaluate, holds
+from .expressions import evaluate, holds, type_of
+from .frames import Frame, frames_of, inlined_at, inlined_in
 from .lines import Lines, Place, place_of
 from .moments import Change, LaneGroup, Mistake, Moment
 from .scope import Scope
 from .shared_variables import SharedVariable, shared_variables
 from .undo import SavedMemory, can_be_undone
-from .values import Value
+from .values import MemoryView, Value, as_pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..ptx.compiling.control_flow import Block
     from ..ptx.faults import Fault
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from ..ptx.running.launch import LaunchState
     from ..ptx.running.memory.addresses import Address
     from ..ptx.running.scheduler import Chunk
-    from ..ptx.syntax.instructions import Instruction
+    from ..ptx.syntax.instructions import Function, Instruction
     from ..ptx.syntax.parser import Entry, Module
 
 Array = NDArray[Any]
@@ -110,6 +112,9 @@ class Recorder(Observer):
         self._writers: dict[int, Writers] = {}
         # The copies of the groups that wait, keyed by the group's identity.
         self._copies: dict[int, tuple[Group, LaneGroup]] = {}
+        # The chunks that have begun and not ended, by their first blocks, and the number of blocks that have begun.
+        self._active: dict[int, Chunk] = {}
+        self.begun = 0
         # The contents of shared and local memory at the latest moment of each chunk.
         self._known: dict[int, list[tuple[Array, Array]]] = {}
         # The contents that global memory had before the launch, where it has changed them.
@@ -141,6 +146,8 @@ class Recorder(Observer):
         """Undo what the launch has done."""
         self._saved.restore(state.memory.bytes)
         state.printed.empty(lambda _: None)
+        self._active.clear()
+        self.begun = 0
         self._forget_history()
 
     def _again(self, block: int) -> RunAgain:
@@ -159,6 +166,10 @@ class Recorder(Observer):
 
     def block(self, group: Group, block: Block) -> None:
         """Record a moment, and show it to the debugger."""
+        chunk = group.chunk
+        if chunk.first not in self._active:
+            self._active[chunk.first] = chunk
+            self.begun = max(self.begun, chunk.first + chunk.blocks)
         if not group.code.stepped:
             self._pass(group)
             return
@@ -179,6 +190,7 @@ class Recorder(Observer):
 
     def ended(self, chunk: Chunk) -> None:
         """Record the last changes of a chunk."""
+        self._active.pop(chunk.first, None)
         if not chunk.program.is_stepped:
             return
         self._note_changes(chunk)
@@ -229,6 +241,11 @@ class Recorder(Observer):
         if kind == "st":
             self._write(group, units, 0, size, site)
 
+    @property
+    def active(self) -> Iterable[Chunk]:
+        """The chunks that have begun and not ended."""
+        return self._active.values()
+
     @cached_property
     def lines(self) -> Lines:
         """The source lines of the kernel."""
@@ -244,24 +261,56 @@ class Recorder(Observer):
         """The kernel's variables in shared memory, by name."""
         return shared_variables(self.lines, self.state.shared_size, self.information)
 
+    def function(self, name: str) -> list[Instruction]:
+        """Return the first instructions of the functions with a name, also where they are inlined; see `Lines`."""
+        return self.lines.function(name) + [
+            body.instructions[body.labels[one.low]]
+            for body in self.lines.bodies
+            for one in inlined_in(self.information.inlined(body.name))
+            if one.name == name
+        ]
+
+    def begin(self, file: str, line: int) -> list[Instruction]:
+        """Return the instructions at which a line begins, or the next line that has code; see `Lines.begin`."""
+        return self.lines.begin(file, line, self._instance)[1]
+
+    def _instance(self, body: Function, index: int) -> object:
+        """Return the call of an inlined function that an instruction belongs to, or None."""
+        chain = list(inlined_at(self.information.inlined(body.name), body, index))
+        return id(chain[-1]) if chain else None
+
     def place(self, site: Instruction) -> Place:
         """Return the line of an instruction."""
         return place_of(site)
 
-    def source_level(self, group: LaneGroup) -> int:
-        """Return the innermost level of a group's call stack whose source is available, or 0 if there is none."""
-        for number, level in enumerate(group.levels):
-            if level.site is not None and self.lines.text(place_of(level.site).file):
-                return number
-        return 0
+    def frames(self, group: LaneGroup) -> list[Frame]:
+        """Return the frames of a group's call stack, innermost first."""
+        return frames_of(group, self.lines, self.information)
 
-    def scope(self, moment: Moment, group: LaneGroup, level: int = 0) -> Scope:
-        """Return the names that are visible to a group at a level of its call stack."""
-        return Scope(self, moment, group, level)
+    def source_frame(self, group: LaneGroup) -> int:
+        """Return the index of the innermost frame whose source is available, or 0 if there is none."""
+        places = [frame.place for frame in self.frames(group)]
+        return next((i for i, place in enumerate(places) if place is not None and self.lines.text(place.file)), 0)
+
+    def scope(self, moment: Moment, group: LaneGroup, frame: int = 0) -> Scope:
+        """Return the names that are visible to a group in the frame of an index."""
+        return Scope(self, moment, group, self.frames(group)[frame])
 
     def evaluate(self, text: str, scope: Scope) -> Value:
         """Return the value of an expression for the lanes of a scope; raises ValueError if it has none."""
         return evaluate(text, scope)
+
+    def pointer(self, text: str, scope: Scope) -> Value:
+        """Return the value of an expression, an array as a pointer to its first element."""
+        return as_pointer(self.evaluate(text, scope))
+
+    def type_of(self, text: str, scope: Scope) -> CType:
+        """Return the type that a text names, or that of an expression; raises ValueError for another text."""
+        return type_of(text, scope)
+
+    def memory_of(self, moment: Moment, lane: int, count: int) -> MemoryView:
+        """Return memory as a lane sees it, for `count` addresses at a time."""
+        return MemoryView(self, moment, np.full(count, lane))
 
     def holds(self, text: str, scope: Scope) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return for which lanes of a scope a condition holds, and for which it has a value."""

@@ -25,7 +25,8 @@ class Value:
 
     `data` is an array over the lanes: of numbers, or of addresses for a pointer. An array or a structure has only
     `addresses`, as does everything else in memory. `known` is false for lanes without a value, such as those whose
-    pointer is out of bounds. `members` has those of a structure that is in no memory, such as threadIdx.
+    pointer is out of bounds; those for which `is_placed` is true have an address nevertheless. `members` has those of
+    a structure that is in no memory, such as threadIdx.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Value:
         self.members = members or {}
         lanes = len(data if data is not None else addresses if addresses is not None else ())
         self.known: Array = np.ones(lanes, np.bool_) if known is None else known
+        self.is_placed = self.known
         self._data = data
 
     @property
@@ -65,7 +67,9 @@ class MemoryView:
             return Value(type_, None, addresses, known)
         raw, inside = self.bytes(addresses, type_.size)
         data = raw.view(type_.dtype if isinstance(type_, Scalar) else _ADDRESS).reshape(-1)
-        return Value(type_, data, addresses, known & inside)
+        value = Value(type_, data, addresses, known & inside)
+        value.is_placed = known
+        return value
 
     def bytes(self, addresses: Array, size: int) -> tuple[Array, Array]:
         """Return `size` bytes per lane, one row per lane, and for which lanes they are accessible and written.
