@@ -76,7 +76,7 @@ GDB = [
     *(f"ptype {text}" for text in ("node", "Node", "struct Pair", "acc", "&acc", "u", "f * 2", "float*", "node.pair")),
     *(f"whatis {text}" for text in ("node", "&node", "&acc", "acc[1]", "u + neg", "low + low", "u * d", "neg < 1")),
     *(f"x/{chosen} {text}" for text in ("acc", "&node.pair")
-      for chosen in "4xw 3xb 9xb 5xh 2xg 4dw 3uh 5ub 3db 2ow 3tb 1th 2cb 3c 2zw".split()),
+      for chosen in ("4xw", "3xb", "9xb", "5xh", "2xg", "4dw", "3uh", "5ub", "3db", "2ow", "3tb", "1th", "2cb", "3c")),
     "x/4fw acc", "x/3xw acc + 1", "x/fg acc", "x", "x/2xh &node.pair.b", "x", "x/2",
 ]  # fmt: skip  # rows of a table
 TEXTS = [text.strip() for text in EXPRESSIONS.split(" | ") if text.strip()]
