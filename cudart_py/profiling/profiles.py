@@ -115,13 +115,20 @@ class Profile:
         since = time.perf_counter_ns()
         try:
             if "profile" in capabilities():
-                self.launches = tuple(map(_launch, check(chosen().end_profile())))
+                self._end()
         except errors.CudaError:
             # The exception of the block is more informative than the failure of its remaining work.
             if value is None:
                 raise
         finally:
             self._write_trace(since)
+
+    def _end(self) -> None:
+        """Take the launches, also those before a failure of queued work, for which CudaError is raised."""
+        try:
+            check(chosen().complete_profile())
+        finally:
+            self.launches = tuple(map(_launch, check(chosen().end_profile())))
 
     def _write_trace(self, since: int) -> None:
         if self._recorder is not None and self._trace is not None:

@@ -30,6 +30,7 @@ from .warps import Warps, incomplete, meet
 
 if TYPE_CHECKING:
     from ..compiling.control_flow import Block
+    from ..compiling.program import Program
     from .launch import LaunchState
 
 Array = NDArray[Any]
@@ -46,8 +47,10 @@ _STALLED_EPOCHS = 4
 class Chunk:
     """The lanes of consecutive blocks, their shared and local memory, and the groups that are ready or waiting."""
 
-    def __init__(self, state: LaunchState, first: int, count: int) -> None:
+    def __init__(self, state: LaunchState, first: int, count: int, program: Program | None = None) -> None:
         self.state = state
+        # The code that the lanes execute. A debugger lets blocks that it need not see execute whole basic blocks.
+        self.program = program or state.program
         self.memory = state.memory_access
         self.system = System(state)
         self.warps = Warps()
@@ -81,7 +84,7 @@ class Chunk:
         self._ready: dict[Path, list[Group]] = {}
         self._held: dict[Path, Group] = {}
         self._lowest: tuple[int, Path] | None = None
-        start = Group(self, state.program.main, None, self.lanes)
+        start = Group(self, self.program.main, None, self.lanes)
         start.registers = [None] * len(start.code.types)
         self.push(start)
 
