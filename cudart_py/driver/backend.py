@@ -80,6 +80,9 @@ class Backend(Protocol):
     def begin_profile(self, warp: int | None) -> Result:
         """Start counting what launches do, and recording one warp per launch (None: no warp)."""
 
+    def complete_profile(self) -> Result:
+        """Run the queued work, which the latest `begin_profile` counts, too."""
+
     def end_profile(self) -> Result:
         """Return the counts since the latest `begin_profile` that has not been ended."""
 
@@ -114,10 +117,10 @@ class CudaBackend:
         self.functions = functions
 
     def abilities(self) -> frozenset[str]:
-        """Return the capabilities of every GPU, and "libraries" and "cudss" if CUDA's libraries are installed."""
+        """Return the capabilities of every GPU, and those of CUDA's libraries if they are installed."""
         found = {"checkpoint", "concurrent_host", "coredump", "gpu_timing", "interop"}
         if _found("cublas", "cufft", "cusparse", "cusolver", "curand"):
-            found.add("libraries")
+            found |= {"fused_callbacks", "libraries"}
         if _found("cudss"):
             found.add("cudss")
         return frozenset(found)
@@ -157,6 +160,10 @@ class CudaBackend:
         """Do nothing: the hardware does not check kernels."""
 
     def begin_profile(self, warp: int | None) -> Result:
+        """Return CUDA_ERROR_NOT_SUPPORTED."""
+        return self._refused()
+
+    def complete_profile(self) -> Result:
         """Return CUDA_ERROR_NOT_SUPPORTED."""
         return self._refused()
 
@@ -207,6 +214,7 @@ class SimulatorBackend:
         self.lost_by = driver.lost_by
         self.note_exit = driver.note_exit
         self.begin_profile = driver.begin_profile
+        self.complete_profile = driver.complete_profile
         self.end_profile = driver.end_profile
         self.host_time = driver.host_time
         self.attach_debugger = driver.attach_debugger

@@ -141,6 +141,21 @@ def test_a_command_line_that_is_wrong_is_refused(program, capsys, arguments, mes
     assert message in capsys.readouterr().err
 
 
+def test_a_late_block_that_fails_shows_its_state_although_it_ran_without_being_recorded_at_first(tmp_path):
+    (tmp_path / "kernels.cu").write_text(
+        'extern "C" __global__ void late(float* x, int bad) {\n'
+        "    int i = blockIdx.x;\n    atomicAdd(x, 1.0f);\n    atomicAdd(&x[i == bad ? 1 << 20 : 1], 1.0f);\n}\n"
+    )
+    (tmp_path / "program.py").write_text(PROGRAM.replace("[1, 64]", "[2000, 1]"))
+    command = [sys.executable, "-m", "cudart_py", "debug", "program.py", "late", "1777"]
+    commands = "run\nup\nprint i\nprint x[0]\nreverse-next\nreverse-next\nprint x[0]\ncontinue\ncontinue\n"
+    done = subprocess.run(command, input=commands, capture_output=True, text=True, cwd=tmp_path, timeout=100)
+    assert "out of bounds" in done.stdout
+    values = re.findall(r"\(cudart-py\) print .*\n(.*)\n", done.stdout)
+    assert values == ["1777", "1778", "1777"]
+    assert "IllegalAddressError" in done.stderr
+
+
 def test_commands_are_read_where_the_debugger_began_although_the_program_captures_its_streams(tmp_path):
     (tmp_path / "test_kernel.py").write_text(
         "import numpy as np, cudart_py as cuda\n\n"

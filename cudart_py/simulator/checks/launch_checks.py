@@ -71,6 +71,7 @@ class LaunchChecks(Observer):
     """
 
     ended_early = False
+    can_restart = True
     _lacks_records = False
 
     def __init__(self, heard: Heard = lambda *_: None) -> None:
@@ -79,6 +80,10 @@ class LaunchChecks(Observer):
     def start(self, state: LaunchState) -> None:
         """Prepare the checks for the launch, and for earlier work that is not ordered before it."""
         self._findings = LaunchFindings(state, self._heard)
+        self.restart(state)
+
+    def restart(self, state: LaunchState) -> None:
+        """Forget the accesses of the launch, which run again; what has been reported is not reported again."""
         # A record has too few bits for larger thread numbers.
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()

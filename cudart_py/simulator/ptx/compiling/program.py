@@ -27,7 +27,7 @@ class Program:
 
     def __init__(self, entry: Entry, stepped: bool = False) -> None:
         self.entry = entry
-        self._stepped = stepped
+        self.is_stepped = stepped
         # The kernel in machine code, keyed by the size of local memory, the set of watched events and the processor. A
         # value is None if the kernel can't be compiled; `unsupported_reason` then says why.
         self.native: dict[tuple[int, frozenset[str], Any], Any] = {}
@@ -59,7 +59,7 @@ class Program:
             if function is None:
                 return None
             with _building:
-                self._add(Code(function, self._bases, False, self._stepped))
+                self._add(Code(function, self._bases, False, self.is_stepped))
         return self._codes[name]
 
     @cached_property

@@ -156,19 +156,32 @@ class AccessRecords(Protocol):
         """
 
 
+class RunAgain(Exception):  # noqa: N818  # it is not an error: the blocks run again
+    """All blocks of the launch must run again, because a debugger must see one of those that have run unseen."""
+
+
 class Observer:
     """The receiver of a launch's events; `group.lane_numbers` are the lanes of the chunk that take part in an event.
 
     A subclass only needs the methods for the events that it observes. `watch` names what machine code may record
     instead of calling these methods. None means that the observer must see the events themselves. A `stepped` observer
-    sees a basic block for every instruction, and one block or cluster of the grid at a time.
+    sees a basic block for every instruction, and one block or cluster of the grid at a time, from the block on that
+    `stepped_from` returns. An observer that `can_restart` may see the events of a launch again; see `restart`.
     """
 
     watch: frozenset[str] | None = None
     stepped = False
+    can_restart = False
 
     def start(self, state: Any) -> None:
         """Begin a launch; `state` contains its shape, module and program."""
+
+    def stepped_from(self, first: int) -> int:
+        """Return the first block, from `first` on, that a stepped observer must see instruction by instruction."""
+        return first
+
+    def restart(self, state: Any) -> None:
+        """Begin the launch again, after `RunAgain`."""
 
     def has_mistake(self) -> bool:
         """Return whether the observer has found a mistake in the kernel, and need not observe all of a long launch.
