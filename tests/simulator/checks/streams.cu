@@ -3,7 +3,12 @@
 #define I (blockIdx.x * blockDim.x + threadIdx.x)
 KERNEL(put) { if (I < n) a[I] = v + I; }
 KERNEL(add) { if (I < n) a[I] += v; }
-KERNEL(flip) { if (I < n && a[I] != v) a[I] = ~a[I]; }
+KERNEL(flip) {
+    if (I >= n) return;
+    int old = a[I];
+    if (old != v)
+        a[I] = ~old;
+}
 KERNEL(count) { if (I < n) atomicAdd(&a[I], v); }
 KERNEL(highest) { if (I < n) atomicMax(&a[I], v + 1000 * (int)I); }
 KERNEL(evens) { if (2 * I < n) a[2 * I] = v + I; }
