@@ -130,6 +130,35 @@ def test_control_c_stops_a_kernel_that_does_not_end(program, tmp_path):
         terminal.close()
 
 
+def test_control_c_stops_a_block_that_is_not_recorded_at_its_beginning_and_then_where_it_is(program, tmp_path):
+    (tmp_path / "kernels.cu").write_text(
+        'extern "C" __global__ void turns(volatile float* x) {\n'
+        "    int i = 0;\n    while (blockIdx.x && x[0] == 0) {\n        i++;\n    }\n}\n"
+    )
+    program.write_text(PROGRAM.replace("[1, 64]", "[2, 64]"))
+    terminal = Terminal("--break", "turns block 0", str(program), "turns")
+
+    def interrupted() -> str:
+        """Interrupt the launch in the second block, and return the value of a variable."""
+        for _ in range(20):
+            terminal.type("continue\n")
+            time.sleep(0.3)
+            os.kill(terminal.process.pid, signal.SIGINT)
+            assert "Interrupted." in terminal.until("(cudart-py) ")
+            if terminal.command("print blockIdx.x").strip() == "1":
+                break
+        return terminal.command("print i").strip()
+
+    try:
+        terminal.until("(cudart-py) ")
+        assert not interrupted().isdigit(), "the variable does not exist yet"
+        assert int(interrupted()) > 0
+        terminal.type("quit\n")
+        assert terminal.process.wait(30) == 0
+    finally:
+        terminal.close()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [(["absent.py"], "absent.py does not exist"), (["--break", "", "{program}"], "argument --break: name a line")],
