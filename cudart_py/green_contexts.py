@@ -19,6 +19,7 @@ from .context.device import Device, current_device
 from .context.lifetimes import WaitingHandle
 from .driver import enums
 from .driver.calls import api
+from .set_once import SetOnce
 from .streams.event import Event
 from .streams.stream import Stream, stream_of_owner
 
@@ -29,7 +30,7 @@ __dir__ = __all__.copy  # without private names and imports
 _IGNORE_COSCHEDULING = 1
 
 
-class Multiprocessors:
+class Multiprocessors(SetOnce):
     """A set of a device's multiprocessors (CUdevResource). `multiprocessors` and `split` return such sets.
 
     `device` is the device, and `count` the number of multiprocessors. `smallest` is the least number of multiprocessors
@@ -157,10 +158,9 @@ class GreenContext(WaitingHandle):
 
         `priority` is as for `Stream` (cuGreenCtxStreamCreate).
         """
-        call = "GreenContext.stream"
+        least, greatest = self._device.stream_priorities
+        level = arguments.integer("GreenContext.stream", "priority", priority, greatest, least)
         with activated(self._device):
-            least, greatest = api.cuCtxGetStreamPriorityRange()
-            level = arguments.integer(call, "priority", priority, greatest, least)
             flags = enums.CUstream_flags.CU_STREAM_NON_BLOCKING
             handle = int(api.cuGreenCtxStreamCreate(self.handle, flags, level))
         result = stream_of_owner(handle, self._device, self)

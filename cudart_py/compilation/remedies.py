@@ -16,6 +16,11 @@ from . import headers
 from .diagnostics import missing_header, unknown_names
 from .names.demangling import demangle
 
+# The library that defines what kernels call to launch kernels.
+DEVICE_RUNTIME = (
+    'CUDA\'s libcudadevrt.a: cuda.link([image, pathlib.Path(find_static_lib("cudadevrt"))]), with find_static_lib of '
+    "cuda.pathfinder"
+)
 # C headers whose contents are built into the compiler.
 _BUILT_IN = {
     "assert": "assert() is built in",
@@ -79,9 +84,9 @@ _NAMES = (
         "header that NVRTC knows does",
     ),
     (
-        r"(device-side kernel launch)",
-        'compile kernels that launch kernels with compile_image(..., options=["-rdc=true"]), and load the image with '
-        'CUDA\'s libcudadevrt.a: cuda.link([image, pathlib.Path("libcudadevrt.a")])',
+        r'(device-side kernel launch|identifier "cudaStream(?:TailLaunch|FireAndForget)" is undefined)',
+        f'compile kernels that launch kernels with compile_image(..., options=["-rdc=true"]), and load the image with '
+        f"{DEVICE_RUNTIME}",
     ),
     (
         r'a host variable\("(\w+)"\) redeclared with __shared__',

@@ -223,6 +223,16 @@ class Device:
         return read_status(self)
 
     @property
+    def stream_priorities(self) -> tuple[int, int]:
+        """The least and the greatest priority of a stream (cuCtxGetStreamPriorityRange).
+
+        Lower numbers have priority, so the greatest priority is the lowest number.
+        """
+        with activated(self):
+            least, greatest = api.cuCtxGetStreamPriorityRange()
+        return int(least), int(greatest)
+
+    @property
     def limits(self) -> Limits:
         """The context's limits, such as the stack size and the size of the printf buffer; they can be read and set."""
         return Limits(self)

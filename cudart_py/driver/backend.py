@@ -117,10 +117,10 @@ class CudaBackend:
         self.functions = functions
 
     def abilities(self) -> frozenset[str]:
-        """Return the capabilities of every GPU, and "libraries" and "cudss" if CUDA's libraries are installed."""
+        """Return the capabilities of every GPU, and those of CUDA's libraries if they are installed."""
         found = {"checkpoint", "concurrent_host", "coredump", "gpu_timing", "interop"}
         if _found("cublas", "cufft", "cusparse", "cusolver", "curand"):
-            found.add("libraries")
+            found |= {"fused_callbacks", "libraries"}
         if _found("cudss"):
             found.add("cudss")
         return frozenset(found)

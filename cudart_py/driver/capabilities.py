@@ -21,6 +21,7 @@ def capabilities() -> frozenset[str]:
     | `coredump` | a kernel that fails can leave a file for the debugger (`cuda.coredumps`) |
     | `cudss` | `libraries.SparseSolver` can be used |
     | `debugger` | `cuda.debugger()` stops kernels |
+    | `fused_callbacks` | cuFFT itself calls the callbacks of transforms (`libraries.Callback`) |
     | `gpu_timing` | event times are the device's times |
     | `in_process` | kernels run in this process: signals interrupt them, and they print to `sys.stdout` |
     | `interop` | other GPU libraries and this package can use each other's addresses |

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -24,8 +25,22 @@ class Place(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The finding's message, in which paths are relative to the root of the checkout if they are inside."""
-        return self.finding.message.replace(os.path.join(root(), ""), "")
+        """The finding's message, in which places are those in files, relative to the root of the checkout if inside.
+
+        A place in a source that is in no file keeps the source's name. The message then begins with the finding's place,
+        because the report is shown at the line that compiled the source.
+        """
+        finding, text = self.finding, self.finding.message
+        if finding.source:
+
+            def in_a_file(match: re.Match[str]) -> str:
+                path, line = finding.place_in_a_file(finding.source, int(match[1]))
+                return f"{path}:{line}" if path else match[0]
+
+            text = re.sub(rf"(?<![\w/.]){re.escape(finding.source)}:(\d+)\b", in_a_file, text)
+            if finding.file == finding.source and not finding.begin and os.path.isfile(finding.origin[0]):
+                text = f"at {finding.file}:{finding.line}, in the source compiled here: {text}"
+        return text.replace(os.path.join(root(), ""), "")
 
 
 def root() -> str:

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 # The kinds of findings, with a description of the mistake.
 KINDS = {
@@ -28,7 +27,10 @@ _PLACE = re.compile(
 )
 _INSTRUCTION = re.compile(r", instruction '[^\n]*'$")
 _CODE = re.compile(r"^    \d+ \| (.*)$", re.MULTILINE)
-_ORIGIN = re.compile(r"^    .+ was compiled at (.+):(\d+)$", re.MULTILINE)
+_ORIGIN = re.compile(
+    r"^    (?P<source>.+) was compiled at (?P<file>.+?):(?P<line>\d+)(?:, and begins at line (?P<begin>\d+) .+)?$",
+    re.MULTILINE,
+)
 # The earlier access of a race: a kernel's has its line, and other work has the line that queued it.
 _EARLIER = re.compile(r", which .+? (?:wrote|read)(?: at| \(queued at) (?P<file>[^\n]+?):(?P<line>\d+)\b")
 _QUEUED = re.compile(r"was queued at (.+):(\d+)$", re.MULTILINE)
@@ -39,9 +41,10 @@ class Finding:
     """A mistake that the simulator has found, or a fault.
 
     `kind` is a key of `KINDS`, and `text` is the whole report. `kernel` is the kernel's C++ name. `file` and `line` are
-    the place in the source that the compiler was given, and `code` is the text of this line. `origin` is the file and
-    the line of the program that compiled a source given as text, and `site` those of the call that the program waited
-    in. Names are "" and lines are 0 if they are not known.
+    the place in the source that the compiler was given, and `code` is the text of this line. `site` is the file and the
+    line of the call that the program waited in. For a source that the program has as text, `source` is the name of the
+    source, `origin` the file and the line that compiled it, and `begin` the line of that file at which the text begins.
+    Names are "" and lines are 0 if they are not known.
     """
 
     kind: str
@@ -52,6 +55,8 @@ class Finding:
     code: str = ""
     origin: tuple[str, int] = ("", 0)
     site: tuple[str, int] = ("", 0)
+    source: str = ""
+    begin: int = 0
 
     @property
     def message(self) -> str:
@@ -64,40 +69,29 @@ class Finding:
     def in_a_file(self) -> tuple[str, int]:
         """Return the absolute path of an existing file and the line in it where a reader finds the mistake.
 
-        It is the place in the source. For a source that the program has as text, it is the same line of code inside the
-        program's file, or the line that compiled it. For other findings, it is the line of the program that waited.
-        Returns ("", 0) if the file does not exist.
+        It is the place in the source; see `place_in_a_file`. For other findings, it is the line of the program that
+        waited. Returns ("", 0) if the file does not exist.
         """
-        if self.file and os.path.isfile(self.file):
-            return os.path.abspath(self.file), self.line
-        for path, line in (self.origin, self.site):
-            if path and os.path.isfile(path):
-                quoted = _line_of(self.code, path, line) if (path, line) == self.origin else None
-                return os.path.abspath(path), quoted or line
-        return "", 0
+        candidates = (self.place_in_a_file(self.file, self.line), self.origin, self.site)
+        path, line = next((each for each in candidates if each[0] and os.path.isfile(each[0])), ("", 0))
+        return (os.path.abspath(path), line) if path else ("", 0)
 
     def earlier_in_a_file(self) -> tuple[str, int]:
         """Return the place of the other access of a race as `in_a_file` does, or ("", 0) if it is not known."""
         earlier = _EARLIER.search(self.message)
-        if earlier is None:
-            return "", 0
-        path, line = earlier["file"], int(earlier["line"])
-        if os.path.isfile(path):
-            return os.path.abspath(path), line
-        here, number = self.in_a_file()
-        # The lines of a source inside a program are as far apart as those of the program.
-        inside = path == self.file and bool(here) and _line_of(self.code, here, number) == number
-        return (here, number + line - self.line) if inside else ("", 0)
+        path, line = self.place_in_a_file(earlier["file"], int(earlier["line"])) if earlier else ("", 0)
+        return (os.path.abspath(path), line) if path and os.path.isfile(path) else ("", 0)
 
+    def place_in_a_file(self, file: str, line: int) -> tuple[str, int]:
+        """Return the file and the line for a place that the report names.
 
-def _line_of(code: str, path: str, near: int) -> int | None:
-    """Return the line of a file that consists of some code; if there are several, the one that is nearest to a line."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return None
-    found = [number for number, line in enumerate(lines, 1) if code and line.strip() == code]
-    return min(found, key=lambda number: abs(number - near)) if found else None
+        A source that the program has as text is part of the program's file, if that file contains the whole text.
+        Otherwise, such as for a formatted string, the place is not known, and ("", 0) is returned: a line that looks
+        the same may be in another kernel.
+        """
+        if file != self.source:
+            return file, line
+        return (self.origin[0], self.begin + line - 1) if self.begin else ("", 0)
 
 
 def read_report(kind: str, text: str, site: str = "") -> Finding:
@@ -106,7 +100,8 @@ def read_report(kind: str, text: str, site: str = "") -> Finding:
     if place is None:
         # Work other than kernels, such as a copy, has the line that queued it.
         queued = _QUEUED.search(text.partition("\n")[0])
-        return Finding(kind, text, site=_pair(queued) if queued else _split(site))
+        return Finding(kind, text, site=(queued[1], int(queued[2])) if queued else _split(site))
+    origin = _ORIGIN.search(text)
     return Finding(
         kind,
         text,
@@ -114,13 +109,11 @@ def read_report(kind: str, text: str, site: str = "") -> Finding:
         place["file"] or "",
         int(place["line"] or 0),
         code[1] if code else "",
-        _pair(_ORIGIN.search(text)),
+        (origin["file"], int(origin["line"])) if origin else ("", 0),
         _split(site),
+        origin["source"] if origin else "",
+        int(origin["begin"] or 0) if origin else 0,
     )
-
-
-def _pair(match: re.Match[str] | None) -> tuple[str, int]:
-    return ("", 0) if match is None else (match[1], int(match[2]))
 
 
 def _split(site: str) -> tuple[str, int]:

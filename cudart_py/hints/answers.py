@@ -10,7 +10,7 @@ from importlib import import_module
 from inspect import getattr_static
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-from .tables import HINTS, KERNEL, KEYWORDS, OPERATORS
+from .tables import ASSIGNMENTS, HINTS, KERNEL, KEYWORDS, OPERATORS
 
 T = TypeVar("T")
 Arguments = ParamSpec("Arguments")
@@ -39,6 +39,9 @@ class _Hint:
     def __get__(self, thing: object, kind: type) -> NoReturn:
         raise _missing(self._kind, self._name, f"{self._kind!r} object")
 
+    def __set__(self, thing: object, value: object) -> NoReturn:
+        self.__get__(thing, type(thing))
+
 
 class _Refusal:
     """The method of an operator that a class does not have: it raises a TypeError that says what to write instead."""
@@ -51,6 +54,10 @@ class _Refusal:
 
     def _refuse(self, thing: object, *operands: object) -> NoReturn:
         raise TypeError(f"{self._what}: write {for_one_element(thing) if self._write == KERNEL else self._write}")
+
+
+def _refuse_assignment(kind: str, name: str, write: str, thing: object, value: object) -> NoReturn:
+    raise AttributeError(f"the {name} of a {kind} cannot be set: write {write}")
 
 
 def for_one_element(thing: object) -> str:
@@ -70,6 +77,8 @@ def hinted(cls: type[T]) -> type[T]:
         setattr(cls, name, _Hint(cls.__name__, name))
     for name, write in OPERATORS.get(cls.__name__, {}).items():
         setattr(cls, name, _Refusal(cls.__name__, name, write))
+    for name, write in ASSIGNMENTS.get(cls.__name__, {}).items():
+        setattr(cls, name, getattr(cls, name).setter(functools.partial(_refuse_assignment, cls.__name__, name, write)))
 
     def listed(self: T) -> list[str]:
         answered = (_Hint, _Refusal)

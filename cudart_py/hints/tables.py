@@ -354,6 +354,10 @@ OPERATORS: dict[str, dict[str, str]] = {
         "__rmatmul__": 'libraries.spmv(s, x, op="T")',
     },
 }
+# What to write instead of setting a property, keyed by the class and the property.
+ASSIGNMENTS: dict[str, dict[str, str]] = {
+    "DeviceArray": {"shape": "x = x.reshape(shape)", "dtype": "x = x.view(dtype)"},
+}
 _PADDED = {"n": "copy x into cuda.zeros(n), or take a slice of it"}
 _NUMPYS = {"loc": "write mean=", "lam": "write rate=", "seed": "libraries.Generator(seed=0) has a seed"}
 _FILLED = {"size": "pass the array to fill, such as cuda.empty(size)"}

@@ -72,8 +72,7 @@ def _preferences(function: Function, options: LaunchOptions) -> list[Any]:
         _require_hopper(function, "programmatic dependent launches")
         found.append(_attribute("PROGRAMMATIC_STREAM_SERIALIZATION", programmaticStreamSerializationAllowed=1))
     if options.priority is not None:
-        with activated(function.device):
-            least, greatest = api.cuCtxGetStreamPriorityRange()
+        least, greatest = function.device.stream_priorities
         priority = arguments.integer(name, "priority", options.priority, greatest, least)
         found.append(_attribute("PRIORITY", priority=priority))
     if options.carveout is not None:

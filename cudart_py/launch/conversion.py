@@ -74,7 +74,8 @@ def convert_all(
     arrays of other libraries name. Raises TypeError and ValueError.
     """
     parameters = signature.parameters
-    if len(arguments) == 1 and isinstance(arguments[0], tuple):
+    takes_structure = len(parameters) == 1 and parameters[0].kind == "structure"
+    if len(arguments) == 1 and isinstance(arguments[0], tuple) and not takes_structure:
         raise TypeError(f"{signature} takes separate arguments, not a tuple: write {name}[grid, block](*arguments)")
     if len(arguments) != len(parameters):
         raise TypeError(f"{signature} takes {len(parameters)} arguments, but {len(arguments)} were given")
@@ -96,6 +97,9 @@ def _convert(place: _Place, argument: Any) -> Any:
         return _pointer(place, argument)
     if parameter.kind != "unknown" and isinstance(argument, ctypes._SimpleCData):
         argument = argument.value
+    if "(*)" in parameter.type and isinstance(argument, DeviceArray):
+        remedy = "if an array of pointers contains it, pass array.view(np.uint64).to_host()[0]"
+        raise TypeError(f"{place} takes the address of a function as an np.uint64, not a DeviceArray: {remedy}")
     if parameter.kind == "unknown" and isinstance(argument, DeviceArray | Pointer):
         return _by_value(place, np.uint64(_pointer(place, argument)))
     if isinstance(argument, DeviceArray):
@@ -362,5 +366,5 @@ def _check_dtype(place: _Place, dtype: np.dtype[Any]) -> None:
     else:
         fits = parameter.dtype is None or dtype == parameter.dtype
     if not fits:
-        remedy = "" if parameter.dtype == "bfloat16" else f"; make it with dtype=np.{parameter.dtype}"
+        remedy = "" if parameter.dtype == "bfloat16" else f"; create it with dtype=np.{parameter.dtype}"
         raise TypeError(f"{place} takes an array of {parameter.dtype}, not of {dtype}{remedy}")

@@ -220,15 +220,18 @@ class Kernel(Function):
         """Return the number of threads per block with the highest occupancy (cuOccupancyMaxPotentialBlockSize).
 
         `shared_bytes` is the size of the dynamic shared memory per block in bytes, or a function that returns this size
-        for a given number of threads per block. `limit` is the maximum number of threads per block; 0 means the
-        kernel's own limit.
+        for a given number of threads per block. For more than 48 KiB, this call raises the kernel's limit, as a launch
+        does; for a function, to the most that the device allows. `limit` is the maximum number of threads per block; 0
+        means the kernel's own limit. Raises ValueError for more shared memory than the device allows.
         """
         call = "Kernel.suggested_block"
         limit = arguments.integer(call, "limit", limit, 0, _MAX_INT)
         if not callable(shared_bytes):
-            shared_bytes = arguments.integer(call, "shared_bytes", shared_bytes, 0, _MAX_INT)
+            shared_bytes = LaunchShape.checked(self, 1, 1, shared_bytes).shared_bytes
+            self._allow_dynamic_shared(shared_bytes)
             with activated(self.device):
                 return int(api.cuOccupancyMaxPotentialBlockSize(self.handle, 0, shared_bytes, limit)[1])
+        self._allow_dynamic_shared(self.device.properties.shared_memory_per_block_optin - self.attributes.shared_bytes)
         raised: list[BaseException] = []
 
         def of_block(threads: int) -> int:

@@ -18,28 +18,6 @@ class ArrayViews(ArrayProtocols):
 
     __slots__ = ()
 
-    is_contiguous: bool
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """The distance in bytes between consecutive elements along each axis."""
-        raise NotImplementedError
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        raise NotImplementedError
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        raise NotImplementedError
-
-    @property
-    def itemsize(self) -> int:
-        """The size of an element in bytes."""
-        raise NotImplementedError
-
     def _view(self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None, offset: int) -> Self:
         """Return a view that begins `offset` bytes after this array's first element."""
         raise NotImplementedError

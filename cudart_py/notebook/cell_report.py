@@ -96,7 +96,9 @@ class CellReport:
                 for line in shown_lines([*source.lines, *found], len(source.texts))
             )
             name = f'<th style="text-align: left">{escape(source.name)}</th>'
-            yield f"<table><thead><tr>{heads}{name}</tr></thead><tbody>{rows}</tbody></table>"
+            table = f"<table><thead><tr>{heads}{name}</tr></thead><tbody>{rows}</tbody></table>"
+            # Long lines of code scroll with their table, and not the text around it.
+            yield f'<div style="overflow-x: auto">{table}</div>'
 
 
 def _row(source: Source, line: int, share: str, columns: Sequence[Column], findings: Sequence[Finding]) -> str:
@@ -113,4 +115,5 @@ def _row(source: Source, line: int, share: str, columns: Sequence[Column], findi
 
 def _picture(diagram: Diagram) -> str:
     data = b64encode(diagram.svg().encode()).decode()
-    return f'<p><img src="data:image/svg+xml;base64,{data}" alt="{escape(diagram.caption)}" width="744"></p>'
+    source = f'src="data:image/svg+xml;base64,{data}" alt="{escape(diagram.caption)}"'
+    return f'<p><img {source} width="744" style="max-width: 100%"></p>'

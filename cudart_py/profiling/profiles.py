@@ -83,11 +83,16 @@ class Profile:
     """
 
     def __init__(self, record_warp: int | None = None, *, trace: str | os.PathLike[str] | None = None) -> None:
-        self.launches: tuple[LaunchProfile, ...] = ()
+        self._launches: tuple[LaunchProfile, ...] = ()
         self._warp = _warp_number("Profile", record_warp)
         self._trace = _trace_file("Profile", trace)
         self._recorder: Recorder | None = None
         self._entered = False
+
+    @property
+    def launches(self) -> tuple[LaunchProfile, ...]:
+        """The counters of each launch, in the order in which they ran."""
+        return self._launches
 
     def __enter__(self) -> Profile:
         counts = "profile" in capabilities()
@@ -128,7 +133,7 @@ class Profile:
         try:
             check(chosen().complete_profile())
         finally:
-            self.launches = tuple(map(_launch, check(chosen().end_profile())))
+            self._launches = tuple(map(_launch, check(chosen().end_profile())))
 
     def _write_trace(self, since: int) -> None:
         if self._recorder is not None and self._trace is not None:

@@ -57,7 +57,7 @@ class Stream(StreamBase):
         self._value = None
         self._owned = True
         self._device = current_device()
-        least, greatest = api.cuCtxGetStreamPriorityRange()
+        least, greatest = self._device.stream_priorities
         priority = arguments.integer("Stream", "priority", priority, greatest, least)
         non_blocking = arguments.flag("Stream", "non_blocking", non_blocking)
         flag = enums.CUstream_flags

@@ -128,7 +128,22 @@ def test_the_suggested_block_fills_a_multiprocessor_best_within_its_limits(devic
     assert kernel.occupancy(kernel.suggested_block()).warps == best
     assert kernel.suggested_block(limit=96) <= 96
     assert module["bounded"].suggested_block() <= 64
-    assert 0 < 400 * kernel.suggested_block(shared_bytes=lambda threads: 400 * threads) <= 48 << 10
+    most = device.properties.shared_memory_per_block_optin
+    assert 0 < 400 * kernel.suggested_block(shared_bytes=lambda threads: 400 * threads) <= most
+    with pytest.raises(ValueError, match="'shared_bytes' must be at most"):
+        kernel.suggested_block(shared_bytes=most + 1)
+
+
+def test_the_suggested_block_does_not_depend_on_earlier_calls(device, module):
+    kernel, most = module["dynamic"], device.properties.shared_memory_per_block_optin
+    found = kernel.suggested_block(shared_bytes=lambda threads: 64 * threads)
+    best = max(kernel.occupancy(size, 64 * size).warps for size in range(32, 1025, 32))
+    assert kernel.occupancy(found, 64 * found).warps == best
+    assert kernel.suggested_block(shared_bytes=most - kernel.attributes.shared_bytes) > 0
+    assert kernel.suggested_block(shared_bytes=lambda threads: 64 * threads) == found
+
+
+def test_a_function_of_the_shared_memory_may_fail(module):
 
     def fail(threads):
         raise KeyError(threads)

@@ -13,7 +13,7 @@ import pytest
 import cudart_py as cuda
 from cudart_py.errors import SimulatorWarning
 from cudart_py.findings.annotations import annotation_lines
-from cudart_py.findings.records import KINDS, Finding, collected
+from cudart_py.findings.records import KINDS, Finding, collected, read_report
 from cudart_py.findings.sarif import sarif
 from tests.forks import own_environment
 
@@ -157,17 +157,16 @@ def test_a_race_between_streams_has_the_line_that_queued_the_work():
 
 def test_a_log_has_one_result_per_place_and_kind(program):
     """An annotation of GitHub encodes the characters that would end it or its properties."""
-    origin = (str(program), 9)
     text = "kernel k<int, 2> at kernel.cu:6: race: it reads 100 % of\tit; block (0, 0, 0), instruction 'ld'\n"
-    here = [Finding("race", text, "k<int, 2>", "kernel.cu", 6, "s[threadIdx.x] = x[threadIdx.x];", origin)] * 3
+    text += f"    kernel.cu was compiled at {program}:13, and begins at line 5 of this file"
+    here = [read_report("race", text)] * 3
     nowhere = Finding("argument", "cusparseXgtsv2StridedBatch: the first element must be zero")
     found = [*here, nowhere]
-    line = PROGRAM.splitlines().index("    s[threadIdx.x] = x[threadIdx.x];") + 1
     log = sarif(found)
-    assert places(log) == [("race", program, line), ("argument", None, None)]
+    assert places(log) == [("race", program, 10), ("argument", None, None)]
     assert log["runs"][0]["results"][0]["occurrenceCount"] == 3
     assert annotation_lines(found) == [
-        f"::error file=test_reverse.py,line={line},title=race in k<int%2C 2>::it reads 100 %25 of\tit; block (0, 0, 0)",
+        "::error file=test_reverse.py,line=10,title=race in k<int%2C 2>::it reads 100 %25 of\tit; block (0, 0, 0)",
         "::error title=argument::cusparseXgtsv2StridedBatch: the first element must be zero",
     ]
 

@@ -36,6 +36,38 @@ def test_copy(gpu_benchmark):
     gpu_benchmark(lambda: kernel[1, 32](x, y))
 """
 
+# The racing line of each kernel but the first is like a line of the first, which has no mistake.
+LOOK_ALIKES = """
+from pathlib import Path
+import numpy as np
+import pytest
+import cudart_py as cuda
+
+GOOD = '''
+extern "C" __global__ void good(float* x)
+{
+    __shared__ float t[64];
+    t[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = t[63 - threadIdx.x];
+}
+'''
+OTHER = '''
+  extern "C" __global__ void other(float* x)
+  {
+      __shared__ float t[64];
+      t[threadIdx.x] = x[threadIdx.x];
+      x[threadIdx.x] = t[63 - threadIdx.x]; // in OTHER
+  }
+'''
+
+
+@pytest.mark.parametrize("source", [GOOD, OTHER, GOOD.replace("    __syncthreads();", ""), Path("k.cu").read_text()])
+def test_reverse(source):
+    module = cuda.compile(source)  # compiled here
+    module[module.kernels[0]][1, 64](cuda.zeros(64, np.float32))
+"""
+
 
 @pytest.fixture(autouse=True)
 def own_runs(monkeypatch):
@@ -111,6 +143,30 @@ def test_the_action_fails_for_a_race_and_annotates_its_line(tmp_path):
     assert f"\n::error file=test_reverse.py,line={RACING_LINE},title=race in reverse::" in done.stdout
     log = json.loads((tmp_path / "out.sarif").read_text())
     assert places(log) == [("race", tmp_path / "test_reverse.py", RACING_LINE)]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.unsanitized("as above")
+def test_the_action_annotates_no_line_of_another_kernel(tmp_path):
+    """A source that its program's file does not contain as a whole is annotated where it is compiled."""
+    (tmp_path / "test_reverse.py").write_text(LOOK_ALIKES)
+    kernel = LOOK_ALIKES[LOOK_ALIKES.index("extern") : LOOK_ALIKES.index("'''\nOTHER")]
+    # A source that is text is named kernel.cu, and this file is not its source.
+    (tmp_path / "kernel.cu").write_text(kernel)
+    (tmp_path / "k.cu").write_text(kernel.replace("    __syncthreads();\n", ""))
+    done = run_step("test_kernels.sh", tmp_path, tests="-q -n 0 test_reverse.py", report="out.sarif")
+    assert done.returncode == 1, done.stderr
+    lines = LOOK_ALIKES.splitlines()
+    racing, compiled = (
+        next(number for number, line in enumerate(lines, 1) if mark in line) for mark in ("// in OTHER", "# compiled")
+    )
+    log = json.loads((tmp_path / "out.sarif").read_text())
+    assert places(log) == [("race", tmp_path / "test_reverse.py", line) for line in (racing, compiled)]
+    results = log["runs"][0]["results"]
+    assert [result["occurrenceCount"] for result in results] == [1, 2]
+    assert ["relatedLocations" in result for result in results] == [True, False]
+    assert f"wrote at test_reverse.py:{racing - 1}" in results[0]["message"]["text"]
+    assert "at kernel.cu:7" in results[1]["message"]["text"]
 
 
 @pytest.mark.exhaustive

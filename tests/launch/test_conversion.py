@@ -17,6 +17,10 @@ extern "C" __global__ void truth(bool value, long long* out) { *out = value ? 7 
 extern "C" __global__ void pair(float2 value, float* out) { out[0] = value.x; out[1] = value.y; }
 extern "C" __global__ void four(Four value, float* out) { out[0] = value.x; out[3] = value.w; }
 extern "C" __global__ void handle(unsigned long long value, long long* out) { *out = value; }
+extern "C" __global__ void by_value(Four value) {}
+__device__ long long triple(long long x) { return 3 * x; }
+__device__ long long (*chosen)(long long) = triple;
+extern "C" __global__ void calling(long long (*function)(long long), long long* out) { *out = function(7); }
 extern "C" __global__ void add(const int* in, int* out) { out[threadIdx.x] = in[threadIdx.x] + 1; }
 """
 
@@ -81,6 +85,16 @@ def test_what_is_not_of_a_structures_bytes_is_refused(kernels):
         kernels["four"][1, 1](np.arange(3, dtype=np.float32), out)
     with pytest.raises(TypeError, match="is passed by value"):
         kernels["four"][1, 1](np.array([None, None]), out)
+    with pytest.raises(TypeError, match="argument 0 of by_value .* is passed by value"):
+        kernels["by_value"][1, 1]((1.0, 2.0, 3.0, 4.0))
+
+
+def test_a_function_is_passed_by_its_address_not_by_the_array_that_contains_it(kernels):
+    out, function = cuda.zeros(1, np.int64), kernels.symbol("chosen")
+    kernels["calling"][1, 1](function.view(np.uint64).to_host()[0], out)
+    assert out.to_host()[0] == 21
+    with pytest.raises(TypeError, match=r"argument 0 of calling .* address of a function .*view\(np\.uint64\)"):
+        kernels["calling"][1, 1](function, out)
 
 
 @pytest.mark.parametrize("address", [ctypes.c_void_p, enums.CUdeviceptr])

@@ -4,12 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cuda.pathfinder import StaticLibNotFoundError, find_static_lib
 
 import cudart_py as cuda
 from cudart_py.images import compile_image
 
-nvidia = pytest.importorskip("nvidia", reason="CUDA's wheels, with libcudadevrt.a, are not installed")
-LIBRARIES = [found for path in nvidia.__path__ for found in Path(path).glob("**/libcudadevrt.a")]
+try:
+    LIBRARY = Path(find_static_lib("cudadevrt"))
+except StaticLibNotFoundError:
+    pytest.skip("libcudadevrt.a is not installed", allow_module_level=True)
 
 SOURCE = """
 __global__ void scale(float *x, float factor, int n) {
@@ -32,10 +35,16 @@ extern "C" __global__ void rows(float *x, float *sum, int columns) {
 
 @pytest.fixture(scope="module")
 def kernel():
-    if not LIBRARIES:
-        pytest.skip("libcudadevrt.a is not installed")
     with cuda.Device(0):
-        return cuda.link([compile_image(SOURCE, options=["-rdc=true"]), LIBRARIES[0]])["rows"]
+        return cuda.link([compile_image(SOURCE, options=["-rdc=true"]), LIBRARY])["rows"]
+
+
+def test_the_library_that_is_missing_is_named(device):
+    with pytest.raises(cuda.errors.LinkError, match=r"__cudaCDP2LaunchDeviceV2.*\n(.*\n)*.*libcudadevrt\.a"):
+        cuda.link([compile_image(SOURCE, options=["-rdc=true"])])
+    for source in (SOURCE, SOURCE.replace(", cudaStreamTailLaunch>>>", ">>>")):
+        with pytest.raises(cuda.CompileError, match=r"-rdc=true.*\n?.*libcudadevrt\.a"):
+            cuda.compile(source)
 
 
 def test_the_grids_that_a_grid_launches_end_before_its_tail(device, kernel, rng):

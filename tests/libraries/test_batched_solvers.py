@@ -42,6 +42,18 @@ def test_a_batch_has_cholesky_factors(device, definite, dtype):
     assert not np.triu(factors, 1).any()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 5, 31, 32, 33])
+def test_small_matrices_have_numpys_cholesky_factors(device, rng, dtype, n):
+    """The largest matrices of the package's own kernel have 32 rows. It reads no elements above the diagonal."""
+    whole = np.full((COUNT, n + 2, n + 3), np.nan)
+    x = rng.standard_normal((COUNT, n, n))
+    a = x @ x.swapaxes(1, 2) + n * np.eye(n)
+    whole[:, 1:-1, 2:-1] = np.where(np.tri(n), a, np.nan)
+    factors = lib.cholesky(cuda.to_device(whole.astype(dtype))[:, 1:-1, 2:-1]).to_host()
+    assert near(factors, np.linalg.cholesky(a), dtype, 20 * n)
+
+
 @every_dtype
 @pytest.mark.parametrize("columns", [(), (1,), (3,)])
 @pytest.mark.parametrize("positive", [True, False])

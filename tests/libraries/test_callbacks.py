@@ -109,6 +109,25 @@ def test_a_planned_transform_calls_its_callbacks_for_other_operands(device, numb
         assert same(plan(cuda.to_device(other)).to_host(), np.fft.fft(other) * place, float)
 
 
+@pytest.mark.needs("fused_callbacks")
+def test_cufft_itself_calls_both_callbacks_of_one_source_but_links_no_kernel(device):
+    define = TYPES[np.complex64]
+    data = cuda.to_device(np.array([(0.5, 32, 0)], [("factor", "f8"), ("columns", "i4"), ("unused", "i4")]))
+    load, store = Callback(SOURCE, "load", data, define=define), Callback(SOURCE, "store", define=define)
+    other = Callback(SOURCE + "__device__ int more;", "store", define=define)
+    kernel = Callback(SOURCE + "__global__ void kernel() {}", "store", define=define)
+    x = cuda.zeros((4, 32), np.complex64)
+    given: tuple[tuple[dict[str, Callback], bool], ...] = (
+        ({"load": load, "store": store}, True),
+        ({"store": store}, True),
+        ({"load": load, "store": other}, False),
+        ({"store": kernel}, False),
+    )
+    for callbacks, fused in given:
+        with fft.plan(x, **callbacks) as plan:
+            assert plan.fused == fused
+
+
 def test_data_that_has_been_closed_is_named_in_calls_and_plans(device, numbers):
     data = cuda.to_device(np.array([(0.5, 16, 0)], [("factor", "f8"), ("columns", "i4"), ("unused", "i4")]))
     load = Callback(SOURCE, "load", data, define=TYPES[np.complex128])

@@ -212,3 +212,24 @@ def test_an_array_of_one_element_has_its_value_on_the_host(device, value, shape)
 def test_an_array_of_another_size_has_no_value(device, call, shape):
     with pytest.raises(ValueError, match=rf"only an array with one element .* has {np.prod(shape)}; .*to_host"):
         call(cuda.zeros(shape))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("shape", (3, 2), r"write x = x\.reshape\(shape\)"),
+        ("dtype", np.dtype(np.int64), r"write x = x\.view\(dtype\)"),
+        ("nbytes", 1000, "nbytes"),
+        ("strides", (4, 8), "strides"),
+        ("is_contiguous", False, "is_contiguous"),
+        ("device", None, "device"),
+        ("stream", None, "stream"),
+        ("base", None, "base"),
+        ("other", 1, "other"),
+    ],
+)
+def test_no_attribute_can_be_set(device, name, value, remedy):
+    x = cuda.to_device(np.arange(6).reshape(2, 3))
+    with pytest.raises(AttributeError, match=remedy):
+        setattr(x, name, value)
+    np.testing.assert_array_equal(x[1].to_host(), [3, 4, 5])

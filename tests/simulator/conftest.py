@@ -45,5 +45,7 @@ def module(context: Any) -> Any:
 
 @pytest.fixture(params=["numpy", "native"])
 def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "native":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
     return str(request.param)

@@ -9,6 +9,7 @@ import cudart_py as cuda
 def test_a_stream_is_done_until_it_has_work_and_not_used_behind_its_close(device):
     with pytest.raises(ValueError, match="argument 'priority' must be an int from -5 to 0, not the int 100"):
         cuda.Stream(priority=100)
+    assert device.stream_priorities == (0, -5)
     stream = cuda.Stream(priority=-1, non_blocking=True)
     assert stream.priority == -1
     assert stream.done

@@ -20,6 +20,7 @@ from ..fatbins.container import MAGIC as FATBIN
 from ..images import CompiledImage, KernelAttributes, Variable
 from ..names.demangling import demangle
 from ..names.signatures import Signature
+from ..remedies import DEVICE_RUNTIME
 from ..requests import spell_architecture, texts
 from .definitions import (
     BINARY,
@@ -43,6 +44,7 @@ _RELOCATABLE = "compile_image(source, options=['-rdc=true'])"
 _LISTED = ("-lto", "-ptx", "-O0")
 _SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
 _DEVICE_RUNTIME = "libcudadevrt.a"
+_DEVICE_RUNTIME_PREFIX = "__cudaCDP"
 # A symbol that no program defines.
 _NOWHERE = "cudart_py_defined_nowhere"
 
@@ -261,13 +263,16 @@ def _link(inputs: Sequence[tuple[str, bytes]], target: str, options: Sequence[st
 def _undefined(log: str, inputs: Sequence[tuple[str, bytes]]) -> str:
     """Return one line per symbol that no image defines, with the images known to use it, and a line of advice."""
     lines = []
-    for symbol in dict.fromkeys(_UNDEFINED.findall(log)):
+    symbols = list(dict.fromkeys(_UNDEFINED.findall(log)))
+    for symbol in symbols:
         name = demangle(symbol) or symbol
         word = re.compile(rb"(?<![\w$])" + re.escape(symbol.encode()) + rb"(?![\w$])")
         users = [image for image, code in inputs if word.search(code)]
         used = f", which {' and '.join(users)} {'uses' if len(users) == 1 else 'use'}" if users else ""
         lines.append(f"No image defines {name}{used}.")
-    if lines:
+    if any(symbol.startswith(_DEVICE_RUNTIME_PREFIX) for symbol in symbols):
+        lines.append(f"Kernels that launch kernels need {DEVICE_RUNTIME}.")
+    elif lines:
         lines.append(f"Add the image that does. Its source must be compiled with {_RELOCATABLE}.")
     return "\n".join(lines)
 

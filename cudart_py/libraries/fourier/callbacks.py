@@ -17,10 +17,12 @@ from ...host.files import read_file
 from ...launch.kernel import Kernel
 from ...launch.loading import compile, compile_image
 from ...memory.array import DeviceArray
+from ...set_once import SetOnce
 from .. import views
 from ..dtypes import name_of
 
 FOLDER = Path(__file__).parent / "device_code"
+NOTHING = "__device__ int cudart_py_nothing;"
 # For each dtype of elements: the type in CUDA C++, and the end of its name in cufftXtCallbackType.
 _ELEMENTS = {
     np.dtype(np.float32): ("float", "REAL"),
@@ -30,7 +32,7 @@ _ELEMENTS = {
 }
 
 
-class Callback:
+class Callback(SetOnce):
     """A device function that a transform calls for each element that it loads or stores (cufftXtSetJITCallback).
 
     `source` is CUDA C++, or a Path to it, and `name` the name of the function in it, which is outside of namespaces and
@@ -47,8 +49,10 @@ class Callback:
     used. Each element must be loaded or stored by itself, in any order, and perhaps repeatedly.
 
     With `fuse`, cuFFT itself calls the function where it can. Without, a kernel before or after the transform does,
-    which may be faster. `include`, `define` and `options` are those of `compile`. The source is compiled when a
-    transform first uses the callback. Its function is checked then: CompileError if it has another signature.
+    which may be faster. cuFFT cannot link a source that defines kernels, nor two sources that define functions of the
+    same name, unless those are `static`. The two callbacks of a transform may share one source. `include`, `define` and
+    `options` are those of `compile`. The source is compiled when a transform first uses the callback. Its function is
+    checked then: CompileError if it has another signature.
     """
 
     def __init__(
@@ -79,6 +83,10 @@ class Callback:
     def __repr__(self) -> str:
         return f"<Callback {self.name}>"
 
+    @property
+    def _program(self) -> tuple[Any, ...]:
+        return self.source, self._include, self._define, self._options
+
 
 def address_of(callback: Callback) -> int:
     """Return the address of the array `data` of a callback, or 0."""
@@ -88,8 +96,12 @@ def address_of(callback: Callback) -> int:
 def link_time_code(callback: Callback, device: Device, dtype: np.dtype[Any], *, loads: bool) -> bytes:
     """Return the function as link-time code for a device. Raises CompileError if it has another signature."""
     text, options = _text(callback, '#include "signature.cuh"', dtype, loads=loads)
-    options["options"] += ["-rdc=true", "-dlto"]
-    return compile_image(text, arch=device.compute_capability, **options).ltoir
+    return _link_time_code(text, device, **options)
+
+
+def _link_time_code(text: str, device: Device, *, options: Sequence[str] = (), **others: Any) -> bytes:
+    options = [*options, "-rdc=true", "-dlto"]
+    return compile_image(text, arch=device.compute_capability, options=options, **others).ltoir
 
 
 def calling_kernel(callback: Callback, dtype: np.dtype[Any], *, loads: bool) -> Kernel:
@@ -143,12 +155,18 @@ class Callbacks(NamedTuple):
         for prefix, callback, dtype in zip(("LD", "ST"), self, dtypes, strict=True):
             if callback is not None:
                 code = link_time_code(callback, device, dtype, loads=prefix == "LD")
+                if prefix == "ST" and self._share_program():
+                    # The other callback's code defines this function too, and a second definition cannot be linked.
+                    code = _link_time_code(NOTHING, device)
                 name = ctypes.create_string_buffer(callback.name.encode())
                 kept += [code, name]
                 kind = int(kinds[f"{prefix}_{_ELEMENTS[dtype][1]}"])
                 info = [address_of(callback)]
                 functions.xt_set_jit_callback(plan, ctypes.addressof(name), code, len(code), kind, info)
         return kept
+
+    def _share_program(self) -> bool:
+        return self.load is not None and self.store is not None and self.load._program == self.store._program
 
 
 NO_CALLBACKS = Callbacks()

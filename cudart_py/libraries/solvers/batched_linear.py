@@ -12,7 +12,9 @@ from ...context.device import Device
 from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
+from ...pointer import Pointer
 from ...streams.stream import Stream
+from .. import views
 from ..blas.cublas_calls import call_cublas
 from ..blas.scalars import factor
 from ..device_code import kernel_of
@@ -25,16 +27,35 @@ from .work import Work
 
 SMALL_SYSTEMS = Path(__file__).parent / "device_code" / "small_systems.cu"
 WARP = 32
+FACTORING_WARPS = 4  # of each block of factor_small
 
 
 def cholesky_batch(call: str, a: DeviceArray, kind: Kind, stream: Stream, device: Device) -> DeviceArray:
     """Return the lower triangular factors of a batch of positive definite matrices (cusolverDnSpotrfBatched)."""
     check_batch(call, "a", a, square=True)
     with activated(device):
-        factors, work = _factor_positive(a, kind, stream, device)
-        result = transposed_batch(factors, stream, part="lower")
+        if a.shape[1] <= WARP and not kind.is_complex:
+            result, work = _factor_small(a, stream, device)
+        else:
+            factors, work = _factor_positive(a, kind, stream, device)
+            result = transposed_batch(factors, stream, part="lower")
         _check_minors(call, work, kind)
         return result
+
+
+def _factor_small(a: DeviceArray, stream: Stream, device: Device) -> tuple[DeviceArray, Work]:
+    """Queue L of each small real matrix, in row-major order, by a kernel of this package.
+
+    The kernel reads and writes each matrix once. potrfBatched needs a transpose before it and another after it.
+    """
+    view = views.matrix("cholesky", "a", a, batched=True)
+    result, work = empty(a.shape, a.dtype, stream=stream), Work(stream, device, view.batch)
+    if result.size:
+        kernel = kernel_of(SMALL_SYSTEMS, f"factor_small<{ELEMENTS[a.dtype.str[1:]]}>", device)
+        kernel[-(-view.batch // FACTORING_WARPS), FACTORING_WARPS * WARP, 0, stream](
+            Pointer(a.pointer, a), view.leading, view.stride, result, view.rows, work.info, view.batch
+        )
+    return result, work
 
 
 def _factor_positive(a: DeviceArray, kind: Kind, stream: Stream, device: Device) -> tuple[DeviceArray, Work]:

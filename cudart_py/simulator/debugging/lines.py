@@ -44,12 +44,6 @@ class Lines:
         """Return a file's name, as the compiler was given it, or the name of the PTX text."""
         return self._places.files.get(file, "PTX")
 
-    @property
-    def origin(self) -> tuple[str, int] | None:
-        """Return the file and the line that compiled a source that is not a file, or None."""
-        name, separator, line = self._places.origin.rpartition(":")
-        return (name.rpartition(" was compiled at ")[2], int(line)) if separator else None
-
     def text(self, file: int) -> tuple[str, ...]:
         """Return a file's lines; none if the file is not available."""
         name = self._places.files.get(file, "")
@@ -71,12 +65,8 @@ class Lines:
         name = self._places.files.get(file, "")
         if name not in self._places.texts:
             return (name if self.text(file) else ""), 0
-        if self.origin is None:
-            return "", 0
-        path, text = self.origin[0], self._places.texts[name].rstrip("\n")
-        whole = "\n".join(_lines_of(path))
-        place = whole.find(text)
-        return (path, whole.count("\n", 0, place)) if text and place >= 0 else ("", 0)
+        begins = self._places.begins_at
+        return (self._places.compiled_at[0], begins - 1) if begins else ("", 0)
 
     def begin(
         self, file: str, line: int, instance: Callable[[Function, int], object] = lambda *_: None

@@ -151,46 +151,56 @@ def transform(shape: tuple[int, int], axes: int | None) -> Case:
 
 # What takes the place of a rival where a callback is compared with a kernel of its own.
 KERNEL_APART = "fft and a kernel"
-WEIGHING = """
-__device__ float2 weighed(float2 element, unsigned long long i)
+# Each callback has a source of its own: cuFFT links no source with a kernel in it, nor two with the same function.
+WEIGHT = """
+static __device__ float2 weighed(float2 element, unsigned long long i)
 {
     float weight = 0.5f - 0.5f * cospif(i % COLUMNS * (2.0f / COLUMNS));
     return make_float2(weight * element.x, weight * element.y);
 }
-
+"""
+WEIGHING = {
+    "load": """
 __device__ float2 load(void* x, unsigned long long i, void*, void*)
 {
     return weighed(static_cast<float2*>(x)[i], i);
 }
-
+""",
+    "store": """
 __device__ void store(void* x, unsigned long long i, float2 element, void*, void*)
 {
     static_cast<float2*>(x)[i] = weighed(element, i);
 }
-
+""",
+    "kernel": """
 extern "C" __global__ void weigh(const float2* x, float2* out, unsigned long long count)
 {
     unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
     if (i < count)
         out[i] = weighed(x[i], i);
 }
-"""
+""",
+}
 
 
-def weighed(role: str, shape: tuple[int, int]) -> Case:
-    """Return a transform with a callback before or after it, beside the transform with a kernel in the same place."""
+def weighed(shape: tuple[int, int], *roles: str) -> Case:
+    """Return a transform with callbacks before or after it, beside the transform with kernels in the same places."""
     define = {"COLUMNS": shape[1]}
 
     def ours(o: Operands) -> Work:
-        callback = {role: lib.Callback(WEIGHING, role, define=define)}
-        return lib.fft.plan(o.signal.reshape(shape), o.spectrum.reshape(shape), **callback)
+        callbacks = {role: lib.Callback(WEIGHT + WEIGHING[role], role, define=define) for role in roles}
+        plan = lib.fft.plan(o.signal.reshape(shape), o.spectrum.reshape(shape), **callbacks)
+        if not plan.fused:
+            raise RuntimeError("cuFFT does not call the callbacks itself")
+        return plan
 
-    def kernel_apart(_: Any, o: Operands) -> Work:
+    def kernels_apart(_: Any, o: Operands) -> Work:
         x, out = o.signal.reshape(shape), o.spectrum.reshape(shape)
-        launch = cuda.compile(WEIGHING, define=define)["weigh"][-(-x.size // 256), 256]
-        steps = [launch.bind(x, out, x.size), lib.fft.plan(out, out)]
-        if role == "store":
-            steps = [lib.fft.plan(x, out), launch.bind(out, out, out.size)]
+        launch = cuda.compile(WEIGHT + WEIGHING["kernel"], define=define)["weigh"][-(-x.size // 256), 256]
+        loads = "load" in roles
+        steps: list[Work] = [launch.bind(x, out, x.size)] if loads else []
+        steps += [lib.fft.plan(out if loads else x, out)]
+        steps += [launch.bind(out, out, out.size)] if "store" in roles else []
 
         def work() -> None:
             for step in steps:
@@ -198,8 +208,8 @@ def weighed(role: str, shape: tuple[int, int]) -> Case:
 
         return work
 
-    function = Function(ours, {KERNEL_APART: kernel_apart}, moved="signal spectrum")
-    return Case(f"fft {shape} with a callback for {role}", function, 8192, most=FASTER)
+    function = Function(ours, {KERNEL_APART: kernels_apart}, moved="signal spectrum")
+    return Case(f"fft {shape} with a callback for {' and '.join(roles)}", function, 8192, most=FASTER)
 
 
 def cases() -> dict[str, list[Case]]:
@@ -233,7 +243,8 @@ def cases() -> dict[str, list[Case]]:
     ]
     polar = Function(of(lib.svd, "a", method="polar"), CALLS["svd"].rivals)
     factored += [("SVD 1024 fp64, by polar decomposition", polar, 1024), ("eigh 2048 fp64", CALLS["eigh"], 2048)]
-    windows = [weighed("store", (65536, 1024)), weighed("load", (131072, 512)), weighed("load", (65536, 1024))]
+    long, short = (65536, 1024), (131072, 512)
+    windows = [weighed(long, "store"), weighed(short, "load"), weighed(long, "load", "store"), weighed(long, "load")]
     return {
         "host": [
             Case(f"host: {what}", function, n, np.float32, most, host_seconds) for what, function, n, most in host

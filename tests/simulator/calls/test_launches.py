@@ -73,11 +73,7 @@ SPIN = 'extern "C" __global__ void spin(volatile int *flag) { while (!*flag) { }
 
 
 @pytest.mark.parametrize(("steps", "seconds", "words"), [(1000, None, "spin"), (None, 0.1, "the limit of 0.1 seconds")])
-@pytest.mark.parametrize("chosen", ["numpy", "native"])
-def test_a_kernel_that_does_not_end_is_ended_by_a_limit(context, monkeypatch, chosen, steps, seconds, words):
-    if chosen == "native":
-        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", chosen)
+def test_a_kernel_that_does_not_end_is_ended_by_a_limit(context, monkeypatch, engine, steps, seconds, words):
     monkeypatch.setenv("CUDART_PY_SANITIZER", "off")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", "0")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_SECONDS", "7")

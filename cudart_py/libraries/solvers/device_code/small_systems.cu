@@ -1,4 +1,54 @@
-// Systems with at most 32 unknowns and one right-hand side each, whose matrices have been factored.
+// Matrices with at most 32 rows, each of which is the work of one warp.
+
+// Factors `count` real, positive definite matrices A = L L^T, of which only the lower triangles are read. The n rows of
+// each matrix begin `leading` elements apart, and the matrices `stride` elements apart. L is row-major and contiguous,
+// with zeros above the diagonal. A lane computes one row of L. As in LAPACK, a status is 0, or the order of the first
+// leading minor that is not positive; L is then incomplete. Each block has FACTORING_WARPS warps.
+constexpr int FACTORING_WARPS = 4;
+template <class Real>
+__global__ void factor_small(const Real* from, long long leading, long long stride, Real* to, int n, int* statuses,
+                             long long count)
+{
+    constexpr unsigned ALL = 0xffffffff;
+    __shared__ Real tiles[FACTORING_WARPS][32][33]; // the padding column prevents bank conflicts of accesses to a column
+    int row = threadIdx.x % 32;
+    long long matrix = blockIdx.x * static_cast<long long>(FACTORING_WARPS) + threadIdx.x / 32;
+    if (matrix >= count)
+        return;
+    auto& tile = tiles[threadIdx.x / 32];
+    from += matrix * stride;
+    to += matrix * n * n;
+
+    for (int i = 0; i < n; i++) {
+        if (row <= i)
+            tile[i][row] = from[i * leading + row];
+    }
+    __syncwarp();
+
+    int status = 0;
+    for (int column = 0; column < n; column++) {
+        bool below = column <= row && row < n;
+        Real value = below ? tile[row][column] : Real();
+        for (int k = 0; below && k < column; k++)
+            value -= tile[row][k] * tile[column][k];
+        Real pivot = __shfl_sync(ALL, value, column);
+        if (!(pivot > 0)) { // including NaN
+            status = column + 1;
+            break;
+        }
+        Real root = sqrt(pivot);
+        if (below)
+            tile[row][column] = row == column ? root : value / root;
+        __syncwarp();
+    }
+    if (row == 0)
+        statuses[matrix] = status;
+
+    for (int i = 0; i < n; i++) {
+        if (row < n)
+            to[i * n + row] = row <= i ? tile[i][row] : Real();
+    }
+}
 
 // Solves P L U x = b in place for `count` real systems. The n x n factors are LAPACK's: column-major, L with an implied
 // diagonal of ones, and pivots that are counted from 1. A warp solves one system, and each of its lanes holds the element

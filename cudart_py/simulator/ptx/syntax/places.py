@@ -6,8 +6,10 @@ import linecache
 import os
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import NamedTuple
 
+from ....host.embedded_text import first_line_of
 from .instructions import Instruction
 
 _ESCAPE = re.compile(rb"\\(?:([0-7]{3})|(.))")
@@ -107,9 +109,30 @@ class Places:
         return f"\n    {line} | {text.strip()}" if text.strip() else ""
 
     @property
+    def compiled_at(self) -> tuple[str, int]:
+        """Return the program's file and line that compiled a source that isn't a file; ("", 0) for a file."""
+        path, _, line = self._origin.rpartition(":")
+        return (path, int(line)) if line.isdecimal() else ("", 0)
+
+    @cached_property
+    def begins_at(self) -> int:
+        """The line at which the source begins in the program's file that compiled it; 0 if it isn't there."""
+        path, line = self.compiled_at
+        if not path:
+            return 0
+        (lines,) = self._texts.values()
+        return first_line_of("\n".join(lines), path, line)
+
+    @property
     def origin(self) -> str:
-        """Return a line break and the line that compiled a source that isn't a file; "" for a file."""
-        return f"\n    {self._name} was compiled at {self._origin}" if self._origin else ""
+        """Return a line break and the line that compiled a source that isn't a file; "" for a file.
+
+        If the source is a literal in the program's file, the text also says where it begins.
+        """
+        if not self._origin:
+            return ""
+        begins = f", and begins at line {self.begins_at} of this file" if self.begins_at else ""
+        return f"\n    {self._name} was compiled at {self._origin}{begins}"
 
     @property
     def texts(self) -> dict[str, str]:
