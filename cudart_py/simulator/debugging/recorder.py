@@ -262,7 +262,7 @@ class Recorder(Observer):
         return shared_variables(self.lines, self.state.shared_size, self.information)
 
     def function(self, name: str) -> list[Instruction]:
-        """Return the first instructions of the functions with a name, also where they are inlined; see `Lines`."""
+        """Return the first instructions of the functions with a name, and of their inlined copies; see `Lines`."""
         return self.lines.function(name) + [
             body.instructions[body.labels[one.low]]
             for body in self.lines.bodies
