@@ -96,6 +96,9 @@ def test_a_deadlock_in_a_terminal_shows_who_waits_and_where_the_others_are(progr
         waiting, others = terminal.command("info barriers").split("not waiting:")
         assert re.search(rf"threads 0-39 \(40\): at barrier 1 for 64 threads, \S*kernels.cu:{line}\n", waiting)
         assert "threads 40-63 (24): exited" in others
+        # An empty line shows more memory.
+        shown = [terminal.command(text).split(":")[0] for text in ("x/2dw x", "", "")]
+        assert [int(address, 16) - int(shown[0], 16) for address in shown] == [0, 8, 16]
         # An empty line repeats a step. Going back from the end, the threads that exited are present again.
         terminal.command("thread 39")
         assert "[in the past]" in terminal.command("reverse-step")

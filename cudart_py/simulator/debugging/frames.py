@@ -45,7 +45,7 @@ def frames_of(group: LaneGroup, lines: Lines, information: DebugInformation) -> 
 
 
 def is_between(body: Function, span: Any, index: int) -> bool:
-    """Return whether an instruction of a function is between the labels `low` and `high`; None means the start or the end."""
+    """Return whether an instruction is between the labels `low` and `high` of a span; None is an open end."""
     low, high = (None if name is None else body.labels.get(name) for name in (span.low, span.high))
     return (low is None or low <= index) and (high is None or index < high)
 
