@@ -51,11 +51,9 @@ def clusters(grid: int, cluster: int | None, threads: int = 1) -> Any:
     sizes |= {"gridDimX": grid, "blockDimX": threads}
     if cluster is None:
         return struct("CUlaunchConfig", **sizes, numAttrs=0)
-    attribute = bindings.CUlaunchAttribute()
-    attribute.id = bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-    value = bindings.CUlaunchAttributeValue()
-    value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster, 1, 1
-    attribute.value = value
+    dimension = bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    extents = {"value__clusterDim__x": cluster, "value__clusterDim__y": 1, "value__clusterDim__z": 1}
+    attribute = struct("CUlaunchAttribute", id=dimension, **extents)
     return struct("CUlaunchConfig", **sizes, attrs=[attribute], numAttrs=1)
 
 
