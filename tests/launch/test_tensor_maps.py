@@ -33,12 +33,6 @@ def needs_hopper(device):
         pytest.skip("tensor maps need compute capability 9.0")
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0):
-        return cuda.compile(KERNELS)
-
-
 def test_a_launch_passes_the_128_bytes_by_value(device, kernels):
     tensor_map, out = TensorMap(cuda.zeros((4, 8), np.int32), (2, 4)), cuda.zeros(19, np.uint64)
     kernels["words"][1, 16](-5 % 100, tensor_map, 7, out)
