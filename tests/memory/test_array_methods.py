@@ -117,6 +117,15 @@ def test_zeros_like_has_the_shape_and_dtype_of_another_and_to_device_converts_fi
         cuda.to_device(["a"], dtype=np.float32)
 
 
+def test_an_array_like_another_is_in_its_stream_if_that_is_open(device):
+    with cuda.Stream() as stream:
+        x = cuda.zeros(3, stream=stream)
+        assert [made.stream for made in (cuda.empty_like(x), cuda.zeros_like(x), x.copy())] == [stream] * 3
+        assert cuda.empty_like(x, stream=cuda.legacy_default).stream is cuda.legacy_default
+    assert cuda.empty_like(x).stream is cuda.legacy_default
+    assert cuda.empty_like(np.zeros(3)).stream is cuda.legacy_default
+
+
 def test_every_way_to_make_an_array_takes_a_pool(device):
     zeros = np.zeros(1000, np.uint8)
     for make, *given in ((cuda.zeros, 1000, np.uint8), (cuda.full, 1000, 3, np.uint8), (cuda.to_device, zeros)):
