@@ -15,7 +15,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
-from .tables import ASSIGNMENTS, HINTS, KERNEL, KEYWORDS, NAMESPACES, OPERATORS
+from .tables import ASSIGNMENTS, HINTS, KERNEL, KEYWORDS, NAMESPACES, OPERATORS, SYMBOLS
 
 T = TypeVar("T")
 Arguments = ParamSpec("Arguments")
@@ -36,6 +36,11 @@ _IMPORTS = {
     "cuda": f"import {_TOOLKIT} as cuda",
     "libraries": f"from {_TOOLKIT} import libraries",
     "np": "import numpy as np",
+}
+# The operators that Python's methods stand for.
+_SYMBOLS = {
+    **{f"__{name}__": symbol for name, symbol in SYMBOLS.items()},
+    **{f"__r{name}__": symbol for name, symbol in SYMBOLS.items()},
 }
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 
@@ -60,7 +65,8 @@ class _Refusal:
     """The method of an operator that a class does not have: it raises a TypeError that says what to write instead."""
 
     def __init__(self, kind: str, name: str, write: str) -> None:
-        self._what, self._write = f"a {kind} has no operator {name}", write
+        noun = "operator " * (name in _SYMBOLS)
+        self._what, self._write = f"a {kind} has no {noun}{_SYMBOLS.get(name, name)}", write
 
     def __get__(self, thing: object, kind: type) -> Callable[..., NoReturn]:
         return functools.partial(self._refuse, thing)
@@ -68,15 +74,6 @@ class _Refusal:
     def _refuse(self, thing: object, *operands: object) -> NoReturn:
         write = for_one_element(thing) if self._write == KERNEL else self._write
         raise TypeError(f"{self._what}: write {write}{_imports(write, sys._getframe(1))}")
-
-
-def _refuse_assignment(kind: str, name: str, write: str, thing: object, value: object) -> NoReturn:
-    raise AttributeError(f"the {name} of a {kind} cannot be set: write {write}")
-
-
-def for_one_element(thing: object) -> str:
-    """Return what to write for arithmetic with an array: `float(x)` if it has one element."""
-    return "float(x), which copies its only element to the host" if getattr(thing, "size", 0) == 1 else KERNEL
 
 
 def _missing(kind: str, path: list[str], what: str, user: FrameType) -> AttributeError | ImportError:
@@ -143,7 +140,8 @@ def _refuse_assignment(kind: str, name: str, write: str, thing: object, value: o
 
 def for_one_element(thing: object) -> str:
     """Return what to write for arithmetic with an array: `float(x)` if it has one element."""
-    return "float(x), which copies its only element to the host" if getattr(thing, "size", 0) == 1 else KERNEL
+    is_one = getattr(thing, "size", 0) == 1
+    return "float(x), which copies the only element of the array x to the host" if is_one else KERNEL
 
 
 def hinted(cls: type[T]) -> type[T]:

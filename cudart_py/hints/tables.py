@@ -267,7 +267,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
     "Module": {
         "get_function": ("cp", "module[name]"),
         "get_kernel": ("k", "module[name]"),
-        "get_global": ("cp", 'module.symbol(symbol)'),
+        "get_global": ("cp", "module.symbol(symbol)"),
     },
     "Kernel": {
         "forall": ("n", "kernel[-(-n // 256), 256](2.0, x, y, n)"),
@@ -361,6 +361,27 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
 
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "and", "or", "xor")
 _UNARY_AND_ORDER = ("__neg__", "__pos__", "__abs__", "__invert__", "__lt__", "__le__", "__gt__", "__ge__")
+# The operators, keyed by the names of Python's methods without underscores.
+SYMBOLS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "matmul": "@",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "neg": "-",
+    "pos": "+",
+    "invert": "~",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+}
 _ALL_ARITHMETIC = *(f"__{way}{name}__" for name in _ARITHMETIC for way in ("", "r")), *_UNARY_AND_ORDER
 _ON_THE_HOST = "s.to_host(), and compute with SciPy"
 
@@ -370,6 +391,7 @@ OPERATORS: dict[str, dict[str, str]] = {
         **dict.fromkeys(_ALL_ARITHMETIC, KERNEL),
         **dict.fromkeys(("__matmul__", "__rmatmul__"), "libraries.matmul(a, b)"),
         "__round__": "round(float(x), 2)",
+        "__index__": "int(x)",
     },
     "SparseMatrix": {
         **dict.fromkeys(_ALL_ARITHMETIC, _ON_THE_HOST),

@@ -71,15 +71,34 @@ def check_names(kind: str, thing: Any) -> None:
 def test_an_operator_says_what_to_write(sparse_matrix: libraries.SparseMatrix, kind: str) -> None:
     thing = sparse_matrix if kind == "SparseMatrix" else cuda.zeros(3)
     for name, write in OPERATORS[kind].items():
-        with pytest.raises(TypeError, match=f"a {kind} has no operator {name}: ") as raised:
+        with pytest.raises(TypeError, match=f"^a {kind} has no ") as raised:
             getattr(thing, name)(2)
         assert write in str(raised.value)
+    for compute, symbol in ((lambda: thing >= 2, ">="), (lambda: 2 - thing, "-"), (lambda: thing @ thing, "@")):
+        with pytest.raises(TypeError, match=f"^a {kind} has no operator {symbol}: write "):
+            compute()
+
+
+def test_an_array_is_no_index_and_says_how_to_copy_its_element(device: cuda.Device) -> None:
+    one = cuda.full(3, 2)[1]
+    for use in (lambda: range(one), lambda: [1, 2, 3][one]):
+        with pytest.raises(TypeError, match=r"write int\(x\)"):
+            use()
+    with pytest.raises(TypeError, match=r"argument 'value' must be an int, .* int\(value\) copies it"):
+        cuda.Pointer(one)  # the element is not an address
+    assert list(range(int(one))) == [0, 1]
+
+
+def test_an_unknown_device_attribute_suggests_a_similar_one(device: cuda.Device) -> None:
+    with pytest.raises(KeyError, match="did you mean 'warp_size'"):
+        device.attributes["WarpSize"]
+    assert device.attributes["warp_size"] == 32
 
 
 def test_an_operator_or_function_on_one_element_says_float(device: cuda.Device) -> None:
     one = cuda.full(1, 2.0)
     for compute in (lambda: one < 1, lambda: one / one, lambda: -one, lambda: np.sqrt(one)):
-        with pytest.raises(TypeError, match=r"write float\(x\), which copies its only element"):
+        with pytest.raises(TypeError, match=r"write float\(x\), which copies the only element"):
             compute()
 
 
