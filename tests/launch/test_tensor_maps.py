@@ -107,7 +107,7 @@ def test_its_address_can_be_replaced(device, kernels):
         (np.int32, (4, 8), (2, 4), {"element_strides": (9, 1)}, "'element_strides' must be at most 8"),
         (np.int32, (4, 8), (2, 4), {"element_strides": (1, 2)}, "'element_strides' must be 1 for the last axis"),
         (np.int32, (4, 8), (2, 4), {"fill": "nan"}, "'fill' must be 'zeros' unless the elements are floats"),
-        (np.int32, (4, 8), (2, 4), {"fill": "nans"}, "'fill' must be one of 'zeros', 'nan'"),
+        (np.int32, (4, 8), (2, 4), {"fill": "nans"}, "'fill' must be one of 'zeros' or 'nan'"),
         (np.int32, (4, 8), (2, 4), {"element": "bfloat16"}, "'array' must have dtype uint16 with element='bfloat16'"),
         (np.int32, (4, 8), (2, 4), {"element": "int4"}, "'element' must be one of 'bfloat16', 'float32_ftz'"),
     ],
