@@ -180,7 +180,7 @@ def _texts(
         yield options.json, json.dumps(profile_data(counted.launches, requested, findings), indent=1)
     if options.html:
         title = f"Profile of {Path(options.program).name}"
-        yield options.html, profile_page(counted.launches, title, columns, findings)
+        yield options.html, profile_page(counted.launches, title, columns, findings, counted.unfinished)
     if not options.json and not options.html:
         brief = columns if options.metrics else BRIEF
         yield "-", _fitted("\n" + "\n\n".join(_sections(counted, findings, columns, brief)))
@@ -189,7 +189,7 @@ def _texts(
 def _sections(
     counted: Profile, findings: Sequence[Finding], columns: Sequence[Column], brief: Sequence[Column]
 ) -> Iterator[str]:
-    yield launch_table(counted.launches, brief)
+    yield launch_table(counted.launches, brief, counted.unfinished)
     if findings:
         yield "\n".join(("Findings of the simulator's checks:", *finding_texts(findings)))
     if not counted.launches:

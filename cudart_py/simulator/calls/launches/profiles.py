@@ -56,9 +56,12 @@ def begin_profile(warp: int | None = None) -> None:
 
 @entry(values=1)
 def end_profile() -> list[CountedLaunch]:
-    """Run the queued work; return all launches finished since the innermost begin, in the order in which they ran."""
+    """Run the queued work; return all launches begun since the innermost begin, in the order in which they ran.
+
+    Launches that failed have no metrics.
+    """
     try:
         _complete()
     finally:
         ended = _open.pop()
-    return [launch for launch in ended.launches if launch.counters.metrics]
+    return ended.launches
