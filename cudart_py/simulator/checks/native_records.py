@@ -6,7 +6,7 @@ them. They need not be cleared after it, because their times are older than the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -81,14 +81,14 @@ class NativeRecords:
         self._unwritten[start] = shadow, shift, kept
         return replace(kept, unwritten=True)
 
-    def races(self, starts: Iterable[int], shift: int, sites: Sequence[Instruction]) -> bool:
+    def races(self, used: Mapping[int, tuple[int, int]], shift: int, sites: Sequence[Instruction]) -> bool:
         """Return whether the launch may race with other work; `AccessRecords` describes the arguments."""
         assert self._past is not None
         name = self._past.native_records(sites)
-        for start in starts:
+        for start, changed in used.items():
             shadow: ShadowMemory = self._memory.shadow(start)
-            records = shadow.native[self.era, shift]
-            trace = NativeTrace(records, self.begin << PieceRecords.TIME, shift, shadow.size, name)
+            records, written = shadow.native[self.era, shift], (changed[0] - shadow.first, changed[1] - shadow.first)
+            trace = NativeTrace(records, self.begin << PieceRecords.TIME, shift, shadow.size, written, name)
             if trace.parts:
                 self.traces[shadow.history] = trace
                 if meeting(self._spans, shadow.history, trace.parts):
@@ -150,7 +150,9 @@ def _new(shadow: ShadowMemory, shift: int) -> PieceRecords | None:
 
 def _table(count: int) -> Array | None:
     """Return new records, which are 0, with room for their sites, or None if there is no memory for them."""
-    room = limit.zeros(-(-count // 4) * 20, np.uint16)
+    units = -(-count // 4)
+    # The sites, a fifth of it, don't count, because launches that no other work overlaps never use them.
+    room = limit.zeros(20 * units, np.uint16, uncounted=8 * units)
     return None if room is None else records_in(room)[:count]
 
 
