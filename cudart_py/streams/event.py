@@ -16,6 +16,7 @@ from ..driver.calls import api, raw
 from ..driver.capabilities import require_ipc
 from ..driver.unwrap import failure
 from ..hints import hinted
+from ..host.failures import host_failures
 from .graphs.nodes import Launched
 from .polling import until
 from .stream_base import StreamBase, finished, resolved
@@ -150,6 +151,7 @@ class Event(ComparedHandle, Launched):
             (status,) = raw.cuEventSynchronize(self.native)
         if status:
             raise failure(status, "cuEventSynchronize")
+        host_failures.deliver(self._device.ordinal)
 
     def __await__(self) -> Generator[Any, None, None]:
         """Wait until the work before the event has finished, while asyncio's event loop keeps running.
@@ -158,7 +160,11 @@ class Event(ComparedHandle, Launched):
 
         Raises the same errors as `synchronize`.
         """
-        return until(lambda: self.done).__await__()
+        return self._until_done().__await__()
+
+    async def _until_done(self) -> None:
+        await until(lambda: self.done)
+        host_failures.deliver(self._device.ordinal)
 
     def __sub__(self, start: Event) -> float:
         """Return the milliseconds from `start` to this event (cuEventElapsedTime).
