@@ -15,9 +15,11 @@ ratios are in the table, and in `extra_info` under "beside".
 
 Without pytest-benchmark, or with benchmarks disabled, the code runs once, as a test.
 
-`fresh_driver` is for tests that provoke faults, and does not measure anything: it calls `cuda.reset()` when needed.
+At the end of each test, the plugin waits for the simulator's work, so that a mistake in a kernel fails the test that
+launched it. If a fault has lost the context, it calls `cuda.reset()`. `fresh_driver` is for tests that provoke faults:
+it skips them on a driver that cannot be reset.
 
-If the simulator's checks raise an error about a kernel, the traceback in the report ends at the test's line.
+The traceback of an error about a kernel ends at the test's line.
 `--sanitize-report=FILE` writes all that they find as SARIF or as GitHub annotations.
 
 PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn if this module is imported already.
@@ -25,16 +27,14 @@ PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn if 
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Unpack
 
 import pytest
 
-from ..context.resetting import is_lost, reset, wait_for_devices
 from ..driver.capabilities import capabilities
-from ..errors import CudaError, SimulatorWarning
+from ..errors import KernelFaultError, SimulatorWarning
 from ..findings.options import add_report_options, report_format
 from ..host.callers import end_at_caller
 from ..profiling.profiler import profiler_range
@@ -50,6 +50,7 @@ from .plugin.options import add_benchmark_options
 from .plugin.replay import Replay
 from .plugin.sanitize_report import SanitizeReport
 from .plugin.session_clocks import SessionClocks
+from .plugin.unfinished_work import UnfinishedWork
 from .plugin.written_results import histogram_lines, write_results
 from .record import Measurement
 from .sampling import MeasureOptions
@@ -134,6 +135,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     config.stash[_collected] = CollectedTests(config)
     config.pluginmanager.register(Axes(config), "cudart_py axes")
+    config.pluginmanager.register(UnfinishedWork(), "cudart_py work")
     if (clock := config.getoption("lock_clocks")) is not None:
         config.pluginmanager.register(SessionClocks(clock), "cudart_py clocks")
     config.stash[_results] = []
@@ -153,8 +155,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
-    """End the traceback of an error from the simulator's checks at the line that waited for the kernel."""
-    if call.excinfo is not None and call.excinfo.errisinstance(SimulatorWarning):
+    """End the traceback of a kernel's error at the line that waited for the kernel."""
+    if call.excinfo is not None and call.excinfo.errisinstance((KernelFaultError, SimulatorWarning)):
         end_at_caller(call.excinfo.value)
 
 
@@ -187,25 +189,13 @@ class _PlainFixtures:
 
 
 @pytest.fixture
-def fresh_driver() -> Iterator[None]:
-    """Call `cuda.reset()` before the test if a context is lost, and after the test if the test has lost a context.
+def fresh_driver() -> None:
+    """Skip the test if the driver lacks the capability `reset`, because its fault would end the tests after it too.
 
-    Errors of work that the test did not wait for are raised at its end. Skips the test if the driver lacks the
-    capability `reset`.
+    With the capability, the plugin calls `cuda.reset()` after each test that has lost a context.
     """
     if "reset" not in capabilities():
         pytest.skip("this driver lacks the capability 'reset': a fault would end the tests after this one too")
-    with contextlib.suppress(CudaError):  # from an earlier test's work
-        wait_for_devices()
-    if is_lost():
-        reset()
-    yield
-    try:
-        if not is_lost():
-            wait_for_devices()
-    finally:
-        if is_lost():
-            reset()
 
 
 class _Benchmark:

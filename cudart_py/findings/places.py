@@ -27,8 +27,8 @@ class Place(NamedTuple):
     def message(self) -> str:
         """The finding's message, in which places are those in files, relative to the root of the checkout if inside.
 
-        A place in a source that is in no file keeps the source's name. The message then begins with the finding's place,
-        because the report is shown at the line that compiled the source.
+        A place in a source that is in no file keeps the source's name. The message then begins with the finding's
+        place, because the report is shown at the line that compiled the source.
         """
         finding, text = self.finding, self.finding.message
         if finding.source:
