@@ -46,6 +46,8 @@ from .gates.time_limits import why_not_limited
 from .measuring import DeviceArguments, HostArguments, Works, measure, measure_host, run_once
 from .peers import measure_beside
 from .plugin.axes import Axes
+from .plugin.counter_comparison import Comparison, report_comparisons
+from .plugin.counter_refusals import refuse_without_comparison, refuse_without_counters
 from .plugin.options import add_benchmark_options
 from .plugin.replay import Replay
 from .plugin.sanitize_report import SanitizeReport
@@ -69,17 +71,9 @@ class _Result(NamedTuple):
     found: Measurement
 
 
-class _Comparison(NamedTuple):
-    """Changes of counts since a stored run; `path` is its file, and `nvrtc` the version that compiled its kernels."""
-
-    path: str
-    changes: list[counter_gate.Change]
-    nvrtc: str
-
-
 _collected: pytest.StashKey[CollectedTests] = pytest.StashKey()
 _results: pytest.StashKey[list[_Result]] = pytest.StashKey()
-_comparisons: pytest.StashKey[list[_Comparison]] = pytest.StashKey()
+_comparisons: pytest.StashKey[list[Comparison]] = pytest.StashKey()
 # The reasons why workers of pytest-xdist have refused to run tests.
 _refusals: pytest.StashKey[list[str]] = pytest.StashKey()
 # The key of a worker's refusal in its output to the process that started it.
@@ -128,11 +122,6 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the fixtures that use pytest-benchmark if it is installed, and otherwise the plain fixtures."""
-    if config.getoption("counters_compare_fail") and config.getoption("dist", "no") != "no":
-        raise pytest.UsageError(
-            "--counters-compare-fail cannot be used with pytest-xdist (-n), under which pytest-benchmark disables "
-            "benchmarks, so that nothing is counted: run without it, or with -n 0"
-        )
     config.stash[_collected] = CollectedTests(config)
     config.pluginmanager.register(Axes(config), "cudart_py axes")
     config.pluginmanager.register(UnfinishedWork(), "cudart_py work")
@@ -151,6 +140,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # This option of pytest-benchmark shows that it is loaded, whatever name it was loaded under.
     present = config.getoption("benchmark_disable", None) is not None
     config.pluginmanager.register(_Fixtures() if present else _PlainFixtures(), "cudart_py fixtures")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist starts its workers
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse a comparison of counters that has nothing to compare."""
+    refuse_without_comparison(session.config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -349,8 +344,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
 def _compare(session: pytest.Session, benchmarks: Any) -> bool:
     """Compare with the stored runs that were requested; return whether a counter exceeds its limit.
 
-    Raises UsageError if a limit is given and nothing can be compared, which must not look like a success. It is not
-    raised if tests have failed: the run fails anyway, and pytest would not show the failures after such an error.
+    Raises UsageError if a comparison is requested and nothing was compared. It is not raised if tests have failed: the
+    run fails anyway, and pytest would not show the failures after such an error.
     """
     config = session.config
     limits: list[counter_gate.Limit] = config.getoption("counters_compare_fail")
@@ -360,29 +355,16 @@ def _compare(session: pytest.Session, benchmarks: Any) -> bool:
         every = list(benchmarks.storage.load(*(() if benchmarks.compare is True else (benchmarks.compare,))))
         stored = every[-1:] if benchmarks.compare is True else every
     comparisons = config.stash[_comparisons]
-    both = False
     for path, run in stored:
         before = counter_gate.launches(run.get("counted", ()))
         if before and counted:
-            both = both or not before.keys().isdisjoint(counted)
+            common = not before.keys().isdisjoint(counted)
             gone = [name for name in before if config.stash[_collected].lacks(name)]
             found = counter_gate.changes(before, counted, limits, gone)
-            comparisons.append(_Comparison(str(path), found, run.get("nvrtc", "")))
+            comparisons.append(Comparison(str(path), found, run.get("nvrtc", ""), common))
     failed = any(change.failed for comparison in comparisons for change in comparison.changes)
-    if limits and not both and not failed and not session.testsfailed:
-        if not stored:
-            why = "needs --benchmark-compare with a run that is stored"
-            if benchmarks.compare:
-                # The storage has a separate folder for each minor version of Python.
-                why += (
-                    f", and none is stored for this Python ({benchmarks.machine_id}): store one, or name the file of "
-                    "another by --benchmark-compare=FILE"
-                )
-        elif comparisons:
-            why = "compared nothing: the stored run has no benchmark of this run; store a run again"
-        else:
-            why = "found no counters: this driver measures times only, or the stored run has none"
-        raise pytest.UsageError(f"--counters-compare-fail {why}")
+    if not any(one.common for one in comparisons) and not failed and not session.testsfailed:
+        refuse_without_counters(config, measured=bool(config.stash[_results]), counted=bool(counted))
     return failed
 
 
@@ -430,19 +412,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for line in histogram_lines(shown):
             terminalreporter.write_line(line)
     write_results(config, [(one.fullname, one.found) for one in results])
-    compared = config.stash.get(_comparisons, [])
-    for path, found, nvrtc in compared:
-        terminalreporter.section(f"Counters compared with {path}", sep="-")
-        if nvrtc and nvrtc != nvrtc_version():
-            terminalreporter.write_line(counter_gate.other_compiler(nvrtc, nvrtc_version()))
-        for line in counter_gate.table(found) if found else ["nothing has changed"]:
-            terminalreporter.write_line(line)
-    every = [change for one in compared for change in one.changes]
-    # The verdict says why the run fails. Otherwise nothing would, since pytest's last line says that all tests passed.
-    verdict = counter_gate.verdict(every, config.getoption("counters_compare_fail"))
-    for line in verdict:
-        terminalreporter.write_line(line, red=True)
-    if path := config.getoption("counters_json"):
-        path.write_text(counter_gate.json_report(every, config.getoption("counters_compare_fail")), encoding="utf-8")
-    if path := config.getoption("counters_markdown"):
-        path.write_text(counter_gate.markdown_report(every, verdict), encoding="utf-8")
+    report_comparisons(terminalreporter, config, config.stash[_comparisons], config.stash[_collected])

@@ -188,6 +188,21 @@ def test_the_action_fails_for_worse_counters_and_writes_a_comment(tmp_path):
     assert done.returncode == 1, done.stdout + done.stderr
     assert "| sectors | 8 | 36 |" in (tmp_path / "comment.md").read_text()
     assert "sectors" in (tmp_path / "summary").read_text()
+    line = BENCHMARK[: BENCHMARK.index("def test_copy")].count("\n") + 1
+    assert f"\n::error file=bench_copy.py,line={line},title=sectors became worse::" in done.stdout
+
+
+@pytest.mark.exhaustive
+@pytest.mark.unsanitized("as above")
+def test_the_action_fails_without_an_accepted_run_even_if_there_are_no_limits(tmp_path):
+    (tmp_path / "bench_copy.py").write_text(BENCHMARK)
+    (tmp_path / "comment.md").write_text("of an earlier run")
+    inputs = {"benchmarks": "-q -n 0 bench_copy.py", "accepted": "accepted.json", "comment": "comment.md"}
+    done = run_step("compare_counters.sh", tmp_path, **inputs, limits="")
+    assert done.returncode == 4, done.stdout
+    assert "accepted.json does not exist" in done.stderr
+    assert not (tmp_path / "comment.md").exists()
+    assert not (tmp_path / "summary").exists()
 
 
 @pytest.mark.exhaustive
