@@ -83,6 +83,7 @@ class LaunchChecks(Observer):
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()
         self._memory = state.memory
+        self._launch = state.launch.description
         self._program = state.program
         concurrent = bool(spans) or concurrency.others_wait()
         self._races = Races(spans, state.launch, block_scope=state.program.block_scoped)
@@ -127,7 +128,7 @@ class LaunchChecks(Observer):
 
     def records(self) -> NativeRecords:
         """Return new records for machine code."""
-        return NativeRecords(self._memory)
+        return NativeRecords(self._memory, self._launch)
 
     @without_failing
     def ended(self, chunk: Chunk) -> None:

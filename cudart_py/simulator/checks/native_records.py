@@ -36,10 +36,11 @@ _clock = _Clock()
 
 
 class NativeRecords:
-    """The records of one launch."""
+    """The records of one launch, which `launch` describes."""
 
-    def __init__(self, memory: Any) -> None:
+    def __init__(self, memory: Any, launch: str) -> None:
         self._memory = memory
+        self._launch = launch
         if _clock.now > _LAST_BEGIN:
             _clock.now, _clock.era = _WRITTEN + 1, _clock.era + 1
         self.begin, self.era = _clock.now, _clock.era
@@ -86,6 +87,7 @@ class NativeRecords:
         for start, (shadow, shift, records) in self._unwritten.items():
             try:
                 if start in parts:
+                    shadow.writer = self._launch
                     _keep(shadow, shift, records, parts[start])
             except MemoryError:
                 limit.say(
