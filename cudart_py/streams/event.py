@@ -15,7 +15,7 @@ from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.capabilities import require_ipc
 from ..driver.unwrap import failure
-from ..hints import hinted
+from ..hints import answers_keywords, hinted
 from ..host.failures import host_failures
 from .graphs.nodes import Launched
 from .polling import until
@@ -43,6 +43,7 @@ class Event(ComparedHandle, Launched):
 
     __slots__ = ("_device", "_interprocess", "_native", "_recorded", "_timing")
 
+    @answers_keywords("Event")
     def __init__(self, *, timing: bool = True, blocking: bool = False, interprocess: bool = False) -> None:
         self._value = None
         self._owned = True

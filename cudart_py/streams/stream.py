@@ -17,7 +17,7 @@ from ..driver.calls import api, raw
 from ..driver.capabilities import require_interop
 from ..driver.launch_log import note_synchronized
 from ..driver.unwrap import failure
-from ..hints import hinted
+from ..hints import answers_keywords, hinted
 from ..host.failures import host_failures
 from .access_policy import AccessPolicy, Window
 from .awaiting import until_finished
@@ -55,6 +55,7 @@ class Stream(StreamBase):
 
     _owner: Any  # the object that a borrowed stream wraps, or the green context of a stream
 
+    @answers_keywords("Stream")
     def __init__(self, *, priority: int = 0, non_blocking: bool = False) -> None:
         self._value = None
         self._owned = True
