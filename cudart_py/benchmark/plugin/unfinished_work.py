@@ -30,7 +30,7 @@ class UnfinishedWork:
         try:
             result = yield
         except (Exception, pytest.fail.Exception, pytest.skip.Exception):
-            with contextlib.suppress(pytest.fail.Exception):
+            with contextlib.suppress(pytest.fail.Exception):  # the test's own error says more
                 _wait(item)
             raise
         _wait(item)

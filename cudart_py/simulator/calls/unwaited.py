@@ -35,7 +35,7 @@ def note_exit() -> None:
         if operations and mode() != "off":
             _run_unless_waiting(operations)
             for text in take_texts():
-                print(f"cudart_py: when the program ended: {text}", file=sys.stderr)  # noqa: T201  # as below
+                print(f"cudart-py: when the program ended: {text}", file=sys.stderr)  # noqa: T201  # as below
         return
     first = readable(str(found[0])).rstrip(",")
     others = f" and {len(found) - 1} more after it" if len(found) > 1 else ""
