@@ -10,10 +10,10 @@ KERNEL(evens) { if (2 * I < n) a[2 * I] = v + I; }
 KERNEL(odds) { if (2 * I + 1 < n) a[2 * I + 1] = v + I; }
 KERNEL(branches) {
     if (I >= n) return;
-    if (I % 3)
-        a[I] = v + I;
-    else
+    if (I % 3 == 0)
         atomicExch(&a[I], v - (int)I);
+    else
+        a[I] = v + I;
 }
 KERNEL(bytes) { if (I < n) reinterpret_cast<signed char*>(a)[4 * I + 1] = v; }
 KERNEL(block) { if (I < n) atomicAdd_block(&a[I], v); }

@@ -215,6 +215,7 @@ extern "C" __global__ void doubled(int* x, int turns) {
     }
     x[i] = s[threadIdx.x];
 }
+extern "C" __global__ void added(int* x, const int* y) { x[blockIdx.x * 64 + threadIdx.x] += y[threadIdx.x]; }
 extern "C" __global__ void overlap(int* x) {
     for (int k = 0; k < 4; ++k) x[blockIdx.x * 61 + threadIdx.x] = blockIdx.x + k;
 }
@@ -236,6 +237,18 @@ def test_several_threads_run_checked_blocks(monkeypatch, threads):
     assert kernel.recorded.doubts == 0
     (text,) = of_both(kernels, "overlap", blocks, 64, np.zeros(blocks * 64, np.int32))
     assert "race: it writes" in text
+
+
+def test_only_loads_of_memory_that_the_launch_changes_are_recorded(monkeypatch):
+    """Several threads find out at once that one of two loads must be recorded."""
+    monkeypatch.setattr(native_engine, "_WORTH_THREAD", 1)
+    kernels = Kernels(THREADS)
+    kernels.threads = 3
+    x, y = (kernels.put(np.arange(6000 * 64, dtype=np.int32)) for _ in range(2))
+    assert watched(kernels, "native", "added", 6000, 64, x, y) == []
+    (kernel,) = program_of(kernels.module.entries["added"]).native.values()
+    assert kernel.recorded.sites.sum() == 1
+    assert kernel.recorded.doubts == 0
 
 
 def test_counters_and_checks_watch_at_once(kernels: Kernels) -> None:

@@ -190,11 +190,12 @@ def kernel_that_wrote(address: int, size: int) -> Work | None:
     history = allocation.shadow.history
     start = address - allocation.shadow.first
     piece = np.arange(start, start + size) >> history.shift
-    for span in reversed(unordered()):
+    spans = unordered()
+    for span in reversed(_spans):
         trace = history.traces.get(span)
         records = None if trace is None else trace.records(span, history, "write", piece)
         if records is not None and records.any():
-            return span.piece.work if int(records.max()) & STRONG else None
+            return span.piece.work if span in spans and int(records.max()) & STRONG else None
     return None
 
 
