@@ -11,7 +11,7 @@ from ...findings.modes import initial_mode
 from ...findings.records import has_listeners, note, read_report
 from ...host.callers import call_site, warn_caller
 from ...wording import counted
-from ..state.fault_reports import readable
+from ..state.fault_reports import add_to_report, readable
 from ..state.memory import live
 
 
@@ -118,13 +118,35 @@ def deliver() -> None:
 
     They are raised if the mode is "error". A warning filter of the program may also turn a warning into an exception.
     """
+    texts = _taken()
+    if mode() == "error":
+        raise SimulatorWarning("\n".join(texts))
+    for text in texts:
+        warn_caller(text, SimulatorWarning)
+
+
+def deliver_with_fault() -> None:
+    """Report the pending findings beside a fault whose report no call has passed on yet.
+
+    They are warnings, or follow the report of the fault if the mode is "error" or a warning filter raises the warning:
+    an exception would take the place of that of the fault.
+    """
+    for text in _taken():
+        if mode() == "error":
+            add_to_report(text)
+            continue
+        try:
+            warn_caller(text, SimulatorWarning)
+        except SimulatorWarning:
+            add_to_report(text)
+
+
+def _taken() -> list[str]:
+    """Return the texts of the pending findings, which are then no longer pending, and note them for the listeners."""
     if has_listeners():
         site = call_site()
         for finding in pending:
             note(read_report(finding.kind, str(finding), site))
     texts = [str(finding) for finding in pending]
     pending.clear()
-    if mode() == "error":
-        raise SimulatorWarning("\n".join(texts))
-    for text in texts:
-        warn_caller(text, SimulatorWarning)
+    return texts
