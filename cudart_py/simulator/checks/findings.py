@@ -11,7 +11,7 @@ from ...findings.modes import initial_mode
 from ...findings.records import has_listeners, note, read_report
 from ...host.callers import call_site, warn_caller
 from ...wording import counted
-from ..state.fault_reports import readable
+from ..state.fault_reports import add_to_report, readable
 from ..state.memory import live
 
 
@@ -113,17 +113,6 @@ def put_finding(kind: str, text: str, key: object = None, noun: str = "launch") 
     return finding
 
 
-def take_texts() -> list[str]:
-    """Return the texts of the pending findings, which are then no longer pending, and inform the listeners."""
-    if has_listeners():
-        site = call_site()
-        for finding in pending:
-            note(read_report(finding.kind, str(finding), site))
-    texts = [str(finding) for finding in pending]
-    pending.clear()
-    return texts
-
-
 def deliver() -> None:
     """Report the pending findings as warnings at the program's own line, or raise one SimulatorWarning for all of them.
 
@@ -134,3 +123,30 @@ def deliver() -> None:
         raise SimulatorWarning("\n".join(texts))
     for text in texts:
         warn_caller(text, SimulatorWarning)
+
+
+def deliver_with_fault() -> None:
+    """Report the pending findings beside a fault whose report no call has passed on yet.
+
+    They are warnings, or follow the report of the fault if the mode is "error" or a warning filter raises the warning:
+    an exception would take the place of that of the fault.
+    """
+    for text in take_texts():
+        if mode() == "error":
+            add_to_report(text)
+            continue
+        try:
+            warn_caller(text, SimulatorWarning)
+        except SimulatorWarning:
+            add_to_report(text)
+
+
+def take_texts() -> list[str]:
+    """Return the texts of the pending findings, which are then no longer pending, and note them for the listeners."""
+    if has_listeners():
+        site = call_site()
+        for finding in pending:
+            note(read_report(finding.kind, str(finding), site))
+    texts = [str(finding) for finding in pending]
+    pending.clear()
+    return texts

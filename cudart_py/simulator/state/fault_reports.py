@@ -16,6 +16,16 @@ def put_report(text: str) -> None:
     _reports[:] = _unlogged[:] = [readable(text)]
 
 
+def add_to_report(text: str) -> None:
+    """Add another text to the report of the last fault, which a call is about to pass on."""
+    _reports[:] = _unlogged[:] = [f"{_unlogged[0]}\n{text}"]
+
+
+def has_unlogged() -> bool:
+    """Return whether there is a report that the driver's log does not have yet."""
+    return bool(_unlogged)
+
+
 def readable(text: str) -> str:
     """Return a report with functions' C++ names in place of mangled ones, except in the instruction at its end."""
     said, mark, instruction = text.partition(", instruction '")
