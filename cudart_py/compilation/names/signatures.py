@@ -49,8 +49,8 @@ class Parameter:
 
     `type` is the C++ type as the demangler spells it, or empty if it is unknown. `dtype` is the name of the NumPy dtype
     of the scalar, or of a pointer's elements. It is None for structures, and for pointers that accept any dtype
-    (`void*`, `char*`, pointers to structures other than complex numbers). The name "bfloat16" has no dtype in NumPy. `constant` is True for a
-    pointer to const elements, through which the kernel does not write.
+    (`void*`, `char*`, pointers to structures other than complex numbers). The name "bfloat16" has no dtype in NumPy.
+    `constant` is True for a pointer to const elements, through which the kernel does not write.
 
     The other fields describe kernels that were not compiled from C++. The compiler has assumed that the value is a
     multiple of `divisor`. An "array" is Numba's description of an array with `dimensions` dimensions, which also
