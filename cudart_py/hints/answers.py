@@ -91,7 +91,8 @@ def _missing(kind: str, path: list[str], what: str, user: FrameType) -> Attribut
 
 def _path(name: str, user: FrameType) -> list[str]:
     """Return `name` and the names that the expression of a frame reads from that attribute: `linalg.svd`."""
-    following = (each for each in dis.get_instructions(user.f_code) if each.offset > user.f_lasti)
+    instructions = dis.get_instructions(user.f_code)
+    following = (each for each in instructions if each.offset > user.f_lasti and each.opname != "EXTENDED_ARG")
     reads = itertools.takewhile(lambda each: each.opname in ("LOAD_ATTR", "LOAD_METHOD"), following)
     return [name, *(each.argval for each in reads)]
 
