@@ -17,6 +17,7 @@ from .driver import enums
 from .driver.calls import raw
 from .driver.capabilities import require_capability
 from .driver.unwrap import failure
+from .set_once import SetOnce
 
 __all__ = ["Process"]
 __dir__ = __all__.copy  # without private names and imports
@@ -26,7 +27,7 @@ _PREFIX = "CU_PROCESS_STATE_"
 _MOST_SECONDS = (2**32 - 1) / 1000
 
 
-class Process:
+class Process(SetOnce):
     """A process that uses CUDA, by its process ID. Creating the object calls nothing.
 
     The methods change the process's state in this order: `lock` (running to locked), `checkpoint` (locked to

@@ -19,6 +19,7 @@ from .context.device import Device, current_device
 from .context.lifetimes import WaitingHandle
 from .driver import enums
 from .driver.calls import api
+from .set_once import SetOnce
 from .streams.event import Event
 from .streams.stream import Stream, stream_of_owner
 
@@ -29,7 +30,7 @@ __dir__ = __all__.copy  # without private names and imports
 _IGNORE_COSCHEDULING = 1
 
 
-class Multiprocessors:
+class Multiprocessors(SetOnce):
     """A set of a device's multiprocessors (CUdevResource). `multiprocessors` and `split` return such sets.
 
     `device` is the device, and `count` the number of multiprocessors. `smallest` is the least number of multiprocessors

@@ -17,6 +17,7 @@ from .driver.calls import api, raw
 from .driver.capabilities import require_capability
 from .driver.unwrap import failure
 from .memory.allocation import MOST_BYTES
+from .set_once import SetOnce
 
 __all__ = ["MulticastObject", "granularity"]
 __dir__ = __all__.copy  # without private names and imports
@@ -57,7 +58,7 @@ def _properties(call: str, nbytes: int, device_count: int) -> Any:
     return properties
 
 
-class MulticastObject(Handle):
+class MulticastObject(SetOnce, Handle):
     """A multicast object (cuMulticastCreate), to which memory of `device_count` devices can be bound.
 
         team = multicast.MulticastObject(nbytes, len(devices))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from . import arguments
+from .set_once import SetOnce
 
 
-class Pointer:
+class Pointer(SetOnce):
     """A device address (CUdeviceptr); the caller is responsible for its memory.
 
     A kernel's pointer parameter does not accept a plain int, because it might be a size in the wrong position.

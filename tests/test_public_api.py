@@ -1,12 +1,18 @@
 """The public API is the accepted one, and its listing shows every change of a signature."""
 
+import ast
+import dataclasses
+import importlib
+import inspect
 import runpy
+import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import cudart_py as cuda
+from cudart_py.set_once import SetOnce
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "public_api.py"
 
@@ -88,3 +94,28 @@ def test_the_lines_that_differ_are_the_changes(script):
 
 def test_the_top_level_has_at_most_75_names():
     assert len(cuda.__all__) <= 75
+
+
+def attributes_set_by(kind):
+    """Return the public attributes that the methods of a class and its bases in this package set on `self`."""
+    bases = [base for base in kind.__mro__ if base.__module__.startswith("cudart_py")]
+    trees = [ast.parse(textwrap.dedent(inspect.getsource(base))) for base in bases]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    stores = [node for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    return {node.attr for node in stores if ast.unparse(node.value) == "self" and not node.attr.startswith("_")}
+
+
+def test_an_attribute_that_cannot_be_changed_refuses_assignment(script):
+    modules = [importlib.import_module(name) for name in script.public_modules()]
+    things = [getattr(module, name) for module in modules for name in module.__all__]
+    kinds = {thing for thing in things if inspect.isclass(thing) and thing.__module__.startswith("cudart_py")}
+    assert len(kinds) > 60
+    free = {kind for kind in kinds if issubclass(kind, BaseException | SetOnce) or kind is cuda.profiling.Diagram}
+    assert [
+        f"{kind.__name__}.{name}"
+        for kind in kinds - free
+        for name in attributes_set_by(kind)
+        if not isinstance(inspect.getattr_static(kind, name, None), property)
+    ] == []
+    records = {kind for kind in kinds if dataclasses.is_dataclass(kind)}
+    assert all(kind.__dataclass_params__.frozen for kind in records)

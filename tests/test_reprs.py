@@ -85,7 +85,7 @@ def launch(kernel="scale", lines=(), metrics=METRICS, sources=None):
 
 def profile_of(*launches):
     profile = cuda.profile()
-    profile.launches = launches
+    profile._launches = launches
     return profile
 
 

@@ -314,7 +314,10 @@ def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
-    """Add the benchmarks that were counted and not timed, which pytest-benchmark's own list does not include."""
+    """Add the benchmarks that were not timed, which pytest-benchmark's list does not include, and their counters."""
+    untimed = [one.fullname for one in config.stash.get(_results, []) if not one.found.timed]
+    if untimed:
+        output_json["untimed"] = untimed
     counted = _counted(config)
     if counted:
         output_json["counted"] = counted

@@ -59,14 +59,18 @@ class Breakpoint:
         if self.kernel and self.kernel not in (lines.entry.name, lines.called(lines.entry.name)):
             return
         if self.function:
-            found = lines.function(self.function)
+            found = recorder.function(self.function)
         else:
-            _, found = lines.begin(self.file or lines.name(lines.entry.home), self.line)
+            found = recorder.begin(self.file or lines.name(lines.entry.home), self.line)
         self.sites = {id(site) for site in found}
         if found:
             place = recorder.place(found[0])
             self.found = lines.name(place.file), place.line
             self.shown_line = place.line + lines.shown_in(place.file)[1]
+
+    def first_block(self, recorder: Recorder, first: int) -> int:
+        """Return the first block, from `first` on, in which the breakpoint may stop the launch, or their number."""
+        return recorder.first_block(first, self.block, self.condition)
 
     def lane(self, recorder: Recorder, moment: Moment, focus: int) -> int | None:
         """Return the lane at which the breakpoint stops the launch: the one in focus if possible, else the first.

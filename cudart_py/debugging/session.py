@@ -11,6 +11,7 @@ from .stepping import Continue, Kind, Step, is_past_prologue, step_back
 from .watches import Watch
 
 if TYPE_CHECKING:
+    from ..simulator.debugging.frames import Frame
     from ..simulator.debugging.moments import LaneGroup, Moment
     from ..simulator.debugging.recorder import Recorder
     from ..simulator.debugging.scope import Scope
@@ -52,7 +53,7 @@ class Session:
     """A debugger that is attached to the simulator, with its breakpoints.
 
     While a launch is stopped, `moment` is the moment that is shown, `lane` the thread in focus, as an index within the
-    blocks that run together, and `level` the function of its call stack (0: the innermost).
+    blocks that run together, and `level` the index of a frame of its call stack (0: the innermost).
     """
 
     def __init__(self, frontend: Frontend, *, stop_at_entry: bool = False, stop_at_findings: bool = True) -> None:
@@ -102,6 +103,13 @@ class Session:
         self._recorder = self._moment = None
         self.watches = []
 
+    def stops_from(self, recorder: Recorder, first: int) -> int:
+        """Return the first block, from `first` on, in which a breakpoint or the plan may stop the launch."""
+        if self._entry or not isinstance(self._plan, Continue):
+            return first
+        blocks: int = recorder.state.blocks
+        return min((one.first_block(recorder, first) for one in self.breakpoints if one.sites), default=blocks)
+
     @property
     def is_interrupted(self) -> bool:
         """Whether the launch will stop at its next instruction."""
@@ -135,6 +143,7 @@ class Session:
     def _stop(self, stop: Stop) -> None:
         self._interrupted = self._entry = False
         self._settle()
+        self.recorder.shown(self.moment)
         self._frontend.stopped(self, stop)
 
     def _settle(self) -> None:
@@ -142,7 +151,7 @@ class Session:
         moment = self.moment
         if moment.group_of(self.lane) is None:
             self.lane = int(next(moment.groups).lanes[0])
-        self.level = self.recorder.source_level(self.group)
+        self.level = self.recorder.source_frame(self.group)
 
     def _is_entry(self, site: Any) -> bool:
         return self.recorder.lines.is_entry(site)
@@ -214,9 +223,23 @@ class Session:
         return group
 
     @property
+    def frame(self) -> Frame:
+        """The frame in focus."""
+        return self.recorder.frames(self.group)[self.level]
+
+    @property
     def scope(self) -> Scope:
         """The names that are visible to the thread in focus."""
         return self.recorder.scope(self.moment, self.group, self.level)
+
+    @property
+    def focused(self) -> tuple[Moment, int, int]:
+        """The moment, the thread and the frame in focus."""
+        return self.moment, self.lane, self.level
+
+    @focused.setter
+    def focused(self, focus: tuple[Moment, int, int]) -> None:
+        self._moment, self.lane, self.level = focus
 
     def focus(self, lane: int) -> None:
         """Put a thread in focus; raises ValueError if it has exited."""

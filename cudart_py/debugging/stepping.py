@@ -55,9 +55,10 @@ class Step:
         if self._kind == "out":
             return ""
         if depth > start_depth:
-            if self._kind == "over" or depth < group.depth or group.site is None:
+            inner = self._recorder.frames(group)
+            if self._kind == "over" or depth < len(inner) - 1 or group.site is None:
                 return ""
-            return "step" if self._recorder.lines.is_entry(group.site) else ""
+            return "step" if inner[0].inlined is not None or self._recorder.lines.is_entry(group.site) else ""
         return "step" if place != start else ""
 
 
@@ -75,8 +76,8 @@ def position_of(recorder: Recorder, moment: Moment, lane: int) -> tuple[Place, i
     group = moment.group_of(lane)
     if group is None or group.site is None:
         return None
-    level = recorder.source_level(group)
-    return recorder.place(group.levels[level].site or group.site), group.depth - level
+    frames, number = recorder.frames(group), recorder.source_frame(group)
+    return frames[number].place or recorder.place(group.site), len(frames) - 1 - number
 
 
 def step_back(recorder: Recorder, moment: Moment, lane: int, kind: Kind) -> Moment | None:

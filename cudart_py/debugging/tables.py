@@ -21,9 +21,11 @@ from .texts import (
     value_text,
     waiting_text,
 )
+from .type_texts import declaration, definition
 
 if TYPE_CHECKING:
     from ..simulator.debugging.moments import LaneGroup
+    from ..simulator.debugging.scope import Scope
     from ..simulator.debugging.values import Value
     from .session import Session
 
@@ -39,29 +41,28 @@ def location(session: Session) -> str:
     """Return the thread in focus, the mask of its warp's active lanes, its place, and the text of the line."""
     moment, group = session.moment, session.group
     active = [moment.warp_of(lane)[1] for lane in moment.warp_lanes(session.lane) if group.has(lane)]
-    function = session.recorder.lines.called(group.levels[session.level].code.name)
     head = f"{thread_text(moment, session.lane)}, active lanes {mask_text(active)}"
     wait = waiting_text(group)
-    place = f"{function}, {place_text(session.recorder, group, session.level)}" + (f", {wait}" if wait else "")
+    place = f"{session.frame.function}, {place_text(session.recorder, group, session.level)}" + (
+        f", {wait}" if wait else ""
+    )
     return f"{head}\n{place}\n{source_line(session)}".rstrip()
 
 
 def source_line(session: Session) -> str:
     """Return the number and the text of the line of the thread in focus, or "" if it is not available."""
-    site = session.group.levels[session.level].site
-    if site is None:
+    place, site = session.frame.place, session.group.levels[session.frame.level].site
+    if place is None:
         return ""
-    place = session.recorder.place(site)
     text = session.recorder.lines.text(place.file)
     if not 0 < place.line <= len(text):
-        return f"    {site.text}"
+        return f"    {site.text}" if site is not None else ""
     return f"{place.line:>6}  {text[place.line - 1].rstrip()}"
 
 
 def present_line(session: Session) -> int:
     """Return the line of the thread in focus."""
-    site = session.group.levels[session.level].site
-    return 1 if site is None else session.recorder.place(site).line
+    return 1 if session.frame.place is None else session.frame.place.line
 
 
 def source(session: Session, around: int | None = None, lines: int = AROUND, file: int | None = None) -> str:
@@ -69,10 +70,9 @@ def source(session: Session, around: int | None = None, lines: int = AROUND, fil
 
     `lines` is how many are shown before and after it. Raises ValueError if the file ends before them.
     """
-    site = session.group.levels[session.level].site
-    if site is None:
+    place = session.frame.place
+    if place is None:
         return ""
-    place = session.recorder.place(site)
     file = place.file if file is None else file
     texts = session.recorder.lines.text(file)
     middle = place.line if around is None else around
@@ -93,12 +93,11 @@ def source(session: Session, around: int | None = None, lines: int = AROUND, fil
 
 def calls(session: Session) -> str:
     """Return the call stack of the thread in focus."""
-    group = session.group
     rows = []
-    for level, one in enumerate(group.levels):
-        mark = ">" if level == session.level else " "
-        name = session.recorder.lines.called(one.code.name)
-        rows.append((f"{mark}#{level}", name, place_text(session.recorder, group, level)))
+    for number, one in enumerate(session.recorder.frames(session.group)):
+        mark = ">" if number == session.level else " "
+        name = f"{one.function} (inlined)" if one.inlined is not None else one.function
+        rows.append((f"{mark}#{number}", name, place_text(session.recorder, session.group, number)))
     return table(rows, left=3)
 
 
@@ -157,8 +156,8 @@ def barriers(session: Session) -> str:
     return "\n".join([*lines, "not waiting:", *others] if others else lines)
 
 
-def lanes(session: Session, expressions: Sequence[str]) -> str:
-    """Return the values of expressions for each lane of the warp in focus, as a table."""
+def lanes(session: Session, expressions: Sequence[str], letter: str = "") -> str:
+    """Return the values of expressions for each lane of the warp in focus, as a table; see `formats` for `letter`."""
     group, moment = session.group, session.moment
     chosen = expressions or [one.name for one in session.scope.variables]
     columns: list[Value | None] = []
@@ -174,22 +173,37 @@ def lanes(session: Session, expressions: Sequence[str]) -> str:
         position = _position(group, lane)
         if position is None:
             continue
-        cells = [UNKNOWN if value is None else value_text(session, value, position) for value in columns]
+        cells = [UNKNOWN if value is None else value_text(session, value, position, letter) for value in columns]
         mark = ">" if lane == session.lane else ""
         rows.append((mark, str(moment.warp_of(lane)[1]), index_text(moment.thread_index(lane)), *cells))
     return table(rows)
 
 
-def variables(session: Session) -> str:
-    """Return the variables of the thread in focus, with their types and values."""
-    scope, position = session.scope, _position(session.group, session.lane)
-    assert position is not None
-    if not scope.variables:
+def variables(session: Session, *, only_parameters: bool = False) -> str:
+    """Return the variables of the thread in focus, or the parameters of its function, with their types and values."""
+    if not session.recorder.information:
         return "no variables: compile the kernel with -G, or show its registers (info registers)"
-    rows = []
-    for one, (name, value) in zip(scope.variables, scope.values([one.name for one in scope.variables]), strict=True):
-        rows.append((name, one.type.name, "=", UNKNOWN if value is None else value_text(session, value, position)))
-    return table(rows, left=4)
+    if only_parameters:
+        rows = parameters(session, session.level)
+        return table([(*row[:2], "=", row[2]) for row in rows], left=4) if rows else "no arguments"
+    rows = _described(session, session.scope, session.scope.variables)
+    return table([(*row[:2], "=", row[2]) for row in rows], left=4) if rows else "no variables"
+
+
+def parameters(session: Session, frame: int) -> list[tuple[str, str, str]]:
+    """Return the names, types and values of the parameters of the function in a frame."""
+    scope = session.recorder.scope(session.moment, session.group, frame)
+    return _described(session, scope, [one for one in scope.variables if one.is_parameter])
+
+
+def _described(session: Session, scope: Scope, shown: Sequence[Any]) -> list[tuple[str, str, str]]:
+    position = _position(session.group, session.lane)
+    assert position is not None
+    values = scope.values([one.name for one in shown])
+    return [
+        (name, one.type.name, UNKNOWN if value is None else value_text(session, value, position))
+        for one, (name, value) in zip(shown, values, strict=True)
+    ]
 
 
 def registers(session: Session, names: Sequence[str] = ()) -> str:
@@ -208,12 +222,35 @@ def registers(session: Session, names: Sequence[str] = ()) -> str:
     return table(rows, left=2)
 
 
-def printed(session: Session, expression: str) -> str:
-    """Return the value of an expression for the thread in focus, and for the other lanes if it is not the same."""
+def printed(session: Session, expression: str, letter: str = "") -> str:
+    """Return the value of an expression for the thread in focus, in the format of a letter of `formats`."""
     value = session.recorder.evaluate(expression, session.scope)
     position = _position(session.group, session.lane)
     assert position is not None
-    return value_text(session, value, position)
+    return value_text(session, value, position, letter)
+
+
+def address(session: Session, expression: str) -> int:
+    """Return an expression of the thread in focus as an address; raises ValueError if it has no value."""
+    value = session.recorder.pointer(expression, session.scope)
+    position = _position(session.group, session.lane)
+    assert position is not None
+    if not value.known[position]:
+        raise ValueError(f"{expression!r} has no value here")
+    return int(value.data[position]) & (1 << 64) - 1
+
+
+def memory(session: Session, start: int, size: int, lane: int | None = None) -> tuple[Any, Any]:
+    """Return bytes of memory as a thread sees them, by default that in focus, and which of them have a value."""
+    view = session.recorder.memory_of(session.moment, session.lane if lane is None else lane, size)
+    data, known = view.bytes(np.uint64(start) + np.arange(size, dtype=np.uint64), 1)
+    return data.reshape(-1), known
+
+
+def type_text(session: Session, text: str, *, with_members: bool) -> str:
+    """Return the type of an expression, or the type that a text names, as C++ declares it."""
+    type_ = session.recorder.type_of(text, session.scope)
+    return definition(type_) if with_members else declaration(type_)
 
 
 def check(expression: str) -> None:

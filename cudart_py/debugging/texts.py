@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..pages.text_tables import aligned
+from .formats import float_text, formatted
 
 if TYPE_CHECKING:
     from ..simulator.debugging.moments import LaneGroup, Moment
@@ -33,12 +34,11 @@ def shown_path(path: str) -> str:
     return path.removeprefix(os.getcwd() + os.sep)
 
 
-def place_text(recorder: Recorder, group: LaneGroup, level: int | None = None) -> str:
-    """Return the line of a group as ``file:line``, at a level of its call stack or at the innermost one with source."""
-    site = group.levels[recorder.source_level(group) if level is None else level].site
-    if site is None:
+def place_text(recorder: Recorder, group: LaneGroup, frame: int | None = None) -> str:
+    """Return the line of a group as ``file:line``, in a frame of its call stack or in the innermost one with source."""
+    place = recorder.frames(group)[recorder.source_frame(group) if frame is None else frame].place
+    if place is None:
         return "the end"
-    place = recorder.place(site)
     return f"{shown_path(recorder.lines.name(place.file))}:{place.line}"
 
 
@@ -80,8 +80,7 @@ def number_text(number: Any, type_: Any = None) -> str:
     if isinstance(number, np.bool_):
         return "true" if number else "false"
     if isinstance(number, np.floating):
-        # The shortest text that stands for a double, and enough digits to tell most floats apart.
-        return repr(float(number)).removesuffix(".0") if number.itemsize > 4 else f"{number:.7g}"
+        return float_text(number)
     names: dict[int, str] = dict(getattr(type_, "enumerators", ()))
     return names.get(int(number), str(int(number)))
 
@@ -105,37 +104,41 @@ def element_text(type_: Any, data: bytes, written: Sequence[bool], depth: int = 
     return number_text(np.frombuffer(data, type_.dtype)[0], type_)
 
 
-def value_text(session: Session, value: Value, position: int) -> str:
+def value_text(session: Session, value: Value, position: int, letter: str = "") -> str:
     """Return the value for the lane at a position of the group in focus."""
-    return value_text_in(session.scope.memory, value, position)
+    return value_text_in(session.scope.memory, value, position, letter)
 
 
-def value_text_in(memory: Any, value: Value, position: int) -> str:
-    """Return a value for the lane at a position of a group whose memory this is."""
-    return _value_text(memory, value, position, depth=0)
+def value_text_in(memory: Any, value: Value, position: int, letter: str = "") -> str:
+    """Return a value for the lane at a position of a group whose memory this is, in the format of a letter."""
+    return _value_text(memory, value, position, letter, depth=0)
 
 
-def _value_text(memory: Any, value: Value, position: int, *, depth: int) -> str:
+def _value_text(memory: Any, value: Value, position: int, letter: str, *, depth: int) -> str:
     if not value.known[position]:
         return UNKNOWN
     kind = type(value.type).__name__
     if kind in ("Array", "Structure"):
-        return _aggregate_text(memory, value, position, depth)
+        return _aggregate_text(memory, value, position, letter, depth)
     number = value.data[position]
+    if letter:
+        return formatted(number, letter)
     return f"{int(number):#x}" if kind == "Pointer" else number_text(number, value.type)
 
 
-def _aggregate_text(memory: Any, value: Value, position: int, depth: int) -> str:
+def _aggregate_text(memory: Any, value: Value, position: int, letter: str, depth: int) -> str:
     if value.members:
-        texts = [f"{name} = {_value_text(memory, one, position, depth=depth)}" for name, one in value.members.items()]
-        return "{" + ", ".join(texts) + "}"
+        members = value.members.items()
+        return (
+            "{" + ", ".join(f"{n} = {_value_text(memory, v, position, letter, depth=depth)}" for n, v in members) + "}"
+        )
     if depth > _DEEPEST or value.addresses is None:
         return "{...}"
     parts, more = _parts(value.type)
     texts = []
     for name, part, offset in parts:
         loaded = memory.load(part, value.addresses + np.uint64(offset), value.known)
-        texts.append(name + _value_text(memory, loaded, position, depth=depth + 1))
+        texts.append(name + _value_text(memory, loaded, position, letter, depth=depth + 1))
     return "{" + ", ".join([*texts, *more]) + "}"
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from .texts import UNKNOWN, place_text, value_text_in
 
 if TYPE_CHECKING:
-    from ..simulator.debugging.moments import Moment
+    from ..simulator.debugging.frames import Frame
+    from ..simulator.debugging.moments import LaneGroup, Moment
     from ..simulator.debugging.recorder import Recorder
     from .session import Session
 
@@ -22,8 +23,9 @@ class Watch:
         self.text = text
         self._chunk: Any = session.moment.chunk
         self._lane = session.lane
-        self._depth = session.group.depth - session.level
-        self._code = session.group.levels[session.level].code
+        # The frame is counted from the outermost one.
+        self._place = session.level - len(session.recorder.frames(session.group))
+        self._function = _function(session.group, session.frame)
         session.recorder.evaluate(text, session.scope)  # raises ValueError for an expression that has no value
         self.update(session.recorder, session.moment)
 
@@ -47,11 +49,17 @@ class Watch:
     def _value(self, recorder: Recorder, moment: Moment) -> str | None:
         """Return the value as text, or None if the thread has exited or is not in the function."""
         group = moment.group_of(self._lane) if moment.chunk is self._chunk else None
-        if group is None or group.depth < self._depth or group.levels[group.depth - self._depth].code is not self._code:
+        frames = [] if group is None else recorder.frames(group)
+        if group is None or len(frames) + self._place < 0 or _function(group, frames[self._place]) != self._function:
             return None
-        scope = recorder.scope(moment, group, group.depth - self._depth)
+        scope = recorder.scope(moment, group, self._place)
         try:
             value = recorder.evaluate(self.text, scope)
         except ValueError:
             return UNKNOWN
         return value_text_in(scope.memory, value, int(np.searchsorted(group.lanes, self._lane)))
+
+
+def _function(group: LaneGroup, frame: Frame) -> tuple[Any, Any]:
+    """Return what a frame executes."""
+    return group.levels[frame.level].code, frame.inlined

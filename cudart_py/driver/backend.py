@@ -80,6 +80,9 @@ class Backend(Protocol):
     def begin_profile(self, warp: int | None) -> Result:
         """Start counting what launches do, and recording one warp per launch (None: no warp)."""
 
+    def complete_profile(self) -> Result:
+        """Run the queued work, which the latest `begin_profile` counts, too."""
+
     def end_profile(self) -> Result:
         """Return the counts since the latest `begin_profile` that has not been ended."""
 
@@ -160,6 +163,10 @@ class CudaBackend:
         """Return CUDA_ERROR_NOT_SUPPORTED."""
         return self._refused()
 
+    def complete_profile(self) -> Result:
+        """Return CUDA_ERROR_NOT_SUPPORTED."""
+        return self._refused()
+
     def end_profile(self) -> Result:
         """Return CUDA_ERROR_NOT_SUPPORTED."""
         return self._refused()
@@ -207,6 +214,7 @@ class SimulatorBackend:
         self.lost_by = driver.lost_by
         self.note_exit = driver.note_exit
         self.begin_profile = driver.begin_profile
+        self.complete_profile = driver.complete_profile
         self.end_profile = driver.end_profile
         self.host_time = driver.host_time
         self.attach_debugger = driver.attach_debugger

@@ -13,20 +13,24 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 _LIBRARIES = tuple(
     os.sep + os.path.join("site-packages", *name, "") for name in (("numba_cuda",), ("numba", "cuda"), ("cuda",))
 )
-_NOTEBOOKS = "IPython."
 
 
 def calling_frame() -> FrameType | None:
     """Return the innermost frame outside this package and the libraries that call it, or None if there is none.
 
-    Frames of IPython are skipped too, so that the caller of a magic is its line in the cell.
+    Frames of IPython and contextlib are skipped too. The caller of a magic is its line in the cell, and the caller of
+    the end of a block is the block's line.
     """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (
-        _is_toolkit(frame.f_code.co_filename) or frame.f_globals.get("__name__", "").startswith(_NOTEBOOKS)
-    ):
+    while frame is not None and (_is_toolkit(frame.f_code.co_filename) or _is_between(frame)):
         frame = frame.f_back
     return frame
+
+
+def _is_between(frame: FrameType) -> bool:
+    """Tell whether a frame is of IPython, which runs magics, or of contextlib, which leaves the toolkit's blocks."""
+    module: str = frame.f_globals.get("__name__", "")
+    return module.startswith("IPython.") or module == "contextlib"
 
 
 def _is_toolkit(filename: str) -> bool:

@@ -106,7 +106,7 @@ class _ImportedPool:
         return True
 
     def disclaim(self, data: bytes) -> None:
-        """Note that an allocation is no longer open."""
+        """Forget an allocation that has been closed."""
         del self._open[data]
         self.leave()
 

@@ -12,13 +12,14 @@ from ..context.device import Device
 from ..context.lifetimes import Handle
 from ..driver import enums
 from ..driver.calls import api
+from ..set_once import SetOnce
 from .packing import make_packer
 
 # The limit on parameters since CUDA 12.1, for compute capability 7.0 and later.
 _MAX_PARAMETER_BYTES = 32764
 
 
-class Function:
+class Function(SetOnce):
     """A `__global__` function of a loaded module (CUfunction), without the methods that launch it.
 
     `signature` has the C++ types of the parameters. `pack` checks the arguments of a launch against them and packs

@@ -203,8 +203,11 @@ class Module(Handle):
             return f"the kernel name {name!r} is ambiguous: {listing}"
         if self._compiled is not None and self._compiled.symbols(name):
             return f"{name!r} is a variable, not a kernel: write module.symbol({name!r})"
-        listing = ", ".join(self.kernels) or "none (a template needs names=[...] in cudart_py.compile)"
-        return f"no kernel is named {name!r}{_suggestion(name, self.kernels)} Kernels of this module: {listing}"
+        listing = ", ".join(self.kernels) or "none"
+        remedy = ""
+        if "<" in name or not self.kernels:
+            remedy = ". Instances of templates must be listed in names=[...] of cudart_py.compile"
+        return f"no kernel is named {name!r}{_suggestion(name, self.kernels)} Kernels of this module: {listing}{remedy}"
 
     def symbol(self, name: str, dtype: DTypeLike | None = None, shape: Shape | None = None) -> DeviceArray:
         """Return a variable of the module as an array over its memory (cuModuleGetGlobal).

@@ -42,7 +42,7 @@ _FORMATS = {
 # The values to pack for arguments that are not packed as they are.
 _VALUES = {
     "pointer": "{0}._address",
-    "array": "{0}.size, {0}.itemsize, {0}._address, *{0}.shape, *{0}.strides",
+    "array": "{0}.size, {0}.itemsize, {0}._address, *{0}._shape, *{0}.strides",
 }
 _SOURCE = """
 def pack(buffer, arguments, stream):
@@ -90,17 +90,17 @@ def make_packer(name: str, device: Device, signature: Signature) -> Packer:
 def _plain(index: int, parameter: Parameter) -> str:
     """Return the source of an expression that is true if an argument can be packed directly."""
     name, kind = f"a{index}", parameter.kind
-    dtype = f" and {name}.dtype is dtype{index}" if parameter.dtype is not None else ""
+    dtype = f" and {name}._dtype is dtype{index}" if parameter.dtype is not None else ""
     # Only a DeviceArray has `_ready_on`. For views and others in which it is None, the full test follows.
-    is_open = f"{name}._value is not None and not {name}.base.closed"
+    is_open = f"{name}._value is not None and not {name}._base.closed"
     if kind == "array" and parameter.layout != "F":
-        in_order = f" and {name}.is_contiguous" if parameter.layout == "C" else ""
-        shape = f" and len({name}.shape) == {parameter.dimensions}{in_order}"
-        return f"({name}._ready_on is device or {name}.device is device and {is_open}){dtype}{shape}"
+        in_order = f" and {name}._is_contiguous" if parameter.layout == "C" else ""
+        shape = f" and len({name}._shape) == {parameter.dimensions}{in_order}"
+        return f"({name}._ready_on is device or {name}._device is device and {is_open}){dtype}{shape}"
     if kind == "pointer" and parameter.dtype != "bfloat16":
-        in_order = f"({name}.is_contiguous or type({name}.base) is PitchedAllocation)"
+        in_order = f"({name}._is_contiguous or type({name}._base) is PitchedAllocation)"
         aligned = f" and {name}._address % {parameter.divisor} == 0" if parameter.divisor > 1 else ""
-        return f"({name}._ready_on is device or {name}.device is device and {is_open} and {in_order}){dtype}{aligned}"
+        return f"({name}._ready_on is device or {name}._device is device and {is_open} and {in_order}){dtype}{aligned}"
     if kind == "integer":
         return f"type({name}) is int" + (f" and {name} % {parameter.divisor} == 0" if parameter.divisor > 1 else "")
     if parameter.dtype == "float32":  # the range is tested because struct's native "f" packs an overflow as infinity

@@ -21,7 +21,7 @@ from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allo
 from .fills import as_element, fill, fills_at_once
 from .host_memory import is_pinned
 from .pools import MemoryPool, pool_of_kind
-from .transfers import StridedRegion, host_region, raw_bytes, structure_bytes, transfer
+from .transfers import StridedRegion, host_region, raw_bytes, structure_bytes, transfer, wrong_element_type
 from .views import ArrayViews
 
 if TYPE_CHECKING:
@@ -38,20 +38,7 @@ class DeviceArray(ArrayViews):
     elements is 0.
     """
 
-    # `_value` is the address in the form in which the driver returned it; None once the array is closed.
-    __slots__ = {
-        "_address": "The address of the first element, for kernels and copies.",
-        "_origin": "The origin of the array's own memory.",
-        "_ready_on": "The device whose kernels take the address as it is, if the memory is open and the array's own.",
-        "_strides": "The strides, None for a contiguous array until they are needed.",
-        "base": "The owner of the memory: the array that this is a view of, an allocation, or None for itself.",
-        "device": "The device that the memory belongs to.",
-        "dtype": "The dtype of the elements.",
-        "is_contiguous": "Whether the elements are contiguous in C order.",
-        "nbytes": "The size of all elements in bytes, without padding between rows.",
-        "shape": "The number of elements along each axis.",
-        "stream": "The stream in which the memory was allocated and will be freed.",
-    }
+    __slots__ = {"_base": "The owner of the memory, like `base`."}
 
     def __init__(
         self,
@@ -71,13 +58,13 @@ class DeviceArray(ArrayViews):
         self._origin: Origin | None = None
         self._ready_on = device if base is None else None
         self._strides = strides
-        self.shape = shape
-        self.dtype = dtype
-        self.nbytes = nbytes
-        self.is_contiguous = strides is None or shapes.is_contiguous(shape, strides, dtype.itemsize)
-        self.device = device
-        self.stream = stream
-        self.base = base
+        self._shape = shape
+        self._dtype = dtype
+        self._nbytes = nbytes
+        self._is_contiguous = strides is None or shapes.is_contiguous(shape, strides, dtype.itemsize)
+        self._device = device
+        self._stream = stream
+        self._base = base
 
     @classmethod
     def borrow(
@@ -111,13 +98,6 @@ class DeviceArray(ArrayViews):
     # -- attributes ----------------------------------------------------------------------------
 
     @property
-    def strides(self) -> tuple[int, ...]:
-        """The distance in bytes between consecutive elements along each axis."""
-        if self._strides is None:
-            self._strides = shapes.contiguous_strides(self.shape, self.dtype.itemsize)
-        return self._strides
-
-    @property
     def pointer(self) -> int:
         """The device address of the first element (CUdeviceptr); raises ValueError when closed."""
         if self.closed:
@@ -128,46 +108,29 @@ class DeviceArray(ArrayViews):
     """The same as `pointer`, under the name that other objects use for the argument of raw calls."""
 
     @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        """The size of an element in bytes."""
-        return int(self.dtype.itemsize)
-
-    @property
-    def pitch(self) -> int:
-        """The distance in bytes between consecutive rows; raises ValueError with fewer than two dimensions."""
-        if self.ndim < 2:
-            raise ValueError(f"an array with {self.ndim} dimensions has no rows and no pitch")
-        return self.strides[-2]
+    def base(self) -> DeviceArray | Allocation | None:
+        """The owner of the memory: the array that this is a view of, an allocation, or None for itself."""
+        return self._base
 
     def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("an array without dimensions has no length")
-        return self.shape[0]
+        if not self._shape:
+            raise TypeError("a DeviceArray of shape () has no length")
+        return self._shape[0]
 
     def __repr__(self) -> str:
-        place = f"at {self._address:#x} on device {self.device.ordinal}"
-        return f"<DeviceArray {self.shape} {self.dtype} {f'closed{self._closed_by()}' if self.closed else place}>"
+        place = f"at {self._address:#x} on device {self._device.ordinal}"
+        return f"<DeviceArray {self._shape} {self._dtype} {f'closed{self._closed_by()}' if self.closed else place}>"
 
     def _repr_html_(self) -> str:
         from ..pages.tables import facts  # imported late: only notebooks need it
 
         return facts(
             {
-                "shape": f"{self.shape}{', closed' if self.closed else ''}",
-                "dtype": str(self.dtype),
-                "bytes": f"{self.nbytes:,}",
-                "strides": "" if self.is_contiguous else str(self.strides),
-                "device": f"{self.device.ordinal}: {self.device.name}",
+                "shape": f"{self._shape}{', closed' if self.closed else ''}",
+                "dtype": str(self._dtype),
+                "bytes": f"{self._nbytes:,}",
+                "strides": "" if self._is_contiguous else str(self.strides),
+                "device": f"{self._device.ordinal}: {self._device.name}",
             }
         )
 
@@ -177,9 +140,9 @@ class DeviceArray(ArrayViews):
         self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None, offset: int
     ) -> DeviceArray:
         """Return a view that begins `offset` bytes after this array's first element."""
-        base = self.base if isinstance(self.base, DeviceArray) else self
+        base = self._base if isinstance(self._base, DeviceArray) else self
         nbytes = math.prod(shape) * dtype.itemsize
-        return DeviceArray(self.pointer + offset, shape, dtype, nbytes, self.device, self.stream, strides, base)
+        return DeviceArray(self.pointer + offset, shape, dtype, nbytes, self._device, self._stream, strides, base)
 
     # -- data ----------------------------------------------------------------------------------
 
@@ -191,16 +154,16 @@ class DeviceArray(ArrayViews):
         """
         call = "DeviceArray.to_host"
         if out is None:
-            if not self.is_contiguous and any(step < 0 for step in self.strides):
+            if not self._is_contiguous and any(step < 0 for step in self.strides):
                 # Few copies can fill the array in the order of the memory; NumPy then reverses the axes.
-                return np.ascontiguousarray(self._forward.to_host(stream=stream)[self._reversals]).reshape(self.shape)
-            out = np.empty(self.shape, self.dtype)
+                return np.ascontiguousarray(self._forward.to_host(stream=stream)[self._reversals]).reshape(self._shape)
+            out = np.empty(self._shape, self._dtype)
         else:
             arguments.instance(call, "out", out, np.ndarray, "a NumPy array")
         host = self._host_region(call, "out", out, writes=True)
-        queue = self.stream if stream is None else stream_of(call, stream)
+        queue = self._stream if stream is None else stream_of(call, stream)
         # A default stream is the default stream of the current device.
-        with activated(self.device if stream is None else stream.device):
+        with activated(self._device if stream is None else stream.device):
             transfer(host, self._region, queue)
             if stream is None or not is_pinned(out):
                 queue.synchronize()
@@ -214,11 +177,11 @@ class DeviceArray(ArrayViews):
         """
         count = arguments.integer("DeviceArray.preview", "count", count, 1)
         self.pointer  # noqa: B018  # raises when closed
-        first = (0,) * (len(self.shape) - 2) + (slice(count),) * min(2, len(self.shape))
-        values = self[first].to_host() if self.nbytes else np.empty(self.shape, self.dtype)
+        first = (0,) * (len(self._shape) - 2) + (slice(count),) * min(2, len(self._shape))
+        values = self[first].to_host() if self._nbytes else np.empty(self._shape, self._dtype)
         from ..pages.preview import ArrayPreview  # imported late, as above
 
-        return ArrayPreview(self.shape, values)
+        return ArrayPreview(self._shape, values)
 
     def copy_from(self, source: Any, *, stream: Stream | None = None) -> Self:
         """Copy into this array, and return it.
@@ -232,25 +195,25 @@ class DeviceArray(ArrayViews):
         in this array's own stream.
         """
         call = "DeviceArray.copy_from"
-        queue = self.stream if stream is None else stream_of(call, stream)
+        queue = self._stream if stream is None else stream_of(call, stream)
         to = self._region
         if isinstance(source, DeviceArray):
             region, pinned = arguments.opened(call, "source", source, DeviceArray)._region, False
             self._check_like(call, "source", source)
         else:
-            host = arguments.host_array(call, "source", raw_bytes(call, "source", source, self.shape, self.dtype))
-            if host.dtype is not self.dtype:
-                host = structure_bytes(host, self.dtype)
-            if not host.shape and self.shape:
+            host = arguments.host_array(call, "source", raw_bytes(call, "source", source, self._shape, self._dtype))
+            if host.dtype is not self._dtype:
+                host = structure_bytes(host, self._dtype)
+            if not host.shape and self._shape:
                 remedy = "fill(value) sets every element to one value"
-                raise arguments.wrong_value(call, "source", f"of the array's shape {self.shape}", source, remedy)
-            if host.shape == self.shape:
-                if not self.is_contiguous and any(step < 0 for step in self.strides):
+                raise arguments.wrong_value(call, "source", f"of the array's shape {self._shape}", source, remedy)
+            if host.shape == self._shape:
+                if not self._is_contiguous and any(step < 0 for step in self.strides):
                     to, host = self._forward._region, host[self._reversals]
                 if any(step <= 0 for step in host.strides):
-                    host = np.ascontiguousarray(host).reshape(self.shape)
+                    host = np.ascontiguousarray(host).reshape(self._shape)
             region, pinned = self._host_region(call, "source", host), is_pinned(host)
-        with activated(self.device if stream is None else stream.device):
+        with activated(self._device if stream is None else stream.device):
             transfer(to, region, queue)
             if stream is None and pinned:
                 queue.synchronize()
@@ -261,10 +224,10 @@ class DeviceArray(ArrayViews):
 
         Raises ValueError when closed.
         """
-        queue = self.stream if stream is None else stream_of("DeviceArray.copy", stream)
+        queue = self._stream if stream is None else stream_of("DeviceArray.copy", stream)
         region = self._region
-        with activated(self.device):
-            result = allocate_array("DeviceArray.copy", self.shape, self.dtype, queue)
+        with activated(self._device):
+            result = allocate_array("DeviceArray.copy", self._shape, self._dtype, queue)
             transfer(result._region, region, queue)
         return result
 
@@ -275,12 +238,12 @@ class DeviceArray(ArrayViews):
         """
         call = "DeviceArray.fill"
         self.pointer  # noqa: B018  # raises when closed
-        element = as_element(call, value, self.dtype)
-        queue = self.stream if stream is None else stream_of(call, stream)
-        if self.is_contiguous or fills_at_once(element):
+        element = as_element(call, value, self._dtype)
+        queue = self._stream if stream is None else stream_of(call, stream)
+        if self._is_contiguous or fills_at_once(element):
             fill(self, element, queue)
         else:
-            with activated(self.device), allocate_array(call, self.shape, self.dtype, queue) as filled:
+            with activated(self._device), allocate_array(call, self._shape, self._dtype, queue) as filled:
                 fill(filled, element, queue)
                 transfer(self._region, filled._region, queue)
         return self
@@ -288,7 +251,7 @@ class DeviceArray(ArrayViews):
     @property
     def _region(self) -> StridedRegion:
         """The array as the source or destination of a copy; ValueError when closed."""
-        return StridedRegion(self.pointer, self.shape, self.strides, self.dtype, True, self)
+        return StridedRegion(self.pointer, self._shape, self.strides, self._dtype, True, self)
 
     def _host_region(self, call: str, name: str, host: NDArray[Any], *, writes: bool = False) -> StridedRegion:
         """Return the region of a host array for a copy of the whole device array, after checking shape and dtype."""
@@ -297,11 +260,10 @@ class DeviceArray(ArrayViews):
         return region
 
     def _check_like(self, call: str, name: str, other: DeviceArray | NDArray[Any]) -> None:
-        if other.shape != self.shape:
-            raise arguments.wrong_value(call, name, f"of the array's shape {self.shape}", other)
-        if other.dtype != self.dtype:
-            remedy = "" if isinstance(other, DeviceArray) else _conversion(name, other, self.dtype)
-            raise arguments.wrong_type(call, name, f"of the array's dtype {self.dtype}", other, remedy)
+        if other.shape != self._shape:
+            raise arguments.wrong_value(call, name, f"of the array's shape {self._shape}", other)
+        if other.dtype != self._dtype:
+            raise wrong_element_type(call, name, other, self._dtype)
 
     def _one_byte(self, stream: Stream) -> StridedRegion:
         return allocate_array("DeviceArray.__dlpack__", 1, np.uint8, stream)._region
@@ -311,27 +273,27 @@ class DeviceArray(ArrayViews):
     @property
     def closed(self) -> bool:
         """Whether the array has been closed, or the array of which it is a view."""
-        return self._value is None or (self.base is not None and self.base.closed)
+        return self._value is None or (self._base is not None and self._base.closed)
 
     def _closed_by(self) -> str:
-        return super()._closed_by() or ("" if self.base is None else self.base._closed_by())
+        return super()._closed_by() or ("" if self._base is None else self._base._closed_by())
 
     def close(self, *, stream: Stream | None = None) -> None:
         """Free the memory in the order of `stream`, by default the stream in which it was allocated.
 
         Views of the array are closed with it; closing a view closes only the view. A second call does nothing.
         """
-        base = self.base
+        base = self._base
         # The stream is checked for a view as well, although closing a view queues no work.
         queue = None if stream is None or self.closed else stream_of("DeviceArray.close", stream)
         if base is None:
             if queue is not None:
-                self.stream = queue
+                self._stream = queue
             self._ready_on = None
             Handle.close(self)
         elif isinstance(base, DeviceArray):
             Handle.close(self)
-            self.base = None
+            self._base = None
         else:
             if queue is not None:
                 base.end_in(queue)
@@ -348,9 +310,9 @@ class DeviceArray(ArrayViews):
         self._give_back(value)
 
     def _give_back(self, value: Any) -> None:
-        native = self.stream._queue
+        native, device = self._stream._queue, self._device
         # Fast path for the most common case: memory whose origin does not matter, as in `allocate_array`.
-        if self._origin is None and native is not None and value and not captures and this_thread.device is self.device:
+        if self._origin is None and native is not None and value and not captures and this_thread.device is device:
             (status,) = raw.cuMemFreeAsync(value, native)
             if status:
                 raise failure(status, "cuMemFreeAsync")
@@ -360,7 +322,7 @@ class DeviceArray(ArrayViews):
     def _release(self, value: Any) -> None:
         if value:  # 0 if the array has no bytes, or if an interrupt came before the allocation
             origin, self._origin = self._origin, None
-            free(value, origin, self.device, self.stream)
+            free(value, origin, self._device, self._stream)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         arguments.refuse_copy(self, "to_host() copies its contents")
@@ -413,15 +375,6 @@ def region_of(call: str, name: str, array: Any, *, writes: bool = False) -> Stri
     if isinstance(array, DeviceArray):
         return arguments.opened(call, name, array, DeviceArray)._region
     return host_region(call, name, array, writes=writes)
-
-
-def _conversion(name: str, host: NDArray[Any], dtype: np.dtype[Any]) -> str:
-    """Return the remedy for a host array whose dtype differs from the device array's."""
-    if host.dtype.names or dtype.names:
-        return "view(dtype) views the same memory as another dtype"
-    if not host.shape:
-        return f"write fill({host.item()!r}) to convert a number"
-    return f"make it with np.array(..., np.{dtype})" if name == "source" else f"make it with dtype=np.{dtype}"
 
 
 def _check_pitch(call: str, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> None:

@@ -20,6 +20,7 @@ from ..driver.backend import chosen
 from ..driver.calls import api
 from ..driver.unwrap import check
 from ..pointer import Pointer
+from ..set_once import SetOnce
 from ..shapes import Shape
 from ..streams.stream import Stream, legacy_default
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
@@ -132,7 +133,7 @@ class PinnedMemory(HostMemory):
             api.cuMemFreeHost(value)
 
 
-class RegisteredMemory(HostMemory):
+class RegisteredMemory(SetOnce, HostMemory):
     """The memory of an existing NumPy array, page-locked until this object is closed (cuMemHostRegister)."""
 
     __slots__ = {"array": "The array whose memory it is."}

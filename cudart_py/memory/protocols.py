@@ -1,4 +1,4 @@
-"""The protocols of a device array for NumPy, Python's operators and other GPU libraries.
+"""The attributes of a device array, and its protocols for NumPy, Python's operators and other GPU libraries.
 
 cuda.core creates the DLPack capsules.
 """
@@ -17,7 +17,7 @@ from ..context.device import Device
 from ..context.lifetimes import Handle
 from ..driver.calls import api
 from ..driver.capabilities import require_interop
-from ..hints import KERNEL, host_only
+from ..hints import KERNEL, for_one_element, host_only
 from ..streams.stream import Stream, legacy_default
 from .transfers import StridedRegion
 
@@ -53,7 +53,95 @@ class UnreadByNumPy:
         raise host_only(self, f"np.{function.__name__}{way}", KERNEL)
 
 
-class ArrayProtocols(UnreadByNumPy, Handle):
+class ArrayAttributes(Handle):
+    """The attributes of a device array, which cannot be set.
+
+    Launches and copies read the private ones, because reading a property takes several times as long.
+    """
+
+    # `_value` is the address in the form in which the driver returned it; None once the array is closed.
+    __slots__ = {
+        "_address": "The address of the first element, for kernels and copies.",
+        "_device": "The device that the memory belongs to.",
+        "_dtype": "The dtype of the elements.",
+        "_is_contiguous": "Whether the elements are contiguous in C order.",
+        "_nbytes": "The size of all elements in bytes.",
+        "_origin": "The origin of the array's own memory.",
+        "_ready_on": "The device whose kernels take the address as it is, if the memory is open and the array's own.",
+        "_shape": "The number of elements along each axis.",
+        "_stream": "The stream in which the memory was allocated and will be freed.",
+        "_strides": "The strides in bytes, None for a contiguous array until they are needed.",
+    }
+
+    _device: Device
+    _dtype: np.dtype[Any]
+    _is_contiguous: bool
+    _nbytes: int
+    _shape: tuple[int, ...]
+    _stream: Stream
+    _strides: tuple[int, ...] | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of elements along each axis."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements."""
+        return self._dtype
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all elements in bytes, without padding between rows."""
+        return self._nbytes
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements are contiguous in C order."""
+        return self._is_contiguous
+
+    @property
+    def device(self) -> Device:
+        """The device that the memory belongs to."""
+        return self._device
+
+    @property
+    def stream(self) -> Stream:
+        """The stream in which the memory was allocated and will be freed."""
+        return self._stream
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The distance in bytes between consecutive elements along each axis."""
+        if self._strides is None:
+            self._strides = shapes.contiguous_strides(self._shape, self._dtype.itemsize)
+        return self._strides
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self._shape)
+
+    @property
+    def itemsize(self) -> int:
+        """The size of an element in bytes."""
+        return int(self._dtype.itemsize)
+
+    @property
+    def pitch(self) -> int:
+        """The distance in bytes between consecutive rows; raises ValueError with fewer than two dimensions."""
+        if self.ndim < 2:
+            raise ValueError(f"an array with {self.ndim} dimensions has no rows and no pitch")
+        return self.strides[-2]
+
+
+class ArrayProtocols(UnreadByNumPy, ArrayAttributes):
     """The part of a device array that other libraries call: CUDA's array interface, DLPack, and operations that raise.
 
     The host cannot read the elements, so NumPy's functions and operators would see one Python object, or one per
@@ -62,12 +150,6 @@ class ArrayProtocols(UnreadByNumPy, Handle):
     """
 
     __slots__ = ()
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    nbytes: int
-    device: Device
-    stream: Stream
 
     __hash__ = object.__hash__
 
@@ -124,9 +206,9 @@ class ArrayProtocols(UnreadByNumPy, Handle):
             return True
         if other is None:
             return False
+        write = for_one_element(self) if self.size == 1 else "x.to_host()"
         raise TypeError(
-            "a DeviceArray cannot be compared with ==, since the host cannot read its elements: compare "
-            "array.to_host(), or use `a is b` to test for the same array"
+            f"a DeviceArray cannot be compared with ==: compare {write}, or use `a is b` to test for the same array"
         )
 
     def __contains__(self, item: object) -> NoReturn:

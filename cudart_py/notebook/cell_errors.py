@@ -59,7 +59,8 @@ def _marked_line(message: str, line: int, caret: str, lines: list[str]) -> Itera
             if text or number > 1:
                 yield f"{_FAINT}      {number:4d} {text}{_PLAIN}"
             continue
+        # Only the arrow is red: JupyterLab shows errors on a red ground, on which red text is hard to read.
         color = _RED if is_error else _BOLD
-        yield f"{color}----> {number:4d} {text}{_PLAIN}"
+        yield f"{color}---->{_PLAIN}{_BOLD} {number:4d} {text}{_PLAIN}"
         if caret:
-            yield f"{color}           {caret}{_PLAIN}"
+            yield f"{_BOLD}           {caret}{_PLAIN}"

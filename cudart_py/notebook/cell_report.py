@@ -90,22 +90,25 @@ class CellReport:
         for source in sources:
             found = findings_in(source, self._findings or ())
             columns = filled(source, choose(DEFAULT, ()))
-            heads = "".join(f"<th>{escape(head)}</th>" for head in ("line", "share", *map(heading, columns)))
+            titles = ("line", "share", *map(heading, columns))
+            heads = "".join(f'<th class="figure">{escape(title)}</th>' for title in titles)
             rows = "".join(
                 _row(source, line, shares.get((id(source), line), ""), columns, found.get(line, ()))
                 for line in shown_lines([*source.lines, *found], len(source.texts))
             )
             name = f'<th style="text-align: left">{escape(source.name)}</th>'
-            yield f"<table><thead><tr>{heads}{name}</tr></thead><tbody>{rows}</tbody></table>"
+            table = f"<table><thead><tr>{heads}{name}</tr></thead><tbody>{rows}</tbody></table>"
+            # Long lines of code scroll with their table, and not the text around it.
+            yield f'<div style="overflow-x: auto">{table}</div>'
 
 
 def _row(source: Source, line: int, share: str, columns: Sequence[Column], findings: Sequence[Finding]) -> str:
     """Return the row of a line, and a row below it for each finding."""
     metrics = source.lines.get(line, {})
-    texts = (share, *(column.text(metrics) for column in columns))
-    cells = "".join(f'<td style="white-space: nowrap">{escape(text)}</td>' for text in texts)
     number = f"<strong>{line}</strong>" if findings else f"{line}"
-    row = f'<tr><td>{number}</td>{cells}<td style="{_CODE}">{escape(source.text(line))}</td></tr>'
+    figures = (number, share, *(escape(column.text(metrics)) for column in columns))
+    cells = "".join(f'<td class="figure" style="white-space: nowrap">{figure}</td>' for figure in figures)
+    row = f'<tr>{cells}<td style="{_CODE}">{escape(source.text(line))}</td></tr>'
     before = f'<tr><td colspan="{2 + len(columns)}"></td>'
     below = (f"<strong>{escape(one.kind)}</strong>: {escape(one.message)}" for one in findings)
     return row + "".join(f'{before}<td style="{_FOUND}">{text}</td></tr>' for text in below)
@@ -113,4 +116,5 @@ def _row(source: Source, line: int, share: str, columns: Sequence[Column], findi
 
 def _picture(diagram: Diagram) -> str:
     data = b64encode(diagram.svg().encode()).decode()
-    return f'<p><img src="data:image/svg+xml;base64,{data}" alt="{escape(diagram.caption)}" width="744"></p>'
+    source = f'src="data:image/svg+xml;base64,{data}" alt="{escape(diagram.caption)}"'
+    return f'<p><img {source} width="744" style="max-width: 100%"></p>'

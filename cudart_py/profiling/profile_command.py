@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import textwrap
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -121,7 +122,7 @@ def _run(options: argparse.Namespace) -> int:
             failure = error
         finally:
             # The report follows the program's own output, even if the program failed.
-            refusal = _report(counted, found, options)
+            refusal = _report(counted, found, options, failure)
         if failure is not None:
             status = program.failed(failure)
     return status or refusal or int(options.fail_on_findings and bool(found))
@@ -137,11 +138,17 @@ def _check_findings(options: argparse.Namespace) -> None:
         raise CommandRefusedError(str(error)) from error
 
 
-def _report(counted: Profile, findings: Sequence[Finding], options: argparse.Namespace) -> int:
-    """Write the requested reports; return 0, or the exit status if that fails."""
+def _report(
+    counted: Profile, findings: Sequence[Finding], options: argparse.Namespace, failure: Exception | None
+) -> int:
+    """Write the requested reports; return 0, or the exit status if that fails.
+
+    `failure` is the exception that has ended the program.
+    """
+    ended = "" if failure is None else "".join(traceback.format_exception_only(failure)).rstrip()
     try:
         columns = _columns(counted, options.metrics)
-        for path, text in _texts(counted, findings, options, columns):
+        for path, text in _texts(counted, findings, options, columns, ended):
             if path == "-":
                 _print(text, sys.stdout)
             else:
@@ -172,24 +179,26 @@ def _columns(counted: Profile, chosen: Sequence[str] | None) -> list[Column]:
 
 
 def _texts(
-    counted: Profile, findings: Sequence[Finding], options: argparse.Namespace, columns: Sequence[Column]
+    counted: Profile, findings: Sequence[Finding], options: argparse.Namespace, columns: Sequence[Column], failure: str
 ) -> Iterator[tuple[str, str]]:
     """Yield each requested report with its file, or the text for the terminal if no file was requested."""
     if options.json:
         requested = {name for column in columns for name in column.metrics} if options.metrics else None
-        yield options.json, json.dumps(profile_data(counted.launches, requested, findings), indent=1)
+        yield options.json, json.dumps(profile_data(counted.launches, requested, findings, failure), indent=1)
     if options.html:
         title = f"Profile of {Path(options.program).name}"
-        yield options.html, profile_page(counted.launches, title, columns, findings)
+        yield options.html, profile_page(counted.launches, title, columns, findings, failure)
     if not options.json and not options.html:
         brief = columns if options.metrics else BRIEF
-        yield "-", _fitted("\n" + "\n\n".join(_sections(counted, findings, columns, brief)))
+        yield "-", _fitted("\n" + "\n\n".join(_sections(counted, findings, columns, brief, failure)))
 
 
 def _sections(
-    counted: Profile, findings: Sequence[Finding], columns: Sequence[Column], brief: Sequence[Column]
+    counted: Profile, findings: Sequence[Finding], columns: Sequence[Column], brief: Sequence[Column], failure: str
 ) -> Iterator[str]:
     yield launch_table(counted.launches, brief)
+    if failure:
+        yield f"After these launches, the program failed:\n{failure}"
     if findings:
         yield "\n".join(("Findings of the simulator's checks:", *finding_texts(findings)))
     if not counted.launches:

@@ -83,11 +83,16 @@ class Profile:
     """
 
     def __init__(self, record_warp: int | None = None, *, trace: str | os.PathLike[str] | None = None) -> None:
-        self.launches: tuple[LaunchProfile, ...] = ()
+        self._launches: tuple[LaunchProfile, ...] = ()
         self._warp = _warp_number("Profile", record_warp)
         self._trace = _trace_file("Profile", trace)
         self._recorder: Recorder | None = None
         self._entered = False
+
+    @property
+    def launches(self) -> tuple[LaunchProfile, ...]:
+        """The counters of each launch, in the order in which they ran."""
+        return self._launches
 
     def __enter__(self) -> Profile:
         counts = "profile" in capabilities()
@@ -115,13 +120,20 @@ class Profile:
         since = time.perf_counter_ns()
         try:
             if "profile" in capabilities():
-                self.launches = tuple(map(_launch, check(chosen().end_profile())))
+                self._end()
         except errors.CudaError:
             # The exception of the block is more informative than the failure of its remaining work.
             if value is None:
                 raise
         finally:
             self._write_trace(since)
+
+    def _end(self) -> None:
+        """Take the launches, also those before a failure of queued work, for which CudaError is raised."""
+        try:
+            check(chosen().complete_profile())
+        finally:
+            self._launches = tuple(map(_launch, check(chosen().end_profile())))
 
     def _write_trace(self, since: int) -> None:
         if self._recorder is not None and self._trace is not None:

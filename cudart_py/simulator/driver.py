@@ -4,7 +4,7 @@ Names, parameters and results are those of `cuda.bindings.driver`. In addition, 
 
 - `CAPABILITIES`: what this driver can do and a GPU's driver can't;
 - `take_report()`: the text of the last fault; and `lost_by()`: at any later time, the report of what ended the context;
-- `begin_profile()` and `end_profile()`: counters of what launches do;
+- `begin_profile()`, `complete_profile()` and `end_profile()`: counters of what launches do;
 - `host_time()`: the time at an event in the host's clock;
 - `set_sanitizer()`: what happens to mistakes that hardware does not report;
 - `in_finalizer()`: calls a function whose driver calls leave their errors for a later call;
@@ -223,7 +223,7 @@ from .calls.launches.occupancy import (
     cuOccupancyMaxPotentialBlockSize,
     cuOccupancyMaxPotentialClusterSize,
 )
-from .calls.launches.profiles import begin_profile, end_profile
+from .calls.launches.profiles import begin_profile, complete_profile, end_profile
 from .calls.logs import (
     cuLogsCurrent,
     cuLogsDumpToFile,

@@ -49,7 +49,8 @@ class Stream(StreamBase):
 
     __slots__ = ("_owner",)
 
-    _closed_how = ", by close() or at the end of its `with` block, which makes no stream current"
+    _closed_how = ", by close() or at the end of its `with` block, which does not make it current. Keep it open while "
+    _closed_how += "its arrays are in use, or synchronize the device and pass another stream"
 
     _owner: Any  # the object that a borrowed stream wraps, or the green context of a stream
 

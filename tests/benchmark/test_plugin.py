@@ -273,6 +273,7 @@ def test_counters_are_in_the_json_alone_and_beside_what_was_timed(run, pytester,
     found = saved(pytester)
     (counted,) = found["counted"]
     assert counted["name"] == "test_work"
+    assert found["untimed"] == [counted["fullname"]]
     assert (counted["counters"][0]["kernel"], counted["counters"][0]["other"]) == ("saxpy", 3)
     assert len(found["benchmarks"]) == bool(timed)
     assert ("cpu" in found["machine_info"], "id" in found["commit_info"]) == (True, True)

@@ -378,6 +378,19 @@ def test_a_projects_benchmarks_are_recorded_gated_and_run_again(pytester, run, m
     assert "3 benchmarks compared with baseline.json: 1 slower, 0 faster, 0 new, 0 not run" in text
 
 
+def test_recording_names_the_benchmarks_without_times_and_fails(gate, tmp_path):
+    partly = stored(2)
+    lost = partly["benchmarks"].pop()["fullname"]
+    status, text = gate(partly | {"untimed": [lost]}, options=["--record"])
+    assert (status, lost in text) == (2, True)
+    recorded = json.loads((tmp_path / "baseline.json").read_text())
+    assert [one["fullname"] for one in recorded["benchmarks"]] == [one["fullname"] for one in partly["benchmarks"]]
+    counted = stored(1) | {"counted": [{"name": "more", "fullname": "b.py::more", "counters": []}]}
+    status, text = gate(counted, options=["--record"])
+    assert (status, "b.py::more" in text) == (2, True)
+    assert gate(stored(1), partly | {"untimed": [lost]}, options=["--record"])[0] == 0, "another run has its time"
+
+
 def test_benchmarks_that_fail_fail_the_gate(tmp_path, monkeypatch, capfd):
     """The benchmarks run in a separate process, which the command starts. It loads only the plugins that they need."""
     monkeypatch.chdir(tmp_path)

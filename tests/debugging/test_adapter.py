@@ -1,5 +1,6 @@
 """The Debug Adapter Protocol: the requests of an editor, from the start of a program to its end."""
 
+import base64
 import json
 import socket
 import subprocess
@@ -116,7 +117,8 @@ def test_an_editor_sets_breakpoints_in_the_program_steps_both_ways_and_sees_lane
     adding = lines.index("            tile[threadIdx.x] += tile[threadIdx.x + step];") + 1
 
     abilities = client.body("initialize", adapterID="cudart-py")
-    assert abilities["supportsStepBack"]
+    abilities_used = ("supportsStepBack", "supportsReadMemoryRequest", "supportsValueFormattingOptions")
+    assert all(abilities[one] for one in abilities_used)
     client.wait_for("initialized")
     client.body("launch", program=str(path), args=["now"])
     condition = [{"line": adding, "condition": "step == 16 && threadIdx.x == 5"}]
@@ -160,6 +162,37 @@ def test_an_editor_sets_breakpoints_in_the_program_steps_both_ways_and_sees_lane
     assert unfold(scopes["Thread"])["active lanes"]["value"] == "0x0000ffff"
     said = client.body("evaluate", expression="info warps", context="repl")["result"]
     assert "0x0000ffff" in said
+
+    # Formats, and memory as bytes.
+    frame = client.body("stackTrace", threadId=stop["threadId"])["stackFrames"][0]
+    shown = client.body("evaluate", expression="tile[7]", frameId=frame["id"], format={"hex": True})
+    assert int(shown["result"], 16) == folded[7].view(np.uint32)
+    assert evaluate("step,t") == "10000"
+    assert client.body("evaluate", expression="print/x step", context="repl")["result"] == "0x10"
+    assert client.body("evaluate", expression="x/2fw tile", context="repl")["result"].split("\t")[1] == f"{folded[0]:g}"
+    assert "total" in client.body("evaluate", expression="frame", context="repl")["result"]
+    whole = client.body("evaluate", expression="tile", frameId=frame["id"])
+    memory = client.body("readMemory", memoryReference=whole["memoryReference"], offset=4 * 40, count=4 * 100)
+    content = np.frombuffer(base64.b64decode(memory["data"]), np.float32)
+    np.testing.assert_array_equal(content, numbers[40:])
+    assert memory["unreadableBytes"] == 4 * 100 - content.nbytes
+    assert int(memory["address"], 16) == int(whole["memoryReference"].partition("@")[0], 16) + 4 * 40
+    at = client.body("evaluate", expression="x", frameId=frame["id"])["memoryReference"]
+    memory = client.body("readMemory", memoryReference=at, count=4 * 64)
+    np.testing.assert_array_equal(np.frombuffer(base64.b64decode(memory["data"]), np.float32), numbers)
+
+    # Commands that choose another thread, or resume, are followed by a stop of that thread.
+    client.body("evaluate", expression="cuda thread 7", context="repl")
+    stop = client.wait_for("stopped")
+    assert evaluate("threadIdx.x") == "7"
+    # The lines of the kernel's own text, which begins with an empty line.
+    barrier = KERNELS.splitlines().index("        __syncthreads();") + 2
+    client.body("evaluate", expression=f"until {barrier}", context="repl")
+    stop = client.wait_for("stopped")
+    assert evaluate("threadIdx.x") == "7"
+    client.body("stepBack", threadId=stop["threadId"])
+    stop = client.wait_for("stopped")
+    assert client.body("stackTrace", threadId=stop["threadId"])["stackFrames"][0]["line"] == adding
 
     client.body("next", threadId=stop["threadId"])
     stop = client.wait_for("stopped")

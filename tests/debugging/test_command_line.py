@@ -301,7 +301,8 @@ SPINNING = """extern "C" __global__ void waits(volatile int* flag, int turns) {
 
 
 def test_another_block_that_has_begun_can_be_looked_at(debugged):
-    commands = "break 7 block 1\nrun\nblock 0\nprint blockIdx.x\nprint turns\nblock 7\ncontinue\n"
+    # The condition is one of a variable, so that all blocks are recorded.
+    commands = "break 7 if block == 1\nrun\nblock 0\nprint blockIdx.x\nprint turns\nblock 7\ncontinue\n"
     flag = cuda.zeros(8, np.int32)
     with cuda.sanitizer("off"):
         shown = debugged(commands, "waits", flag, 3000, grid=2, source=SPINNING)
@@ -332,3 +333,174 @@ def test_source_is_listed_on_and_around_functions(debugged, numbers):
     assert "an expression is missing" in shown.after("lanes i,,n")
     assert shown.after("delete x") == "'x' is not a number\n"
     assert line_of(shown.after("step")) in listed(shown.after("list", 3))
+
+
+LATE = """extern "C" __global__ void late(const int* x, int* out, int bad, int racing) {
+    __shared__ int tile[64];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    tile[threadIdx.x] = x[i];
+    if (blockIdx.x != racing) __syncthreads();
+    int value = tile[63 - threadIdx.x];
+    if (threadIdx.x == 0) atomicAdd(&out[0], 1);
+    if (threadIdx.x == 0 && blockIdx.x % 1000 == 0) printf("block %d\\n", blockIdx.x);
+    out[i + (blockIdx.x == bad ? 1 << 24 : 1)] = value;
+}
+"""
+BLOCKS = 3000
+
+
+@pytest.fixture
+def late(debugged):
+    """Return a function that launches many blocks, and returns the transcript and the result."""
+    x = np.random.default_rng().integers(1, 1 << 30, 64 * BLOCKS).astype(np.int32)
+    out = cuda.zeros(64 * BLOCKS + 1, np.int32)
+
+    def run(commands: str, bad: int = -1, racing: int = -1) -> str:
+        return debugged(commands, "late", cuda.to_device(x), out, bad, racing, grid=BLOCKS, source=LATE)
+
+    run.result, run.x = out, x
+    return run
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["7 block 2917", "late block 2917", "7 if blockIdx.x > 2916 && value != 0", "7 if gridDim.x - blockIdx.x == 83"],
+)
+def test_blocks_before_the_one_of_a_breakpoint_are_not_recorded_and_compute_the_same(late, place):
+    shown = late(
+        f"break {place}\nrun\nprint x[blockIdx.x * 64]\nprint out[0]\nreverse-continue\nprint blockIdx.x\n"
+        "delete\ncontinue\n"
+    )
+    assert "block (2917, 0, 0)" in shown.after("run")
+    assert int(shown.after("print x[blockIdx.x * 64]")) == late.x[2917 * 64]
+    assert int(shown.after("print out[0]")) in (2917, 2918)
+    assert "history begins here" in shown.after("reverse-continue")
+    assert shown.after("print blockIdx.x") == "2917\n"
+    expected = late.x.reshape(-1, 64)[:, ::-1].reshape(-1)
+    assert late.result.to_host()[0] == BLOCKS
+    np.testing.assert_array_equal(late.result.to_host()[1:], expected)
+
+
+def test_until_continues_to_a_block_or_a_place(late):
+    shown = late("break late\nrun\ndelete\nuntil block 1500\nuntil 7\nuntil block 3000\nuntil 99\ninfo b\ncontinue\n")
+    assert "block (1500, 0, 0), thread (0, 0, 0)" in shown.after("until block 1500")
+    assert line_of(shown.after("until 7")) == 7
+    assert "no place" in shown.after("until block 3000")
+    assert "no place" in shown.after("until 99")
+    assert shown.after("info b") == "no breakpoints\n"
+
+
+def test_a_late_block_with_a_mistake_runs_again_from_memory_as_it_was(late, capfd):
+    with pytest.warns(cuda.errors.SimulatorWarning, match="race"):
+        shown = late("run\nprint blockIdx.x\nprint out[0]\ncontinue\n", racing=2044)
+    assert "race" in shown.after("run")
+    assert line_of(shown.after("run")) == 6
+    assert shown.after("print blockIdx.x") == "2044\n"
+    assert shown.after("print out[0]") == "2044\n", "the block has run twice, but the others not"
+    assert late.result.to_host()[0] == BLOCKS
+    assert capfd.readouterr().out.split() == ["block", "0", "block", "1000", "block", "2000"]
+
+
+INLINED = """__device__ __forceinline__ int twice(int a) {
+    int b = a + a;
+    return b;
+}
+__device__ __noinline__ int folded(int a, int n) {
+    int c = twice(twice(a) + 1);
+    return c + n;
+}
+extern "C" __global__ void inlines(int* out, int n) {
+    int i = threadIdx.x;
+    int value = folded(i, n);
+    out[i] = value;
+}
+"""
+
+
+def test_frames_are_those_of_calls_and_of_inlined_functions(debugged):
+    commands = "break twice\nrun\nbacktrace\ninfo args\nup\ninfo args\nup 1\nprint n\nframe 0\nframe 9\nnext\nprint b\n"
+    commands += "thread 5\ncontinue\nprint a\nfinish\nnext\nprint c\nreverse-step\nstep 2\nbreak 2\ninfo b\n"
+    out = cuda.zeros(64, np.int32)
+    shown = debugged(commands, "inlines", out, 7, source=INLINED)
+    names = [re.split(r" {2,}", line.strip(" >")) for line in shown.after("backtrace").splitlines()]
+    assert [(name, place.rpartition(":")[2]) for _, name, place in names] == [
+        ("twice (inlined)", "2"), ("folded", "6"), ("inlines", "11")
+    ]  # fmt: skip  # rows of a table
+    assert shown.after("info args").split() == ["a", "int", "=", "0"]
+    assert shown.after("info args", 1).split() == ["a", "int", "=", "0", "n", "int", "=", "7"]
+    assert line_of(shown.after("up")) == 6
+    assert "inlines, " in shown.after("up 1")
+    assert shown.after("print n") == "7\n"
+    assert line_of(shown.after("frame 0")) == 2
+    assert shown.after("frame 9") == "there is no caller\n"
+    assert line_of(shown.after("next")) == 3
+    assert shown.after("print b") == "0\n"
+    assert shown.after("print a") == "11\n", "the second inlined call of thread 5"
+    assert line_of(shown.after("finish")) == 6
+    assert line_of(shown.after("next", 1)) == 7
+    assert shown.after("print c") == "22\n"
+    np.testing.assert_array_equal(out.to_host(), 4 * np.arange(64) + 2 + 7)
+
+
+def test_cuda_and_info_cuda_are_those_of_cuda_gdb(debugged, numbers):
+    x, out = cuda.to_device(np.tile(numbers, 3)), cuda.zeros(3, np.float32)
+    commands = "break kernels.cu:15 block 1 if step == 16\nrun\ncuda thread 9\nprint threadIdx.x\ncuda lane 3 warp 0\n"
+    commands += "cuda block 1,0,0 thread (7,0,0)\ncuda thread\ncuda kernel 0 grid 1 block 1 thread 2\ncuda device 3\n"
+    commands += "cuda block 2 thread 1\ncuda block 1 thread 99\ncuda\ncuda tread 5\nprint threadIdx.x\n"
+    commands += "info cuda kernels\ninfo cuda blocks\ninfo cuda threads\ninfo cuda sms\ninfo threads\n"
+    shown = debugged(commands, "total", x, out, 177, grid=3)
+    assert shown.after("print threadIdx.x") == "9\n"
+    assert "thread (3, 0, 0)" in shown.after("cuda lane 3 warp 0")
+    assert "thread (7, 0, 0)" in shown.after("cuda block 1,0,0 thread (7,0,0)")
+    assert shown.after("cuda thread") == shown.after("cuda block 1,0,0 thread (7,0,0)")
+    assert "thread (2, 0, 0)" in shown.after("cuda kernel 0 grid 1 block 1 thread 2")
+    assert "no device 3" in shown.after("cuda device 3")
+    assert "has not begun" in shown.after("cuda block 2 thread 1")
+    assert "no thread 99" in shown.after("cuda block 1 thread 99")
+    for command in ("cuda", "cuda tread 5"):
+        assert "is not understood" in shown.after(command)
+    assert shown.after("print threadIdx.x", 1) == "2\n", "a choice that fails leaves the focus where it was"
+    kernel = re.split(r" {2,}", shown.after("info cuda kernels").splitlines()[1].strip())
+    assert kernel[:5] == ["*", "0", "(3, 1, 1)", "(64, 1, 1)", "total"]
+    assert kernel[5] == f"x={x.pointer:#x}, out={out.pointer:#x}, n=177"
+    rows = [re.split(r" {2,}", line.strip(" *")) for line in shown.after("info cuda blocks").splitlines()[1:]]
+    assert rows == [
+        [f"({number}, 0, 0)", f"({number}, 0, 0)", "1", state]
+        for number, state in enumerate(("ended", "running", "not begun"))
+    ]
+    rows = [re.split(r" {2,}", line.strip(" *")) for line in shown.after("info cuda threads").splitlines()[1:]]
+    assert [(row[1], row[3], row[4], row[5], row[6].rpartition(":")[2]) for row in rows] == [
+        ("(0, 0, 0)", "(15, 0, 0)", "16", "runs", "15"), ("(16, 0, 0)", "(63, 0, 0)", "48", "ready", "17")
+    ]  # fmt: skip  # rows of a table
+    assert shown.after("info threads") == shown.after("info cuda threads")
+    assert "info cuda shows kernels, blocks, threads" in shown.after("info cuda sms")
+
+
+def test_memory_is_examined_in_its_state_space_and_in_the_past(debugged, numbers):
+    x, out = cuda.to_device(numbers), cuda.zeros(1, np.float32)
+    commands = "break kernels.cu:13\nrun\nx/4fw tile\nx/2fw &tile[32]\nx/3fw (@shared float*)0x400\nx/2dw\n"
+    commands += "x/64fw x\nx/2xw %rd1\nx/1xg 16\nx tile[\nx/q tile\nx/4hf tile\nprint/4 n\nprint/x\ndisplay/x n\n"
+    commands += "delete\nbreak kernels.cu:15 if step == 1\ncontinue\nx/fw tile\nnext\nx/fw tile\n"
+    commands += "reverse-next\nx/fw tile\nlanes/x threadIdx.x\n"
+    shown = debugged(commands, "total", x, out, 64)
+
+    def values(command: str, occurrence: int = 0) -> list[float]:
+        words = [word for line in shown.after(command, occurrence).splitlines() for word in line.split("\t")[1:]]
+        return [float(word) for word in words]
+
+    assert values("x/4fw tile") == numbers[:4].tolist()
+    assert "<tile+128>" in shown.after("x/2fw &tile[32]")
+    assert values("x/3fw (@shared float*)0x400") == numbers[:3].tolist()
+    assert values("x/2dw") == numbers[3:5].view(np.int32).tolist()
+    assert values("x/64fw x") == numbers.tolist()
+    assert shown.after("x/1xg 16") == "0x10:\t-\n"
+    first, whole = numbers[0::2].sum(), numbers.sum()
+    assert [values("x/fw tile", time) for time in range(3)] == [[first], [whole], [first]]
+    assert column(shown.after("lanes/x threadIdx.x"), "threadIdx.x") == ["0x0"]
+    assert "1: /x n = 0x40" in shown.after("display/x n")
+    said = {
+        "x tile[": "is incomplete", "x/q tile": "/q is not a format", "x/4hf tile": "have the size w or g",
+        "print/4 n": "/4 is a format of memory", "print/x": "an expression is missing",
+    }  # fmt: skip  # rows of a table
+    for command, text in said.items():
+        assert text in shown.after(command), command

@@ -1,5 +1,7 @@
-"""The debugger's expressions have C++'s values and types, and memory without a value shows none."""
+"""The debugger's expressions have C++'s values and types, in gdb's formats; memory without a value shows none."""
 
+import re
+import shutil
 import subprocess
 
 import numpy as np
@@ -13,14 +15,19 @@ pytestmark = pytest.mark.needs("debugger")
 VARIABLES = """
     unsigned u = 3; int neg = -7; unsigned char small = 250; short low = -300; bool yes = true;
     long long big = 5000000000LL; unsigned long long huge = 18000000000000000000ULL;
-    float f = 1.1f; double d = 1.0 / 3; float acc[4] = {0.5f, 1.5f, 2.5f, 3.5f};
+    float f = 1.1f; double d = 1.0 / 3; float acc[4] = {0.5f, 1.5f, 2.5f, 3.5f}; Node node = {{7.5f, {1, -2, 3}}, 0};
+    node.next = &node;
+"""
+STRUCTURES = """
+enum Color { RED, GREEN = 5 };
+struct Pair { float a; int b[3]; };
+struct Node { Pair pair; Node* next; };
 """
 # No lane but this one has these values, since the kernel adds the index of the thread.
 KERNEL = f"""
 #include <cuda_fp16.h>
 constexpr int WIDTH = 8;
-enum Color {{ RED, GREEN = 5 }};
-struct Pair {{ float a; int b[3]; }};
+{STRUCTURES}
 extern "C" __global__ void values(double* out, int index) {{
     extern __shared__ float dynamic[];
     __shared__ double tile[WIDTH][WIDTH + 1];
@@ -39,7 +46,7 @@ extern "C" __global__ void values(double* out, int index) {{
     unwritten[index] = index;
     __syncthreads();
     out[threadIdx.x] = u + neg + small + low + yes + big + huge + f + d + acc[index] + unwritten[index] + color
-        + __half2float(h) + tile[7][7] + pairs[1].b[1] + four[1].y + dynamic[2] + halves[1];
+        + node.pair.b[1] + __half2float(h) + tile[7][7] + pairs[1].b[1] + four[1].y + dynamic[2] + halves[1];
 }}
 """
 LINE = KERNEL.splitlines().index("    __syncthreads();") + 1
@@ -49,6 +56,8 @@ neg >> 1 | u >> 1 | big * 2 | big < huge | huge + 1 | neg + huge | 0xffffffff + 
 f * 3 | f + d | f / neg | d * u | acc[1] + acc[2] | acc[u] | *acc + 1 | *(acc + 2) | &acc[3] - acc | yes + yes | !neg
 neg ? u : f | yes ? 1 : 2u | neg < 0 && u > 2 | 'a' + 1 | '\\n' | (unsigned)neg | (float)neg / 2 | (unsigned char)low
 (int)-2.75 | (long long)u << 40 | 1.5f | 1e3 | 0x7f | 7u - 8 | 2 + 3 * 4 | (2 + 3) * 4 | neg == -7 | u != 3 | neg ^ 5
+sizeof(u) + 1 | sizeof acc | sizeof(Node) | sizeof(short) | sizeof(acc[1] + d) | sizeof(Pair*) | sizeof u
+node.next->pair.b[2] | ((Pair*)&node)->b[1] | *(int*)&acc[1] | node.next->next->pair.a
 """.replace("\n", " | ")
 # What these print, "-" where nothing has been written or the index is outside the array.
 MEMORY = {
@@ -57,25 +66,62 @@ MEMORY = {
     "four[1].y": "1.5", "h": "1.25", "color": "RED", "warpSize": "32", "blockDim": "{x = 64, y = 1, z = 1}",
     "threadIdx.y": "0", "halves[3]": "-3",
 }  # fmt: skip  # rows of a table
+# Commands of gdb whose answers do not contain addresses of variables.
+GDB = [
+    *(f"print/{letter} {text}" for text in ("u", "neg", "small", "low", "yes", "big", "huge", "'a'", "353", "0")
+      for letter in "xduotzacf"),
+    *(f"print/{letter} {text}" for text in ("f", "d", "acc", "node.pair", "f * -3", "&((Pair*)0)->b[1]")
+      for letter in "xduotzcf"),
+    "print acc[1]@2", "print *acc@3", "print node.pair.b[0]@2",
+    *(f"ptype {text}" for text in ("node", "Node", "struct Pair", "acc", "&acc", "u", "f * 2", "float*", "node.pair")),
+    *(f"whatis {text}" for text in ("node", "&node", "&acc", "acc[1]", "u + neg", "low + low", "u * d", "neg < 1")),
+    *(f"x/{chosen} {text}" for text in ("acc", "&node.pair")
+      for chosen in ("4xw", "3xb", "9xb", "5xh", "2xg", "4dw", "3uh", "5ub", "3db", "2ow", "3tb", "1th", "2cb", "3c")),
+    "x/4fw acc", "x/3xw acc + 1", "x/fg acc", "x", "x/2xh &node.pair.b", "x", "x/2",
+]  # fmt: skip  # rows of a table
 TEXTS = [text.strip() for text in EXPRESSIONS.split(" | ") if text.strip()]
 
 
 @pytest.fixture(scope="module")
-def cpp(tmp_path_factory):
-    """The values that the host's C++ compiler gives the expressions."""
+def program(tmp_path_factory):
+    """A program of the host with the same variables, which prints the values of the expressions."""
     folder = tmp_path_factory.mktemp("cpp")
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
     prints = "".join(f"    show({text});\n" for text in TEXTS)
     (folder / "values.cpp").write_text(
-        "#include <cstdio>\n#include <type_traits>\ntemplate <class T> void show(T value) {\n"
+        STRUCTURES + "#include <cstdio>\n#include <type_traits>\ntemplate <class T> void show(T value) {\n"
         '    if constexpr (std::is_same_v<T, bool>) std::puts(value ? "true" : "false");\n'
         '    else if constexpr (std::is_floating_point_v<T>) std::printf("%.17g\\n", double(value));\n'
         '    else if constexpr (std::is_unsigned_v<T>) std::printf("%llu\\n", (unsigned long long)value);\n'
         f'    else std::printf("%lld\\n", (long long)value);\n}}\nint main() {{{VARIABLES}{prints}}}\n'
     )
-    command = ["g++", "-std=c++17", "-w", "-o", folder / "values", folder / "values.cpp"]
-    subprocess.run(command, check=True)
-    said = subprocess.run([folder / "values"], check=True, capture_output=True, text=True).stdout.splitlines()
+    program = folder / "values"
+    subprocess.run(["g++", "-std=c++17", "-g", "-w", "-o", program, folder / "values.cpp"], check=True)
+    return program
+
+
+@pytest.fixture(scope="module")
+def cpp(program):
+    """The values that the host's C++ compiler gives the expressions."""
+    said = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
     return dict(zip(TEXTS, said, strict=True))
+
+
+@pytest.fixture(scope="module")
+def gdb(program):
+    """The answers of gdb to its commands."""
+    if shutil.which("gdb") is None:
+        pytest.skip("gdb is not installed")
+    commands = ["set width 0", "break show<unsigned int>", "run", "up", *GDB]
+    arguments = [part for text in commands for part in ("-ex", "echo >>>", "-ex", text)]
+    said = subprocess.run(
+        ["gdb", "-q", "-batch", "-nx", *arguments, program],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=60, check=False,
+    ).stdout.split(">>>")  # fmt: skip  # one option per word
+    if not any("Breakpoint 1, " in answer for answer in said):
+        pytest.skip("gdb cannot run a program here")
+    return said[-len(GDB) :]
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +130,7 @@ def shown(debugged):
     commands += [f"print {text}" for text in TEXTS]
     commands += ["info shared", "lanes dynamic[threadIdx.x]", "lanes color", "lanes threadIdx"]
     commands += [f"print {text}" for text in MEMORY]
+    commands += GDB
     return debugged("\n".join(commands), "values", cuda.zeros(64, np.float64), 2, shared=160, source=KERNEL)
 
 
@@ -113,3 +160,24 @@ def test_shared_variables_have_the_types_and_shapes_of_their_declarations(shown)
     assert sorted(titles) == [
         "Pair[2] pairs", "double[8][9] tile", "float4[2] four", "float[40] dynamic", "short[4] halves"
     ]  # fmt: skip  # names in one row
+
+
+def _words(text: str) -> list[str]:
+    """Return an answer without the number of a value and without addresses, and with floats in one notation."""
+    text = re.sub(r"-nan\(0x[0-9a-f]+\)", "nan", text)
+    text = re.sub(r"^\$\d+ = |^0x[0-9a-f]+( <[^>]*>)?:", "", text, flags=re.MULTILINE)
+    return [_rounded(word) for word in text.split()]
+
+
+def _rounded(word: str) -> str:
+    match = re.fullmatch(r"([{(]*)(-?\d+\.?\d*(?:e[-+]\d+)?)([,})]*)", word)
+    if match is None or not ("." in word or "e" in word):
+        return word
+    return f"{match[1]}{float(match[2]):.6g}{match[3]}"
+
+
+@pytest.mark.parametrize("number", range(len(GDB)), ids=lambda number: GDB[number])
+def test_values_types_and_memory_have_the_formats_of_gdb(shown, gdb, number):
+    command = GDB[number]
+    occurrence = GDB[:number].count(command)
+    assert _words(shown.after(command, occurrence)) == _words(gdb[number])

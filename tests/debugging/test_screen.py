@@ -53,6 +53,9 @@ def test_keys_step_both_ways_and_the_panes_follow(program):
             assert screen.said[-2:] == ["> print tile[0]", f"{folded[0]:g}"]
             await pilot.press("up", "up", "up", "down", "down")
             assert screen.query_one("#command").value == ""
+            for command, shown in (("print/x step", "0x10"), ("x/dw &i", "has no address"), ("ptype i", "type = int")):
+                screen.action_command(command)
+                assert shown in screen.said[-1], command
             await pilot.press("f8")
             await screen.settled()
             await pilot.press(*"delete", "enter", "f7")

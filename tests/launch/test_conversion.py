@@ -97,6 +97,18 @@ def test_a_function_is_passed_by_its_address_not_by_the_array_that_contains_it(k
         kernels["calling"][1, 1](function, out)
 
 
+def test_a_view_with_gaps_says_how_to_pass_its_address(kernels):
+    managed, on_device, out = cuda.managed_empty(6, np.int32), cuda.to_device(np.arange(6, dtype=np.int32)), []
+    managed[:] = range(6)
+    for view in (managed[3::2], on_device[3::2]):
+        with pytest.raises(ValueError, match=r"or its address: cudart_py") as raised:
+            kernels["add"][1, 1](view, cuda.zeros(1, np.int32))
+        out.append(cuda.zeros(1, np.int32))
+        address = eval(str(raised.value).rpartition("address: ")[2], {"cudart_py": cuda, "view": view})
+        kernels["add"][1, 1](address, out[-1])
+    assert [x.item() for x in out] == [4, 4]
+
+
 @pytest.mark.parametrize("address", [ctypes.c_void_p, enums.CUdeviceptr])
 def test_the_pointers_of_c_and_of_the_bindings_are_addresses(kernels, address):
     out = cuda.zeros(1, np.int64)

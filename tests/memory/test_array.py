@@ -56,9 +56,9 @@ def test_views_are_numpys(device, rng, key):
 @pytest.mark.parametrize(
     ("key", "error", "words"),
     [
-        (6, IndexError, "the index, the int 6, is outside axis 0 of size 6"),
+        (6, IndexError, "index 6 is out of range for axis 0 of size 6"),
         ((0, 0), IndexError, "2 indices for an array of 1"),
-        (np.s_[::0], ValueError, r"'index\[0\]' must have a step other than 0, not 0"),
+        (np.s_[::0], ValueError, r"'index\[0\]' must have a step that is not 0$"),
         ((None, np.s_[:"a"]), TypeError, r"'index\[1\]' must have bounds"),
         ("x", TypeError, "'index' must be an int, a slice or None, not the str 'x'; float64 has no fields"),
         (("x",), TypeError, r"'index\[0\]' .* not the str 'x'; a field's name must be the only index"),
@@ -212,3 +212,24 @@ def test_an_array_of_one_element_has_its_value_on_the_host(device, value, shape)
 def test_an_array_of_another_size_has_no_value(device, call, shape):
     with pytest.raises(ValueError, match=rf"only an array with one element .* has {np.prod(shape)}; .*to_host"):
         call(cuda.zeros(shape))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("shape", (3, 2), r"write x = x\.reshape\(shape\)"),
+        ("dtype", np.dtype(np.int64), r"write x = x\.view\(dtype\)"),
+        ("nbytes", 1000, "nbytes"),
+        ("strides", (4, 8), "strides"),
+        ("is_contiguous", False, "is_contiguous"),
+        ("device", None, "device"),
+        ("stream", None, "stream"),
+        ("base", None, "base"),
+        ("other", 1, "other"),
+    ],
+)
+def test_no_attribute_can_be_set(device, name, value, remedy):
+    x = cuda.to_device(np.arange(6).reshape(2, 3))
+    with pytest.raises(AttributeError, match=remedy):
+        setattr(x, name, value)
+    np.testing.assert_array_equal(x[1].to_host(), [3, 4, 5])

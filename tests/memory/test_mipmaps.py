@@ -8,8 +8,9 @@ from cuda.bindings import driver as enums
 
 import cudart_py as cuda
 from cudart_py.driver.calls import api
+from tests.simulator.support import struct
 
-SOURCE = """
+KERNELS = """
 typedef cudaTextureObject_t Texture;
 #define READ(name, expression)                                                                   \\
     extern "C" __global__ void name(Texture t, const float4 *at, float4 *out, int n) {           \\
@@ -31,69 +32,51 @@ READ(gather_w, tex2Dgather<float4>(t, p.x, p.y, 3))
 """
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0):
-        return cuda.compile(SOURCE)
+HOST, ARRAY = enums.CUmemorytype.CU_MEMORYTYPE_HOST, enums.CUmemorytype.CU_MEMORYTYPE_ARRAY
+FILTERS = enums.CUfilter_mode.CU_TR_FILTER_MODE_POINT, enums.CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
 
 
-def description(shape, flags=0, channels=4):
-    """Describe an array of floats with a shape (depth, height, width); missing dimensions are 0."""
-    found = enums.CUDA_ARRAY3D_DESCRIPTOR()
-    found.Depth, found.Height, found.Width = shape
-    found.Format, found.NumChannels, found.Flags = enums.CUarray_format.CU_AD_FORMAT_FLOAT, channels, flags
-    return found
+def description(shape, flags=0):
+    """Describe an array of four floats per element with a shape (depth, height, width); missing dimensions are 0."""
+    sizes = dict(zip(("Depth", "Height", "Width"), shape, strict=True))
+    float32 = enums.CUarray_format.CU_AD_FORMAT_FLOAT
+    return struct("CUDA_ARRAY3D_DESCRIPTOR", Format=float32, NumChannels=4, Flags=flags, **sizes)
 
 
-def fill(array, host, shape):
+def shape_of(host):
+    return (*(0,) * (4 - host.ndim), *host.shape[:-1])
+
+
+def fill(array, host):
     """Copy host data to an array through a 3-D copy."""
-    depth, height, width = (max(extent, 1) for extent in shape)
-    copy = enums.CUDA_MEMCPY3D()
-    copy.srcMemoryType, copy.dstMemoryType = (
-        enums.CUmemorytype.CU_MEMORYTYPE_HOST,
-        enums.CUmemorytype.CU_MEMORYTYPE_ARRAY,
-    )
-    copy.srcHost, copy.dstArray = host.ctypes.data, array
-    copy.srcPitch, copy.srcHeight = host.nbytes // depth // height, height
-    copy.WidthInBytes, copy.Height, copy.Depth = host.nbytes // depth // height, height, depth
-    assert width * 16 == copy.WidthInBytes
-    api.cuMemcpy3D(copy)
+    depth, height, width = (max(extent, 1) for extent in shape_of(host))
+    source = {"srcMemoryType": HOST, "srcHost": host.ctypes.data, "srcPitch": 16 * width, "srcHeight": height}
+    extent = {"WidthInBytes": 16 * width, "Height": height, "Depth": depth}
+    api.cuMemcpy3D(struct("CUDA_MEMCPY3D", dstMemoryType=ARRAY, dstArray=array, **source, **extent))
 
 
-def texture(resource, *, linear=False, normalized=True, address="CLAMP", **levels):
-    found = enums.CUDA_TEXTURE_DESC()
-    mode = getattr(enums.CUaddress_mode, f"CU_TR_ADDRESS_MODE_{address}")
-    found.addressMode = [mode] * 3
-    modes = enums.CUfilter_mode.CU_TR_FILTER_MODE_POINT, enums.CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
-    found.filterMode = modes[linear]
-    found.flags = enums.CU_TRSF_NORMALIZED_COORDINATES if normalized else 0
-    found.mipmapFilterMode = modes[levels.pop("blends", False)]
-    for name, value in levels.items():
-        setattr(found, name, value)
-    return api.cuTexObjectCreate(resource, found, None)
+def texture(resource, *, linear=False, address="CLAMP", blends=False, **levels):
+    modes = {"filterMode": FILTERS[linear], "mipmapFilterMode": FILTERS[blends], **levels}
+    modes["addressMode"] = [getattr(enums.CUaddress_mode, f"CU_TR_ADDRESS_MODE_{address}")] * 3
+    flags = enums.CU_TRSF_NORMALIZED_COORDINATES
+    return api.cuTexObjectCreate(resource, struct("CUDA_TEXTURE_DESC", flags=flags, **modes), None)
 
 
 def array_of(host, flags=0):
     """Return the resource of a new array with these elements."""
-    shape = (*(0,) * (4 - host.ndim), *host.shape[:-1])
-    array = api.cuArray3DCreate(description(shape, flags))
-    fill(array, host, shape)
-    resource = enums.CUDA_RESOURCE_DESC()
-    resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
-    resource.res.array.hArray = array
-    return resource
+    array = api.cuArray3DCreate(description(shape_of(host), flags))
+    fill(array, host)
+    kind = enums.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
+    return struct("CUDA_RESOURCE_DESC", resType=kind, res__array__hArray=array)
 
 
 def mipmap_of(levels, flags=0):
     """Return the resource of a new mipmapped array with these levels, and its handle."""
-    shapes = [(*(0,) * (4 - host.ndim), *host.shape[:-1]) for host in levels]
-    array = api.cuMipmappedArrayCreate(description(shapes[0], flags), len(levels))
-    for number, (host, shape) in enumerate(zip(levels, shapes, strict=True)):
-        fill(api.cuMipmappedArrayGetLevel(array, number), host, shape)
-    resource = enums.CUDA_RESOURCE_DESC()
-    resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY
-    resource.res.mipmap.hMipmappedArray = array
-    return resource, array
+    array = api.cuMipmappedArrayCreate(description(shape_of(levels[0]), flags), len(levels))
+    for number, host in enumerate(levels):
+        fill(api.cuMipmappedArrayGetLevel(array, number), host)
+    kind = enums.CUresourcetype.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY
+    return struct("CUDA_RESOURCE_DESC", resType=kind, res__mipmap__hMipmappedArray=array), array
 
 
 def read(kernel, handle, at):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from tests.browser import check_width
 from tests.forks import own_environment
 
 interactive = pytest.importorskip(
@@ -68,7 +69,11 @@ def failed(shell, code):
     with capture.capture_output() as output:
         result = shell.run_cell(code)
     assert not result.success
-    return result.error_in_exec, re.sub(r"\033\[[\d;]*m", "", output.stdout)
+    return result.error_in_exec, without_colors(output.stdout)
+
+
+def without_colors(text):
+    return re.sub(r"\033\[[\d;]*m", "", text)
 
 
 def test_a_cell_defines_its_kernels_and_prints_their_signatures(shell, x):
@@ -94,8 +99,9 @@ def test_an_error_marks_the_line_of_the_cell_and_has_no_traceback(shell):
 def test_a_warning_marks_its_line_and_the_kernel_is_defined(shell):
     _, output = run(shell, "cuda", RIGHT.replace("SYNC", "").replace("__shared__", "int unused; __shared__"))
     assert "warning" in output.stderr
-    assert "---->    4     int unused; __shared__ float s[64];" in output.stderr
-    assert re.search(r"^ {19}\^$", re.sub(r"\033\[[\d;]*m", "", output.stderr), re.MULTILINE)
+    shown = without_colors(output.stderr)
+    assert "---->    4     int unused; __shared__ float s[64];" in shown
+    assert re.search(r"^ {19}\^$", shown, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -117,11 +123,20 @@ def test_a_misused_magic_says_so_in_a_sentence(shell, code, words):
 
 
 @pytest.mark.needs("profile")
-@pytest.mark.parametrize("magic", ["%cuda_time reverse[1, 64](x)", "%%cuda_time\nreverse[1, 64](x)"])
-def test_a_warning_names_the_cell_that_measured(shell, x, magic):
+@pytest.mark.parametrize(
+    "code",
+    [
+        "%cuda_time reverse[1, 64](x)",
+        "%%cuda_time\nreverse[1, 64](x)",
+        "%cuda_run --profile reverse[1, 64](x)",
+        "with cuda.profile():\n    reverse[1, 64](x)",
+    ],
+)
+def test_a_warning_names_the_cell_whose_launch_was_checked(shell, x, code):
+    shell.user_ns["cuda"] = cuda
     run(shell, "cuda", REVERSE.replace("SYNC", ""))
     with pytest.warns(cuda.errors.SimulatorWarning) as found, capture.capture_output():
-        assert shell.run_cell(magic).success
+        assert shell.run_cell(code).success
     (warning,) = found
     assert warning.filename.startswith("<ipython-input-")
 
@@ -150,12 +165,20 @@ def test_a_cell_shows_its_line_profile_findings_and_diagrams_below(shell, x):
     html, text = report.data["text/html"], report.data["text/plain"]
     # Line 7 of the cell reads what other threads wrote.
     rows = re.findall(r"<tr>(.*?)</tr>", html)
-    at = next(index for index, row in enumerate(rows) if row.startswith("<td><strong>7</strong></td>"))
+    at = next(index for index, row in enumerate(rows) if "<strong>7</strong>" in row)
     assert "x[threadIdx.x] = s[63 - threadIdx.x];" in rows[at]
     assert "<strong>race</strong>: it reads 4 bytes" in rows[at + 1]
     assert html.count("<img ") == text.count("bytes per lane (cell.cu") == 4
     assert re.search(r"4\.0 +100\.0 +0 +32\.0 +5 +s\[threadIdx\.x\] = x\[threadIdx\.x\];", text)
     assert "race: it reads 4 bytes" in text
+
+
+@pytest.mark.needs("profile")
+def test_a_report_with_a_long_line_fits_a_window_that_is_narrower_than_its_diagrams(shell, x, chromium):
+    wide = RIGHT.replace("{", "{ // " + 40 * "long ", 1)
+    _, output = run(shell, 'cuda --profile --draw --run "reverse[1, 64](x)"', wide)
+    (answers,) = chromium.look([(output.outputs[0].data["text/html"], 700)])
+    check_width(answers, 700)
 
 
 @pytest.mark.needs("profile")

@@ -235,6 +235,36 @@ def test_a_program_that_fails_is_profiled_as_far_as_it_came(program):
     assert done.returncode == 1
 
 
+FAULTY = """
+import sys
+import numpy as np, cudart_py as cuda
+
+source = 'extern "C" __global__ void fill(int* x, int at) { x[at + threadIdx.x] = at; }'
+fill, x = cuda.compile(source)["fill"], cuda.zeros(64, np.int32)
+fill[1, 32](x, 0)
+fill[2, 64](x, 0)
+fill[1, 32](x, 1 << 24)
+if "waits" in sys.argv:
+    cuda.current_device().synchronize()
+"""
+
+
+@pytest.mark.parametrize("waits", [["waits"], []])
+def test_a_program_whose_kernel_fails_shows_the_launches_before_it_and_the_fault(tmp_path, python, waits):
+    path = tmp_path / "faulty.py"
+    path.write_text(FAULTY)
+    files = [str(tmp_path / name) for name in ("found.html", "found.json")]
+    command = ["profile", "--html", files[0], "--json", files[1], str(path), *waits]
+    done = python(f"import sys; from cudart_py.__main__ import main; sys.exit(main({command}))", check=False)
+    assert done.returncode == 1
+    data = json.loads(Path(files[1]).read_text())
+    assert [(one["kernel"], one["grid"][0]) for one in data["launches"]] == [("fill", 1), ("fill", 2)]
+    assert "IllegalAddressError" in data["failure"]
+    page = Path(files[0]).read_text()
+    assert page.count("IllegalAddressError") == 1
+    assert page.count('<td class="name">fill</td>') == 2
+
+
 def test_names_are_cut_in_the_middle_since_instances_of_a_template_end_differently():
     names = [f"histogram<64, 128, 16, {last}>" for last in ("false", "true")]
     assert [shortened(name, 20) for name in names] == ["histogram<…6, false>", "histogram<…16, true>"]

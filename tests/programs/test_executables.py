@@ -8,7 +8,7 @@ import pytest
 
 from tests.programs.executables.page import PAGE, renewed
 from tests.programs.executables.running import result_of, verdict_of
-from tests.programs.executables.suites import cuda_samples, hecbench
+from tests.programs.executables.suites import FOLDERS, cuda_samples, hecbench
 
 SAMPLES = os.environ.get("CUDA_SAMPLES", "")
 MODES = itertools.product(("numpy", "native", "auto"), ("off", "warn", "error"))
@@ -25,6 +25,7 @@ MODES = itertools.product(("numpy", "native", "auto"), ("off", "warn", "error"))
         (0, "checksum failed\n", "says: checksum failed"),
         (0, "cudart-py: kernel k at k.cu:3: a global read is out of bounds\n", "a launch ends early: out of bounds"),
         (0, "cudart-py: kernel k at k.cu:3: race\n", "right, with a finding"),
+        (0, "cudart-py: kernel k at k.cu:3: assertion i < n failed\n", "right, with a finding"),
         (2, "cudart-py run: there is no program\n", "exit status 2"),
         (0, "Ran 19 tests in 2.0s\n\nOK\n", "right, 19 tests"),
         (0, "script.py:3: SimulatorWarning: kernel k at k.py:3: race\n", "right, with a finding"),
@@ -63,6 +64,16 @@ def test_a_table_keeps_the_rows_of_other_programs_and_the_notes_of_equal_results
         renewed(ROWS, [{"suite": "another"}])
     text = PAGE.read_text()
     assert renewed(text, []) == text
+
+
+def test_a_program_that_needs_two_devices_gets_two(tmp_path):
+    (tmp_path / "test_args.json").write_text('{"pair": {"args": ["3"], "min_gpus": 2}}')
+    for folder in FOLDERS:
+        (tmp_path / "Samples" / folder / "pair").mkdir(parents=True)
+    (tmp_path / "Samples" / FOLDERS[0] / "pair" / "CMakeLists.txt").touch()
+    [program] = cuda_samples(tmp_path, tmp_path / "built")
+    assert program.environment["CUDART_PY_SIMULATOR_DEVICES"] == "2"
+    assert program.run[-2:] == ["./pair", "3"]
 
 
 def test_a_draw_meets_only_programs_whose_libraries_and_files_are_there(tmp_path):

@@ -34,6 +34,11 @@ def stream(context: Any) -> Any:
 
 
 @pytest.fixture
+def graph(context: Any) -> Any:
+    return ok(driver.cuGraphCreate(0))
+
+
+@pytest.fixture
 def play(context: Any, calls: HostCalls) -> Player:
     return Player(calls)
 
@@ -45,5 +50,7 @@ def module(context: Any) -> Any:
 
 @pytest.fixture(params=["numpy", "native"])
 def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "native":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
     return str(request.param)

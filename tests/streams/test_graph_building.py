@@ -20,12 +20,6 @@ extern "C" __global__ void cluster_size(float *x) {
 N = 29
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0):
-        return cuda.compile(KERNELS)
-
-
 @pytest.fixture
 def graph(device):
     with cuda.graphs.Graph() as graph:
@@ -130,18 +124,20 @@ def test_a_cycle_is_reported_with_its_nodes(graph):
 
 
 def test_nodes_are_changed_before_the_graph_is_instantiated(graph, x, add, scale):
-    seen = []
+    seen, (old, new) = [], (cuda.zeros(N, np.float32) for _ in range(2))
     first = graph.add(cuda.graphs.NodeFill(x, 1.0))
     second = graph.add(add(x, 1.0), after=first)
     third = graph.add(cuda.graphs.NodeFunction(lambda: seen.append("old")), after=second)
+    fourth = graph.add(cuda.graphs.NodeCopy(old, x), after=second)
     before = graph.instantiate()
     graph.set_node(first, cuda.graphs.NodeFill(x, 4.0))
     graph.set_node(second, scale(x, 2.0))
     graph.set_node(third, cuda.graphs.NodeFunction(lambda: seen.append("new")))
+    graph.set_node(fourth, cuda.graphs.NodeCopy(new, x))
     run(graph)
-    assert x.to_host()[0] == 8
+    assert (x.to_host()[0], old.to_host()[0], new.to_host()[0]) == (8, 0, 8)
     before.launch()
-    assert x.to_host()[0] == 2
+    assert (x.to_host()[0], old.to_host()[0], new.to_host()[0]) == (2, 2, 8)
     assert seen == ["new", "old"]
 
 

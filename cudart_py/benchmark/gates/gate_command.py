@@ -19,7 +19,18 @@ from .argument_types import count, percentage
 from .gate_report import GateReport
 from .machine import gpu_info
 from .pytest_runs import NOT_INSTALLED, PytestFailedError, PytestRuns, can_run
-from .time_gate import Json, baseline_text, compare, differences, merge, refusal, slowdown_of_peers, table
+from .time_gate import (
+    Json,
+    baseline_text,
+    benchmarks,
+    compare,
+    differences,
+    merge,
+    refusal,
+    slowdown_of_peers,
+    table,
+    untimed,
+)
 from .votes import Take, judged
 
 SLOWER, REFUSED = 1, 2
@@ -43,8 +54,9 @@ def add_command(commands: Any) -> None:
         description="Time benchmarks on a GPU with pytest, and compare them with a baseline: a file that --record "
         "wrote, or any run that pytest-benchmark stored. Benchmarks that seem slower are run again in fresh processes "
         "before they fail. The exit status is 1 if a benchmark is slower or fails, and 2 if nothing can be compared, "
-        "for example without a GPU or on a different one. The simulator does not measure times: compare its counters "
-        "with python -m pytest FILES --benchmark-compare=RUN --counters-compare-fail=sectors:5%.",
+        "for example without a GPU or on a different one, or if --record has found benchmarks without times. The "
+        "simulator does not measure times: compare its counters with python -m pytest FILES --benchmark-compare=RUN "
+        "--counters-compare-fail=sectors:5%.",
     )
     parser.add_argument("--record", action="store_true", help="write the baseline")
     parser.add_argument("--add", action="store_true", help="with --record: keep the runs that the baseline has")
@@ -218,10 +230,15 @@ def _record(options: argparse.Namespace, take: Take) -> int:
         if run is not None:
             _refuse(options, [*known, *runs, run][0], run)
             runs.append(run)
-    text = baseline_text(merge([*known, *runs]))
-    path.write_text(text, encoding="utf-8")
+    merged = merge([*known, *runs])
+    path.write_text(baseline_text(merged), encoding="utf-8")
     _print(f"{path}: {counted(len(runs), 'run')} of {counted(len(runs[-1]['benchmarks']), 'benchmark')}")
-    return 0
+    timed = benchmarks(merged)
+    lacking = [name for name in dict.fromkeys(name for run in runs for name in untimed(run)) if name not in timed]
+    if lacking:
+        _print(f"cudart-py gate: {path} lacks {counted(len(lacking), 'benchmark')} without times: {', '.join(lacking)}")
+        _print(f"Select the other benchmarks to record a baseline without them. {_counters_instead(options.arguments)}")
+    return REFUSED if lacking else 0
 
 
 def _refuse(options: argparse.Namespace, baseline: Json, run: Json) -> None:

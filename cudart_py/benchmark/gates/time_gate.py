@@ -80,6 +80,11 @@ def benchmarks(run: Json) -> dict[str, Json]:
     return {one["fullname"]: one for one in run["benchmarks"]}
 
 
+def untimed(run: Json) -> list[str]:
+    """Return the full names of the benchmarks that a stored run has not timed; older runs name those with counters."""
+    return run["untimed"] if "untimed" in run else [one["fullname"] for one in run.get("counted", ())]
+
+
 def figures(benchmark: Json) -> dict[str, list[float]]:
     """Return a benchmark's ratios to its peers and its time, each with one value per recorded run."""
     extra = benchmark["extra_info"]

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import queue
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from .. import tables
 from ..command_line import CommandLine
+from ..formats import LETTERS
 from ..session import Session, Stop
 from ..texts import index_text, mask_text
 from .shown import Shown, ShownValues
 
 if TYPE_CHECKING:
-    from ...simulator.debugging.moments import LaneGroup
+    from ...simulator.debugging.frames import Frame
     from ..stepping import Kind
     from .connection import Connection
 
@@ -27,6 +33,8 @@ _ABILITIES = {
     "supportsSteppingGranularity": True,
     "supportsExceptionInfoRequest": True,
     "supportsTerminateRequest": True,
+    "supportsValueFormattingOptions": True,
+    "supportsReadMemoryRequest": True,
     "exceptionBreakpointFilters": [
         {"filter": "findings", "label": "Mistakes that the sanitizer finds, and faults", "default": True}
     ],
@@ -36,7 +44,12 @@ _REASONS = {
     "interrupt": "pause", "watch": "data breakpoint",
 }  # fmt: skip  # rows of a table
 # The commands of the terminal that are also understood in the client's console.
-_COMMANDS = ("info", "lanes", "block", "thread", "warp", "lane", "list", "backtrace", "watch", "delete", "help")
+_COMMANDS = re.compile(
+    r"(info|lanes|block|thread|warp|lane|cuda|list|backtrace|frame|up|down|ptype|whatis|watch|delete|until|help)(?=[\s/]|$)"
+    r"|(print|p|x)(?=/)|print\s"
+)
+# A format after a comma, as other debuggers of C++ have it.
+_SUFFIX = re.compile(rf"\s*,\s*([{''.join(LETTERS)}])$")
 Handler = Callable[["Adapter", dict[str, Any]], "dict[str, Any] | None"]
 
 
@@ -179,21 +192,18 @@ class Adapter:
         group = None if lane is None else self._session.moment.group_of(lane)
         if lane is None or group is None:
             return {"stackFrames": [], "totalFrames": 0}
-        frames = [self._frame(lane, group, level) for level in range(len(group.levels))]
+        frames = [self._frame(lane, number, one) for number, one in enumerate(self._session.recorder.frames(group))]
         first = int(arguments.get("startFrame") or 0)
         count = int(arguments.get("levels") or len(frames))
         return {"stackFrames": frames[first : first + count], "totalFrames": len(frames)}
 
-    def _frame(self, lane: int, group: LaneGroup, level: int) -> Shown:
-        recorder = self._session.recorder
-        site = group.levels[level].site
+    def _frame(self, lane: int, number: int, one: Frame) -> Shown:
         thread = index_text(self._session.moment.thread_index(lane))
-        name = f"{recorder.lines.called(group.levels[level].code.name)}, thread {thread}"
-        frame: Shown = {"id": self._shown.frame(lane, level), "name": name, "line": 0, "column": 1}
-        if site is not None:
-            place = recorder.place(site)
-            frame["source"], distance = self._source(place.file)
-            frame["line"] = place.line + distance
+        name = f"{one.function}, thread {thread}"
+        frame: Shown = {"id": self._shown.frame(lane, number), "name": name, "line": 0, "column": 1}
+        if one.place is not None:
+            frame["source"], distance = self._source(one.place.file)
+            frame["line"] = one.place.line + distance
         return frame
 
     def _source(self, file: int) -> tuple[Shown, int]:
@@ -218,20 +228,44 @@ class Adapter:
         return {"scopes": self._shown.scopes(int(arguments["frameId"]))}
 
     def _variables(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        self._shown.letter = _letter(arguments)
         return {"variables": self._shown.parts(int(arguments["variablesReference"]))}
 
     def _evaluate(self, arguments: dict[str, Any]) -> dict[str, Any]:
         text = str(arguments["expression"]).strip()
-        if arguments.get("context") == "repl" and text.partition(" ")[0] in _COMMANDS:
-            said, _ = self._command_line.answer(text)
-            return {"result": said.rstrip("\n"), "variablesReference": 0}
+        if arguments.get("context") == "repl" and _COMMANDS.match(text):
+            return {"result": self._executed(text), "variablesReference": 0}
         if self._stop is None:
             raise ValueError("no launch is stopped")
+        suffix = _SUFFIX.search(text)
+        self._shown.letter = _letter(arguments) if suffix is None else suffix[1]
+        text = _SUFFIX.sub("", text)
         frame = arguments.get("frameId") or self._shown.frame(self._session.lane, self._session.level)
         scope, position = self._shown.scope(int(frame))
         value = self._session.recorder.evaluate(text, scope)
         shown = self._shown.value(text, value, scope, position)
-        return {"result": shown["value"], "type": shown["type"], "variablesReference": shown["variablesReference"]}
+        return {"result": shown.pop("value"), **shown}
+
+    def _executed(self, text: str) -> str:
+        """Execute a command of the terminal, and return its output; the client hears of a change of the thread."""
+        stop, before = self._stop, self._session.focused[:2] if self._stop is not None else None
+        said, resumes = self._command_line.answer(text)
+        if resumes:
+            self._stop = None
+            self._resumed.put(None)
+        elif stop is not None and self._session.focused[:2] != before:
+            self._tell(Stop("step"))
+        return said.rstrip("\n")
+
+    def _read_memory(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        if self._stop is None:
+            raise ValueError("no launch is stopped")
+        text, _, lane = str(arguments["memoryReference"]).partition("@")
+        start, count = int(text, 0) + int(arguments.get("offset") or 0), int(arguments["count"])
+        data, known = tables.memory(self._session, start, count, int(lane) if lane else None)
+        readable = int(np.argmin(known)) if not known.all() else count
+        content = base64.b64encode(data[:readable].tobytes()).decode()
+        return {"address": f"{start:#x}", "data": content, "unreadableBytes": count - readable}
 
     def _exception(self, _: dict[str, Any]) -> dict[str, Any]:
         if self._stop is None or not self._stop.text:
@@ -307,6 +341,11 @@ class Adapter:
         return next((lane for lane in lanes if moment.group_of(lane) is not None), None)
 
 
+def _letter(arguments: dict[str, Any]) -> str:
+    """Return the format that a request asks for."""
+    return "x" if (arguments.get("format") or {}).get("hex") else ""
+
+
 _HANDLERS: dict[str, Handler] = {
     "initialize": Adapter._initialize,
     "launch": Adapter._start,
@@ -320,6 +359,7 @@ _HANDLERS: dict[str, Handler] = {
     "scopes": Adapter._scopes,
     "variables": Adapter._variables,
     "evaluate": Adapter._evaluate,
+    "readMemory": Adapter._read_memory,
     "source": Adapter._source_text,
     "exceptionInfo": Adapter._exception,
     "pause": Adapter._pause,

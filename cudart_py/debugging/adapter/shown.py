@@ -30,6 +30,8 @@ class ShownValues:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        # The format of the values; see `formats`.
+        self.letter = ""
         self._parts: list[Callable[[], list[Shown]]] = []
         self._frames: list[tuple[int, int]] = []
 
@@ -69,7 +71,7 @@ class ShownValues:
         """Return a variable, whose parts can be unfolded if it has any."""
         if value is None:
             return _leaf(name, UNKNOWN)
-        text = value_text_in(scope.memory, value, position)
+        text = value_text_in(scope.memory, value, position, self.letter)
         kind = type(value.type).__name__
         has_parts = kind in ("Array", "Structure") or (
             kind == "Pointer" and getattr(value.type, "target", None) is not None
@@ -77,7 +79,12 @@ class ShownValues:
         reference = (
             self._reference(lambda: self._parts_of(value, scope, position)) if has_parts and text != UNKNOWN else 0
         )
-        return {"name": name, "value": text, "type": value.type.name, "variablesReference": reference}
+        shown = {"name": name, "value": text, "type": value.type.name, "variablesReference": reference}
+        addresses = value.data if kind == "Pointer" else value.addresses
+        if text != UNKNOWN and addresses is not None:
+            # Each thread has its own local memory, and each block its own shared memory.
+            shown["memoryReference"] = f"{int(addresses[position]):#x}@{int(scope.group.lanes[position])}"
+        return shown
 
     def _reference(self, parts: Callable[[], list[Shown]]) -> int:
         self._parts.append(parts)
@@ -170,12 +177,12 @@ class ShownValues:
         """Return the members of a structure, the elements of an array, or what a pointer points to."""
         if value.members:
             return [self.value(name, one, scope, position) for name, one in value.members.items()]
-        type_: Any = value.type
+        type_: Any = scope.whole(value.type)
         kind = type(type_).__name__
         addresses = value.data if kind == "Pointer" else value.addresses
         assert addresses is not None
         if kind == "Pointer":
-            parts = [("*", type_.target, 0)]
+            parts = [("*", scope.whole(type_.target), 0)]
         elif kind == "Array":
             count = min(type_.count, _MOST_CHILDREN)
             parts = [(f"[{number}]", type_.element, number * type_.element.size) for number in range(count)]

@@ -17,6 +17,7 @@ from ...host.files import read_file
 from ...launch.kernel import Kernel
 from ...launch.loading import compile, compile_image
 from ...memory.array import DeviceArray
+from ...set_once import SetOnce
 from .. import views
 from ..dtypes import name_of
 
@@ -31,7 +32,7 @@ _ELEMENTS = {
 }
 
 
-class Callback:
+class Callback(SetOnce):
     """A device function that a transform calls for each element that it loads or stores (cufftXtSetJITCallback).
 
     `source` is CUDA C++, or a Path to it, and `name` the name of the function in it, which is outside of namespaces and

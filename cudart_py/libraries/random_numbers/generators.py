@@ -16,6 +16,7 @@ from ...context.lifetimes import Handle
 from ...driver.calls import library
 from ...hints import answers_keywords
 from ...memory.array import DeviceArray
+from ...set_once import SetOnce
 from ...streams.stream import Stream
 from .. import views
 from ..failures import failure
@@ -56,7 +57,7 @@ def _require_offsets(call: str, kind: str, offset: int) -> None:
         raise arguments.wrong_value(call, "offset", f"0 with kind={kind!r}, which has no offsets", offset)
 
 
-class Generator(Handle):
+class Generator(SetOnce, Handle):
     """A cuRAND generator on the current device or, with `host=True`, on the host, where it fills NumPy arrays.
 
     - `kind`: "xorwow", "mrg32k3a", "philox", "mt19937" or "mtgp32", which are pseudorandom, or "sobol",

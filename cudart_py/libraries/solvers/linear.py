@@ -79,7 +79,7 @@ def solve(
     IllConditionedWarning is given.
 
     Raises SingularMatrixError, with the zero pivot, or NotPositiveDefiniteError, with the minor that is not positive.
-    Raises TypeError or ValueError, naming the operand. There is no check for NaNs: if `a` contains one, the solution
+    Raises TypeError or ValueError, naming the operand. NaNs are not detected: if `a` contains one, the solution
     contains NaNs, unless the factorization stops at the NaN and raises an error.
     """
     call = "solve"
@@ -143,7 +143,7 @@ def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
 
     If `a` has three dimensions, the first is a batch of matrices (cusolverDnSpotrfBatched). Only the lower triangle of
     `a` is read. Dtypes and layouts are those of `solve`. Raises NotPositiveDefiniteError, with the minor that is not
-    positive, and TypeError or ValueError, naming the operand. There is no check for NaNs: if `a` contains one, L
+    positive, and TypeError or ValueError, naming the operand. NaNs are not detected: if `a` contains one, L
     contains NaNs, unless the factorization stops at the NaN and raises an error.
     """
     call = "cholesky"

@@ -15,6 +15,7 @@ from ...driver.calls import library
 from ...hints import hinted
 from ...memory.array import DeviceArray
 from ...memory.creation import to_device
+from ...set_once import SetOnce
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import Kind
@@ -74,7 +75,7 @@ class DenseMatrix(Description):
         )  # fmt: skip  # grouped by meaning
 
 
-class SparseVector:
+class SparseVector(SetOnce):
     """A vector of `size` elements, which are zero except for `values` at `indices` (int32, in ascending order)."""
 
     def __init__(self, size: int, indices: DeviceArray, values: DeviceArray) -> None:
@@ -126,7 +127,7 @@ class Analysis:
 
 
 @hinted
-class SparseMatrix:
+class SparseMatrix(SetOnce):
     """A sparse matrix in one of four formats. Values are float32, float64, complex64 or complex128, indices int32.
 
     - "csr": `values` and their columns (`indices`), row by row. `offsets` has rows + 1 elements: the index in `values`

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def profile_data(
-    launches: Sequence[LaunchProfile], metrics: Collection[str] | None = None, findings: Sequence[Finding] = ()
+    launches: Sequence[LaunchProfile],
+    metrics: Collection[str] | None = None,
+    findings: Sequence[Finding] = (),
+    failure: str = "",
 ) -> dict[str, Any]:
     """Return a profile as dictionaries and lists; `metrics` has the names of the metrics to include, by default all.
 
@@ -25,12 +28,13 @@ def profile_data(
     first, each with the "seconds" of its estimated cost, the "bound" that explains them, and its "share" from 0 to 1.
     "assumptions" are those of the estimates. "advice" has sentences with their rules, and the parts of each sentence:
     "symptom", "cause", "remedy" and the expected "gain", from 0 to 1. "findings" has the distinct mistakes that the
-    simulator has found, each with its number of "times". The number "format" changes whenever the meaning of a key
-    changes.
+    simulator has found, each with its number of "times". "failure" is the exception that ended the program after
+    the launches, or "". The number "format" changes whenever the meaning of a key changes.
     """
     ranked = hot_lines(sources_of(launches))
     return {
         "format": 2,
+        "failure": failure,
         "limits": list(LIMITS),
         "assumptions": assumptions(),
         "launches": [

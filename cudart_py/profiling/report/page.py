@@ -37,8 +37,12 @@ def profile_page(
     title: str,
     columns: Sequence[Column] | None = None,
     findings: Sequence[Finding] = (),
+    failure: str = "",
 ) -> str:
-    """Return the self-contained HTML page of a profile; the columns default to `DEFAULT`."""
+    """Return the self-contained HTML page of a profile; the columns default to `DEFAULT`.
+
+    `failure` is the exception that has ended the program after these launches, or "".
+    """
     columns = choose(DEFAULT, ()) if columns is None else columns
     sources = sources_of(launches)
     ranked = hot_lines(sources)
@@ -52,6 +56,7 @@ def profile_page(
             _explained(),
             f"<main><section><h2>Launches</h2>{_launches(launches, columns)}"
             f"{figures(kernel_diagrams(launches))}</section>",
+            _failure(failure),
             f"<section><h2>Findings</h2>{listed}</section>" if listed else "",
             f"<section><h2>Hot lines</h2>{_hot(ranked, columns, _links(sources))}</section>",
             f"<section><h2>Advice</h2>{_advice(advice, _links(sources))}</section>",
@@ -83,6 +88,14 @@ def profile_summary(launches: Sequence[LaunchProfile], *, lines: int = 5) -> str
     return (
         f"<div>{_launches(launches, columns)}{_hot(ranked[:lines], columns, {}) if lines else ''}{_advice(advice, {})}"
         f"{figures([*kernel_diagrams(launches), *drawn])}</div>"
+    )
+
+
+def _failure(text: str) -> str:
+    if not text:
+        return ""
+    return (
+        f"<section><h2>Failure</h2><p>After these launches, the program failed:</p><pre>{escape(text)}</pre></section>"
     )
 
 

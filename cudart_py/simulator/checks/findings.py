@@ -96,17 +96,23 @@ def put_finding(kind: str, text: str, key: object = None) -> Finding:
     return finding
 
 
-def deliver() -> None:
-    """Report the pending findings as warnings at the program's own line, or raise one SimulatorWarning for all of them.
-
-    They are raised if the mode is "error". A warning filter of the program may also turn a warning into an exception.
-    """
+def take_texts() -> list[str]:
+    """Return the texts of the pending findings, which are then no longer pending, and inform the listeners."""
     if has_listeners():
         site = call_site()
         for finding in pending:
             note(read_report(finding.kind, str(finding), site))
     texts = [str(finding) for finding in pending]
     pending.clear()
+    return texts
+
+
+def deliver() -> None:
+    """Report the pending findings as warnings at the program's own line, or raise one SimulatorWarning for all of them.
+
+    They are raised if the mode is "error". A warning filter of the program may also turn a warning into an exception.
+    """
+    texts = take_texts()
     if mode() == "error":
         raise SimulatorWarning("\n".join(texts))
     for text in texts:

@@ -71,6 +71,7 @@ class LaunchChecks(Observer):
     """
 
     ended_early = False
+    can_restart = True
     _lacks_records = False
 
     def __init__(self, heard: Heard = lambda *_: None) -> None:
@@ -79,22 +80,28 @@ class LaunchChecks(Observer):
     def start(self, state: LaunchState) -> None:
         """Prepare the checks for the launch, and for earlier work that is not ordered before it."""
         self._findings = LaunchFindings(state, self._heard)
+        self.restart(state)
+
+    def restart(self, state: LaunchState) -> None:
+        """Forget the accesses of the launch, which run again; what has been reported is not reported again."""
         # A record has too few bits for larger thread numbers.
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()
         self._memory = state.memory
         self._program = state.program
-        concurrent = bool(spans) or concurrency.others_wait()
+        self._spans, self._concurrent = spans, bool(spans) or concurrency.others_wait()
+        self._native: NativeRecords | None = None
         self._races = Races(spans, state.launch, block_scope=state.program.block_scoped)
         self._memory_checks = MemoryChecks(
             state,
             self._races,
             self._findings,
             racing=self._racing,
-            concurrent=concurrent,
+            concurrent=self._concurrent,
         )
-        # Records of machine code lack information that the checks of concurrent launches need.
-        self.watch = frozenset({"checks"}) if self._racing and not concurrent else None
+        # Machine code does not record the loads that race only with plain writes, or only with those of block scope.
+        unrecorded = any(span.block_scoped for span in spans) or (self._concurrent and state.program.guesses)
+        self.watch = frozenset({"checks"}) if self._racing and not unrecorded else None
 
     def has_mistake(self) -> bool:
         """Return whether there is a finding in this launch, or were findings in many launches of the kernel."""
@@ -127,7 +134,8 @@ class LaunchChecks(Observer):
 
     def records(self) -> NativeRecords:
         """Return new records for machine code."""
-        return NativeRecords(self._memory)
+        self._native = NativeRecords(self._memory, self._spans, self._races.past if self._concurrent else None)
+        return self._native
 
     @without_failing
     def ended(self, chunk: Chunk) -> None:
@@ -139,8 +147,8 @@ class LaunchChecks(Observer):
         """End the checks, and remember the launch for work in other streams that is not ordered after it."""
         self._memory_checks.finish()
         if self._racing:
-            past = self._races.past
-            concurrency.keep(past.began, past.name_from_outside)
+            past, traces = self._races.past, self._races.traces if self._native is None else self._native.traces
+            concurrency.keep(past.began, past.name_from_outside, traces, self._program.block_scoped)
 
     @without_failing
     def block(self, group: Group, block: Block) -> None:

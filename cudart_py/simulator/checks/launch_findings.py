@@ -56,9 +56,9 @@ class LaunchFindings:
         """Report a mistake at an instruction, or count it if the same mistake of its line has already been reported."""
         if self.known(kind, site):
             return
-        self._found.add((kind, id(site)))
         like = kind, form_of(site).row.name, site.file, site.line, site.user
         if like in self._reported:
+            self._found.add((kind, id(site)))
             self._reported[like].again()
         else:
             entry = self._launch.entry
@@ -66,8 +66,10 @@ class LaunchFindings:
             others = tuple(_PLACE.findall(what))
             key = entry.name, entry.module.places.origin, like, others
             report = self._launch.located(what, site, group, position)
-            self._reported[like] = put_finding(kind, report, key)
+            # First, because a debugger that has not seen the block makes it run again, and then hears of this again.
             self._heard(group, position, report)
+            self._found.add((kind, id(site)))
+            self._reported[like] = put_finding(kind, report, key)
 
     def where(self, site: Instruction) -> str:
         """Return an instruction's file and line."""

@@ -183,6 +183,8 @@ class MemoryChecks:
             self._written[shadow.first] = shadow
             # Machine code's records would not have the writes of this launch.
             shadow.native.clear()
+        if self._concurrent:
+            self._races.touches(history, access.low - shadow.first, access.high - shadow.first)
         if history.prepare(access.size, reads=self._racing):
             self._pieces(Footprint(access, origin, history.shift), history, track=not shadow.initialised)
         elif not shadow.initialised:

@@ -6,16 +6,22 @@ them. They need not be cleared after it, because their times are older than the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ptx.running.observer import PieceRecords
+from ..ptx.running.observer import PieceRecords, records_in
 from ..state.memory.record_limit import limit
-from ..state.memory.shadow import FILLED, ShadowMemory
+from ..state.memory.shadow import FILLED, History, ShadowMemory
+from .races.concurrency import Span, meeting
+from .races.traces import NativeTrace, Trace
+
+if TYPE_CHECKING:
+    from ..ptx.syntax.instructions import Instruction
+    from .races.races import Past
 
 Array = NDArray[Any]
 
@@ -36,10 +42,17 @@ _clock = _Clock()
 
 
 class NativeRecords:
-    """The records of one launch."""
+    """The records of one launch, and, if other work may overlap it, the traces that it leaves.
 
-    def __init__(self, memory: Any) -> None:
+    `spans` is the other work that has run, and `past` names the launch's accesses in reports of work that follows; it
+    is None if no other work may overlap the launch.
+    """
+
+    def __init__(self, memory: Any, spans: list[Span], past: Past | None) -> None:
         self._memory = memory
+        self._spans, self._past = spans, past
+        self.complete = past is not None
+        self.traces: dict[History, Trace] = {}
         if _clock.now > _LAST_BEGIN:
             _clock.now, _clock.era = _WRITTEN + 1, _clock.era + 1
         self.begin, self.era = _clock.now, _clock.era
@@ -67,6 +80,20 @@ class NativeRecords:
             return kept
         self._unwritten[start] = shadow, shift, kept
         return replace(kept, unwritten=True)
+
+    def races(self, starts: Iterable[int], shift: int, sites: Sequence[Instruction]) -> bool:
+        """Return whether the launch may race with other work; `AccessRecords` describes the arguments."""
+        assert self._past is not None
+        name = self._past.native_records(sites)
+        for start in starts:
+            shadow: ShadowMemory = self._memory.shadow(start)
+            records = shadow.native[self.era, shift]
+            trace = NativeTrace(records, self.begin << PieceRecords.TIME, shift, shadow.size, name)
+            if trace.parts:
+                self.traces[shadow.history] = trace
+                if meeting(self._spans, shadow.history, trace.parts):
+                    return True
+        return False
 
     def end(self, now: int) -> None:
         """Advance the clock, and forget what the launch has written unless `keep` has saved it."""
@@ -101,10 +128,11 @@ def _new(shadow: ShadowMemory, shift: int) -> PieceRecords | None:
     history = shadow.history
     count = -(-shadow.size // 4) << (2 - shift)
     lines = -(-count // _LINE)
-    writes, reads = (limit.zeros(lines * _LINE, np.uint64) for _ in range(2))
-    if writes is None or reads is None:
+    writes, reads = _table(lines * _LINE), _table(lines * _LINE)
+    write_lines, read_lines = _table(lines), _table(lines)
+    if writes is None or reads is None or write_lines is None or read_lines is None:
         return None
-    write_lines, read_lines = (np.full(lines, _WRITTEN, np.uint64) for _ in range(2))
+    read_lines[:] = write_lines[:] = _WRITTEN
     if not shadow.initialised:
         write_lines[:] = 0
     if not shadow.initialised and history.written:
@@ -118,6 +146,12 @@ def _new(shadow: ShadowMemory, shift: int) -> PieceRecords | None:
         mixed = np.flatnonzero(known.any(axis=1) & ~whole)
         writes.reshape(lines, _LINE)[mixed] = known[mixed] * np.uint64(_WRITTEN)
     return PieceRecords(writes, reads, write_lines, read_lines, unwritten=False)
+
+
+def _table(count: int) -> Array | None:
+    """Return new records, which are 0, with room for their sites, or None if there is no memory for them."""
+    room = limit.zeros(-(-count // 4) * 20, np.uint16)
+    return None if room is None else records_in(room)[:count]
 
 
 def _keep(shadow: ShadowMemory, shift: int, records: PieceRecords, parts: list[tuple[int, int]]) -> None:

@@ -53,7 +53,7 @@ class Declarations:
 
     def _named(self, name: str) -> CType | None:
         plain = name.rpartition("::")[2]
-        return NUMBERS.get(name) or VECTORS.get(name) or self._information.structure(plain) or self._structure(plain)
+        return NUMBERS.get(name) or VECTORS.get(name) or self._information.named(plain) or self._structure(plain)
 
     def _structure(self, name: str) -> Structure | None:
         """Return a structure of numbers, vectors and arrays by its declaration, or None if it has other members."""

@@ -14,17 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .cpp_types import HALF, INT, Array, CType, Member, Pointer, Scalar, Structure
+from .lines import Place
 
 _SECTION = re.compile(r"\.section\s+(\.\w+)\s*\{([^}]*)\}")
 _ITEMS = re.compile(r"\.b(8|16|32|64)\s+([^\n]*)")
 _SYMBOL = re.compile(r"([.$%A-Za-z_][\w$.]*)\s*(?:\+\s*(\d+))?$")
 # Tags, attributes, forms and operations of DWARF.
 _SUBPROGRAM, _PARAMETER, _LEXICAL_BLOCK, _VARIABLE, _MEMBER, _INHERITANCE = 0x2E, 0x05, 0x0B, 0x34, 0x0D, 0x1C
-_BASE, _ARRAY, _SUBRANGE, _ENUMERATION, _ENUMERATOR = 0x24, 0x01, 0x21, 0x04, 0x28
+_BASE, _ARRAY, _SUBRANGE, _ENUMERATION, _ENUMERATOR, _INLINED = 0x24, 0x01, 0x21, 0x04, 0x28, 0x1D
 _POINTER, _REFERENCES, _STRUCTURES = 0x0F, (0x10, 0x42), (0x13, 0x02, 0x17)
 _ALIASES = (0x26, 0x35, 0x16, 0x37)  # const, volatile, typedef, restrict
 _NAME, _LINKAGE_NAME, _SIZE, _ENCODING, _TYPE, _LOCATION = 0x03, 0x2007, 0x0B, 0x3E, 0x49, 0x02
 _LOW, _HIGH, _UPPER_BOUND, _COUNT, _OFFSET, _CONSTANT = 0x11, 0x12, 0x2F, 0x37, 0x38, 0x1C
+_ORIGIN, _CALL_FILE, _CALL_LINE = 0x31, 0x58, 0x59
 _SIZES = {0x01: 8, 0x05: 2, 0x06: 4, 0x07: 8, 0x0B: 1, 0x0C: 1, 0x13: 4, 0x17: 4}
 _BLOCKS = {0x03: 2, 0x04: 4, 0x0A: 1}
 _STRING, _BLOCK, _SIGNED, _UNSIGNED, _EXPRESSION, _PRESENT = 0x08, 0x09, 0x0D, 0x0F, 0x18, 0x19
@@ -57,6 +59,19 @@ class Variable:
     high: str | None
     memory: Symbol | None
     registers: tuple[InRegister, ...]
+    is_parameter: bool = False
+
+
+@dataclass(frozen=True)
+class Inlined:
+    """A function that was inlined into another one: its code, from label to label, and the place of the call."""
+
+    name: str
+    low: str
+    high: str
+    call: Place
+    variables: tuple[Variable, ...]
+    inlined: tuple[Inlined, ...]
 
 
 @dataclass
@@ -129,6 +144,7 @@ class DebugInformation:
     def __init__(self, text: str) -> None:
         sections = {match[1]: _Section(match[2]) for match in _SECTION.finditer(text)}
         self._functions: dict[str, list[Variable]] = {}
+        self._inlined: dict[str, tuple[Inlined, ...]] = {}
         self.globals: list[Variable] = []
         self._types: dict[int, CType | None] = {}
         self._entries: dict[int, _Entry] = {}
@@ -141,6 +157,7 @@ class DebugInformation:
             if entry.tag == _SUBPROGRAM:
                 name = entry.attributes.get(_LINKAGE_NAME) or entry.attributes.get(_NAME, "")
                 self._functions[name] = list(self._variables(entry, None, None))
+                self._inlined[name] = tuple(self._inlined_in(entry))
             elif entry.tag == _VARIABLE:
                 self.globals += self._variable(entry, None, None)
 
@@ -148,12 +165,16 @@ class DebugInformation:
         """Return the variables of a function, by its name in PTX, outer scopes first."""
         return self._functions.get(function, [])
 
-    def structure(self, name: str) -> Structure | None:
-        """Return the structure or class with a name, or None if none is described."""
+    def inlined(self, function: str) -> tuple[Inlined, ...]:
+        """Return the functions that were inlined into a function, by its name in PTX."""
+        return self._inlined.get(function, ())
+
+    def named(self, name: str) -> CType | None:
+        """Return the structure, class or enumeration with a name, or None if none is described."""
         for reference, entry in self._entries.items():
-            if entry.tag in _STRUCTURES and entry.attributes.get(_NAME) == name and entry.attributes.get(_SIZE):
-                found = self._type(reference)
-                return found if isinstance(found, Structure) else None
+            is_type = entry.tag in _STRUCTURES or entry.tag == _ENUMERATION
+            if is_type and entry.attributes.get(_NAME) == name and entry.attributes.get(_SIZE):
+                return self._type(reference)
         return None
 
     def __bool__(self) -> bool:
@@ -216,9 +237,26 @@ class DebugInformation:
                 begin, end = entry.attributes.get(_LOW), entry.attributes.get(_HIGH)
                 yield from self._variables(entry, _label(begin), _label(end))
 
+    def _inlined_in(self, scope: _Entry) -> Iterator[Inlined]:
+        for entry in scope.children:
+            if entry.tag == _LEXICAL_BLOCK:
+                yield from self._inlined_in(entry)
+            low, high = _label(entry.attributes.get(_LOW)), _label(entry.attributes.get(_HIGH))
+            if entry.tag == _INLINED and low and high:
+                call = Place(entry.attributes.get(_CALL_FILE, 0), entry.attributes.get(_CALL_LINE, 0))
+                variables = tuple(self._variables(entry, low, high))
+                name = self._described(entry).get(_NAME, "")
+                yield Inlined(name, low, high, call, variables, tuple(self._inlined_in(entry)))
+
+    def _described(self, entry: _Entry) -> dict[int, Any]:
+        """Return the attributes of an entry, with those of the function or variable that it is an instance of."""
+        origin = self._entries.get(entry.attributes.get(_ORIGIN, -1))
+        return entry.attributes if origin is None else origin.attributes | entry.attributes
+
     def _variable(self, entry: _Entry, low: str | None, high: str | None) -> Iterator[Variable]:
-        kind = self._type(entry.attributes.get(_TYPE))
-        name = entry.attributes.get(_NAME)
+        attributes = self._described(entry)
+        kind = self._type(attributes.get(_TYPE))
+        name = attributes.get(_NAME)
         if kind is None or not name:
             return
         location = entry.attributes.get(_LOCATION)
@@ -229,7 +267,7 @@ class DebugInformation:
             registers = (InRegister(register, None, None),) if register else ()
         elif isinstance(location, Symbol) and self._locations is not None:
             registers = tuple(self._location_list(location.offset))
-        yield Variable(name, kind, low, high, memory, registers)
+        yield Variable(name, kind, low, high, memory, registers, entry.tag == _PARAMETER)
 
     def _location_list(self, offset: int) -> Iterator[InRegister]:
         assert self._locations is not None
@@ -250,8 +288,11 @@ class DebugInformation:
         if not isinstance(reference, int):
             return None
         if reference not in self._types:
-            self._types[reference] = None  # a structure may contain a pointer to itself
-            self._types[reference] = self._made_type(self._entries[reference])
+            entry = self._entries[reference]
+            # A structure may contain a pointer to itself, which then points to a structure without members.
+            name, size = entry.attributes.get(_NAME, ""), entry.attributes.get(_SIZE, 0)
+            self._types[reference] = Structure(name, size, ()) if entry.tag in _STRUCTURES else None
+            self._types[reference] = self._made_type(entry)
         return self._types[reference]
 
     def _made_type(self, entry: _Entry) -> CType | None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...debugging.expression_syntax import ExpressionError, Node, parse
+from ...debugging.expression_syntax import ExpressionError, Node, Type, parse, parse_type
+from ..ptx.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from .cpp_types import (
     BOOL,
     CHAR,
@@ -40,13 +41,16 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul,
 }  # fmt: skip  # rows of a table
 _TYPES = {one.dtype: one for one in (BOOL, INT, UNSIGNED, LONG, UNSIGNED_LONG, FLOAT, DOUBLE)}
+# The generic addresses at which the state spaces begin that a pointer may name.
+_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
+_MOST_REPEATED = 1 << 20
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0}
 
 
 def evaluate(text: str, scope: Scope) -> Value:
     """Return the value of an expression for the lanes of a scope; raises ExpressionError if it has none."""
     with np.errstate(all="ignore"):
-        return _evaluate(parse(text), scope)
+        return evaluate_node(parse(text), scope)
 
 
 def holds(text: str, scope: Scope) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -56,23 +60,27 @@ def holds(text: str, scope: Scope) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
     return found, value.known
 
 
-def _evaluate(node: Node, scope: Scope) -> Value:
+def evaluate_node(node: Node, scope: Any) -> Value:
+    """Return the value of a parsed expression for the lanes of a scope; raises ExpressionError if it has none."""
     kind = node[0]
     if kind == "name":
         return _named(node[1], scope)
     if kind in ("number", "character"):
         return (_number if kind == "number" else _character)(node[1], len(scope.group.lanes))
     if kind == "cast":
-        return _cast(node[1], node[2], _evaluate(node[3], scope))
+        return _cast(node[1], evaluate_node(node[2], scope), scope)
+    if kind == "sizeof":
+        return _size_of(node[1], node[2], scope)
     if kind == "conditional":
-        return _chosen(*(_evaluate(part, scope) for part in node[1:]))
+        return _chosen(*(evaluate_node(part, scope) for part in node[1:]))
     if kind == "unary":
-        return _unary(node[1], _evaluate(node[2], scope), scope)
+        return _unary(node[1], evaluate_node(node[2], scope), scope)
     if kind == "index":
-        return _element(_evaluate(node[1], scope), _evaluate(node[2], scope), scope)
+        return _element(evaluate_node(node[1], scope), evaluate_node(node[2], scope), scope)
     if kind == "member":
         return _member(node[1], node[2], scope)
-    return _binary(node[1], _evaluate(node[2], scope), _evaluate(node[3], scope))
+    left, right = evaluate_node(node[2], scope), evaluate_node(node[3], scope)
+    return _repeated(left, right) if node[1] == "@" else _binary(node[1], left, right)
 
 
 def _named(name: str, scope: Scope) -> Value:
@@ -108,15 +116,70 @@ def _character(text: str, lanes: int) -> Value:
     return Value(CHAR, np.full(lanes, code, np.int8))
 
 
-def _cast(words: str, stars: int, value: Value) -> Value:
-    type_: CType | None = NUMBERS.get(words)
+def type_of(text: str, scope: Scope) -> CType:
+    """Return the type that a text names, unless it names a variable, or that of an expression."""
+    written = parse_type(text)
+    try:
+        if written is None or not (written.is_plain or written.stars):
+            return evaluate(text, scope).type
+    except ExpressionError:
+        if written is None or scope.type_named(written.name) is None:
+            raise
+    assert written is not None
+    return _type_of(written, scope)
+
+
+def _type_of(written: Type, scope: Any) -> CType:
+    """Return a type; raises ExpressionError if it is not known."""
+    type_: CType | None = NUMBERS.get(written.name)
+    if type_ is None and written.name == "void" and written.stars:
+        return _pointer_to(Pointer(None), written.stars - 1)
     if type_ is None:
-        raise ExpressionError(f"{words!r} is not a type: use one such as 'unsigned int', 'long long' or 'float'")
+        type_ = scope.type_named(written.name)
+    if type_ is None:
+        raise ExpressionError(
+            f"{written.name!r} is not a type: use one such as 'unsigned int', 'float4' or 'long long'"
+        )
+    return _pointer_to(type_, written.stars)
+
+
+def _pointer_to(type_: CType, stars: int) -> CType:
     for _ in range(stars):
         type_ = Pointer(type_)
+    return type_
+
+
+def _cast(written: Type, value: Value, scope: Any) -> Value:
+    type_ = _type_of(written, scope)
     if isinstance(type_, Scalar):
         return Value(type_, value.data.astype(type_.dtype), None, value.known)
-    return Value(type_, as_pointer(value).data.astype(np.uint64), None, value.known)
+    if not isinstance(type_, Pointer):
+        raise ExpressionError(f"a value cannot be cast to {written.name}, but its address can be to {written.name}*")
+    addresses = as_pointer(value).data.astype(np.uint64)
+    window = np.uint64(_WINDOWS.get(written.space, 0))
+    return Value(type_, np.where(addresses < WINDOW_BYTES, addresses + window, addresses), None, value.known)
+
+
+def _size_of(written: Type | None, node: Node | None, scope: Any) -> Value:
+    """Return the size of a type, or that of an expression, which may consist of the name of a type."""
+    try:
+        type_ = None if node is None else evaluate_node(node, scope).type
+    except ExpressionError:
+        if written is None:
+            raise
+        type_ = None
+    if type_ is None:
+        assert written is not None
+        type_ = _type_of(written, scope)
+    return Value(UNSIGNED_LONG, np.full(len(scope.group.lanes), type_.size, np.uint64))
+
+
+def _repeated(value: Value, count: Value) -> Value:
+    """Return an array of as many elements as there are from a value in memory on."""
+    counts = np.unique(count.data[count.known])
+    if value.addresses is None or len(counts) != 1 or not 0 < counts[0] <= _MOST_REPEATED:
+        raise ExpressionError("@ needs a value in memory before it, and after it a number of elements, as in x[0]@4")
+    return Value(Array(value.type, int(counts[0])), None, value.addresses, value.known)
 
 
 def _chosen(condition: Value, first: Value, second: Value) -> Value:
@@ -131,7 +194,7 @@ def _chosen(condition: Value, first: Value, second: Value) -> Value:
 
 
 def _member(node: Node, name: str, scope: Scope) -> Value:
-    value = _evaluate(node, scope)
+    value = evaluate_node(node, scope)
     if name in value.members:
         return value.members[name]
     if isinstance(value.type, Pointer):
@@ -151,6 +214,7 @@ def _element(value: Value, index: Value, scope: Scope) -> Value:
         inside = inside & (index.data >= 0) & (index.data < value.type.count)
     found = _target(_sum(value, index, 1), scope)
     found.known = found.known & inside
+    found.is_placed = value.known & index.known
     return found
 
 
@@ -159,7 +223,7 @@ def _target(value: Value, scope: Scope) -> Value:
     pointer = as_pointer(value)
     if not isinstance(pointer.type, Pointer) or pointer.type.target is None:
         raise ExpressionError(f"a {value.type.name} is not a pointer to values of a known type")
-    return scope.memory.load(pointer.type.target, pointer.data, pointer.known)
+    return scope.memory.load(scope.whole(pointer.type.target), pointer.data, pointer.known)
 
 
 def _unary(sign: str, value: Value, scope: Scope) -> Value:
@@ -168,7 +232,7 @@ def _unary(sign: str, value: Value, scope: Scope) -> Value:
     if sign == "&":
         if value.addresses is None:
             raise ExpressionError("a value in a register has no address")
-        return Value(Pointer(value.type), value.addresses, None, value.known)
+        return Value(Pointer(value.type), value.addresses, None, value.is_placed)
     if sign == "!":
         return Value(BOOL, ~value.data.astype(np.bool_), None, value.known)
     data = _promoted(value)

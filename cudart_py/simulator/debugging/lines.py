@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...compilation.names.demangling import declared_name, demangle
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..ptx.syntax.instructions import Function, Instruction
     from ..ptx.syntax.parser import Entry
 
@@ -30,7 +32,7 @@ class Lines:
 
     def __init__(self, entry: Entry) -> None:
         self._places = entry.module.places
-        self._bodies = [entry.body, *entry.called]
+        self.bodies = [entry.body, *entry.called]
         self.entry = entry
 
     @property
@@ -66,9 +68,12 @@ class Lines:
         begins = self._places.begins_at
         return (self._places.compiled_at[0], begins - 1) if begins else ("", 0)
 
-    def begin(self, file: str, line: int) -> tuple[int, list[Instruction]]:
+    def begin(
+        self, file: str, line: int, instance: Callable[[Function, int], object] = lambda *_: None
+    ) -> tuple[int, list[Instruction]]:
         """Return the instructions, one per function, at which a line begins, or the next line that has code.
 
+        `instance` distinguishes the copies of a function that are inlined into the same function.
         `file` is the end of a file's path, or of the path of a program that contains the source; see `shown_in`.
         Returns 0 and an empty list if no line has code.
         """
@@ -78,12 +83,12 @@ class Lines:
             if not path or not _is_end(file, path):
                 return 0, []
             numbers, line = {self.entry.home}, line - distance
-        first: dict[int, dict[str, Instruction]] = {}
-        for body in self._bodies:
-            for site in body.instructions[prologue(body) :]:
+        first: dict[int, dict[object, Instruction]] = {}
+        for body in self.bodies:
+            for index, site in enumerate(body.instructions):
                 place = place_of(site)
-                if place.file in numbers and place.line >= line:
-                    first.setdefault(place.line, {}).setdefault(body.name, site)
+                if index >= prologue(body) and place.file in numbers and place.line >= line:
+                    first.setdefault(place.line, {}).setdefault((body.name, instance(body, index)), site)
         found = min(first, default=0)
         # A line after the end of a function would otherwise stop at the beginning of the next function.
         if found and found != line and not self._is_inside(numbers, line):
@@ -96,7 +101,7 @@ class Lines:
         The namespaces and classes of a C++ name, and the arguments of templates, may be left out.
         """
         found = []
-        for body in self._bodies:
+        for body in self.bodies:
             whole, plain = cpp_name(body.name), self.called(body.name)
             if body.instructions and (
                 name == body.name or any(f"::{one}".endswith(f"::{name}") for one in (whole, plain))
@@ -128,14 +133,14 @@ class Lines:
 
     def body(self, site: Instruction) -> Function:
         """Return the function that contains an instruction."""
-        return next(body for body in self._bodies if body.name == site.function)
+        return next(body for body in self.bodies if body.name == site.function)
 
     @cached_property
     def _indices(self) -> dict[int, int]:
-        return {id(site): number for body in self._bodies for number, site in enumerate(body.instructions)}
+        return {id(site): number for body in self.bodies for number, site in enumerate(body.instructions)}
 
     def _is_inside(self, files: set[int], line: int) -> bool:
-        for body in self._bodies:
+        for body in self.bodies:
             lines = [place.line for site in body.instructions if (place := place_of(site)).file in files]
             if lines and min(lines) - 1 <= line <= max(lines):
                 return True

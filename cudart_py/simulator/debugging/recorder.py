@@ -12,18 +12,22 @@ from numpy.typing import NDArray
 
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.addresses import Mixed
-from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
+from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer, RunAgain
 from ..state.fault_reports import readable
+from .block_scope import BlockScope
+from .cpp_types import CType
 from .dwarf import DebugInformation
-from .expressions import evaluate, holds
+from .expressions import evaluate, holds, type_of
+from .frames import Frame, frames_of, inlined_at, inlined_in
 from .lines import Lines, Place, place_of
 from .moments import Change, LaneGroup, Mistake, Moment
 from .scope import Scope
 from .shared_variables import SharedVariable, shared_variables
-from .values import Value
+from .undo import SavedMemory, can_be_undone
+from .values import MemoryView, Value, as_pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..ptx.compiling.control_flow import Block
     from ..ptx.faults import Fault
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from ..ptx.running.launch import LaunchState
     from ..ptx.running.memory.addresses import Address
     from ..ptx.running.scheduler import Chunk
-    from ..ptx.syntax.instructions import Instruction
+    from ..ptx.syntax.instructions import Function, Instruction
     from ..ptx.syntax.parser import Entry, Module
 
 Array = NDArray[Any]
@@ -41,11 +45,22 @@ HISTORY = 20_000
 _MODULES = 16
 # The index of the writer of bytes that nothing has written, and the lane of a write that no single lane makes.
 NOBODY = -1
+# If more blocks than this have to run again without showing a mistake, all following blocks are recorded.
+_MOST_REPEATS = 8
 _THREAD = re.compile(r"block \((\d+), (\d+), (\d+)\), thread \((\d+), (\d+), (\d+)\)")
 
 
 class Listener(Protocol):
     """The debugger. Its methods return when the launch may continue."""
+
+    stop_at_findings: bool
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the launch must stop at once."""
+
+    def stops_from(self, recorder: Recorder, first: int) -> int:
+        """Return the first block, from `first` on, in which the launch may stop for another reason than a mistake."""
 
     def started(self, recorder: Recorder) -> None:
         """A launch begins."""
@@ -68,16 +83,22 @@ class Writers:
     """
 
     def __init__(self, chunk: Chunk) -> None:
+        self.chunk = chunk
         self.lanes = np.full(len(chunk.shared.bytes), NOBODY, np.int32)
         self.sites = np.full(len(chunk.shared.bytes), NOBODY, np.int32)
         self.local = np.zeros(len(chunk.local.bytes), np.bool_)
 
 
 class Recorder(Observer):
-    """The recorder of one launch. `history` contains its latest moments, in order."""
+    """The recorder of one launch. `history` contains its latest moments, in order.
+
+    Blocks in which the launch will not stop run without being recorded, many of them together. If one of them makes a
+    mistake, the launch runs again from its start, and this block is recorded.
+    """
 
     watch = None
     stepped = True
+    can_restart = True
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -91,13 +112,53 @@ class Recorder(Observer):
         self._writers: dict[int, Writers] = {}
         # The copies of the groups that wait, keyed by the group's identity.
         self._copies: dict[int, tuple[Group, LaneGroup]] = {}
+        # The chunks that have begun and not ended, by their first blocks, and the number of blocks that have begun.
+        self._active: dict[int, Chunk] = {}
+        self.begun = 0
         # The contents of shared and local memory at the latest moment of each chunk.
         self._known: dict[int, list[tuple[Array, Array]]] = {}
+        # The contents that global memory had before the launch, where it has changed them.
+        self._saved = SavedMemory()
+        # The first block after those in which the launch has stopped, so that breakpoints before it do not stop again.
+        self._following = 0
+        # The blocks that have made a mistake without being recorded, and whether an interrupt waits for one of them.
+        self._wanted: set[int] = set()
+        self._is_interrupting = False
 
     def start(self, state: LaunchState) -> None:
         """Tell the debugger that a launch begins."""
         self.state = state
+        self._can_be_undone = can_be_undone(state.launch)
         self._listener.started(self)
+
+    def stepped_from(self, first: int) -> int:
+        """Return the first block, from `first` on, that must be recorded."""
+        if not self._can_be_undone or len(self._wanted) > _MOST_REPEATS:
+            return first
+        stops = self._listener.stops_from(self, max(first, self._following))
+        return min([stops, *(block for block in self._wanted if block >= first)])
+
+    def shown(self, moment: Moment) -> None:
+        """Take note that the launch has stopped at a moment."""
+        self._following = max(self._following, moment.chunk.first + moment.chunk.blocks)
+
+    def restart(self, state: LaunchState) -> None:
+        """Undo what the launch has done."""
+        self._saved.restore(state.memory.bytes)
+        state.printed.empty(lambda _: None)
+        self._active.clear()
+        self.begun = 0
+        self._forget_history()
+
+    def _again(self, block: int) -> RunAgain:
+        """Return the exception that makes the launch run again, to record a block."""
+        self._wanted.add(block)
+        return RunAgain()
+
+    def _forget_history(self) -> None:
+        """Let the history begin after blocks that are not recorded, because it lacks their changes of memory."""
+        self.history.clear()
+        self._copies.clear()
 
     def finish(self, state: LaunchState) -> None:
         """Tell the debugger that the launch has ended."""
@@ -105,20 +166,44 @@ class Recorder(Observer):
 
     def block(self, group: Group, block: Block) -> None:
         """Record a moment, and show it to the debugger."""
+        chunk = group.chunk
+        if chunk.first not in self._active:
+            self._active[chunk.first] = chunk
+            self.begun = max(self.begun, chunk.first + chunk.blocks)
+        if not group.code.stepped:
+            self._pass(group)
+            return
+        self._is_interrupting = False
         self._note_changes(group.chunk)
         self._running = group
         self._add(group.chunk, LaneGroup(group))
         self._listener.reached(self.history[-1])
 
+    def _pass(self, group: Group) -> None:
+        """Let a block run without being recorded, unless an interrupt asks for it."""
+        if self.history:
+            self._forget_history()
+        self._running = group
+        if self._listener.is_interrupted and not self._is_interrupting:
+            self._is_interrupting = True
+            raise self._again(_block_of(group, 0))
+
     def ended(self, chunk: Chunk) -> None:
         """Record the last changes of a chunk."""
+        self._active.pop(chunk.first, None)
+        if not chunk.program.is_stepped:
+            return
         self._note_changes(chunk)
         self._known.pop(id(chunk), None)
 
     def failed(self, chunk: Chunk, fault: Fault) -> None:
         """Show the debugger the fault that ends the launch: at its instruction, or when all lanes wait."""
         waiting = list(chunk.waiting())
-        if not self.history or self._has_stopped(chunk, waiting):
+        if not chunk.program.is_stepped and self._listener.stop_at_findings and not self.state.limit_reached():
+            raise self._again(self._block_in(fault.report, chunk))
+        if not chunk.program.is_stepped and self._running is not None:
+            self._add(chunk, LaneGroup(self._running))
+        elif not self.history or self._has_stopped(chunk, waiting):
             self._note_changes(chunk)
             self._add(chunk, None)
         moment = self.history[-1]
@@ -128,6 +213,10 @@ class Recorder(Observer):
 
     def finding(self, group: Group, position: int, report: str) -> None:
         """Show the debugger a finding of the sanitizer."""
+        if not group.code.stepped:
+            if self._listener.stop_at_findings:
+                raise self._again(_block_of(group, position))
+            return
         moment = self.history[-1]
         moment.mistake = Mistake(readable(report), int(group.lane_numbers[position]), is_fault=False)
         self._listener.found(moment)
@@ -152,6 +241,11 @@ class Recorder(Observer):
         if kind == "st":
             self._write(group, units, 0, size, site)
 
+    @property
+    def active(self) -> Iterable[Chunk]:
+        """The chunks that have begun and not ended."""
+        return self._active.values()
+
     @cached_property
     def lines(self) -> Lines:
         """The source lines of the kernel."""
@@ -167,38 +261,81 @@ class Recorder(Observer):
         """The kernel's variables in shared memory, by name."""
         return shared_variables(self.lines, self.state.shared_size, self.information)
 
+    def function(self, name: str) -> list[Instruction]:
+        """Return the first instructions of the functions with a name, and of their inlined copies; see `Lines`."""
+        return self.lines.function(name) + [
+            body.instructions[body.labels[one.low]]
+            for body in self.lines.bodies
+            for one in inlined_in(self.information.inlined(body.name))
+            if one.name == name
+        ]
+
+    def begin(self, file: str, line: int) -> list[Instruction]:
+        """Return the instructions at which a line begins, or the next line that has code; see `Lines.begin`."""
+        return self.lines.begin(file, line, self._instance)[1]
+
+    def _instance(self, body: Function, index: int) -> object:
+        """Return the call of an inlined function that an instruction belongs to, or None."""
+        chain = list(inlined_at(self.information.inlined(body.name), body, index))
+        return id(chain[-1]) if chain else None
+
     def place(self, site: Instruction) -> Place:
         """Return the line of an instruction."""
         return place_of(site)
 
-    def source_level(self, group: LaneGroup) -> int:
-        """Return the innermost level of a group's call stack whose source is available, or 0 if there is none."""
-        for number, level in enumerate(group.levels):
-            if level.site is not None and self.lines.text(place_of(level.site).file):
-                return number
-        return 0
+    def frames(self, group: LaneGroup) -> list[Frame]:
+        """Return the frames of a group's call stack, innermost first."""
+        return frames_of(group, self.lines, self.information)
 
-    def scope(self, moment: Moment, group: LaneGroup, level: int = 0) -> Scope:
-        """Return the names that are visible to a group at a level of its call stack."""
-        return Scope(self, moment, group, level)
+    def source_frame(self, group: LaneGroup) -> int:
+        """Return the index of the innermost frame whose source is available, or 0 if there is none."""
+        places = [frame.place for frame in self.frames(group)]
+        return next((i for i, place in enumerate(places) if place is not None and self.lines.text(place.file)), 0)
+
+    def scope(self, moment: Moment, group: LaneGroup, frame: int = 0) -> Scope:
+        """Return the names that are visible to a group in the frame of an index."""
+        return Scope(self, moment, group, self.frames(group)[frame])
 
     def evaluate(self, text: str, scope: Scope) -> Value:
         """Return the value of an expression for the lanes of a scope; raises ValueError if it has none."""
         return evaluate(text, scope)
 
+    def pointer(self, text: str, scope: Scope) -> Value:
+        """Return the value of an expression, an array as a pointer to its first element."""
+        return as_pointer(self.evaluate(text, scope))
+
+    def type_of(self, text: str, scope: Scope) -> CType:
+        """Return the type that a text names, or that of an expression; raises ValueError for another text."""
+        return type_of(text, scope)
+
+    def memory_of(self, moment: Moment, lane: int, count: int) -> MemoryView:
+        """Return memory as a lane sees it, for `count` addresses at a time."""
+        return MemoryView(self, moment, np.full(count, lane))
+
     def holds(self, text: str, scope: Scope) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return for which lanes of a scope a condition holds, and for which it has a value."""
         return holds(text, scope)
+
+    def first_block(self, first: int, index: tuple[int, ...] | None, condition: str) -> int:
+        """Return the first block, from `first` on, that has an index and for which a condition may hold.
+
+        The number of all blocks means that there is none.
+        """
+        blocks = np.arange(first, self.state.blocks)
+        scope = BlockScope(self.state.launch, blocks)
+        chosen = scope.may_hold(condition)
+        if index is not None:
+            chosen &= scope.are_at(index)
+        return int(blocks[chosen][0]) if chosen.any() else int(self.state.blocks)
 
     def writers(self, chunk: Chunk) -> Writers:
         """Return the writers of a chunk's shared and local memory."""
         key = id(chunk)
         if key not in self._writers:
-            # Finished chunks stay in the history, so their identities are not used again before they leave it.
+            # The writers keep their chunks, so that the identities of these are not used again.
+            recorded = {id(moment.chunk) for moment in self.history}
             self._writers = {
-                id(moment.chunk): self._writers[id(moment.chunk)]
-                for moment in self.history
-                if id(moment.chunk) in self._writers
+                number: known for number, known in self._writers.items() if number in recorded or known.chunk.live
             }
             self._writers[key] = Writers(chunk)
         return self._writers[key]
@@ -236,16 +373,15 @@ class Recorder(Observer):
 
     def _lane_in(self, report: str, moment: Moment) -> int:
         """Return the lane that a report names, or the first one of the moment."""
-        match = _THREAD.search(report)
-        if match:
-            block, thread = (tuple(map(int, match.group(*numbers))) for numbers in ((1, 2, 3), (4, 5, 6)))
-            width, height, _ = moment.chunk.state.launch.block
-            lane = thread[0] + width * (thread[1] + height * thread[2])
-            for number in range(moment.chunk.blocks):
-                first = number * moment.chunk.threads
-                if moment.block_index(first) == block:
-                    return first + lane
-        return int(next(moment.groups).lanes[0])
+        lane = _named_lane(report, moment.chunk)
+        return int(next(moment.groups).lanes[0]) if lane is None else lane
+
+    def _block_in(self, report: str, chunk: Chunk) -> int:
+        """Return the block that a report names, or that of the first thread that waits."""
+        lane = _named_lane(report, chunk)
+        if lane is None:
+            lane = min((int(group.lane_numbers[0]) for group, _ in chunk.waiting()), default=0)
+        return chunk.first + lane // chunk.threads
 
     # --- changes of memory
 
@@ -271,8 +407,14 @@ class Recorder(Observer):
             if space not in ("shared", "global", "local"):
                 continue
             places = np.broadcast_to(part.places, len(positions)) + offset
+            if space != "global" and not group.code.stepped:
+                continue
             # This comes before the engine's own check. Bytes outside all allocations may be inaccessible to Python too.
             inside = self._inside(places, size) if space == "global" else _fits(places, size, len(part.space.bytes))
+            if space == "global" and self._can_be_undone:
+                self._saved.save(part.space.bytes, places[inside], size)
+            if not group.code.stepped:
+                continue
             where = (places[inside][:, None] + np.arange(size)).ravel()
             lanes = np.repeat(group.lane_numbers[positions][inside], size)
             if space == "shared":
@@ -330,6 +472,25 @@ def _parts(group: Group, address: Address | Mixed) -> Iterator[tuple[Array, Addr
         yield from address.parts
     else:
         yield np.arange(group.n), address
+
+
+def _block_of(group: Group, position: int) -> int:
+    """Return the number of the block of the lane at a position of a group."""
+    return group.chunk.first + int(group.lane_numbers[position]) // group.chunk.threads
+
+
+def _named_lane(report: str, chunk: Chunk) -> int | None:
+    """Return the lane of a chunk that a report names, or None if it names none."""
+    match = _THREAD.search(report)
+    if match is None:
+        return None
+    block, thread = (tuple(map(int, match.group(*numbers))) for numbers in ((1, 2, 3), (4, 5, 6)))
+    launch = chunk.state.launch
+    width, height, _ = launch.block
+    lane = thread[0] + width * (thread[1] + height * thread[2])
+    numbers = (number for number in range(chunk.blocks) if launch.block_index(chunk.first + number) == block)
+    number = next(numbers, None)
+    return None if number is None else number * chunk.threads + lane
 
 
 def _fits(places: Array, size: int, whole: int) -> NDArray[np.bool_]:

@@ -10,33 +10,35 @@ from numpy.typing import NDArray
 
 from ...debugging.expression_syntax import ExpressionError
 from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW
-from .cpp_types import INDEX, INT, UNSIGNED, CType, Pointer, Scalar
+from .cpp_types import INT, NUMBERS, VECTORS, CType, Pointer, Scalar, Structure
+from .frames import is_between
 from .moments import WARP
-from .values import MemoryView, Value
+from .values import MemoryView, Value, extents_value, index_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .dwarf import DebugInformation, Variable
+    from .frames import Frame
     from .lines import Lines
     from .moments import LaneGroup, Moment
     from .recorder import Recorder
 
 Array = NDArray[Any]
-_AXES = {"x": 0, "y": 1, "z": 2}
 _BITS = {"b8": np.uint8, "b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}
 _FLOATS = {"f32": np.float32, "f64": np.float64}
 
 
 class Scope:
-    """The names that are visible to a group of lanes at one level of their call stack (0: the innermost)."""
+    """The names that are visible to a group of lanes in one frame of their call stack."""
 
-    def __init__(self, recorder: Recorder, moment: Moment, group: LaneGroup, level: int = 0) -> None:
+    def __init__(self, recorder: Recorder, moment: Moment, group: LaneGroup, frame: Frame) -> None:
         self._recorder = recorder
         self._moment = moment
         self.group = group
-        self.level = level
-        self.code, _, self.site = group.levels[level]
+        self._inlined = frame.inlined
+        self.level = frame.level
+        self.code, _, self.site = group.levels[frame.level]
         self.memory = MemoryView(recorder, moment, group.lanes)
         self._information: DebugInformation = recorder.information
         self._lines: Lines = recorder.lines
@@ -44,13 +46,30 @@ class Scope:
     @property
     def variables(self) -> list[Variable]:
         """The C++ variables in scope, outer ones first; an inner one hides an outer one of the same name."""
-        visible = {one.name: one for one in self._information.variables(self.code.name) if self._is_between(one)}
-        return list(visible.values())
+        known = self._information.variables(self.code.name) if self._inlined is None else self._inlined.variables
+        return list({one.name: one for one in known if self._is_between(one)}.values())
 
     @property
     def registers(self) -> list[str]:
         """The names of the function's registers in PTX."""
         return list(self.code.slots)
+
+    def name_at(self, address: int) -> str:
+        """Return the variable at an address in shared memory as ``tile+4``, or ""."""
+        offset = address - SHARED_WINDOW - RESERVED_SHARED
+        for one in self._recorder.shared_variables.values():
+            if one.offset <= offset < one.offset + one.type.size:
+                return f"{one.name}+{offset - one.offset}" if offset > one.offset else one.name
+        return ""
+
+    def type_named(self, name: str) -> CType | None:
+        """Return the type with a name: a number, a vector, or a structure that is described; None for another name."""
+        return NUMBERS.get(name) or VECTORS.get(name) or self._information.named(name)
+
+    def whole(self, type_: CType) -> CType:
+        """Return a type; a structure that only a pointer inside it names gets its members."""
+        known = self.type_named(type_.name) if isinstance(type_, Structure) and not type_.members else None
+        return type_ if known is None else known
 
     def value(self, name: str) -> Value:
         """Return the value of a name; raises ExpressionError for one that is not known, or that has no value here."""
@@ -75,17 +94,12 @@ class Scope:
         launch, lanes = self._moment.chunk.state.launch, self.group.lanes
         if name == "warpSize":
             return Value(INT, np.full(len(lanes), WARP, np.int32))
-        indices: Array
         if name in ("threadIdx", "blockIdx"):
             index = self._moment.thread_index if name == "threadIdx" else self._moment.block_index
-            indices = np.array([index(int(lane)) for lane in lanes], np.uint32)
-        elif name in ("blockDim", "gridDim"):
-            extents = launch.block if name == "blockDim" else launch.grid
-            indices = np.broadcast_to(np.array(extents, np.uint32), (len(lanes), 3))
-        else:
-            return None
-        members = {axis: Value(UNSIGNED, indices[:, place]) for axis, place in _AXES.items()}
-        return Value(INDEX, None, None, np.ones(len(lanes), np.bool_), members)
+            return index_value(np.array([index(int(lane)) for lane in lanes], np.uint32))
+        if name in ("blockDim", "gridDim"):
+            return extents_value(launch.block if name == "blockDim" else launch.grid, len(lanes))
+        return None
 
     def _unknown(self, name: str) -> str:
         if self._information:
@@ -99,15 +113,9 @@ class Scope:
         """The index of the instruction in its function."""
         return 0 if self.site is None else self._lines.index(self.site)
 
-    def _label(self, name: str | None) -> int | None:
-        """Return the index of the instruction after a label, or None for one of another function."""
-        labels: dict[str, int] = self.code.function.labels
-        return None if name is None else labels.get(name)
-
     def _is_between(self, span: Any) -> bool:
         """Return whether the instruction is between two labels."""
-        low, high = self._label(span.low), self._label(span.high)
-        return (low is None or low <= self._index) and (high is None or self._index < high)
+        return is_between(self.code.function, span, self._index)
 
     def _variable(self, variable: Variable) -> Value:
         if variable.memory is not None:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ...debugging.expression_syntax import ExpressionError
 from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
+from .cpp_types import INDEX, UNSIGNED, CType, Pointer, Scalar, Structure
 from .cpp_types import Array as ArrayType
-from .cpp_types import CType, Pointer, Scalar, Structure
 
 if TYPE_CHECKING:
     from .moments import Moment
@@ -25,7 +25,8 @@ class Value:
 
     `data` is an array over the lanes: of numbers, or of addresses for a pointer. An array or a structure has only
     `addresses`, as does everything else in memory. `known` is false for lanes without a value, such as those whose
-    pointer is out of bounds. `members` has those of a structure that is in no memory, such as threadIdx.
+    pointer is out of bounds; those for which `is_placed` is true have an address nevertheless. `members` has those of
+    a structure that is in no memory, such as threadIdx.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Value:
         self.members = members or {}
         lanes = len(data if data is not None else addresses if addresses is not None else ())
         self.known: Array = np.ones(lanes, np.bool_) if known is None else known
+        self.is_placed = self.known
         self._data = data
 
     @property
@@ -65,7 +67,9 @@ class MemoryView:
             return Value(type_, None, addresses, known)
         raw, inside = self.bytes(addresses, type_.size)
         data = raw.view(type_.dtype if isinstance(type_, Scalar) else _ADDRESS).reshape(-1)
-        return Value(type_, data, addresses, known & inside)
+        value = Value(type_, data, addresses, known & inside)
+        value.is_placed = known
+        return value
 
     def bytes(self, addresses: Array, size: int) -> tuple[Array, Array]:
         """Return `size` bytes per lane, one row per lane, and for which lanes they are accessible and written.
@@ -114,6 +118,17 @@ class MemoryView:
             if len(picked):
                 parts.append((memory.bytes, addresses[picked] - memory.base, picked))
         return parts
+
+
+def index_value(coordinates: Array) -> Value:
+    """Return threadIdx or blockIdx, from one row of three coordinates per lane."""
+    members = {axis: Value(UNSIGNED, coordinates[:, place]) for place, axis in enumerate("xyz")}
+    return Value(INDEX, None, None, np.ones(len(coordinates), np.bool_), members)
+
+
+def extents_value(extents: tuple[int, int, int], lanes: int) -> Value:
+    """Return blockDim or gridDim, which is the same for all lanes."""
+    return index_value(np.broadcast_to(np.array(extents, np.uint32), (lanes, 3)))
 
 
 def as_pointer(value: Value) -> Value:

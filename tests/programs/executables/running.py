@@ -127,7 +127,9 @@ def verdict_of(status: int, output: str) -> str:
     """Return "right", or what says that a program is not."""
     if status:
         return f"exit status {status}"
-    wrong = next((line for line in output.splitlines() if _FAILED.search(line) and not _NOT_FAILED.search(line)), None)
+    # Reports of the simulator, for example of a failed assertion, are not the program's words.
+    lines = [line for line in output.splitlines() if not line.startswith("cudart-py: ")]
+    wrong = next((line for line in lines if _FAILED.search(line) and not _NOT_FAILED.search(line)), None)
     if wrong:
         return f"says: {wrong.strip()[:80]}"
     fault = _FAULT.search(output)

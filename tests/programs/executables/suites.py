@@ -23,7 +23,7 @@ _WHEEL = Path(sysconfig.get_path("purelib"), "nvidia", "cu13")
 # Options of nvcc: CUDA's headers in the wheels serve where the toolkit has none.
 _HEADERS = ["-Xcompiler", f"-idirafter,{_WHEEL / 'include'}"]
 # The folders of cuda-samples whose programs need nothing but CUDA itself, with few exceptions.
-_FOLDERS = ("0_Introduction", "2_Concepts_and_Techniques", "3_CUDA_Features", "6_Performance")
+FOLDERS = ("0_Introduction", "2_Concepts_and_Techniques", "3_CUDA_Features", "6_Performance")
 # Why programs are left out: what they need besides CUDA.
 _GRAPHICS = re.compile(r"OpenGL|GLUT|Vulkan|EGL|X11|d3d", re.IGNORECASE)
 _LIBRARIES = re.compile(r"CUDA::(curand|cublas|cusolver|cufft|npp\w*)|find_package\((MPI)")
@@ -41,6 +41,8 @@ _NEIGHBOUR = re.compile(r"\.\./[\w/-]+\.h\b")
 _OPENED = re.compile(r"\"((?:(?:\.\./)+[\w-]+|data)/[\w/.-]+\.(?!h|c)\w+)\"")
 _INPUT = re.compile(r"\.(txt|csv|dat|bin|inp|img|pgm|ppm|bmp|mtx|egr|hdr|fasta|gz|seq)$|^(\./)?data(/|$)")
 _COMMANDS = Path(__file__).with_name("hecbench.toml")
+# Programs have a limit of their own, and a launch may take long on a busy machine.
+_PATIENT = {"CUDART_PY_SIMULATOR_SECONDS": "0"}
 RUN = [sys.executable, "-m", "cudart_py", "run"]
 
 
@@ -64,7 +66,7 @@ def cuda_samples(checkout: Path, built: Path) -> Iterator[Program]:
     The suite's `test_args.json` gives the arguments of programs, and the number of devices that they need.
     """
     settings = json.loads((checkout / "test_args.json").read_text())
-    for chapter in _FOLDERS:
+    for chapter in FOLDERS:
         for source in sorted((checkout / "Samples" / chapter).iterdir()):
             recipe = source / "CMakeLists.txt"
             if recipe.is_file():
@@ -104,8 +106,10 @@ def _sample(checkout: Path, source: Path, folder: Path, recipe: str, setting: di
         ["nvcc", *include, f"-arch={ARCHITECTURE}", *options, "-o", source.name, *sources, "-Xlinker", "@libcuda"]
     )
     run = [*RUN, f"./{source.name}", *setting.get("args", [])]
-    environment = {"CUDART_PY_SIMULATOR_DEVICES": str(setting["min_gpus"])} if "min_gpus" in setting else {}
-    return Program("cuda-samples", source.name, folder, build, run, needs, environment)
+    environment = dict(_PATIENT)
+    if "min_gpus" in setting:
+        environment["CUDART_PY_SIMULATOR_DEVICES"] = str(setting["min_gpus"])
+    return Program("cuda-samples", source.name, folder, build, run, needs, environment=environment)
 
 
 def _copy(recipe: str, source: Path, folder: Path) -> None:
@@ -146,9 +150,7 @@ def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Pro
         name = source.name.removesuffix("-cuda")
         command = commands.get(name)
         run = [*RUN, "sh", "-c", command] if command else [*RUN, *make, "run"]
-        # The programs have a limit of their own, by which a launch on a busy machine may take long.
-        environment = {"CUDART_PY_SIMULATOR_SECONDS": "0"}
-        yield Program("HeCBench", name, folder, [make], run, environment=environment, command=command or "./main")
+        yield Program("HeCBench", name, folder, [make], run, command=command or "./main", environment=_PATIENT)
 
 
 def _is_complete(source: Path) -> bool:

@@ -187,7 +187,3 @@ def test_a_child_that_is_not_simulated_is_refused(module):
     assert launch(module, "launches_averages", 1, (out, np.uint64)) == Status.CUDA_ERROR_NOT_SUPPORTED
     assert "an instruction of kernel averages" in driver.take_report()
     assert run(module, "not_now", 1, more=[(False, np.uint8)]) == [3]
-
-
-def test_a_kernel_need_not_launch(module):
-    assert run(module, "not_now", 1, more=[(False, np.uint8)]) == [3]

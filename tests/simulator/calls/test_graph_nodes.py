@@ -20,11 +20,6 @@ EXTENTS = dict.fromkeys((f"{kind}Dim{axis}" for kind in ("grid", "block") for ax
 
 
 @pytest.fixture
-def graph(context: Any) -> Any:
-    return ok(driver.cuGraphCreate(0))
-
-
-@pytest.fixture
 def x(context: Any) -> int:
     return upload(np.random.default_rng().integers(1, 200, N, np.uint8))
 
@@ -83,28 +78,6 @@ def edges(graph: Any) -> set[tuple[int, int]]:
     return set(zip(numbers(before), numbers(after), strict=True))
 
 
-def test_nodes_run_in_the_order_of_their_edges(graph: Any, x: int, y: int, module: Any) -> None:
-    numbers_of = upload(np.array([5], np.int32))
-    first = add_copy(graph, y, x)
-    second = add_fill(graph, x, 7, first)
-    third = add_empty(graph, second)
-    ok(driver.cuGraphAddKernelNode(graph, [third], 1, adding(module, numbers_of, 3)))
-    before = download(x, N)
-    run(graph)
-    np.testing.assert_array_equal(download(y, N), before)
-    np.testing.assert_array_equal(download(x, N), np.full(N, 7))
-    assert download(numbers_of, 1, np.int32)[0] == 5 + 3 + 10
-
-
-def test_edges_are_added_and_removed_one_by_one(graph: Any) -> None:
-    one, two, three = (add_empty(graph) for _ in range(3))
-    ok(driver.cuGraphAddDependencies(graph, [one, two], [two, three], None, 2))
-    assert edges(graph) == {(int(one), int(two)), (int(two), int(three))}
-    ok(driver.cuGraphRemoveDependencies(graph, [one], [two], None, 1))
-    assert edges(graph) == {(int(two), int(three))}
-    assert [int(node) for node in ok(driver.cuGraphGetRootNodes(graph, 2))[0]] == numbers([one, two])
-
-
 def test_edges_that_exist_or_do_not_are_refused_and_change_nothing(graph: Any) -> None:
     one, two = add_empty(graph), add_empty(graph)
     foreign = add_empty(ok(driver.cuGraphCreate(0)))
@@ -118,6 +91,7 @@ def test_edges_that_exist_or_do_not_are_refused_and_change_nothing(graph: Any) -
     for dependencies in ([one, one], [foreign]):
         assert driver.cuGraphAddEmptyNode(graph, dependencies, len(dependencies)) == REFUSED
     assert edges(graph) == {(int(one), int(two))}
+    assert numbers(ok(driver.cuGraphGetRootNodes(graph, 1))[0]) == [int(one)]
 
 
 def test_a_cycle_is_found_when_the_graph_is_instantiated(graph: Any) -> None:
@@ -249,35 +223,13 @@ def test_a_copy_between_an_array_and_pitched_memory_is_returned_as_it_was_set(gr
     assert [int(getattr(kept, name)) for name in names] == [int(getattr(given, name)) for name in names]
 
 
-def test_changed_nodes_concern_later_executable_graphs_alone(
-    graph: Any, x: int, y: int, module: Any, calls: HostCalls
-) -> None:
-    values = upload(np.zeros(1, np.int32))
-    kernel = ok(driver.cuGraphAddKernelNode(graph, None, 0, adding(module, values, 1)))
-    copied = add_copy(graph, y, x, kernel)
-    filled = add_fill(graph, x, 1, copied)
-    host = ok(driver.cuGraphAddHostNode(graph, [filled], 1, struct("CUDA_HOST_NODE_PARAMS", fn=calls.make("old"))))
-    executable = instantiate(graph)
-    start = download(x, N)
-    ok(driver.cuGraphKernelNodeSetParams(kernel, adding(module, values, 100)))
-    ok(driver.cuGraphMemcpyNodeSetParams(copied, copy(x, y)))
-    ok(driver.cuGraphMemsetNodeSetParams(filled, fill(y, 2)))
-    new = struct("CUDA_HOST_NODE_PARAMS", fn=calls.make("new"), userData=1)
-    ok(driver.cuGraphHostNodeSetParams(host, new))
-    assert int(ok(driver.cuGraphHostNodeGetParams(host)).fn) == int(new.fn)
-    ok(driver.cuGraphLaunch(executable, 0))
-    assert (download(y, N).tolist(), download(x, N).tolist()) == (start.tolist(), [1] * N)
-    run(graph)
-    assert (download(x, N).tolist(), download(y, N).tolist()) == (start.tolist(), [2] * N)
-    assert download(values, 1, np.int32)[0] == 10 + 1 + 10 + 100
-    assert calls.names == ["old", "new"]
-
-
 def test_nodes_of_an_executable_graph_are_changed(graph: Any, x: int, y: int, module: Any, calls: HostCalls) -> None:
     values = upload(np.zeros(1, np.int32))
     kernel = ok(driver.cuGraphAddKernelNode(graph, None, 0, adding(module, values, 1)))
     filled = add_fill(graph, x, 1, kernel)
-    host = ok(driver.cuGraphAddHostNode(graph, [filled], 1, struct("CUDA_HOST_NODE_PARAMS", fn=calls.make("old"))))
+    old = struct("CUDA_HOST_NODE_PARAMS", fn=calls.make("old"))
+    host = ok(driver.cuGraphAddHostNode(graph, [filled], 1, old))
+    assert int(ok(driver.cuGraphHostNodeGetParams(host)).fn) == int(old.fn)
     executable = instantiate(graph)
     ok(driver.cuGraphExecHostNodeSetParams(executable, host, struct("CUDA_HOST_NODE_PARAMS", fn=calls.make("new"))))
     changed = adding(module, values, 30)
@@ -335,14 +287,6 @@ def test_kernel_nodes_have_attributes_that_are_copied(graph: Any, x: int, module
     assert attribute(other, "PRIORITY").priority == ok(driver.cuCtxGetStreamPriorityRange())[1]
     assert attribute(other, "CLUSTER_DIMENSION").clusterDim.x == 2
     assert attribute(other, "COOPERATIVE").cooperative == 1
-
-
-def test_a_captured_kernel_has_its_streams_priority(module: Any, x: int) -> None:
-    stream, kernel = ok(driver.cuStreamCreateWithPriority(1, -3)), adding(module, x, 1)
-    ok(driver.cuStreamBeginCapture(stream, 0))
-    ok(driver.cuLaunchKernel(kernel.func, 1, 1, 1, 1, 1, 1, 0, stream, kernel.kernelParams, 0))
-    (node,), _ = ok(driver.cuGraphGetNodes(ok(driver.cuStreamEndCapture(stream)), 1))
-    assert attribute(node, "PRIORITY").priority == -3
 
 
 def test_a_graph_by_hand_updates_a_captured_one_even_if_its_nodes_were_created_in_another_order(

@@ -64,16 +64,12 @@ def run(name: str, blocks: int) -> Status:
     return driver.cuCtxSynchronize()[0]
 
 
-@pytest.mark.parametrize("engine", ["numpy", "native"])
 @pytest.mark.parametrize("mode", ["warn", "off"])
 @pytest.mark.parametrize("kernel", ["tiles", "unwritten", "ordered", "astray"])
 @pytest.mark.filterwarnings(
     "ignore::cudart_py.errors.SimulatorWarning"
 )  # because one kernel reads uninitialised values on purpose
-def test_nothing_is_left_of_a_launch(context, no_collection, monkeypatch, kernel, mode, engine):
-    if engine == "native":
-        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
+def test_nothing_is_left_of_a_launch(context, no_collection, engine, kernel, mode):
     with cuda.sanitizer(mode), cuda.profile():
         status = run(kernel, CHUNK + 1)
     assert status == (Status.CUDA_ERROR_ILLEGAL_ADDRESS if kernel == "astray" else Status.CUDA_SUCCESS)

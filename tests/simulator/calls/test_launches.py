@@ -36,12 +36,6 @@ def test_parameters_are_read_at_the_call_from_addresses_values_with_their_types_
     assert add_once(extra=ctypes.addressof(extra)) == (INVALID,)
 
 
-def test_a_variable_is_reached_through_a_pointer_in_another(module: Any) -> None:
-    launch(function(module, "bump"))
-    counter, _ = ok(driver.cuModuleGetGlobal(module, b"counter"))
-    assert value_of(int(counter)) == 6
-
-
 def test_launch_bounds_registers_and_the_context_limit_a_launch(two_devices: list[Any], module: Any) -> None:
     most = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
     kernel = function(module, "bounded")
@@ -73,11 +67,7 @@ SPIN = 'extern "C" __global__ void spin(volatile int *flag) { while (!*flag) { }
 
 
 @pytest.mark.parametrize(("steps", "seconds", "words"), [(1000, None, "spin"), (None, 0.1, "the limit of 0.1 seconds")])
-@pytest.mark.parametrize("chosen", ["numpy", "native"])
-def test_a_kernel_that_does_not_end_is_ended_by_a_limit(context, monkeypatch, chosen, steps, seconds, words):
-    if chosen == "native":
-        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", chosen)
+def test_a_kernel_that_does_not_end_is_ended_by_a_limit(context, monkeypatch, engine, steps, seconds, words):
     monkeypatch.setenv("CUDART_PY_SANITIZER", "off")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", "0")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_SECONDS", "7")

@@ -116,6 +116,7 @@ REFUSED: dict[str, list[Callable[[World], Any]]] = {
     "COOPERATIVE_LAUNCH_TOO_LARGE": [
         lambda w: driver.cuLaunchCooperativeKernel(w.kernel, 265, 1, 1, 1024, 1, 1, 0, 0, None)
     ],
+    "ILLEGAL_STATE": [lambda w: driver.cuStreamWaitEvent(0, ok(driver.cuEventCreate(0)), 1)],
     "UNSUPPORTED_LIMIT": [lambda w: driver.cuCtxGetLimit(Limit.CU_LIMIT_CIG_ENABLED)],
     "NOT_SUPPORTED": [],
 }

@@ -62,13 +62,6 @@ def test_the_granularity_is_2_mib(context: Any) -> None:
         assert ok(driver.cuMemGetAllocationGranularity(properties(), option)) == PIECE
 
 
-def test_a_copy_crosses_from_one_mapping_to_the_next(context: Any, rng: np.random.Generator) -> None:
-    values = rng.integers(0, 256, 1001, np.uint8)
-    address = mapped(create(), create()) + PIECE - 500
-    ok(driver.cuMemcpyHtoD(address, values, 1001))
-    assert np.array_equal(download(address, 1001), values)
-
-
 def test_two_addresses_of_the_same_memory_have_the_same_bytes(context: Any, rng: np.random.Generator) -> None:
     values, handle = rng.integers(0, 256, 77, np.uint8), create()
     first, second = mapped(handle), mapped(create(), handle)
@@ -94,23 +87,6 @@ def test_memory_lives_while_it_is_mapped_or_referred_to(context: Any, rng: np.ra
     ok(driver.cuMemRelease(again))
     assert ok(driver.cuMemGetInfo())[0] == free
     assert driver.cuMemGetAllocationPropertiesFromHandle(again) == (INVALID, None)
-
-
-def test_growing_in_place_leaves_work_and_values_valid(context: Any, stream: Any, rng: np.random.Generator) -> None:
-    values = rng.integers(0, 256, PIECE, np.uint8)
-    address = mapped(create(), room=3)
-    ok(driver.cuMemcpyHtoDAsync(address, values, PIECE, stream))
-    ok(driver.cuMemMap(address + PIECE, PIECE, 0, create(), 0))
-    ok(allow(address + PIECE, 1))
-    ok(driver.cuMemcpyDtoDAsync(address + PIECE + 3, address, PIECE - 3, stream))
-    assert np.array_equal(download(address + PIECE + 3, PIECE - 3), values[:-3])
-
-
-@pytest.mark.parametrize("engine", ["numpy", "native"], indirect=True)
-def test_a_kernel_writes_mapped_memory(context: Any, engine: str) -> None:
-    address = mapped(create())
-    assert not launch(function(loaded(), "bounded"), ctypes.c_void_p(address + 8), block=(5, 1, 1))
-    assert download(address, 8, np.int32).tolist() == [0, 0, 1, 1, 1, 1, 1, 0]
 
 
 def test_a_kernels_access_without_cuMemSetAccess_is_a_fault_that_says_so(context: Any) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import cudart_py as cuda
@@ -57,18 +56,18 @@ def watched(kernels, engine, name, grid, block, *arguments, **options):
     return take_findings()
 
 
-def of_both(kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any) -> list[str]:
+def of_both(kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any, **options: Any) -> list[str]:
     """Return the findings of a launch on fresh arrays; both engines must agree on them and on the arrays' contents."""
-    texts, left = [], []
-    for engine in ("numpy", "native"):
-        arrays = {place: kernels.put(one) for place, one in enumerate(arguments) if isinstance(one, np.ndarray)}
-        given = [arrays.get(place, one) for place, one in enumerate(arguments)]
-        texts.append(watched(kernels, engine, name, grid, block, *given))
-        left.append([kernels.get(at, arguments[place].nbytes, np.uint8) for place, at in arrays.items()])
-    assert texts[1] == texts[0]
-    for native, exact in zip(*left, strict=True):
-        np.testing.assert_array_equal(native, exact)
-    return texts[0]
+    earlier: list[list[str]] = []
+
+    def observe() -> LaunchChecks:
+        earlier.append(take_findings())
+        return LaunchChecks()
+
+    kernels.agree(name, grid, block, *arguments, observe=observe, steps=None, **options)
+    _, exact, native = *earlier, take_findings()
+    assert native == exact
+    return exact
 
 
 def run_natively(kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any) -> None:

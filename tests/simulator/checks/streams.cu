@@ -1,12 +1,33 @@
 // Operations on an array, for programs of several streams.
 #define KERNEL(NAME) extern "C" __global__ void NAME(int* a, int v, int n)
-#define I (blockIdx.x * 64 + threadIdx.x)
+#define I (blockIdx.x * blockDim.x + threadIdx.x)
 KERNEL(put) { if (I < n) a[I] = v + I; }
 KERNEL(add) { if (I < n) a[I] += v; }
 KERNEL(flip) { if (I < n && a[I] != v) a[I] = ~a[I]; }
 KERNEL(count) { if (I < n) atomicAdd(&a[I], v); }
 KERNEL(highest) { if (I < n) atomicMax(&a[I], v + 1000 * (int)I); }
+KERNEL(evens) { if (2 * I < n) a[2 * I] = v + I; }
+KERNEL(odds) { if (2 * I + 1 < n) a[2 * I + 1] = v + I; }
+KERNEL(branches) {
+    if (I >= n) return;
+    if (I % 3)
+        a[I] = v + I;
+    else
+        atomicExch(&a[I], v - (int)I);
+}
+KERNEL(bytes) { if (I < n) reinterpret_cast<signed char*>(a)[4 * I + 1] = v; }
+KERNEL(block) { if (I < n) atomicAdd_block(&a[I], v); }
+KERNEL(swap) {
+    if (I >= n) return;
+    int old = a[I];
+    while (old != v) {
+        int now = atomicCAS(&a[I], old, v);
+        if (now == old) break;
+        old = now;
+    }
+}
 extern "C" __global__ void get(int* a, int* out, int n) { if (I < n) out[I] = a[I]; }
+extern "C" __global__ void first(int* a, int* out, int n) { if (I < n) out[I] = a[0]; }
 __constant__ int gain[4];
 extern "C" __global__ void scale(int* x) { x[threadIdx.x] = gain[threadIdx.x % 4]; }
 extern "C" __device__ __cudart_builtin__ void CUDARTAPI

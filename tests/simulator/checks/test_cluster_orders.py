@@ -5,10 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
-from tests.simulator.checks.reports import watched
+from tests.simulator.checks.reports import of_both
 from tests.simulator.ptx.machine import HEAD, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
@@ -68,16 +67,13 @@ def test_both_engines_agree_on_the_races_of_random_kernels(count: int) -> None:
     found = quiet = again = 0
     for seed in range(count):
         kernels = Kernels(load_module(random_kernel(random.Random(seed))))
-        texts = []
-        for engine in ("numpy", "native"):
-            out = kernels.put(np.zeros(2 * BLOCKS * THREADS, np.int32))
-            texts.append(watched(kernels, engine, "k", 2 * BLOCKS, THREADS, out, cluster=(BLOCKS, 1, 1)))
-        assert texts[1] == texts[0], seed
+        out = np.zeros(2 * BLOCKS * THREADS, np.int32)
+        texts = of_both(kernels, "k", 2 * BLOCKS, THREADS, out, cluster=(BLOCKS, 1, 1))
         (kernel,) = program_of(kernels.module.entries["k"]).native.values()
         assert kernel is not None
-        found += bool(texts[0])
-        quiet += not texts[0]
-        again += bool(kernel.recorded.doubts) and not texts[0]
+        found += bool(texts)
+        quiet += not texts
+        again += bool(kernel.recorded.doubts) and not texts
     assert min(found, quiet) > count // 6
     # Few of the kernels without a race run again with NumPy.
     assert again <= 1 + count // 15
@@ -87,10 +83,5 @@ def test_the_uninitialised_memory_of_another_block_is_reported() -> None:
     steps = """mapa.shared::cluster.u32 %r9, %r6, 2; ld.shared::cluster.u32 %r7, [%r9];
     setp.eq.u32 %p1, %r7, 5; @%p1 bra skip; add.u32 %r7, %r7, 1; skip:"""
     kernels = Kernels(load_module(HEAD + KERNEL.format(words=THREADS, threads=THREADS, fills="", steps=steps)))
-    texts = []
-    for engine in ("numpy", "native"):
-        out = kernels.put(np.zeros(BLOCKS * THREADS, np.int32))
-        options = {"cluster": (BLOCKS, 1, 1), "observer": LaunchChecks()}
-        texts.append(watched(kernels, engine, "k", BLOCKS, THREADS, out, **options))
-    assert texts[1] == texts[0]
-    assert "uninitialised" in texts[0][0]
+    out = np.zeros(BLOCKS * THREADS, np.int32)
+    assert "uninitialised" in of_both(kernels, "k", BLOCKS, THREADS, out, cluster=(BLOCKS, 1, 1))[0]

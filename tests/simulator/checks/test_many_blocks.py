@@ -35,13 +35,6 @@ extern "C" __global__ void counted(int *sums, int *out, int reads)
 BLOCKS = 300  # the NumPy engine runs 32,768 threads at once
 
 
-@pytest.fixture(params=["numpy", "native"])
-def engine(request, monkeypatch):
-    if request.param == "native":
-        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
-
-
 def test_a_barrier_orders_the_wait_of_another_thread_in_every_block(device, engine, rng):
     host = rng.random((BLOCKS, 256), np.float32)
     out = cuda.empty(host.shape, np.float32)

@@ -9,11 +9,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from cudart_py.compilation import headers
 from cudart_py.compilation.programs import library_path, library_version, run_nvrtc
-from cudart_py.simulator.ptx import Launch, Module, load_module, run
+from cudart_py.simulator.checks.launch_checks import LaunchChecks
+from cudart_py.simulator.ptx import Fault, Launch, Module, load_module, run
 from cudart_py.simulator.ptx.compiling.forms import Form, Row
 from cudart_py.simulator.ptx.compiling.opcodes import find_forms
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
@@ -161,6 +163,37 @@ class Kernels:
             properties=PROPERTIES, observer=observer, clock=clock, engine=self.engine,
             threads=self.threads, code_cache=self.code_cache,
         )  # fmt: skip  # grouped by meaning
+
+    def agree(
+        self, name: str, grid: Any, block: Any, *arguments: Any, observe: Any = None, **options: Any
+    ) -> list[Any]:
+        """Launch a kernel with each engine on copies of the arrays among the arguments; return what it leaves in them.
+
+        Both engines must leave the same, and observers of the type `observe` must count the same.
+        """
+        left, counts = [], []
+        for self.engine in ("numpy", "native"):
+            addresses = {n: self.put(one) for n, one in enumerate(arguments) if isinstance(one, np.ndarray)}
+            given = [addresses.get(n, one) for n, one in enumerate(arguments)]
+            observer = observe and observe()
+            self.launch(name, grid, block, *given, observer=observer, **options)
+            left.append([self.get(at, arguments[n].size, arguments[n].dtype) for n, at in addresses.items()])
+            counts.append(getattr(observer, "metrics", None))
+        for exact, native in zip(*left, strict=True):
+            np.testing.assert_array_equal(native.view(np.uint8), exact.view(np.uint8))
+        assert counts[1] == counts[0]
+        return left[0]
+
+    def fault(self, name: str, grid: Any, block: Any, *arguments: Any, **options: Any) -> str:
+        """Return the report of a launch that fails; it must be the same with each engine, with and without checks."""
+        reports = []
+        for self.engine, observer in itertools.product(("numpy", "native"), (None, LaunchChecks())):
+            with pytest.raises(Fault) as caught:
+                self.launch(name, grid, block, *arguments, observer=observer, **options)
+            reports.append(str(caught.value))
+        assert len(set(reports)) == 1, reports
+        assert self.ran_natively(name), self.program(name).unsupported_reason
+        return reports[0]
 
     def program(self, name: str) -> Program:
         return program_of(self.module.entries[name])

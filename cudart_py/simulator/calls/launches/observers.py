@@ -26,12 +26,20 @@ class Observers(Observer):
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers
         self.stepped = any(one.stepped for one in observers)
+        self.can_restart = all(one.can_restart for one in observers)
 
     def start(self, state: LaunchState) -> None:
         for one in self._observers:
             one.start(state)
         watched = [one.watch for one in self._observers]
         self.watch = None if None in watched else frozenset().union(*filter(None, watched))
+
+    def stepped_from(self, first: int) -> int:
+        return min(one.stepped_from(first) for one in self._observers if one.stepped)
+
+    def restart(self, state: LaunchState) -> None:
+        for one in self._observers:
+            one.restart(state)
 
     def records(self) -> AccessRecords:
         return next(one for one in self._observers if "checks" in (one.watch or ())).records()

@@ -45,14 +45,18 @@ class FunctionAttributes:
         self.image = image
         self.entry = kernel
         self.settings = settings
-        counts = image.counts.get(kernel.name)
-        self.registers = max(counts[0], 1) if counts else _USUAL_REGISTERS
-        self._stack = counts[1] if counts else None
+
+    @property
+    def registers(self) -> int:
+        """The number of registers of a thread."""
+        resources = self.image.resources.get(self.entry.name)
+        return max(resources[0], 1) if resources else _USUAL_REGISTERS
 
     @property
     def local_bytes(self) -> int:
         """Return the size in bytes of a thread's local memory."""
-        return self.entry.local_bytes if self._stack is None else self._stack
+        resources = self.image.resources.get(self.entry.name)
+        return resources[1] if resources else self.entry.local_bytes
 
     @cached_property
     def shared_bytes(self) -> int:
@@ -84,12 +88,15 @@ class FunctionAttributes:
     @cached_property
     def max_threads(self) -> int:
         """The largest number of threads that a block may have."""
+        # A launch does not wait for the assembler, so kernels whose registers are not stated are not limited by them.
+        stated = self.image.counts.get(self.entry.name)
+        registers = max(stated[0], 1) if stated else _USUAL_REGISTERS
         # A warp takes this many registers of the register file, which allocates them in units of 256.
-        warp_registers = -(-self.registers * 32 // 256) * 256
+        warp_registers = -(-registers * 32 // 256) * 256
         most = min(attribute("MAX_THREADS_PER_BLOCK"), attribute("MAX_REGISTERS_PER_BLOCK") // warp_registers * 32)
-        for stated in (self.entry.max_threads, self.entry.required_block):
-            if stated is not None:
-                most = min(most, prod(stated))
+        for block in (self.entry.max_threads, self.entry.required_block):
+            if block is not None:
+                most = min(most, prod(block))
         return most
 
     def get(self, attrib: Any) -> int:

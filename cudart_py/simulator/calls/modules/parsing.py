@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cached_property
 
 from cuda.bindings.driver import CUlimit, CUresult
 
 from ... import ptx
 from ...state.errors import StatusError
 from ...state.fault_reports import put_report
+from .assembling import resources_of
 from .images import refuse_target, runs_here
 
 # PTX has no register counts. The compiler of the image may add them, in one such comment per kernel.
@@ -36,9 +38,14 @@ class ParsedImage:
     """
 
     def __init__(self, text: str) -> None:
-        self.code = parse(text)
+        self.code, self._text = parse(text), text
         self.fixed_limits = {_FIXED_LIMITS[name] for name in _FIXING.findall(text)}
         self.counts = {match[1]: (int(match[2]), int(match[4])) for match in _COUNTS.finditer(text)}
+
+    @cached_property
+    def resources(self) -> dict[str, tuple[int, int]]:
+        """Like `counts`, but if the image states nothing, the code is assembled, which takes a moment."""
+        return self.counts or resources_of(self._text)
 
 
 def parse(text: str, *, relocatable: bool = False) -> ptx.Module:

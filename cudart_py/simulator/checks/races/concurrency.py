@@ -6,7 +6,7 @@ default stream and synchronisation by the host order pieces of work. Any other t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from ...state import contexts, memory
 from ...state.memory.record_limit import limit
-from ...state.memory.shadow import STRONG, TIME, History, clock
+from ...state.memory.shadow import STRONG, TIME, History, ShadowMemory, clock
 from ...state.queue.runner import Piece, runner
 from ...state.queue.work import Work
 from ..findings import mode, put_finding
+from .traces import RACING, RECORDED, VERBS, Parts, Ranges, Trace
 
 _UNORDERED = (
     "nothing orders the two accesses: use the same stream for both (stream=s), or make one stream wait for the other"
@@ -30,19 +31,25 @@ Array = NDArray[Any]
 
 # The largest number of pieces of work that are remembered; races with older ones are not reported.
 _MOST = 256
-# The largest number of bytes of a copy or fill that are compared at once.
-_LONGEST = 1 << 22
 
 
 class Span:
-    """A piece of work that has run: the time range of its accesses, and a function that names a record's author."""
+    """A piece of work that has run: the time range of its accesses, and a function that names a record's author.
 
-    __slots__ = ("__weakref__", "_name", "begin", "end", "piece")
+    `block_scoped` says that it may have made strong accesses with block scope.
+    """
 
-    def __init__(self, piece: Piece, begin: int, end: int, name: Callable[[int, str, str], str]) -> None:
+    __slots__ = ("__weakref__", "_name", "begin", "block_scoped", "end", "piece", "traces")
+
+    def __init__(
+        self, piece: Piece, begin: int, end: int, name: Callable[[int, str, str], str], block_scoped: bool = False
+    ) -> None:
         self.piece = piece
         self.begin = begin
         self.end = end
+        self.block_scoped = block_scoped
+        # The number of allocations with traces of this work that later traces haven't replaced.
+        self.traces = 0
         self._name = name
 
     @property
@@ -62,16 +69,6 @@ class Span:
     def left(self, records: Array) -> Array:
         """Return a mask of the records that are from this work."""
         return np.asarray((records >= self.begin << TIME) & (records < self.end << TIME))
-
-    def records(self, history: History, kind: str, index: Any, present: Array) -> Array | None:
-        """Return this work's records of some pieces, 0 for a piece without a record, or None if there are no records.
-
-        `present` has the latest records of the pieces.
-        """
-        left, aside = self.left(present), history.aside(self, kind, index)
-        if left.any():
-            return np.where(left, present, 0 if aside is None else aside)
-        return aside
 
 
 _spans: list[Span] = []
@@ -108,30 +105,46 @@ def others_wait() -> bool:
     )
 
 
-def keep(begin: int, name: Callable[[int, str, str], str]) -> None:
+def keep(
+    begin: int, name: Callable[[int, str, str], str], traces: Mapping[History, Trace], block_scoped: bool = False
+) -> None:
     """Remember the current work, whose accesses began at the time `begin`, if other work may overlap it.
 
     `name` returns a phrase for a record, a verb, and words that say where the work ran from the other work's viewpoint.
+    The traces of earlier work that only race with work that also races with this one are forgotten, so that programs
+    that queue the same work again and again need no more memory.
     """
     running = runner.piece
-    if running is not None and others_wait():
-        _spans.append(Span(running, begin, clock.now, name))
-        del _spans[:-_MOST]
-
-
-def set_aside(spans: list[Span], history: History, kind: str, index: Any, before: Array) -> None:
-    """Keep the records of other work that a read, or an atomic access, is about to replace without racing with it.
-
-    Later work may race with any of these accesses: it may be ordered after one read and not after another. Plain writes
-    need not be kept. Two writes that don't race are ordered, and work that is ordered after the second is also ordered
-    after the first.
-    """
-    if not spans or not ((before >= spans[0].begin << TIME) & (before < spans[-1].end << TIME)).any():
+    if running is None or not traces or not others_wait():
         return
-    for span in spans:
-        left = span.left(before)
-        if left.any():
-            history.set_aside(span, kind, index, np.where(left, before, 0))
+    span = Span(running, begin, clock.now, name, block_scoped)
+    for history, trace in traces.items():
+        for earlier, before in list(history.traces.items()):
+            if running.comes_after(earlier.piece) and before.replaced_by(trace):
+                del history.traces[earlier]
+                earlier.traces -= 1
+        history.traces[span] = trace
+        span.traces += 1
+    _spans[:] = [*(earlier for earlier in _spans if earlier.traces), span][-_MOST:]
+
+
+def meeting(spans: list[Span], history: History, parts: Parts) -> tuple[Span, str, int] | None:
+    """Return the latest of some work that races with accesses to an allocation, or None.
+
+    The tuple also contains the kind of that work's access, and the offset of its first byte that both access.
+    """
+    low, high = min(ranges.low for ranges in parts.values()), max(ranges.high for ranges in parts.values())
+    for span in reversed(spans):
+        trace = history.traces.get(span)
+        if trace is None or low >= trace.high or high <= trace.low:
+            continue
+        theirs = trace.parts_in(span, history, low, high)
+        for mine, ranges in parts.items():
+            for kind in RACING[mine]:
+                place = ranges.meets(theirs[kind]) if kind in theirs else None
+                if place is not None:
+                    return span, kind, place
+    return None
 
 
 def find_span(spans: list[Span], record: int) -> Span | None:
@@ -152,66 +165,60 @@ def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool, site: str
         return
     begin = clock.now
     clock.now += 1
-    reported = False
+    traces: dict[History, Trace] = {}
+    race = ""
     try:
-        for address, size in _parts(rows):
-            race = _touch(address, size, spans, begin, writes)
-            if race and not reported:
-                reported = True
-                verb = "writes" if writes else "reads"
-                here = f"; this {what.removeprefix('a ')} was queued at {site}" if site else ""
-                put_finding("race", f"race: {what} {verb} {race}{here}")
+        for shadow, ranges in _by_allocation(rows):
+            parts = {"write" if writes else "read": ranges}
+            race = race or _race(spans, shadow, parts)
+            traces[shadow.history] = Trace(parts, begin << TIME)
     except MemoryError:
         limit.say(f"no memory is left for the records of {what}", "its races with other streams may go unnoticed")
+    if race:
+        verb = "writes" if writes else "reads"
+        here = f"; this {what.removeprefix('a ')} was queued at {site}" if site else ""
+        put_finding("race", f"race: {what} {verb} {race}{here}")
     queued = f" (queued at {site})" if site else ""
-    keep(begin, lambda _, verb, where: f"{what} {where} {verb}{queued}")
+    keep(begin, lambda _, verb, where: f"{what} {where} {verb}{queued}", traces)
 
 
 def kernel_that_wrote(address: int, size: int) -> Work | None:
     """Return the work, not ordered before the current one, whose atomic or volatile store wrote memory last."""
     allocation = memory.live.find(address)
-    spans = unordered()
-    if mode() == "off" or not spans or allocation is None:
+    if mode() == "off" or allocation is None:
         return None
     history = allocation.shadow.history
-    if not history.prepare(4):
-        return None
     start = address - allocation.shadow.first
-    record = int(history.writes[history.pieces(start, start + size)].max())
-    span = find_span(spans, record) if record & STRONG else None
-    return None if span is None else span.piece.work
+    piece = np.arange(start, start + size) >> history.shift
+    for span in reversed(unordered()):
+        trace = history.traces.get(span)
+        records = None if trace is None else trace.records(span, history, "write", piece)
+        if records is not None and records.any():
+            return span.piece.work if int(records.max()) & STRONG else None
+    return None
 
 
-def _parts(rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Split long rows, because comparing them whole would take much memory."""
+def _by_allocation(rows: Iterable[tuple[int, int]]) -> Iterator[tuple[ShadowMemory, Ranges]]:
+    """Yield the shadow memory of each allocation in device memory that rows touch, and the ranges that they cover."""
+    found: dict[ShadowMemory, list[tuple[int, int]]] = {}
     for address, size in rows:
-        for start in range(0, size, _LONGEST):
-            yield address + start, min(_LONGEST, size - start)
+        allocation = memory.live.find(address)
+        if allocation is not None and not allocation.on_host:
+            start = address - allocation.shadow.first
+            found.setdefault(allocation.shadow, []).append((start, start + size))
+    for shadow, parts in found.items():
+        yield shadow, Ranges.of_rows(parts)
 
 
-def _touch(address: int, size: int, spans: list[Span], now: int, writes: bool) -> str:
-    """Check and record one row; return a phrase for a race: the other access and a remedy; "" if there is none."""
-    allocation = memory.live.find(address)
-    if allocation is None or allocation.on_host:
+def _race(spans: list[Span], shadow: ShadowMemory, parts: Parts) -> str:
+    """Return a phrase for a race of a copy or a fill: the other access and a remedy; "" if there is none."""
+    met = meeting(spans, shadow.history, parts)
+    if met is None:
         return ""
-    history = allocation.shadow.history
-    if not history.prepare(1 if (address | size) & 3 else 4):
-        return ""
-    start = address - allocation.shadow.first
-    part = history.pieces(start, start + size)
-    meeting = ""
-    for verb, kind in (("wrote", "write"), ("read", "read")) if writes else (("wrote", "write"),):
-        present = (history.writes if kind == "write" else history.reads)[part]
-        for span in spans:
-            before = None if meeting else span.records(history, kind, part, present)
-            if before is not None and before.any():
-                first = int(np.flatnonzero(before)[0])
-                record = int(before[first])
-                place = max(address, allocation.shadow.first + ((part.start + first) << history.shift))
-                strong = " by an atomic or volatile access" if record & STRONG else ""
-                seen = f"{place:#x} ({memory.describe(place)})"
-                meeting = f"global memory at {seen}, which {span.name(record, verb)}{strong}, and {span.remedy}"
-    if not writes:
-        set_aside(spans, history, "read", part, history.reads[part])
-    (history.writes if writes else history.reads)[part] = now << TIME
-    return meeting
+    span, kind, offset = met
+    history, place = shadow.history, shadow.first + offset
+    records = history.traces[span].records(span, history, RECORDED[kind], np.array([offset >> history.shift]))
+    record = 0 if records is None else int(records[0])
+    strong = " by an atomic or volatile access" if record & STRONG else ""
+    seen = f"{place:#x} ({memory.describe(place)})"
+    return f"global memory at {seen}, which {span.name(record, VERBS[kind])}{strong}, and {span.remedy}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 
 from ...state.memory.shadow import BLOCK_SCOPE, STRONG, THREAD, TIME, History, clock
 from ..accesses import Footprint
-from .concurrency import Span, find_span, set_aside
+from .concurrency import Span, find_span
 from .happens_before import HappensBefore
+from .traces import HistoryTrace, Trace
 
 if TYPE_CHECKING:
     from ...ptx.running.launch import Launch
@@ -32,10 +34,11 @@ Race = tuple[str, int, int]
 class Past:
     """The threads and source lines of a launch's records, the only part of the launch that is kept after its end."""
 
-    __slots__ = ("_launch", "_sites", "began")
+    __slots__ = ("_launch", "_sites", "_threads", "began")
 
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
+        self._threads = prod(launch.block)
         self._sites: list[Instruction] = []
         self.began = clock.now
 
@@ -45,6 +48,20 @@ class Past:
         clock.now += 1
         self._sites.append(site)
         return now
+
+    def native_records(self, sites: Sequence[Instruction]) -> Callable[[Array, Array], Array]:
+        """Return a function that returns the records for threads and sites of machine code.
+
+        There, each block's threads have the numbers of whole warps, and a site is an index in `sites`.
+        """
+        times = np.array([self.tick(site) << TIME for site in sites], np.int64)
+        padded = -(-self._threads // 32) * 32
+
+        def records(threads: Array, numbers: Array) -> Array:
+            blocks, inside = np.divmod(threads, padded)
+            return np.asarray(times[numbers] + blocks * self._threads + inside)
+
+        return records
 
     def name(self, record: int, verb: str) -> str:
         """Return a phrase that names a record's thread and line."""
@@ -74,8 +91,9 @@ class Races:
         self._begin = clock.now << TIME
         self._spans = spans
         self._block_scope = block_scope
-        # Records from this time on matter, including the records of other work that may overlap the launch.
-        self._horizon = spans[0].begin << TIME if spans else self._begin
+        # The traces of these spans, keyed by history, the latest first, and those that this launch leaves.
+        self._others: dict[History, list[tuple[Span, Trace]]] = {}
+        self.traces: dict[History, HistoryTrace] = {}
         self._orders: dict[int, HappensBefore] = {}
         self._starts: list[int] = []
 
@@ -109,14 +127,14 @@ class Races:
         """
         if strength == STRONG and not (self._block_scope or self._spans):
             return None
-        race = None
+        race = self._meeting(footprint, history, "write", strength, exempt=exempt)
         before = history.writes[footprint.index]
         latest = int(before.max())
-        if latest >= self._horizon and not self._all_passed(footprint.group.chunk, latest, history):
+        if race is None and latest >= self._begin and not self._all_passed(footprint.group.chunk, latest, history):
             race = self._conflict(footprint, history, before, "write", strength, exempt=exempt)
         if strength != STRONG and not exempt and not lasts:
             earlier = history.reads[footprint.index]
-            set_aside(self._spans, history, "read", footprint.index, earlier)
+            self._keep_others(history, "read", footprint.index, earlier)
             records = footprint.records(now << TIME | strength)
             if strength:
                 # Keep the record of a plain read, because it races with more accesses.
@@ -140,25 +158,27 @@ class Races:
         Strong accesses don't race with each other, unless their threads are in different blocks and one of the accesses
         has block scope. A store of the value that is already there doesn't race with earlier accesses.
         """
-        race = None
         index, chunk, values = footprint.index, footprint.group.chunk, footprint.access.values
+        race = met = self._meeting(footprint, history, "write", strength) or self._meeting(
+            footprint, history, "read", strength
+        )
         before = history.writes[index]
         latest = int(before.max())
         unchanged = None
-        if latest >= self._horizon and not self._all_passed(chunk, latest, history):
+        if race is None and latest >= self._begin and not self._all_passed(chunk, latest, history):
             unchanged = _unchanged(footprint) if values else None
             race = self._conflict(footprint, history, before, "write", strength, unchanged)
         earlier = history.reads[index]
         latest = int(earlier.max())
-        if race is None and latest >= self._horizon and not self._all_passed(chunk, latest, history):
+        if race is None and latest >= self._begin and not self._all_passed(chunk, latest, history):
             if unchanged is None and values:
                 unchanged = _unchanged(footprint)
             race = self._conflict(footprint, history, earlier, "read", strength, unchanged)
         records = footprint.records(now << TIME | strength)
-        if strength:
-            set_aside(self._spans, history, "write", index, before)
-            if self._block_scope:
-                return self._scoped(footprint, history, before, records, strength) or race
+        if strength or met:
+            self._keep_others(history, "write", index, before)
+        if strength and self._block_scope:
+            return self._scoped(footprint, history, before, records, strength) or race
         history.writes[index] = records
         if race is None and not footprint.alone and not strength and values:
             race = _collision(footprint, history.writes, records, values)
@@ -191,6 +211,61 @@ class Races:
         """Record a store without checking it."""
         history.writes[footprint.index] = footprint.records(now << TIME)
 
+    def touches(self, history: History, low: int, high: int) -> None:
+        """Take note of an access to the bytes between two offsets of an allocation."""
+        trace = self.traces.get(history)
+        if trace is None:
+            self.traces[history] = HistoryTrace(low, high)
+        else:
+            trace.widen(low, high)
+
+    def _traces_of_others(self, history: History) -> list[tuple[Span, Trace]]:
+        """Return the work that is not ordered before the launch and has used an allocation, the latest first."""
+        if not self._spans:
+            return []
+        found = self._others.get(history)
+        if found is None:
+            pairs = ((span, history.traces.get(span)) for span in reversed(self._spans))
+            found = self._others[history] = [(span, trace) for span, trace in pairs if trace is not None]
+        return found
+
+    def _meeting(
+        self, footprint: Footprint, history: History, kind: str, strength: int, *, exempt: bool = False
+    ) -> Race | None:
+        """Return the race of the first piece that other work has accessed, not ordered with this access, or None."""
+        for span, trace in self._traces_of_others(history):
+            records = trace.records(span, history, kind, footprint.index)
+            if records is None:
+                continue
+            loads = footprint.access.kind == "ld"
+            met = (records != 0) & self._may_race(records, kind, strength, True, loads=loads, exempt=exempt)
+            unchanged = _unchanged(footprint) if footprint.access.values and met.any() else None
+            if unchanged is not None:
+                met &= ~unchanged
+            places = np.flatnonzero(met)
+            if len(places):
+                return kind, int(places[0]), int(records[places[0]])
+        return None
+
+    def _keep_others(self, history: History, kind: str, index: Any, before: Array) -> None:
+        """Keep the records of other work that an access is about to replace.
+
+        Later work may race with any of these accesses: it may be ordered after one read and not after another, and an
+        atomic access, even an ordered one, races with less than a plain write. Plain writes without a race need not
+        keep records: they are ordered, and work that is ordered after the second is also ordered after the first.
+        """
+        if kind == "read":
+            spans = [span for span, _ in self._traces_of_others(history)]
+        else:
+            spans = list(history.traces)
+            oldest = min((span.begin for span in spans), default=clock.now) << TIME
+            if not (self._spans or ((before >= oldest) & (before < self._begin) & (before & STRONG == 0)).any()):
+                return
+        for span in spans:
+            left = span.left(before)
+            if left.any():
+                history.set_aside(span, kind, index, np.where(left, before, 0))
+
     def _all_passed(self, chunk: Chunk, latest: int, history: History) -> bool:
         """Return whether even the latest record of shared memory is older than the last barrier of every block."""
         order = self._orders.get(chunk.first * chunk.threads)
@@ -217,16 +292,6 @@ class Races:
         chunk = footprint.group.chunk
         loads = footprint.access.kind == "ld"
         mine = footprint.records(0)
-        for span in self._spans:
-            records = span.records(history, kind, footprint.index, before)
-            if records is None:
-                continue
-            met = (records != 0) & self._may_race(records, kind, strength, True, loads=loads, exempt=exempt)
-            if unchanged is not None:
-                met &= ~unchanged
-            places = np.flatnonzero(met)
-            if len(places):
-                return kind, int(places[0]), int(records[places[0]])
         older = history.aside(self, kind, footprint.index) if self._block_scope or kind == "read" else None
         for records in (before,) if older is None else (before, older):
             suspect = (records >= self._begin) & ((records & THREAD) != mine)

@@ -23,7 +23,7 @@ from ..syntax.types import TYPE_SIZES
 from .emitters.memory import SYSTEM_FUNCTIONS
 from .forms import Form
 from .opcodes import form_of
-from .wait_loops import find_barrier_loops, find_clock_loops
+from .wait_loops import Waiting, find_barrier_loops, find_clock_loops, waiting_of
 
 # The maximum number of instructions in a block. A longer run is split, because limits are checked only between blocks,
 # and Python takes a tenth of a second to compile this many.
@@ -59,7 +59,7 @@ class Block:
     # The opcode of the block's instruction with a member mask. Lanes at another instruction with the same opcode may
     # converge with lanes at this one.
     meets: str = ""
-    spins: bool = False
+    waiting: Waiting = Waiting.NEVER
     # Whether the block is in a loop that only waits at barriers in memory.
     waits: bool = False
 
@@ -92,8 +92,7 @@ class Code:
         self.parameter_pieces: dict[str, dict[tuple[int, int], int]] = {}
         self.zeros: tuple[Any, ...] = ()
         self.variants: dict[tuple[Any, ...], Any] = {}
-        self._loops: dict[tuple[int, int], bool] = {}
-        self._waiting_loops: dict[tuple[int, int], bool] = {}
+        self._loops: dict[tuple[int, int], Waiting] = {}
         self.local_offsets, self.local_bytes = _local_layout(function)
         for name in (*function.parameters, *function.results):
             if name in function.registers:
@@ -245,7 +244,7 @@ class Code:
         ending = _ending(last)
         terminator = self._terminator(index, last, ending, labels) if ending else Terminator("next", None, (index + 1,))
         block = Block(index, body[:-1] if ending else body, terminator)
-        block.spins = any(form_of(instruction).row.spins for instruction in body)
+        block.waiting = waiting_of(block)
         converges = form_of(body[0]).row.converges
         if converges:
             block.converges = True
@@ -310,19 +309,12 @@ class Code:
         assert isinstance(operand, Symbol)
         return dict(stored.get(operand.name, {}))
 
-    def loop_spins(self, target: int, source: int) -> bool:
-        """Return whether a loop contains an instruction that may show the progress of other lanes (`Row.spins`)."""
+    def loop_waiting(self, target: int, source: int) -> Waiting:
+        """Return how probably lanes wait for others in a loop from one block to another."""
         key = (target, source)
         if key not in self._loops:
-            self._loops[key] = any(block.spins for block in self.blocks[target : source + 1])
+            self._loops[key] = max(block.waiting for block in self.blocks[target : source + 1])
         return self._loops[key]
-
-    def loop_waits(self, target: int, source: int) -> bool:
-        """Return whether lanes may wait for others in a loop: it reads memory, calls a function or has a barrier."""
-        key = (target, source)
-        if key not in self._waiting_loops:
-            self._waiting_loops[key] = any(_may_wait(block) for block in self.blocks[target : source + 1])
-        return self._waiting_loops[key]
 
     def _find_live(self) -> None:
         for block in self.blocks:
@@ -363,15 +355,6 @@ class Code:
         if terminator.kind == "return":
             uses |= self.returned & ~defines
         block.uses, block.defines = uses, defines
-
-
-def _may_wait(block: Block) -> bool:
-    if block.spins or block.terminator.kind in ("call", "barrier"):
-        return True
-    forms = [form_of(instruction) for instruction in block.instructions]
-    return any(
-        form.row.ends or (form.row.access not in ("", "st") and form.space not in ("param", "const")) for form in forms
-    )
 
 
 def passes_parameter(form: Form) -> bool:

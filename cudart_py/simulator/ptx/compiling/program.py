@@ -10,6 +10,7 @@ from ..syntax.parser import Entry
 from .codegen import BlockFunction, compile_block, storage_zero
 from .control_flow import Code
 from .environment import Environment
+from .guessed_loads import GuessedLoads
 from .opcodes import form_of
 
 # Once a block has this many variants, the scalars among its inputs are expanded to arrays.
@@ -26,7 +27,7 @@ class Program:
 
     def __init__(self, entry: Entry, stepped: bool = False) -> None:
         self.entry = entry
-        self._stepped = stepped
+        self.is_stepped = stepped
         # The kernel in machine code, keyed by the size of local memory, the set of watched events and the processor. A
         # value is None if the kernel can't be compiled; `unsupported_reason` then says why.
         self.native: dict[tuple[int, frozenset[str], Any], Any] = {}
@@ -58,7 +59,7 @@ class Program:
             if function is None:
                 return None
             with _building:
-                self._add(Code(function, self._bases, False, self._stepped))
+                self._add(Code(function, self._bases, False, self.is_stepped))
         return self._codes[name]
 
     @cached_property
@@ -68,6 +69,18 @@ class Program:
             form.strong and form.scope == "cta"
             for body in (self.entry.body, *self.entry.called)
             for form in map(form_of, body.instructions)
+        )
+
+    @cached_property
+    def guesses(self) -> bool:
+        """Return whether the kernel, or a function that it calls, loads a guess for a compare-and-swap."""
+        guessed = GuessedLoads(self)
+        called = (self.code(body.name) for body in self.entry.called)
+        return any(
+            guessed.contain(code, instruction)
+            for code in (self.main, *called)
+            if code is not None
+            for instruction in code.function.instructions
         )
 
     def environment(self, uniform_specials: frozenset[str], observed: bool) -> Environment:

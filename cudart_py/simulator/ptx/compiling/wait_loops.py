@@ -1,15 +1,54 @@
-"""Find the loops that only wait: for a clock, where simulated time may jump ahead, or at barriers in memory."""
+"""Find the loops that may wait for other lanes, and those that only wait for a clock or at barriers in memory.
+
+Simulated time may jump ahead in a loop that only waits for a clock.
+"""
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from ..syntax.instructions import Instruction, Symbol
+from ..syntax.instructions import Immediate, Instruction, Symbol
 from ..syntax.special_names import is_clock
 from .opcodes import form_of
 
 if TYPE_CHECKING:
     from .control_flow import Block, Code
+
+
+class Waiting(IntEnum):
+    """How probably a loop around a block waits for other lanes, the least probable first."""
+
+    NEVER = 0  # it reads nothing that other lanes can change
+    LOADS = 1  # it reads memory, calls a function or has a barrier
+    ATOMICS = 2  # it has an atomic or a fence: atomics can lock
+    POLLS = 3  # it has an instruction that may show the progress of other lanes (`Row.spins`), or an atomic that reads
+
+
+def waiting_of(block: Block) -> Waiting:
+    """Return how probably a loop around a block waits for other lanes."""
+    found = max(map(_waiting, block.instructions), default=Waiting.NEVER)
+    return max(found, Waiting.LOADS) if block.terminator.kind in ("call", "barrier") else found
+
+
+def _waiting(instruction: Instruction) -> Waiting:
+    form = form_of(instruction)
+    row = form.row
+    if row.spins or _only_reads(instruction):
+        return Waiting.POLLS
+    if row.access == "atom" or row.name in ("membar", "fence"):
+        return Waiting.ATOMICS
+    reads = row.access not in ("", "st") and form.space not in ("param", "const")
+    return Waiting.LOADS if reads or row.ends else Waiting.NEVER
+
+
+def _only_reads(instruction: Instruction) -> bool:
+    """Return whether an instruction is an atomic that changes nothing, such as adding 0, which kernels use to poll."""
+    form = form_of(instruction)
+    if form.row.access != "atom" or form.operation not in ("add", "or", "xor"):
+        return False
+    operand = instruction.operands[2]
+    return isinstance(operand, Immediate) and operand.value == 0
 
 
 def find_clock_loops(code: Code) -> list[int]:

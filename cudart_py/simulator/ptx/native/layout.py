@@ -118,6 +118,8 @@ class Context(IntEnum):
     SHARED_LIMIT = 65
     # The memory in which lanes save registers during calls of shared functions.
     SAVES = 66
+    # For the checks: whether all loads from global memory must be recorded, because other work may overlap the launch.
+    COMPLETE = 67
     # For kernels that wait at barriers in memory: whether each wait must be told to Python, and whether any lane has
     # done something else in this round of the block's warps, or since Python last looked.
     TELL_WAITS = 70
@@ -279,8 +281,9 @@ class SiteCheck(IntEnum):
 class ExtentCheck(IntEnum):
     """The words of the checks' state for an allocation.
 
-    `FLOOR` is 1 if the checks look for reads of unwritten memory. `LOADED` is one more than the number of a site that
-    has loaded from the allocation without a record, and `STORED` says whether the launch has stored to it.
+    `READY` is 1 if the other words are valid, and 2 if the launch has also used the allocation. `FLOOR` is 1 if the
+    checks look for reads of unwritten memory. `LOADED` is one more than the number of a site that has loaded from the
+    allocation without a record, and `STORED` says whether the launch has stored to it.
     """
 
     READY = 0

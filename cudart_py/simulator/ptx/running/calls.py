@@ -88,7 +88,7 @@ def frame_bytes(caller: Code, *, is_outermost: bool) -> int:
 
 def _enter(chunk: Chunk, group: Group, block: Block, instruction: Instruction, name: str) -> Group:
     state = chunk.state
-    code = state.program.code(name)
+    code = chunk.program.code(name)
     if code is None:
         raise state.environment.unsupported(instruction, f"function {name} has no body")
     caller = group.code

@@ -21,7 +21,7 @@ from ..windows import RESERVED_SHARED, SHARED_UNIT
 from .clock import Clock
 from .memory.barrier_waits import BarrierWaits
 from .memory.transfers import Memory
-from .observer import Observer
+from .observer import Observer, RunAgain
 from .printf import Buffer
 from .runtime import DeviceRuntime, NoRuntime
 from .scheduler import Chunk
@@ -258,16 +258,20 @@ class LaunchState:
         limit = f"the limit of {self.seconds:g} seconds, which CUDART_PY_SIMULATOR_SECONDS sets"
         return f"the launch took longer than {limit}"
 
+    def limit_reached(self) -> str:
+        """Return a message about the limit that the launch has reached, or ""."""
+        if self.steps_left < 0:
+            return self.too_many_steps()
+        return self.too_long() if time.monotonic() > self.deadline else ""
+
     def look(self) -> str | None:
         """Return a message about the limit that the launch has reached, or None; set `next_look`.
 
         Raises Fault at a deadlock.
         """
         self.poll()
-        if self.steps_left < 0:
-            return self.too_many_steps()
-        if time.monotonic() > self.deadline:
-            return self.too_long()
+        if limit := self.limit_reached():
+            return limit
         waited = self.progress - self.steps_left
         if waited < _STEPS_BETWEEN_LOOKS:
             self.waits.clear()
@@ -399,15 +403,10 @@ def run_without_observer(state: LaunchState, native: MachineCode) -> bool:
 
 
 def _blocks_per_chunk(state: LaunchState) -> int:
-    """Return the number of blocks per chunk: the whole grid of a cooperative launch, otherwise whole clusters.
-
-    For a debugger it is a single cluster, or a single block.
-    """
+    """Return the number of blocks per chunk: the whole grid of a cooperative launch, otherwise whole clusters."""
     if state.launch.cooperative:
         return state.blocks
     cluster = prod(state.launch.cluster)
-    if state.stepped:
-        return cluster
     count = max(1, CHUNK_LANES // state.threads)
     count = min(count, max(1, _MOST_SHARED // state.shared_limit))
     if state.local_size:
@@ -415,7 +414,37 @@ def _blocks_per_chunk(state: LaunchState) -> int:
     return min(max(count // cluster, 1) * cluster, state.blocks)
 
 
+def _next_chunk(state: LaunchState, first: int, each: int) -> Chunk:
+    """Return the chunk of the blocks from `first` on, of which there are at most `each`.
+
+    For a debugger, it is a single cluster or block, or the blocks before the first one that the debugger must see.
+    """
+    count = min(each, state.blocks - first)
+    if not state.stepped:
+        return Chunk(state, first, count)
+    assert state.observer is not None
+    cluster = prod(state.launch.cluster)
+    unseen = (state.observer.stepped_from(first) - first) // cluster * cluster
+    if state.launch.cooperative and unseen < count:
+        unseen = 0
+    if unseen and state.observer.can_restart:
+        return Chunk(state, first, min(count, unseen), program_of(state.launch.entry))
+    return Chunk(state, first, count if state.launch.cooperative else cluster)
+
+
 def _run_chunks(state: LaunchState, native: MachineCode | None) -> None:
+    """Run all blocks, again from the first one if a debugger asks for it."""
+    while True:
+        try:
+            _run_all_chunks(state, native)
+        except RunAgain:
+            assert state.observer is not None
+            state.observer.restart(state)
+        else:
+            return
+
+
+def _run_all_chunks(state: LaunchState, native: MachineCode | None) -> None:
     """Run chunks in order; if a chunk waits for blocks that haven't started, also start the next chunk."""
     each = _blocks_per_chunk(state)
     following = 0
@@ -429,8 +458,8 @@ def _run_chunks(state: LaunchState, native: MachineCode | None) -> None:
                 native = None
             pending = following < state.blocks
             if pending and len(active) < _MOST_CHUNKS:
-                active.append(Chunk(state, following, min(each, state.blocks - following)))
-                following += each
+                active.append(_next_chunk(state, following, each))
+                following += active[-1].blocks
             for chunk in list(active):
                 alone = len(active) == 1 and following >= state.blocks
                 try:

@@ -58,11 +58,16 @@ class PieceRecords:
     Each line of 32 pieces also has a record of its own, which replaces the records of its pieces unless it is 0.
     `unwritten` is True if some pieces may never have been written; the records of such pieces are 0. `WRITTEN` is the
     record of a piece that was written before any launch. Its two lowest bits are 0, because in a line's record they
-    contain the number of pieces per thread.
+    contain the number of pieces per thread. A record contains the thread, flags such as `BLOCK_SCOPE` and `STRONG`, and
+    the time, shifted by `TIME`.
     """
 
     WRITTEN: ClassVar = 4
     LINE: ClassVar = 32
+    THREAD: ClassVar = (1 << 27) - 1
+    BLOCK_SCOPE: ClassVar = 1 << 27
+    STRONG: ClassVar = 1 << 31
+    TIME: ClassVar = 32
 
     writes: NDArray[np.uint64]
     reads: NDArray[np.uint64]
@@ -78,6 +83,20 @@ class PieceRecords:
         for start, stop in {(first, min(end, whole[0] * self.LINE)), (max(first, whole[1] * self.LINE), end)}:
             if start < stop and not self.write_lines[start // self.LINE]:
                 self.writes[start:stop] = self.WRITTEN
+
+
+def records_in(room: NDArray[np.uint16]) -> NDArray[np.uint64]:
+    """Return the records in memory for records and their sites, which has 5 elements per record, rounded up to 4 records.
+
+    The number of each record's site is kept below the records, last first.
+    """
+    return room[len(room) // 5 :].view(np.uint64)
+
+
+def site_numbers(records: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """Return the number of each record's site in machine code."""
+    room: Any = records.base
+    return np.asarray(room[: len(room) // 5][::-1][: len(records)])
 
 
 class MatrixPiece(NamedTuple):
@@ -105,16 +124,25 @@ class MatrixRows(NamedTuple):
 class AccessRecords(Protocol):
     """The records that machine code makes of one launch's accesses to global memory; their times start at `begin`.
 
-    Times are comparable only within one `era`.
+    Times are comparable only within one `era`. `complete` says that all loads must be recorded, and the records given
+    to `races` at the end, because other work may overlap the launch.
     """
 
     begin: int
     era: int
+    complete: bool
 
     def of(self, start: int, shift: int) -> PieceRecords | None:
         """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes.
 
         None means that they would cost too much; the NumPy engine then runs the launch.
+        """
+
+    def races(self, starts: Iterable[int], shift: int, sites: Sequence[Instruction]) -> bool:
+        """Return whether the launch, which has ended without a doubt, may race with other work.
+
+        `starts` are the allocations that it has used, `shift` the one given to `of`, and `sites` the instructions that
+        the sites in the records refer to.
         """
 
     def end(self, now: int) -> None:
@@ -128,19 +156,32 @@ class AccessRecords(Protocol):
         """
 
 
+class RunAgain(Exception):  # noqa: N818  # it is not an error: the blocks run again
+    """All blocks of the launch must run again, because a debugger must see one of those that have run unseen."""
+
+
 class Observer:
     """The receiver of a launch's events; `group.lane_numbers` are the lanes of the chunk that take part in an event.
 
     A subclass only needs the methods for the events that it observes. `watch` names what machine code may record
     instead of calling these methods. None means that the observer must see the events themselves. A `stepped` observer
-    sees a basic block for every instruction, and one block or cluster of the grid at a time.
+    sees a basic block for every instruction, and one block or cluster of the grid at a time, from the block on that
+    `stepped_from` returns. An observer that `can_restart` may see the events of a launch again; see `restart`.
     """
 
     watch: frozenset[str] | None = None
     stepped = False
+    can_restart = False
 
     def start(self, state: Any) -> None:
         """Begin a launch; `state` contains its shape, module and program."""
+
+    def stepped_from(self, first: int) -> int:
+        """Return the first block, from `first` on, that a stepped observer must see instruction by instruction."""
+        return first
+
+    def restart(self, state: Any) -> None:
+        """Begin the launch again, after `RunAgain`."""
 
     def has_mistake(self) -> bool:
         """Return whether the observer has found a mistake in the kernel, and need not observe all of a long launch.

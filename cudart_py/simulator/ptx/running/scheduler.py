@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiling.program import variant
+from ..compiling.wait_loops import Waiting
 from ..faults import Fault
 from . import calls
 from .barriers import Barriers, Parked
@@ -30,6 +31,7 @@ from .warps import Warps, incomplete, meet
 
 if TYPE_CHECKING:
     from ..compiling.control_flow import Block
+    from ..compiling.program import Program
     from .launch import LaunchState
 
 Array = NDArray[Any]
@@ -37,17 +39,19 @@ ndarray = np.ndarray
 Path = tuple[int, ...]
 
 # The number of backward branches that a group may take before other groups get a turn: few in loops that poll memory,
-# many in other loops that read memory. A loop that reads no memory can't depend on what other lanes do.
-_SPIN_TURNS = 16
-_LOOP_TURNS = 4096
+# more in loops whose atomics may be locks, and many in other loops that read memory. A loop that reads no memory can't
+# depend on what other lanes do.
+_TURNS = {Waiting.POLLS: 16, Waiting.ATOMICS: 256, Waiting.LOADS: 4096}
 _STALLED_EPOCHS = 4
 
 
 class Chunk:
     """The lanes of consecutive blocks, their shared and local memory, and the groups that are ready or waiting."""
 
-    def __init__(self, state: LaunchState, first: int, count: int) -> None:
+    def __init__(self, state: LaunchState, first: int, count: int, program: Program | None = None) -> None:
         self.state = state
+        # The code that the lanes execute. A debugger lets blocks that it need not see execute whole basic blocks.
+        self.program = program or state.program
         self.memory = state.memory_access
         self.system = System(state)
         self.warps = Warps()
@@ -81,7 +85,7 @@ class Chunk:
         self._ready: dict[Path, list[Group]] = {}
         self._held: dict[Path, Group] = {}
         self._lowest: tuple[int, Path] | None = None
-        start = Group(self, state.program.main, None, self.lanes)
+        start = Group(self, self.program.main, None, self.lanes)
         start.registers = [None] * len(start.code.types)
         self.push(start)
 
@@ -323,11 +327,13 @@ class Chunk:
     def _go(self, group: Group, source: int, target: int, alone: bool) -> Group:
         """Move a group to a block; branching backwards in a loop that may wait for other lanes ages the group."""
         group.pc = target
-        if target <= source and (not alone or self._others) and group.code.loop_waits(target, source):
-            group.spins += 1
-            if group.spins >= (_SPIN_TURNS if group.code.loop_spins(target, source) else _LOOP_TURNS):
-                group.spins = 0
-                group.epoch += 1
+        if target <= source and (not alone or self._others):
+            waiting = group.code.loop_waiting(target, source)
+            if waiting:
+                group.spins += 1
+                if group.spins >= _TURNS[waiting]:
+                    group.spins = 0
+                    group.epoch += 1
         return group
 
     def _exit(self, group: Group) -> None:

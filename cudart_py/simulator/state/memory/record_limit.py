@@ -56,6 +56,12 @@ class RecordLimit:
         except MemoryError:
             return None
 
+    def copy(self, records: NDArray[Any]) -> NDArray[Any]:
+        """Return a copy of records; raise MemoryError if there is no room for it."""
+        if not self.admits(records.nbytes):
+            raise MemoryError
+        return self._counted(records.copy())
+
     def repeated(self, records: list[NDArray[Any]], times: int) -> list[NDArray[Any]] | None:
         """Return copies of the arrays with each element repeated, or None if there is no room for all of them."""
         if not self.admits(sum(array.nbytes for array in records) * times):

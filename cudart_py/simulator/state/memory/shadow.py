@@ -52,7 +52,7 @@ class History:
     has been written there.
     """
 
-    __slots__ = ("_aside", "_reads", "_writes", "coarse", "coarse_shift", "shift", "size")
+    __slots__ = ("_aside", "_reads", "_writes", "coarse", "coarse_shift", "shift", "size", "traces")
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -64,6 +64,8 @@ class History:
         self.coarse_shift = _WORD
         # The records that were set aside, keyed by the work that left them and then by "write" or "read".
         self._aside: WeakKeyDictionary[Any, dict[str, Array]] = WeakKeyDictionary()
+        # The traces of work that may overlap other work, keyed by that work: see `checks.races.traces`.
+        self.traces: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
     @property
     def written(self) -> bool:

@@ -82,11 +82,6 @@ extern "C" __global__ void stuck(unsigned* out) {
 """
 
 
-@pytest.fixture(scope="module")
-def kernels() -> Kernels:
-    return Kernels(SOURCE)
-
-
 @pytest.mark.parametrize(
     ("grid", "block", "cluster"),
     [
@@ -101,27 +96,17 @@ def kernels() -> Kernels:
 )
 def test_blocks_exchange_shared_memory(kernels: Kernels, grid: Any, block: Any, cluster: Any) -> None:
     given = np.random.default_rng(1).integers(0, 1 << 32, 512, np.uint32)
-    results, counts = [], []
-    for kernels.engine in ("numpy", "native"):
-        for counters in (None, LaunchCounters()):
-            out = kernels.zeros(16 * 96, np.uint32)
-            kernels.launch("exchange", grid, block, out, kernels.put(given), 5, cluster=cluster, observer=counters)
-            results.append(kernels.get(out, 16 * 96, np.uint32))
-        counts.append(counters.metrics)
-    for other in results[1:]:
-        np.testing.assert_array_equal(other, results[0])
-    assert counts[1] == counts[0]
+    plain, counted = (
+        kernels.agree("exchange", grid, block, np.zeros(16 * 96, np.uint32), given, 5, cluster=cluster, observe=observe)
+        for observe in (None, LaunchCounters)
+    )
+    np.testing.assert_array_equal(counted[0], plain[0])
     assert kernels.ran_natively("exchange")
 
 
 def test_atomics_and_barriers_in_other_blocks(kernels: Kernels) -> None:
-    results = []
-    for kernels.engine in ("numpy", "native"):
-        out = kernels.zeros(12 * 64, np.uint32)
-        kernels.launch("counted", 12, 128, out, cluster=(4, 1, 1))
-        results.append(kernels.get(out, 12 * 64, np.uint32))
-    np.testing.assert_array_equal(*results)
-    assert results[0].any()
+    (out,) = kernels.agree("counted", 12, 128, np.zeros(12 * 64, np.uint32), cluster=(4, 1, 1))
+    assert out.any()
     assert kernels.ran_natively("counted")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.counters.launch_counters import LaunchCounters
-from cudart_py.simulator.ptx import Fault, Texture, load_module
+from cudart_py.simulator.ptx import Texture, load_module
 from cudart_py.simulator.ptx.operations.surfaces import Surface
 from tests.simulator.ptx.machine import HEAD, Kernels
 
@@ -79,16 +79,6 @@ def random_coordinates(generator: Any, texture: Texture, geometry: str, integers
     return np.stack([column.view(np.uint32) for column in columns], 1)
 
 
-def of_both(kernels: Kernels, *arguments: Any, **options: Any) -> list[np.ndarray[Any, Any]]:
-    found = []
-    for kernels.engine in ("numpy", "native"):
-        out = kernels.zeros(4 * LANES, np.uint32)
-        kernels.launch("k", LANES // 64, 64, *arguments, out, **options)
-        found.append(kernels.get(out, 4 * LANES, np.uint32))
-    assert kernels.ran_natively("k")
-    return found
-
-
 KINDS = [
     *(("f32", channel, linear, "element") for channel in ("f4", "f2") for linear in (False, True)),
     *(("f32", channel, linear, "fraction") for channel in ("u1", "i1", "u2", "i2") for linear in (False, True)),
@@ -111,11 +101,10 @@ def test_fetches_agree(geometry, step):
         options = {"linear": linear, "normalized_coordinates": normalized, "normalized_read": read == "fraction"}
         textures = [random_texture(generator, kernels, geometry, channel, **options) for _ in HANDLES]
         kernels.memory.texture = dict(zip(HANDLES, textures, strict=True)).__getitem__
-        at = kernels.put(random_coordinates(generator, textures[0], geometry, coordinate == "s32"))
-        handles = kernels.put(generator.choice(np.array(HANDLES, np.uint64), LANES))
-        expected, got = of_both(kernels, handles, at)
-        wrong = np.flatnonzero(expected != got)
-        assert not len(wrong), (textures, wrong, expected[wrong], got[wrong])
+        at = random_coordinates(generator, textures[0], geometry, coordinate == "s32")
+        handles = generator.choice(np.array(HANDLES, np.uint64), LANES)
+        kernels.agree("k", LANES // 64, 64, handles, at, np.zeros(4 * LANES, np.uint32))
+        assert kernels.ran_natively("k")
 
 
 @pytest.mark.parametrize("linear", [False, True])
@@ -215,15 +204,9 @@ def test_faults_are_reported_alike(body, handle, at, message):
     handles[37] = handle
     places = np.zeros((64, 4), np.int32)
     places[37, :2] = at
-    texts = []
-    for kernels.engine, observer in itertools.product(("numpy", "native"), (None, LaunchChecks())):
-        if "tex" in body:
-            handles[:] = handle
-        with pytest.raises(Fault, match=message) as caught:
-            kernels.launch("k", 1, 64, kernels.put(handles), kernels.put(places), 0, observer=observer)
-        texts.append(str(caught.value))
-    assert len(set(texts)) == 1
-    assert kernels.ran_natively("k")
+    if "tex" in body:
+        handles[:] = handle
+    assert message in kernels.fault("k", 1, 64, kernels.put(handles), kernels.put(places), 0)
 
 
 def test_stores_to_a_surface_are_undone_if_a_launch_runs_again():

@@ -59,6 +59,19 @@ extern "C" __global__ void forsaken(int* out) {
     if (threadIdx.x % 2) v = __shfl_xor_sync(-1u, v, 2);
     out[threadIdx.x] = v;
 }
+// Each warp takes a bit of a word as a lock twice.
+extern "C" __global__ void bit_lock(unsigned* out) {
+    for (int i = 0; i < 2; i++) {
+        unsigned before = 0;
+        do {
+            if (threadIdx.x % 32 == 0) before = atomicOr(out, 1u << 31);
+        } while (__shfl_sync(-1u, before, 0));
+        __threadfence();
+        if (threadIdx.x % 32 == 0) out[1] += 1;
+        __threadfence();
+        if (threadIdx.x % 32 == 0) atomicAnd(out, ~(1u << 31));
+    }
+}
 // One lane of a warp comes late to the others, and another warp waits for what they do then.
 extern "C" __global__ void meet(int* out) {
     int t = threadIdx.x, warp = (t / 32 + blockIdx.x) % 3;
@@ -106,6 +119,12 @@ def test_each_thread_stores_what_cuda_says(engine, on_each, monkeypatch, name, g
     on_each.launch(name, grid, block, out)
     assert on_each.get(out, expected.size).tolist() == expected.tolist()
     assert engine == "numpy" or on_each.ran_natively(name) or name == "numbered"
+
+
+def test_warps_that_wait_for_a_lock_soon_let_the_one_that_has_it_continue(on_each):
+    out = on_each.zeros(2)
+    on_each.launch("bit_lock", 1, 256, out, steps=100_000)
+    assert on_each.get(out, 2).tolist() == [0, 16]
 
 
 def test_a_launch_of_another_module_s_entry_is_refused(kernels):

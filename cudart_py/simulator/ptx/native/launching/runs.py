@@ -12,6 +12,7 @@ from .threads import ThreadContext, run_in_threads
 
 if TYPE_CHECKING:
     from ...running.launch import LaunchState
+    from ...running.observer import AccessRecords
     from ..machine import Kernel
 
 # A kernel whose speculation has failed this many times is left to the NumPy engine.
@@ -49,6 +50,8 @@ def run_checked(kernel: Kernel, state: LaunchState, threads: int, in_thread: Thr
             break
         try:
             run_in_threads(launches, in_thread)
+            if records.complete:
+                _compare(kernel, speculation, records)
         except SpeculationFailed as doubted:
             speculation.undo()
             again = doubted.again
@@ -71,6 +74,17 @@ def run_checked(kernel: Kernel, state: LaunchState, threads: int, in_thread: Thr
     # The observer's checks start again, at times later than the accesses that were undone.
     observer.start(state)
     return False
+
+
+def _compare(kernel: Kernel, speculation: Speculation, records: AccessRecords) -> None:
+    """Raise SpeculationFailed if the launch, which has just run, may race with other work."""
+    instructions = [site.instruction for site in kernel.sites.sites]
+    try:
+        races = records.races(speculation.used(), kernel.sites.shift, instructions)
+    except MemoryError:
+        raise SpeculationFailed(counts=False, lacks_records=True) from None
+    if races:
+        raise SpeculationFailed
 
 
 def _end(launches: list[NativeLaunch]) -> None:

@@ -273,6 +273,8 @@ class Speculation:
         self._starts, self._ends = tables.of
         # The records that machine code uses.
         self._kept = tables.clear(recorded.sites, records.era)
+        # The sites that record their loads, as the attempt begins.
+        self._began_with = recorded.sites.copy()
         self.fences = Fences(launch, tables.addresses, tables.released)
         self._sites = [tables.sites, *(tables.sites.copy() for _ in launches[1:])]
         for one, sites in zip(launches, self._sites, strict=True):
@@ -281,6 +283,7 @@ class Speculation:
                 context[word] = value
             context[Context.CHECK_SITES] = sites.ctypes.data
             context[Context.NOW] = context[Context.BEGIN] = records.begin * TICK
+            context[Context.COMPLETE] = records.complete
             one.speculation = self
 
     # --- machine code's requests
@@ -364,14 +367,13 @@ class Speculation:
         if kind != Fault.DOUBT or doubt == Doubt.FINDING:
             return SpeculationFailed()
         recorded = self._recorded.sites
-        if recorded.all():
+        if self._began_with.all():
             # All loads are recorded already.
             return SpeculationFailed()
-        before = int(recorded.sum())
-        if doubt == Doubt.GLOBAL:
-            recorded[int(context[Context.FAULT_SITE])] = True
-        if doubt == Doubt.SHARED or int(recorded.sum()) == before:
+        site = int(context[Context.FAULT_SITE])
+        if doubt == Doubt.SHARED or self._began_with[site]:
             recorded[:] = True
+        recorded[site] = True
         return SpeculationFailed(again=True)
 
     def overflows(self, context: Array) -> bool:
@@ -387,6 +389,11 @@ class Speculation:
         for index, low, high, kept in self._saved:
             if self._tables.extents[index][ExtentCheck.STORED] or index in self._changed:
                 self._memory.bytes[low:high] = kept[: high - low]
+
+    def used(self) -> list[int]:
+        """Return the starts of the allocations that the launch has used."""
+        ready = self._tables.extents[: len(self._starts), ExtentCheck.READY]
+        return [int(start) for start in self._starts[ready == 2]]
 
     def changed(self) -> Iterator[tuple[int, int, int]]:
         """Yield the parts of memory that the launch may have changed, as `AccessRecords.keep` expects them."""

@@ -136,6 +136,8 @@ class _Check(LaneByLane):
                 (kept(SiteCheck[name]), kept(SiteCheck[f"{name[:-1]}_LINES"])) for name in ("WRITES", "READS")
             )
             self.side_by_side(first, start, tables, limit, kept(SiteCheck.FLOOR))
+            if self.loads and self.leaves:
+                self.read_by_all(tables, limit, kept(SiteCheck.FLOOR))
 
         def place(lane: Value, body: Any) -> None:
             address = self.lane(0, lane)

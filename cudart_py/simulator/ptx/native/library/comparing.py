@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..layout import BlockCheck, Context, Doubt, HostCall, SiteCheck
-from ..vectors import I1, I8, I32, I64, PTR, vector
+from ..vectors import I1, I8, I16, I32, I64, PTR, vector
 from .frame import ask_python, begin, element, when
 from .hosts import address_type
 from .records import (
@@ -15,11 +15,14 @@ from .records import (
     GRANULE_BITS,
     LINE_BITS,
     OWN,
+    SITE,
     STRONG,
     block_value,
     block_word,
     first_thread,
+    in_complete_records,
     raise_doubt,
+    site_place,
     site_row,
 )
 
@@ -77,7 +80,17 @@ class Comparison:
         for one in [*touched, *([last] if count > 1 else [])]:
             there = b.load(b.inttoptr(b.add(lines, b.shl(one, I64(3))), PTR), typ=I64)
             with when(b, b.icmp_unsigned("!=", there, I64(0)), likely=False):
-                b.call(b.declared("expand.", ir.VoidType(), [I64, I64, I64]), [records, lines, one])
+                expand = b.declared("expand.", ir.VoidType(), [PTR, I64, I64, I64])
+                b.call(expand, [self.context, records, lines, one])
+
+    def leave_site(self, records: Value, number: Value, count: int = 1) -> None:
+        """Store the site of `count` records from a number on, if other work may need it; see `in_complete_records`."""
+        if self.space == "global":
+            b = self.b
+            with in_complete_records(b, self.context):
+                site = b.trunc(self.site, I16)
+                place = site_place(b, records, number, count)
+                b.store(b.splat(site, count) if count > 1 else site, place, align=SITE)
 
     def plainly(self, record: Value, thread: Value, limit: Value) -> Value:
         """Return whether records are older than `limit`, or cover accesses by the same thread alone."""

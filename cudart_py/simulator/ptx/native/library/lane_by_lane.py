@@ -47,6 +47,8 @@ class LaneByLane(SideBySide):
                     self._compare(write, read, thread, limit, floor, now, lambda: self.unchanged(address, lane))
                     if self.kind == "atomic":
                         self._leave_strong(write, thread, limit, now)
+                    if self.leaves:
+                        self.leave_site(reads if self.loads else writes, b.add(piece, I64(number)))
                 if self.kind == "atomic":
                     self.save(address)
 
@@ -99,8 +101,9 @@ class LaneByLane(SideBySide):
                     with when(b, own), when(b, b.not_(self.unchanged(address, lane))):
                         b.store(I1(1), changed)
                     self.put(address, lane)
-                    for write in places:
+                    for number, write in enumerate(places):
                         b.store(b.or_(now, thread), write)
+                        self.leave_site(writes, b.add(piece, I64(number)))
 
             place(lane, leave)
 

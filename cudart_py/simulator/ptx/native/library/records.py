@@ -6,13 +6,15 @@ time advances at barriers and fences, when a warp synchronises, and when a block
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from llvmlite import ir
 
+from ...running.observer import PieceRecords
 from ...windows import RESERVED_SHARED
 from ..layout import LANES, BlockCheck, Clock, Context, Doubt, ExtentCheck, Fault, HostCall, Readers, SiteCheck
-from ..vectors import I1, I32, I64, PTR, Builder, vector
+from ..vectors import I1, I16, I32, I64, PTR, Builder, vector
 from .frame import ask_python, begin, element, when
 from .hosts import search
 
@@ -21,18 +23,21 @@ Value = Any
 # Memory is saved before the launch changes it, in granules of ``1 << GRANULE_BITS`` bytes.
 GRANULE_BITS = 16
 
-MOST_THREADS = 1 << 27
-THREAD = MOST_THREADS - 1
+THREAD = PieceRecords.THREAD
+MOST_THREADS = THREAD + 1
 # Flags of a record: the access is strong with block scope; the record also covers accesses by other lanes of the warp,
 # by other warps of the block, by other blocks; the access is strong.
-BLOCK_SCOPE, LANES_BIT, WARPS_BIT, BLOCKS_BIT, STRONG = (1 << bit for bit in (27, 28, 29, 30, 31))
+BLOCK_SCOPE, STRONG = PieceRecords.BLOCK_SCOPE, PieceRecords.STRONG
+LANES_BIT, WARPS_BIT, BLOCKS_BIT = (1 << bit for bit in (28, 29, 30))
 PARTS = LANES_BIT | WARPS_BIT | BLOCKS_BIT
 # The bits that equal a thread's number if a record covers accesses by this thread alone, strong or not.
 OWN = THREAD | PARTS
-TICK = 1 << 32
+TICK = 1 << PieceRecords.TIME
 # The size of a record in bytes, and a record that is older than all launches.
 RECORD = 8
-OLD = 4
+OLD = PieceRecords.WRITTEN
+# The size of a site's number in bytes.
+SITE = 2
 # A line is ``1 << LINE_BITS`` pieces that can share one record. The lowest bits of that record are the binary logarithm
 # of the number of consecutive pieces per thread.
 LINE_BITS = 5
@@ -242,6 +247,8 @@ def build_find(module: ir.Module, name: str) -> None:
     b.store(start, b.at(kept, 8 * SiteCheck.LOW))
     b.store(end, b.at(kept, 8 * SiteCheck.HIGH))
     records = b.or_(b.load(b.at(kept, 8 * SiteCheck.RECORDS), typ=I64), get(ExtentCheck.FLOOR))
+    records = b.or_(records, b.word(context, Context.COMPLETE))
+    b.store(I64(2), b.at(extent, 8 * ExtentCheck.READY))
     b.store(records, b.at(kept, 8 * SiteCheck.MODE))
     with when(b, stores):
         b.store(I64(1), b.at(extent, 8 * ExtentCheck.STORED))
@@ -262,8 +269,8 @@ def site_row(b: Builder, context: Value, site: Value) -> Value:
 
 
 def build_expand(module: ir.Module, name: str) -> None:
-    """Build ``expand.(records, lines, line)``, which replaces a line's record by records of its pieces."""
-    b, (records, lines, line) = begin(module, name, ir.VoidType(), [I64, I64, I64])
+    """Build ``expand.(context, records, lines, line)``, which replaces a line's record by records of its pieces."""
+    b, (context, records, lines, line) = begin(module, name, ir.VoidType(), [PTR, I64, I64, I64])
     place = b.inttoptr(b.add(lines, b.shl(line, I64(3))), PTR)
     record = b.load(place, typ=I64)
     spread = b.and_(record, I64(_SPREAD))
@@ -271,7 +278,20 @@ def build_expand(module: ir.Module, name: str) -> None:
     pieces = b.inttoptr(b.add(records, b.shl(line, I64(3 + LINE_BITS))), PTR)
     b.store(b.add(b.splat(b.sub(record, spread)), threads), pieces, align=RECORD)
     b.store(I64(0), place)
+    with in_complete_records(b, context):
+        site = b.load(site_place(b, lines, line), typ=I16)
+        b.store(b.splat(site), site_place(b, records, b.shl(line, I64(LINE_BITS)), LANES), align=SITE)
     b.ret_void()
+
+
+def in_complete_records(b: Builder, context: Value) -> AbstractContextManager[None]:
+    """Return the context of code for launches that other work may overlap: their records of global memory have sites."""
+    return when(b, b.icmp_unsigned("!=", b.word(context, Context.COMPLETE), I64(0)), likely=False)
+
+
+def site_place(b: Builder, records: Value, number: Value, count: int = 1) -> Value:
+    """Return the pointer to the sites of `count` records from a number on, which are kept below them, last first."""
+    return b.inttoptr(b.sub(records, b.mul(b.add(number, I64(count)), I64(SITE))), PTR)
 
 
 def build_filled(module: ir.Module, name: str) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 from llvmlite import ir
 
 from ..layout import LANES, Context
-from ..vectors import I1, I32, I64, PTR, vector
+from ..vectors import I1, I16, I32, I64, PTR, vector
 from .comparing import Comparison
 from .frame import when
-from .records import LINE_BITS, OLD, RECORD
+from .records import BLOCKS_BIT, LINE_BITS, OLD, RECORD, in_complete_records, site_place
 
 Value = Any
 
@@ -55,7 +55,7 @@ class SideBySide(Comparison):
                 before, earlier = (b.load(one, typ=vector(I64), align=RECORD) for one in (write, read))
                 good = self._good(before, earlier, thread, limit, floor)
                 fine = b.and_(fine, b.icmp_unsigned("==", b.bits(good), I32(_ALL)))
-                parts.append((read if self.loads else write, thread))
+                parts.append((read if self.loads else write, thread, b.add(start, I64(part * LANES))))
                 others.append(before if self.loads else earlier)
             with when(b, fine, likely=True):
                 if write_lines is not None:
@@ -64,8 +64,9 @@ class SideBySide(Comparison):
                         self._forget(write_lines if self.loads else read_lines, start, others, limit)
                         self.end_side_by_side(first)
                 if self.leaves:
-                    for place, thread in parts:
+                    for place, thread, number in parts:
                         b.store(b.or_(b.splat(mark), thread), place, align=RECORD)
+                        self.leave_site(reads if self.loads else writes, number, LANES)
                 self.end_side_by_side(first)
         if self.pieces == 1:
             self._partly_side_by_side(tables, limit, floor)
@@ -98,7 +99,48 @@ class SideBySide(Comparison):
                     mark = now if self.loads or not self.strong else b.or_(now, I64(self.strong_flags))
                     keep = b.declared("llvm.masked.store.v32i64.p0", ir.VoidType(), [vector(I64), PTR, flags.type])
                     b.call(keep, [b.or_(b.splat(mark), thread), places[1 if self.loads else 0], flags])
+                    self._leave_some_sites(tables[1 if self.loads else 0][0], start, flags)
                 self.end_side_by_side(lowest, b.sub(high, low))
+
+    def read_by_all(self, tables: tuple[tuple[Value, Value], ...], limit: Value, floor: Value) -> None:
+        """Return if all lanes load the same pieces, and their records already stand for reads by several blocks.
+
+        Such a record is never ordered before an access, so another read adds nothing to it.
+        """
+        b = self.b
+        address = b.extract_element(self.wide, b.trailing_zeros(self.mask))
+        same = b.bits(b.icmp_unsigned("==", self.wide, b.splat(address)))
+        with when(b, b.icmp_unsigned("==", b.and_(same, self.mask), self.mask)):
+            fine: Value = I1(1)
+            for number in range(self.pieces):
+                piece = b.add(self.piece_of(address), I64(number))
+                line = b.lshr(piece, I64(LINE_BITS))
+                write, read = (
+                    b.load(b.inttoptr(b.add(table, b.shl(piece, I64(3))), PTR), typ=I64) for table, _ in tables
+                )
+                whole, expanded = (
+                    b.load(b.inttoptr(b.add(lines, b.shl(line, I64(3))), PTR), typ=I64) for _, lines in tables
+                )
+                write = b.select(b.icmp_unsigned("!=", whole, I64(0)), whole, write)
+                shared = b.icmp_unsigned("!=", b.and_(read, I64(BLOCKS_BIT)), I64(0))
+                fine = b.and_(fine, b.and_(shared, b.icmp_unsigned(">=", read, limit)))
+                fine = b.and_(fine, b.icmp_unsigned("==", expanded, I64(0)))
+                fine = b.and_(fine, b.icmp_unsigned("<", write, limit))
+                fine = b.and_(fine, b.icmp_unsigned(">=", write, floor))
+            with when(b, fine, likely=True):
+                b.ret_void()
+
+    def _leave_some_sites(self, records: Value, start: Value, flags: Value) -> None:
+        """Store the site of the records of the active lanes."""
+        if self.space != "global":
+            return
+        b = self.b
+        with in_complete_records(b, self.context):
+            # The sites are in descending order.
+            reversed_flags = b.shuffle_vector(flags, flags, b.each(I32, range(LANES - 1, -1, -1)))
+            sites = b.splat(b.trunc(self.site, I16))
+            keep = b.declared("llvm.masked.store.v32i16.p0", ir.VoidType(), [sites.type, PTR, flags.type])
+            b.call(keep, [sites, site_place(b, records, start, LANES), reversed_flags])
 
     def end_side_by_side(self, first: Value, last: Value | None = None) -> None:
         """Return from the check; before a store, first save the memory that it changes.
@@ -179,3 +221,5 @@ class SideBySide(Comparison):
             return
         for part in range(self.pieces):
             self.b.store(self.b.or_(mark, self._line_threads(part, base)), self._line(lines, start, part))
+            number = self.b.add(self.b.lshr(start, I64(LINE_BITS)), I64(part))
+            self.leave_site(lines, number)

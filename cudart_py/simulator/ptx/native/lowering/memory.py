@@ -66,10 +66,13 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
         e.observe("ld", space, address, size * count, site)
         if e.checking is not None:
             e.check(e.checking.kind_of_load(i, e.code), space, address, size, count, site)
-    elif isinstance(access.base, Register):
-        # Counted only if the address is in a register: in hardware, a constant at a fixed address is an instruction's
-        # operand.
-        e.observe("ld", "const", address, size * count, site)
+    else:
+        if isinstance(access.base, Register):
+            # Counted only if the address is in a register: in hardware, a constant at a fixed address is an
+            # instruction's operand.
+            e.observe("ld", "const", address, size * count, site)
+        if e.checking is not None:
+            e.checking.constant(address, size, count, site, e.mask)
     name = f"load.{space}.{size}.{count}"
     result = e.call(name, loaded_type(size, count), e.context, address, e.mask, I32(site))
     values = [result] if count == 1 else [b.extract_value(result, index) for index in range(count)]

@@ -21,7 +21,7 @@ from ..library.comparing import LOADS
 from ..library.copies import GROUPS
 from ..library.fences import EVENT
 from ..library.frame import ask_python, element, when
-from ..library.records import TICK, block_value, block_word, raise_doubt
+from ..library.records import TICK, block_value, block_word, in_complete_records, raise_doubt
 from ..vectors import I32, I64, Builder
 from .undefined import Undefined
 
@@ -140,6 +140,12 @@ class Checking:
             self._call(f"strong.{happens}.{space}", self._context, address, mask)
         if kind not in LOADS:
             self._stop_after_a_doubt()
+
+    def constant(self, address: Value, size: int, count: int, site: int, mask: Value) -> None:
+        """Record a load of constants, which only other work may change."""
+        with in_complete_records(self._b, self._context):
+            name = f"check.load.plain.global.{size}.{count}.{self._shift}"
+            self._call(name, self._context, address, mask, I32(site))
 
     def _stop_after_a_doubt(self) -> None:
         """Return from the warp's function if there is a doubt, as is required before any access that changes memory.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from ...compiling.opcodes import form_of
-from ...compiling.wait_loops import reads_clock
+from ...compiling.wait_loops import Waiting, reads_clock
 from ...running.observer import AccessCount, BlockCount
 from ..instances import Layout, Place
 from ..layout import Context, Count
@@ -87,7 +87,7 @@ def _sees_others(place: Place) -> bool:
             found = set(code.touched(instruction)[1])
             if any(found.intersection(code.touched(other)[0]) for other in code.function.instructions):
                 return True
-    return place.block.spins
+    return place.block.waiting == Waiting.POLLS
 
 
 def report_counts(launch: NativeLaunch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...compiling.control_flow import Block
 from ...compiling.opcodes import form_of
-from ...syntax.instructions import Immediate, Instruction
+from ...compiling.wait_loops import Waiting
 from ..instances import Layout
 
 # The number of iterations of a loop before other lanes get a turn: few in loops that clearly wait for others, many in
@@ -56,16 +56,4 @@ def _turns(block: Block) -> int:
     """Return how many iterations a loop around a block may have before other lanes get a turn; 0 means no limit."""
     if block.waits:
         return _WAIT_TURNS
-    if block.spins or any(map(_only_looks, block.instructions)):
-        return _SPIN_TURNS
-    rows = [form_of(instruction).row for instruction in block.instructions]
-    return _LOOP_TURNS if any(row.access == "atom" or row.name in ("membar", "fence") for row in rows) else 0
-
-
-def _only_looks(instruction: Instruction) -> bool:
-    """Return whether an instruction is an atomic that changes nothing, such as adding 0, which kernels use to poll."""
-    form = form_of(instruction)
-    if form.row.access != "atom" or form.operation not in ("add", "or", "xor"):
-        return False
-    operand = instruction.operands[2]
-    return isinstance(operand, Immediate) and operand.value == 0
+    return {Waiting.POLLS: _SPIN_TURNS, Waiting.ATOMICS: _LOOP_TURNS}.get(block.waiting, 0)
