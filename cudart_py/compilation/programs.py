@@ -47,9 +47,8 @@ def _library() -> Any:
         raise nvrtc_failure(status, "nvrtcVersion")
     if major != _MAJOR:
         raise errors.NvrtcError(
-            f"the NVRTC of this process belongs to CUDA {major}.{minor}, but cudart_py needs CUDA {_MAJOR}: install the "
-            "wheel nvidia-cuda-nvrtc for CUDA 13 and, if another package has loaded this NVRTC, compile before importing "
-            "it",
+            f"this NVRTC belongs to CUDA {major}.{minor}, but cudart_py needs CUDA {_MAJOR}: install the wheel "
+            f"nvidia-cuda-nvrtc for CUDA {_MAJOR}; if another package has loaded this one, compile before importing it",
             call="nvrtcVersion",
         )
     return nvrtc

@@ -407,8 +407,20 @@ _PADDED = {"n": "copy x into cuda.zeros(n), or take a slice of it"}
 _NUMPYS = {"loc": "write mean=", "lam": "write rate=", "seed": "libraries.Generator(seed=0) has a seed"}
 _FILLED = {"size": "pass the array to fill, such as cuda.empty(size)"}
 
-# What to write instead of a keyword argument of NumPy or SciPy, keyed by the functions of `libraries`.
+# What to write instead of a keyword argument of NumPy, SciPy or CuPy, keyed by the functions of `libraries`, and by
+# functions, classes and methods of the package.
 KEYWORDS: dict[str, dict[str, str]] = {
+    "compile": {
+        "code": "pass the source as the first argument",
+        "path": "write cuda.compile(Path(path)) for a source, or cuda.load(Path(path)) for a cubin or PTX",
+        "name_expressions": "write names=",
+        "backend": "NVRTC is the only compiler",
+        "enable_cooperative_groups": "write kernel.launch(grid, block, *arguments, cooperative=True)",
+        "translate_cucomplex": "include <cuda/std/complex>",
+    },
+    "Stream": {"null": "write cuda.legacy_default", "ptds": "write cuda.per_thread_default"},
+    "Event": {"block": "write blocking=", "disable_timing": "write timing=False"},
+    "Kernel": {"shared_mem": "write kernel[grid, block, shared_bytes](...)"},
     "fft": _PADDED,
     "ifft": _PADDED,
     "rfft": _PADDED,
@@ -417,7 +429,7 @@ KEYWORDS: dict[str, dict[str, str]] = {
         "full_matrices": "the result is always that of full_matrices=False",
         "compute_uv": "the result always has U and V^H",
     },
-    "solve": {"assume_a": "write positive=True for assume_a='pos'"},
+    "solve": {"assume_a": "write positive=True for assume_a='pos'", "out": "the result is always a new array"},
     "solve_triangular": {"trans": "write op='T'", "unit_diagonal": "write unit=True"},
     "uniform": _NUMPYS,
     "normal": _NUMPYS,

@@ -442,6 +442,20 @@ def test_frames_are_those_of_calls_and_of_inlined_functions(debugged):
     np.testing.assert_array_equal(out.to_host(), 4 * np.arange(64) + 2 + 7)
 
 
+def test_optimised_code_has_frames_of_inlined_functions_too(debugged):
+    source = INLINED.replace("__noinline__", "__forceinline__").replace("a + a", "a * out_of(a)")
+    source = "__device__ int out_of(int a) {\n    return a ^ 5;\n}\n" + source
+    out = cuda.zeros(64, np.int32)
+    shown = debugged("break 2\nrun\nbacktrace\nup\nup\nfinish\n", "inlines", out, 7, source=source, optimized=True)
+    names = [re.split(r" {2,}", line.strip(" >"))[1:] for line in shown.after("backtrace").splitlines()]
+    assert [(name, place.rpartition(":")[2]) for name, place in names] == [
+        ("out_of (inlined)", "2"), ("twice (inlined)", "5"), ("folded (inlined)", "9"), ("inlines", "14")
+    ]  # fmt: skip  # rows of a table
+    assert "twice, " in shown.after("up")
+    assert line_of(shown.after("up", 1)) == 9
+    assert line_of(shown.after("finish")) == 9
+
+
 def test_cuda_and_info_cuda_are_those_of_cuda_gdb(debugged, numbers):
     x, out = cuda.to_device(np.tile(numbers, 3)), cuda.zeros(3, np.float32)
     commands = "break kernels.cu:15 block 1 if step == 16\nrun\ncuda thread 9\nprint threadIdx.x\ncuda lane 3 warp 0\n"

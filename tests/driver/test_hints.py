@@ -103,16 +103,23 @@ def test_an_operator_or_function_on_one_element_says_float(device: cuda.Device) 
 
 
 @pytest.mark.needs("libraries")
-@pytest.mark.parametrize("function", KEYWORDS)
-def test_a_keyword_of_numpy_or_scipy_says_what_to_write(device: cuda.Device, function: str) -> None:
+@pytest.mark.parametrize("function", [name for name in KEYWORDS if name != "Kernel"])
+def test_a_keyword_of_another_package_says_what_to_write(device: cuda.Device, function: str) -> None:
     owner, _, name = function.rpartition(".")
-    thing = libraries.Generator() if owner else libraries
+    thing = getattr(libraries.Generator() if owner else cuda if name in cuda.__all__ else libraries, name)
     for keyword, write in KEYWORDS[function].items():
         with pytest.raises(TypeError) as raised:
-            getattr(thing, name)(**{keyword: None})
+            thing(**{keyword: None})
         assert f"{function}: there is no argument {keyword!r}: {write}" == str(raised.value)
     with pytest.raises(TypeError, match="unexpected keyword argument 'no_such_keyword'"):
-        getattr(thing, name)(no_such_keyword=None)
+        thing(no_such_keyword=None)
+
+
+def test_cupys_shared_mem_says_where_the_size_belongs(device: cuda.Device) -> None:
+    kernel = cuda.compile('extern "C" __global__ void k(int n) {}')["k"]
+    for launch in (kernel[1, 1], lambda *values, **named: kernel.launch(1, 1, *values, **named)):
+        with pytest.raises(TypeError, match=r"'shared_mem'.* write kernel\[grid, block, shared_bytes\]"):
+            launch(3, shared_mem=64)
 
 
 @pytest.mark.parametrize(

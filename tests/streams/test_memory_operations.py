@@ -1,7 +1,6 @@
 """Streams that write integers to memory, and wait for them, alone and in batches."""
 
 import gc
-import re
 import threading
 import time
 
@@ -295,27 +294,3 @@ def test_pinned_memory_that_was_closed_is_refused_in_calls_and_launches(device, 
         batches.memory_operations([operation], stream=streams[0])
     with pytest.raises(ValueError, match="a memory operation: the page-locked or managed memory of an argument is cl"):
         executable.launch(streams[0])
-
-
-DEADLOCK = """
-import numpy as np
-import cudart_py as cuda
-first, second = (cuda.Stream(non_blocking=True) for _ in range(2))
-flag, again = np.split(cuda.pinned_empty(2, np.uint32), 2)
-flag[0] = again[0] = 0
-first.wait_value(flag, 3)
-{more}
-try:
-    first.synchronize()
-except cuda.errors.KernelTimeoutError as error:
-    print(error)
-"""
-# Each stream waits for the other.
-CIRCLE = "second.wait_value(again, 1); second.write_value(flag, 3); first.write_value(again, 1)"
-
-
-@pytest.mark.needs("reset")
-@pytest.mark.parametrize("more", ["", CIRCLE], ids=["nothing", "circle"])
-def test_a_wait_that_nothing_can_end_is_reported_as_a_deadlock(python, more):
-    found = python(DEADLOCK.format(more=more)).stdout
-    assert re.search(r"deadlock: wait for the 32-bit value at .* never end", found)

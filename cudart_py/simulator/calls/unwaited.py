@@ -40,7 +40,7 @@ def note_exit() -> None:
     first = readable(str(found[0])).rstrip(",")
     others = f" and {len(found) - 1} more after it" if len(found) > 1 else ""
     print(  # noqa: T201  # because nothing else is left to say it
-        f"cudart_py: the program ended without waiting for {first}{others}, so the work was not run: synchronize the "
+        f"cudart-py: the program ended without waiting for {first}{others}, so the work was not run: synchronize the "
         "stream or the device, or copy the result to the host",
         file=sys.stderr,
     )

@@ -6,7 +6,7 @@ them. They need not be cleared after it, because their times are older than the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -44,12 +44,12 @@ _clock = _Clock()
 class NativeRecords:
     """The records of one launch, and, if other work may overlap it, the traces that it leaves.
 
-    `spans` is the other work that has run, and `past` names the launch's accesses in reports of work that follows; it
-    is None if no other work may overlap the launch.
+    `launch` describes the launch. `spans` is the other work that has run, and `past` names the launch's accesses in
+    reports of work that follows; it is None if no other work may overlap the launch.
     """
 
-    def __init__(self, memory: Any, spans: list[Span], past: Past | None) -> None:
-        self._memory = memory
+    def __init__(self, memory: Any, launch: str, spans: list[Span], past: Past | None) -> None:
+        self._memory, self._launch = memory, launch
         self._spans, self._past = spans, past
         self.complete = past is not None
         self.traces: dict[History, Trace] = {}
@@ -81,14 +81,14 @@ class NativeRecords:
         self._unwritten[start] = shadow, shift, kept
         return replace(kept, unwritten=True)
 
-    def races(self, starts: Iterable[int], shift: int, sites: Sequence[Instruction]) -> bool:
+    def races(self, used: Mapping[int, tuple[int, int]], shift: int, sites: Sequence[Instruction]) -> bool:
         """Return whether the launch may race with other work; `AccessRecords` describes the arguments."""
         assert self._past is not None
         name = self._past.native_records(sites)
-        for start in starts:
+        for start, changed in used.items():
             shadow: ShadowMemory = self._memory.shadow(start)
-            records = shadow.native[self.era, shift]
-            trace = NativeTrace(records, self.begin << PieceRecords.TIME, shift, shadow.size, name)
+            records, written = shadow.native[self.era, shift], (changed[0] - shadow.first, changed[1] - shadow.first)
+            trace = NativeTrace(records, self.begin << PieceRecords.TIME, shift, shadow.size, written, name)
             if trace.parts:
                 self.traces[shadow.history] = trace
                 if meeting(self._spans, shadow.history, trace.parts):
@@ -113,6 +113,7 @@ class NativeRecords:
         for start, (shadow, shift, records) in self._unwritten.items():
             try:
                 if start in parts:
+                    shadow.writer = self._launch
                     _keep(shadow, shift, records, parts[start])
             except MemoryError:
                 limit.say(
@@ -150,7 +151,9 @@ def _new(shadow: ShadowMemory, shift: int) -> PieceRecords | None:
 
 def _table(count: int) -> Array | None:
     """Return new records, which are 0, with room for their sites, or None if there is no memory for them."""
-    room = limit.zeros(-(-count // 4) * 20, np.uint16)
+    units = -(-count // 4)
+    # The sites, a fifth of it, don't count, because launches that no other work overlaps never use them.
+    room = limit.zeros(20 * units, np.uint16, uncounted=8 * units)
     return None if room is None else records_in(room)[:count]
 
 

@@ -80,7 +80,7 @@ def test_what_is_beyond_the_buffer_overwrites_the_oldest(context: Any, capsys: p
     assert many == list(range(1280 - len(many), 1280))
 
 
-SENTENCE = "cudart_py: the program ended without waiting for "
+SENTENCE = "cudart-py: the program ended without waiting for "
 
 
 def last_words(capsys: pytest.CaptureFixture[str]) -> str:

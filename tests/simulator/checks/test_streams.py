@@ -236,6 +236,7 @@ def test_an_event_recorded_too_early_orders_nothing(module: Any, monkeypatch: py
 
 
 @pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.usefixtures("engine")
 def test_a_copy_to_a_constant_that_another_streams_kernel_reads_is_a_race(module: Any, order: int) -> None:
     out = cuda.zeros(64, np.int32)
     cuda.current_device().synchronize()
@@ -250,6 +251,7 @@ def test_a_copy_to_a_constant_that_another_streams_kernel_reads_is_a_race(module
 
 @pytest.mark.parametrize("joined", [True, False])
 @pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.usefixtures("engine")
 def test_nodes_of_a_graph_race_where_no_edge_is_between_them(module: Any, rounds: int, joined: bool) -> None:
     """The iterations of a conditional loop are ordered, and do not race with one another."""
     (one, other), (x, out, counter) = separate(), (cuda.zeros(N, np.int32) for _ in range(3))
@@ -370,6 +372,7 @@ extern "C" __global__ void get(const int *x, int *out) { *out = *x; }
 
 @pytest.mark.parametrize("wait_first", [False, True])
 @pytest.mark.parametrize(("kernel", "race"), [("atomic", False), ("plain", True)])
+@pytest.mark.usefixtures("engine")
 def test_a_wait_for_a_value_is_ordered_after_the_kernel_that_released_it(
     kernel: str, race: bool, wait_first: bool
 ) -> None:
@@ -395,6 +398,7 @@ def test_a_wait_for_a_value_is_ordered_after_the_kernel_that_released_it(
 
 
 @pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.usefixtures("engine")
 def test_a_graph_that_waits_for_a_value_overlaps_work_that_is_queued_in_the_meantime(ordered: bool) -> None:
     compiled, (launching, other) = cuda.compile(SIGNAL), separate()
     x, out, flag = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32), cuda.pinned_empty(2, np.uint32)

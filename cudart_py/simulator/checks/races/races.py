@@ -221,7 +221,7 @@ class Races:
 
     def _traces_of_others(self, history: History) -> list[tuple[Span, Trace]]:
         """Return the work that is not ordered before the launch and has used an allocation, the latest first."""
-        if not self._spans:
+        if not self._spans or not history.traces:
             return []
         found = self._others.get(history)
         if found is None:
@@ -233,8 +233,13 @@ class Races:
         self, footprint: Footprint, history: History, kind: str, strength: int, *, exempt: bool = False
     ) -> Race | None:
         """Return the race of the first piece that other work has accessed, not ordered with this access, or None."""
-        for span, trace in self._traces_of_others(history):
-            records = trace.records(span, history, kind, footprint.index)
+        others, index = self._traces_of_others(history), footprint.index
+        if not others:
+            return None
+        low, last = (index.start, index.stop - 1) if isinstance(index, slice) else (int(index.min()), int(index.max()))
+        for span, trace in others:
+            apart = low << history.shift >= trace.high or last + 1 << history.shift <= trace.low
+            records = None if apart else trace.records(span, history, kind, index)
             if records is None:
                 continue
             loads = footprint.access.kind == "ld"

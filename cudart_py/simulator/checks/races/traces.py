@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 _LINE = PieceRecords.LINE
+_LINE_BITS = _LINE.bit_length() - 1
 _FLAGS = PieceRecords.STRONG | PieceRecords.BLOCK_SCOPE
 
 # The kinds of access: reads, writes, and atomic writes with device scope, which don't race with one another. Accesses
@@ -111,8 +112,6 @@ class Trace:
         """Return the records that work has left of some pieces of the history; 0 means no record, None means none."""
         pieces = np.arange(index.start, index.stop) if isinstance(index, slice) else index
         lows, found = pieces << history.shift, None
-        if not len(lows) or int(lows.min()) >= self.high or int(lows.max()) + (1 << history.shift) <= self.low:
-            return None
         for one in KINDS[kind]:
             places = self.parts[one].first_in(lows, 1 << history.shift) if one in self.parts else np.full(1, -1)
             some = np.flatnonzero(places >= 0)
@@ -181,7 +180,7 @@ class HistoryTrace(Trace):
 
 
 class _Snapshot(NamedTuple):
-    """The records and sites of the lines from `first` on, and, in one row per line, of the pieces of the lines `split`."""
+    """The records and sites of the lines from `first` on, and of the pieces of the lines `split`, one row per line."""
 
     first: int
     lines: Array
@@ -195,47 +194,63 @@ class NativeTrace(Trace):
     """The trace of a launch in machine code, with copies of its records that say who made an access, and where.
 
     `shift` is the binary logarithm of the size of the records' pieces, `size` that of the allocation in bytes, and
-    `begin` the first record of the launch. `name` turns threads and sites of machine code into records of a history.
+    `begin` the first record of the launch. `written` are two offsets between which all writes are. `name` turns threads
+    and sites of machine code into records of a history.
     """
 
     def __init__(
-        self, records: PieceRecords, begin: int, shift: int, size: int, name: Callable[[Array, Array], Array]
+        self,
+        records: PieceRecords,
+        begin: int,
+        shift: int,
+        size: int,
+        written: tuple[int, int],
+        name: Callable[[Array, Array], Array],
     ) -> None:
         self._shift, self._size, self._name = shift, size, name
         self._snapshots: dict[str, _Snapshot] = {}
-        writes = self._parts("write", records.writes, records.write_lines, begin)
-        super().__init__(writes | self._parts("read", records.reads, records.read_lines, begin))
+        within = slice(written[0] >> shift + _LINE_BITS, -(-written[1] >> shift + _LINE_BITS))
+        writes = self._parts("write", records.writes, records.write_lines, begin, within)
+        super().__init__(writes | self._parts("read", records.reads, records.read_lines, begin, slice(None)))
 
-    def _parts(self, kind: str, pieces: Array, lines: Array, begin: int) -> Parts:
-        """Keep the records of the reads or the writes, and return their ranges."""
-        rows = pieces.reshape(-1, _LINE)
-        used = lines >= begin
-        split = np.flatnonzero(lines == 0)
-        split = split[(rows[split] >= begin).any(axis=1)]
+    def _parts(self, kind: str, pieces: Array, lines: Array, begin: int, within: slice) -> Parts:
+        """Keep the records of the reads or the writes, all of which are in the lines `within`; return their ranges."""
+        used = np.zeros(len(lines), np.bool_)
+        used[within] = lines[within] >= begin
+        split = (within.start or 0) + np.flatnonzero(lines[within] == 0)
+        rows = pieces.reshape(-1, _LINE)[split]
+        recent = rows >= begin
+        some = recent.any(axis=1)
+        if not some.all():
+            split, rows, recent = split[some], rows[some], recent[some]
         used[split] = True
         if not used.any():
             return {}
         first, end = int(used.argmax()), len(used) - int(used[::-1].argmax())
-        sites = site_numbers(pieces).reshape(-1, _LINE)
         kept = self._snapshots[kind] = _Snapshot(
             first,
             limit.copy(lines[first:end]),
             limit.copy(site_numbers(lines)[first:end]),
             split,
-            limit.copy(rows[split]),
-            limit.copy(sites[split]),
+            limit.copy(rows),
+            limit.copy(site_numbers(pieces).reshape(-1, _LINE)[split]),
         )
+
+        def mask(of_lines: Array, of_pieces: Array) -> Array:
+            if not len(split):
+                return of_lines
+            whole = np.repeat(of_lines, _LINE)
+            whole.reshape(-1, _LINE)[split - first] = of_pieces
+            return whole
+
+        masks = {kind: mask(used[first:end], recent)}
+        atomic = mask(kept.lines & _FLAGS == PieceRecords.STRONG, rows & _FLAGS == PieceRecords.STRONG)
+        if kind == "write" and atomic.any():
+            masks = {"write": masks[kind] & ~atomic, "atomic": masks[kind] & atomic}
+        unit = 1 << self._shift if len(split) else _LINE << self._shift
         found: Parts = {}
-        for one in KINDS[kind]:
-            whole, parts = (
-                (records >= begin) & ((records & _FLAGS == PieceRecords.STRONG) == (one == "atomic"))
-                for records in (kept.lines, kept.pieces)
-            )
-            unit = _LINE << self._shift
-            if len(split):
-                whole, unit = np.repeat(whole, _LINE), 1 << self._shift
-                whole.reshape(-1, _LINE)[split - first] = parts
-            ranges = Ranges.of_mask(whole, unit, first * _LINE << self._shift)
+        for one, chosen in masks.items():
+            ranges = Ranges.of_mask(chosen, unit, first * _LINE << self._shift)
             if ranges is not None:
                 ranges.ends[-1] = min(ranges.high, self._size)
                 found[one] = ranges

@@ -6,7 +6,7 @@ a second form that makes these calls, so a launch without an observer pays nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -86,7 +86,7 @@ class PieceRecords:
 
 
 def records_in(room: NDArray[np.uint16]) -> NDArray[np.uint64]:
-    """Return the records in memory for records and their sites, which has 5 elements per record, rounded up to 4 records.
+    """Return the records in memory for records and their sites; it has 5 elements per record, for a multiple of 4.
 
     The number of each record's site is kept below the records, last first.
     """
@@ -138,11 +138,11 @@ class AccessRecords(Protocol):
         None means that they would cost too much; the NumPy engine then runs the launch.
         """
 
-    def races(self, starts: Iterable[int], shift: int, sites: Sequence[Instruction]) -> bool:
+    def races(self, used: Mapping[int, tuple[int, int]], shift: int, sites: Sequence[Instruction]) -> bool:
         """Return whether the launch, which has ended without a doubt, may race with other work.
 
-        `starts` are the allocations that it has used, `shift` the one given to `of`, and `sites` the instructions that
-        the sites in the records refer to.
+        `used` maps the start of each allocation that it has used to two addresses between which all its writes are.
+        `shift` is the one given to `of`, and `sites` are the instructions that the sites in the records refer to.
         """
 
     def end(self, now: int) -> None:

@@ -46,13 +46,13 @@ class RecordLimit:
         """Return whether there is room for `size` more bytes."""
         return size < _SMALL or self.taken + size <= self.most()
 
-    def zeros(self, count: int, dtype: DTypeLike) -> NDArray[Any] | None:
-        """Return an array of zeros for records, or None if there is no room for it."""
-        size = count * np.dtype(dtype).itemsize
+    def zeros(self, count: int, dtype: DTypeLike, uncounted: int = 0) -> NDArray[Any] | None:
+        """Return an array of zeros for records, or None if there is no room for it; some bytes of it may not count."""
+        size = count * np.dtype(dtype).itemsize - uncounted
         if not self.admits(size):
             return None
         try:
-            return self._counted(np.zeros(count, dtype))
+            return self._counted(np.zeros(count, dtype), uncounted)
         except MemoryError:
             return None
 
@@ -71,10 +71,11 @@ class RecordLimit:
         except MemoryError:
             return None
 
-    def _counted(self, records: NDArray[Any]) -> NDArray[Any]:
-        if records.nbytes >= _SMALL:
-            weakref.finalize(records, self._give_back, records.nbytes).atexit = False
-            self.taken += records.nbytes
+    def _counted(self, records: NDArray[Any], uncounted: int = 0) -> NDArray[Any]:
+        size = records.nbytes - uncounted
+        if size >= _SMALL:
+            weakref.finalize(records, self._give_back, size).atexit = False
+            self.taken += size
         return records
 
     def _give_back(self, size: int) -> None:
@@ -102,7 +103,7 @@ class RecordLimit:
         )
         with contextlib.suppress(ValueError, OSError):  # it is closed, or nobody reads from the pipe
             stream.write(
-                f"cudart_py: {reason}: {consequence}. Results do not depend on it. {remedy}. "
+                f"cudart-py: {reason}: {consequence}. Results do not depend on it. {remedy}. "
                 "This message appears once\n"
             )
 

@@ -390,10 +390,15 @@ class Speculation:
             if self._tables.extents[index][ExtentCheck.STORED] or index in self._changed:
                 self._memory.bytes[low:high] = kept[: high - low]
 
-    def used(self) -> list[int]:
-        """Return the starts of the allocations that the launch has used."""
+    def used(self) -> dict[int, tuple[int, int]]:
+        """Return the allocations that the launch has used, as `AccessRecords.races` expects them."""
         ready = self._tables.extents[: len(self._starts), ExtentCheck.READY]
-        return [int(start) for start in self._starts[ready == 2]]
+        found = {int(start): (int(start), int(start)) for start in self._starts[ready == 2]}
+        for start, low, high in self.changed():
+            if start in found:
+                first, end = found[start]
+                found[start] = (low if end == first else min(first, low), max(end, high))
+        return found
 
     def changed(self) -> Iterator[tuple[int, int, int]]:
         """Yield the parts of memory that the launch may have changed, as `AccessRecords.keep` expects them."""

@@ -17,12 +17,12 @@ from llvmlite import ir
 
 from ...instructions import clusters
 from ...windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
-from ..layout import LANES, PER_BLOCK, ROW_BYTES, BlockCheck, Context, Doubt, SiteCheck
-from ..vectors import I1, I32, I64, PTR, vector
-from .frame import each_active, element, when
+from ..layout import PER_BLOCK, ROW_BYTES, BlockCheck, Context, Doubt, SiteCheck
+from ..vectors import I1, I32, I64, PTR
+from .frame import each_active, element, when, words_at
 from .hosts import address_type, safe_addresses
 from .lane_by_lane import LaneByLane
-from .records import block_value, block_word, note_unwritten, raise_doubt, site_row
+from .records import block_value, block_word, in_complete_records, note_unwritten, raise_doubt, site_row
 
 Value = Any
 
@@ -121,12 +121,14 @@ class _Check(LaneByLane):
         known = all_known()
         if self.loads:
             with when(b, b.and_(known, quiet), likely=True):
+                self._note_read()
                 b.ret_void()
         with when(b, b.not_(known), likely=False):
             self._find(b.extract_element(self.addresses, b.trailing_zeros(self.mask)))
             if self.loads:
                 still = b.icmp_unsigned("==", kept(SiteCheck.MODE), I64(0))
                 with when(b, b.and_(all_known(), still), likely=True):
+                    self._note_read()
                     b.ret_void()
         limit = b.word(self.context, Context.BEGIN)
         with when(b, all_known(), likely=True):
@@ -136,8 +138,6 @@ class _Check(LaneByLane):
                 (kept(SiteCheck[name]), kept(SiteCheck[f"{name[:-1]}_LINES"])) for name in ("WRITES", "READS")
             )
             self.side_by_side(first, start, tables, limit, kept(SiteCheck.FLOOR))
-            if self.loads and self.leaves:
-                self.read_by_all(tables, limit, kept(SiteCheck.FLOOR))
 
         def place(lane: Value, body: Any) -> None:
             address = self.lane(0, lane)
@@ -162,6 +162,17 @@ class _Check(LaneByLane):
                 body(address, piece, writes, reads, kept(SiteCheck.FLOOR))
 
         self.one_by_one(place, limit)
+
+    def _note_read(self) -> None:
+        """Record a load from an allocation that the launch doesn't store to, if later work may race with it."""
+        if self.leaves:
+            b = self.b
+            with in_complete_records(b, self.context):
+                types = [PTR, self.addresses.type, I32, I32]
+                function = b.declared(
+                    f"noted.load.plain.global.{self.size}.{self.count}.{self.shift}", ir.VoidType(), types
+                )
+                b.call(function, [self.context, self.addresses, self.mask, self.site])
 
     def _find(self, address: Value) -> None:
         b = self.b
@@ -237,10 +248,7 @@ class _Check(LaneByLane):
         b = self.b
         pieces = b.lshr(safe_addresses(b, self.wide, self.mask), b.const(I64, self.shift))
         for number in range(self.pieces):
-            records: Value = ir.Constant(vector(I64), ir.Undefined)
-            for lane in range(LANES):
-                piece = b.add(b.extract_element(pieces, I32(lane)), I64(number))
-                records = b.insert_element(records, b.load(element(b, writes, piece, I64), typ=I64), I32(lane))
+            records = words_at(b, writes, b.add(pieces, b.const(I64, number)))
             missing = b.and_(b.bits(b.icmp_unsigned("<", records, b.splat(floor))), self.mask)
             with when(b, b.icmp_unsigned("!=", missing, I32(0)), likely=False):
                 note_unwritten(b, self.context, self.site, missing)

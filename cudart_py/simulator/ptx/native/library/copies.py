@@ -22,7 +22,7 @@ from llvmlite import ir
 from ...windows import RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
 from ..layout import LANES, BlockCheck, Clock, Context, CopyRow, Doubt
 from ..vectors import I32, I64, PTR, Builder, vector
-from .frame import begin, each_active, element, when
+from .frame import begin, each_active, element, when, words_at
 from .hosts import address_type, safe_addresses
 from .records import block_value, block_word, raise_doubt
 
@@ -194,7 +194,7 @@ def build_copied(module: ir.Module, name: str) -> None:
     complete = _get(b, _row(b, context, warp, CopyRow.COMPLETE))
     first = b.lshr(safe_addresses(b, wide, lanes), b.const(I64, _WORD))
     for index in range(max(1, size >> _WORD)):
-        found = _gathered(b, words, b.add(first, b.const(I64, index)))
+        found = words_at(b, words, b.add(first, b.const(I64, index)))
         time, thread = b.lshr(found, b.const(I64, _THREAD_BITS)), b.and_(found, b.const(I64, _THREAD))
         owner = b.lshr(thread, b.const(I64, 5))
         row = b.select(
@@ -204,7 +204,7 @@ def build_copied(module: ir.Module, name: str) -> None:
         )
         place = b.add(b.mul(owner, b.const(I64, CopyRow.WORDS * LANES)), row)
         place = b.add(place, b.and_(thread, b.const(I64, LANES - 1)))
-        fine = b.icmp_unsigned("<=", time, _gathered(b, b.pointer(context, Context.COPY_ROWS), place))
+        fine = b.icmp_unsigned("<=", time, words_at(b, b.pointer(context, Context.COPY_ROWS), place))
         own = b.icmp_unsigned("==", thread, b.add(b.splat(b.shl(warp, I64(5))), b.lanes(I64)))
         fine = b.or_(fine, b.and_(own, b.icmp_unsigned("<=", time, complete)))
         late = b.and_(b.bits(b.not_(fine)), lanes)
@@ -213,18 +213,9 @@ def build_copied(module: ir.Module, name: str) -> None:
         with when(b, b.and_(b.icmp_unsigned("!=", late, I32(0)), b.icmp_unsigned("!=", clocks, I64(0)))):
             # Barriers in memory may have told the lane's warp.
             mine = b.add(b.mul(warp, I64(Clock.ENTRIES)), I64(Clock.WARPS + Clock.COPIES))
-            known = _gathered(b, b.inttoptr(clocks, PTR), b.add(b.splat(mine), owner))
+            known = words_at(b, b.inttoptr(clocks, PTR), b.add(b.splat(mine), owner))
             b.store(b.and_(late, b.bits(b.icmp_unsigned(">", time, known))), kept)
         with when(b, b.icmp_unsigned("!=", b.load(kept, typ=I32), I32(0)), likely=False):
             raise_doubt(b, context, site, Doubt.FINDING)
             b.ret_void()
     b.ret_void()
-
-
-def _gathered(b: Builder, base: Value, places: Value) -> Value:
-    """Return one word of an array per lane, at the lane's own index."""
-    found: Value = ir.Constant(vector(I64), ir.Undefined)
-    for lane in range(LANES):
-        word = b.load(element(b, base, b.extract_element(places, I32(lane)), I64), typ=I64)
-        found = b.insert_element(found, word, I32(lane))
-    return found

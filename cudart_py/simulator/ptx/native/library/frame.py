@@ -8,8 +8,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import Context, Fault, HostCall
-from ..vectors import I32, I64, Builder
+from ..layout import LANES, Context, Fault, HostCall
+from ..vectors import I32, I64, Builder, vector
 
 Value = Any
 
@@ -40,6 +40,15 @@ def when(b: Builder, condition: Value, likely: bool | None = None) -> Iterator[N
     if not b.block.is_terminated:
         b.branch(after)
     b.position_at_end(after)
+
+
+def words_at(b: Builder, base: Value, places: Value) -> Value:
+    """Return one word of an array per lane, at the lane's own index."""
+    found: Value = ir.Constant(vector(I64), ir.Undefined)
+    for lane in range(LANES):
+        word = b.load(element(b, base, b.extract_element(places, I32(lane)), I64), typ=I64)
+        found = b.insert_element(found, word, I32(lane))
+    return found
 
 
 def each_active(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:

@@ -19,6 +19,7 @@ from .fences import build_strong
 from .hosts import build_hosts
 from .matrices import build_product
 from .mbarriers import build_mbarrier
+from .notes import build_note
 from .objects import build_fetch, build_texels, build_texture
 from .records import build_expand, build_filled, build_find, build_ordered, build_readers
 from .surfaces import build_surface
@@ -37,6 +38,7 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "count": build_count,
     "most": build_most,
     "check": build_check,
+    "noted": build_note,
     "expand": build_expand,
     "find": build_find,
     "ordered": build_ordered,

@@ -247,7 +247,6 @@ def build_find(module: ir.Module, name: str) -> None:
     b.store(start, b.at(kept, 8 * SiteCheck.LOW))
     b.store(end, b.at(kept, 8 * SiteCheck.HIGH))
     records = b.or_(b.load(b.at(kept, 8 * SiteCheck.RECORDS), typ=I64), get(ExtentCheck.FLOOR))
-    records = b.or_(records, b.word(context, Context.COMPLETE))
     b.store(I64(2), b.at(extent, 8 * ExtentCheck.READY))
     b.store(records, b.at(kept, 8 * SiteCheck.MODE))
     with when(b, stores):
@@ -285,7 +284,7 @@ def build_expand(module: ir.Module, name: str) -> None:
 
 
 def in_complete_records(b: Builder, context: Value) -> AbstractContextManager[None]:
-    """Return the context of code for launches that other work may overlap: their records of global memory have sites."""
+    """Return the context of code for launches that other work may overlap, so that records have sites."""
     return when(b, b.icmp_unsigned("!=", b.word(context, Context.COMPLETE), I64(0)), likely=False)
 
 

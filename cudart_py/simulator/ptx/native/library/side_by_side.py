@@ -10,7 +10,7 @@ from ..layout import LANES, Context
 from ..vectors import I1, I16, I32, I64, PTR, vector
 from .comparing import Comparison
 from .frame import when
-from .records import BLOCKS_BIT, LINE_BITS, OLD, RECORD, in_complete_records, site_place
+from .records import LINE_BITS, OLD, RECORD, in_complete_records, site_place
 
 Value = Any
 
@@ -32,10 +32,7 @@ class SideBySide(Comparison):
         if self.pieces > _MOST_PIECES:
             return
         b = self.b
-        full = b.icmp_unsigned("==", self.mask, I32(_ALL))
-        steps = b.each(I64, [lane * self.whole for lane in range(LANES)])
-        follow = b.icmp_unsigned("==", b.sub(self.wide, b.splat(first)), steps)
-        with when(b, b.and_(full, b.icmp_unsigned("==", b.bits(follow), I32(_ALL))), likely=True):
+        with when(b, self.follow(first), likely=True):
             base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
             mark = now if self.loads or not self.strong else b.or_(now, I64(self.strong_flags))
             (writes, write_lines), (reads, read_lines) = tables
@@ -60,7 +57,7 @@ class SideBySide(Comparison):
             with when(b, fine, likely=True):
                 if write_lines is not None:
                     with when(b, aligned, likely=True):
-                        self._leave_lines(read_lines if self.loads else write_lines, start, base, mark)
+                        self.leave_lines(read_lines if self.loads else write_lines, start, base, mark)
                         self._forget(write_lines if self.loads else read_lines, start, others, limit)
                         self.end_side_by_side(first)
                 if self.leaves:
@@ -70,6 +67,14 @@ class SideBySide(Comparison):
                 self.end_side_by_side(first)
         if self.pieces == 1:
             self._partly_side_by_side(tables, limit, floor)
+
+    def follow(self, first: Value) -> Value:
+        """Return whether all lanes take part, and their addresses are contiguous from the first lane's on."""
+        b = self.b
+        full = b.icmp_unsigned("==", self.mask, I32(_ALL))
+        steps = b.each(I64, [lane * self.whole for lane in range(LANES)])
+        follow = b.icmp_unsigned("==", b.sub(self.wide, b.splat(first)), steps)
+        return b.and_(full, b.icmp_unsigned("==", b.bits(follow), I32(_ALL)))
 
     def _partly_side_by_side(self, tables: tuple[tuple[Value, Value | None], ...], limit: Value, floor: Value) -> None:
         """Compare the records of the active lanes if their pieces are contiguous, and return if none is suspect."""
@@ -101,34 +106,6 @@ class SideBySide(Comparison):
                     b.call(keep, [b.or_(b.splat(mark), thread), places[1 if self.loads else 0], flags])
                     self._leave_some_sites(tables[1 if self.loads else 0][0], start, flags)
                 self.end_side_by_side(lowest, b.sub(high, low))
-
-    def read_by_all(self, tables: tuple[tuple[Value, Value], ...], limit: Value, floor: Value) -> None:
-        """Return if all lanes load the same pieces, and their records already stand for reads by several blocks.
-
-        Such a record is never ordered before an access, so another read adds nothing to it.
-        """
-        b = self.b
-        address = b.extract_element(self.wide, b.trailing_zeros(self.mask))
-        same = b.bits(b.icmp_unsigned("==", self.wide, b.splat(address)))
-        with when(b, b.icmp_unsigned("==", b.and_(same, self.mask), self.mask)):
-            fine: Value = I1(1)
-            for number in range(self.pieces):
-                piece = b.add(self.piece_of(address), I64(number))
-                line = b.lshr(piece, I64(LINE_BITS))
-                write, read = (
-                    b.load(b.inttoptr(b.add(table, b.shl(piece, I64(3))), PTR), typ=I64) for table, _ in tables
-                )
-                whole, expanded = (
-                    b.load(b.inttoptr(b.add(lines, b.shl(line, I64(3))), PTR), typ=I64) for _, lines in tables
-                )
-                write = b.select(b.icmp_unsigned("!=", whole, I64(0)), whole, write)
-                shared = b.icmp_unsigned("!=", b.and_(read, I64(BLOCKS_BIT)), I64(0))
-                fine = b.and_(fine, b.and_(shared, b.icmp_unsigned(">=", read, limit)))
-                fine = b.and_(fine, b.icmp_unsigned("==", expanded, I64(0)))
-                fine = b.and_(fine, b.icmp_unsigned("<", write, limit))
-                fine = b.and_(fine, b.icmp_unsigned(">=", write, floor))
-            with when(b, fine, likely=True):
-                b.ret_void()
 
     def _leave_some_sites(self, records: Value, start: Value, flags: Value) -> None:
         """Store the site of the records of the active lanes."""
@@ -180,7 +157,8 @@ class SideBySide(Comparison):
         spread = self.pieces.bit_length() - 1
         return self.b.add(base, I64(part * LANES // self.pieces | spread))
 
-    def _line(self, lines: Value, start: Value, part: int) -> Value:
+    def line(self, lines: Value, start: Value, part: int = 0) -> Value:
+        """Return the pointer to the record of the line of a piece, or of the line `part` lines after it."""
         b = self.b
         number = b.add(b.lshr(start, I64(LINE_BITS)), I64(part))
         return b.inttoptr(b.add(lines, b.shl(number, I64(3))), PTR)
@@ -198,7 +176,7 @@ class SideBySide(Comparison):
         b, (base, mark) = self.b, mine
         fine: Value = I1(1)
         for part in range(self.pieces):
-            before, earlier = (b.load(self._line(lines, start, part), typ=I64) for lines in tables)
+            before, earlier = (b.load(self.line(lines, start, part), typ=I64) for lines in tables)
             good = self._good(before, earlier, self._line_threads(part, base), limit, floor)
             # A line whose record is 0 has records of its pieces instead.
             present = b.icmp_unsigned("!=", before, I64(0))
@@ -206,7 +184,7 @@ class SideBySide(Comparison):
                 present = b.and_(present, b.icmp_unsigned("!=", earlier, I64(0)))
             fine = b.and_(fine, b.and_(good, present))
         with when(b, fine, likely=True):
-            self._leave_lines(tables[1 if self.loads else 0], start, base, mark)
+            self.leave_lines(tables[1 if self.loads else 0], start, base, mark)
             self.end_side_by_side(first)
 
     def _forget(self, lines: Value, start: Value, pieces: list[Value], limit: Value) -> None:
@@ -214,12 +192,13 @@ class SideBySide(Comparison):
         b = self.b
         for part, records in enumerate(pieces):
             old = b.icmp_unsigned("==", b.bits(b.icmp_unsigned("<", records, b.splat(limit))), I32(_ALL))
-            b.store(b.select(old, I64(OLD), I64(0)), self._line(lines, start, part))
+            b.store(b.select(old, I64(OLD), I64(0)), self.line(lines, start, part))
 
-    def _leave_lines(self, lines: Value, start: Value, base: Value, mark: Value) -> None:
+    def leave_lines(self, lines: Value, start: Value, base: Value, mark: Value) -> None:
+        """Leave the records of the whole lines from the piece `start` on."""
         if not self.leaves:
             return
         for part in range(self.pieces):
-            self.b.store(self.b.or_(mark, self._line_threads(part, base)), self._line(lines, start, part))
+            self.b.store(self.b.or_(mark, self._line_threads(part, base)), self.line(lines, start, part))
             number = self.b.add(self.b.lshr(start, I64(LINE_BITS)), I64(part))
             self.leave_site(lines, number)
