@@ -38,7 +38,7 @@ def workflow_command(level: str, title: str, message: str, path: str = "", line:
 def _annotation(place: Place) -> str:
     finding = place.finding
     title = f"{finding.kind} in {finding.kernel}" if finding.kernel else finding.kind
-    return workflow_command("error", title, place.message, place.path, place.line)
+    return workflow_command(finding.severity, title, place.message, place.path, place.line)
 
 
 def _encoded(text: str, characters: dict[str, str]) -> str:

@@ -146,7 +146,7 @@ def take_texts() -> list[str]:
     if has_listeners():
         site = call_site()
         for finding in pending:
-            note(read_report(finding.kind, str(finding), site))
+            note(read_report(finding.kind, str(finding), site, "error" if mode() == "error" else "warning"))
     texts = [str(finding) for finding in pending]
     pending.clear()
     return texts
