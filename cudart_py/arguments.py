@@ -141,8 +141,8 @@ def integer(call: str, name: str, value: Any, least: int | None = None, most: in
         raise wrong_type(call, name, "an int", value)
     try:
         result = operator.index(value)
-    except TypeError:  # an array of more than one integer, or of none
-        raise wrong_type(call, name, "an int", value) from None
+    except TypeError:  # an array on the device, or on the host with more than one integer or none
+        raise wrong_type(call, name, "an int", value, _copied(name, value, "int")) from None
     if (least is not None and result < least) or (most is not None and result > most):
         limits = f"of at least {least}" if most is None else f"of at most {most}" if least is None else ""
         raise wrong_value(call, name, f"an int {limits or f'from {least} to {most}'}", result)
@@ -178,8 +178,13 @@ def number(
 
 def not_a_number(call: str, name: str, value: Any) -> TypeError:
     """Return the exception for an argument that is not a number."""
-    on_device = hasattr(value, "to_host") and getattr(value, "size", 0) == 1
-    return wrong_type(call, name, "a number", value, f"float({name}) copies it to the host" if on_device else "")
+    return wrong_type(call, name, "a number", value, _copied(name, value, "float"))
+
+
+def _copied(name: str, value: Any, kind: str) -> str:
+    """Return how to copy an array of one element from the device to a number, "" for other values."""
+    is_one = hasattr(value, "to_host") and getattr(value, "size", 0) == 1
+    return f"{kind}({name}) copies it to the host" if is_one else ""
 
 
 def flag(call: str, name: str, value: Any) -> bool:
@@ -210,7 +215,11 @@ def choice(call: str, name: str, value: Any, choices: Iterable[Word]) -> Word:
     if not isinstance(value, str) and not (value is None and None in known):
         raise wrong_type(call, name, "a str or None" if None in known else "a str", value)
     if value not in known:
-        raise wrong_value(call, name, f"one of {', '.join(map(repr, known))}", value)
+        *others, last = map(repr, known)
+        near = nearest(value or "", [word for word in known if word])
+        remedy = f"did you mean {near!r}?" if near else ""
+        words = f"{', '.join(others)} or {last}" if others else last
+        raise wrong_value(call, name, f"one of {words}", value, remedy)
     return value
 
 
@@ -277,15 +286,15 @@ def _check_dtype(what: str, dtype: np.dtype[Any]) -> None:
     """Raise TypeError for a dtype whose elements cannot be in device memory; `what` is the message up to the dtype."""
     wrong = ""
     if dtype.hasobject:
-        wrong = "holds Python objects, which cannot live in device memory"
+        wrong = "Python objects cannot be stored in device memory"
     elif dtype.itemsize == 0:
-        wrong = "has no size"
+        wrong = "its elements have a size of 0 bytes"
     elif dtype.subdtype is not None:
-        wrong = "is an array itself: make its shape part of the array's shape"
+        wrong = "make its shape part of the array's shape"
     elif not dtype.isnative:
-        wrong = f"is not in native byte order; use {dtype.newbyteorder('=')}"
+        wrong = f"it is not in native byte order; use {dtype.newbyteorder('=')}"
     if wrong:
-        raise TypeError(f"{what} {dtype}, which {wrong}")
+        raise TypeError(f"{what} {dtype}: {wrong}")
 
 
 def host_array(call: str, name: str, value: Any) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from .arguments import describe, integers, unusable, wrong_type, wrong_value
+from .arguments import integers, unusable, wrong_type, wrong_value
 
 # A shape as calls accept it: one size, or a tuple or list of sizes, as Python or NumPy integers.
 Shape = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
@@ -101,7 +101,7 @@ def _selected(number: int, k: slice, size: int) -> tuple[int, int, int]:
             f"DeviceArray: argument 'index[{number}]' must have bounds and a step that are ints or None"
         ) from None
     except ValueError:
-        raise unusable("DeviceArray", f"index[{number}]", "have a step other than 0", 0) from None
+        raise unusable("DeviceArray", f"index[{number}]", "have a step that is not 0") from None
     return start, len(range(start, stop, step)), step
 
 
@@ -116,7 +116,7 @@ def _position(number: int, k: Any, axis: int, size: int) -> int:
             remedy = "masks and lists of indices need a kernel, or x.to_host()"
         raise wrong_type("DeviceArray", f"index[{number}]", "an int, a slice or None", k, remedy) from None
     if not -size <= position < size:
-        raise IndexError(f"the index, {describe(position)}, is outside axis {axis} of size {size}")
+        raise IndexError(f"index {position} is out of range for axis {axis} of size {size}")
     return position % size
 
 
@@ -145,16 +145,21 @@ def permutation(call: str, axes: tuple[Any, ...], count: int) -> tuple[int, ...]
     return tuple(axis % count for axis in order)
 
 
-def without_unknown(shape: Any, size: int) -> Any:
+def without_unknown(call: str, shape: Any, size: int) -> Any:
     """Return a shape of `size` elements in which a single -1 is replaced by the size that the other axes leave.
 
-    A shape without exactly one -1, or one that cannot have `size` elements, is returned unchanged: the caller checks
-    the result.
+    Raises ValueError for more than one -1, and if no size would do. Other shapes are returned unchanged, whatever they
+    are: the caller checks the result.
     """
     sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     unknown = [axis for axis, count in enumerate(sizes) if isinstance(count, int) and count == -1]
     others = [count for axis, count in enumerate(sizes) if axis not in unknown]
-    if len(unknown) != 1 or not all(isinstance(count, int) and count > 0 for count in others):
+    if not unknown or not all(isinstance(count, int) and count >= 0 for count in others):
         return shape
-    count, rest = divmod(size, math.prod(others))
-    return shape if rest else tuple(count if axis in unknown else known for axis, known in enumerate(sizes))
+    if len(unknown) > 1:
+        raise unusable(call, "shape", "have at most one -1", sizes)
+    known = math.prod(others)
+    if not known or size % known:
+        remedy = f"no size in place of -1 makes {size} elements from {known}"
+        raise wrong_value(call, "shape", f"a shape of {size} elements", sizes, remedy)
+    return tuple(size // known if axis in unknown else count for axis, count in enumerate(sizes))

@@ -121,7 +121,9 @@ def test_a_reason_stands_beside_every_import_inside_a_function():
 def test_a_reason_stands_in_every_skip_and_nothing_is_expected_to_fail():
     # The arguments of a call, with up to three levels of nested parentheses.
     inner = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*"
-    skip = re.compile(rf"\.(skip|skipif|importorskip|unsanitized)\b(?:\(({inner})\))?|\.xfail\b")
+    skip = re.compile(
+        rf"\b(?:pytest|mark)\.(?:(skip|skipif|importorskip|unsanitized)\b(?!\.)(?:\(({inner})\))?|xfail\b)"
+    )
     found = []
     for path in (path for path in FILES if path.name != Path(__file__).name):
         for call in skip.finditer(text_of(path)):

@@ -12,6 +12,7 @@ from cuda.bindings import driver, runtime
 import cudart_py as cuda
 import cudart_py.checkpoints
 import cudart_py.coredumps
+import cudart_py.green_contexts
 import cudart_py.multicast
 from cudart_py.simulator import driver as simulator
 from tests.tables import quoted, rows

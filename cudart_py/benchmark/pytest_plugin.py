@@ -15,9 +15,11 @@ ratios are in the table, and in `extra_info` under "beside".
 
 Without pytest-benchmark, or with benchmarks disabled, the code runs once, as a test.
 
-`fresh_driver` is for tests that provoke faults, and does not measure anything: it calls `cuda.reset()` when needed.
+At the end of each test, the plugin waits for the simulator's work, so that a mistake in a kernel fails the test that
+launched it. If a fault has lost the context, it calls `cuda.reset()`. `fresh_driver` is for tests that provoke faults:
+it skips them on a driver that cannot be reset.
 
-If the simulator's checks raise an error about a kernel, the traceback in the report ends at the test's line.
+The traceback of an error about a kernel ends at the test's line.
 `--sanitize-report=FILE` writes all that they find as SARIF or as GitHub annotations.
 
 PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn if this module is imported already.
@@ -25,16 +27,14 @@ PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn if 
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Unpack
 
 import pytest
 
-from ..context.resetting import is_lost, reset, wait_for_devices
 from ..driver.capabilities import capabilities
-from ..errors import CudaError, SimulatorWarning
+from ..errors import KernelFaultError, SimulatorWarning
 from ..findings.options import add_report_options, report_format
 from ..host.callers import end_at_caller
 from ..profiling.profiler import profiler_range
@@ -46,10 +46,13 @@ from .gates.time_limits import why_not_limited
 from .measuring import DeviceArguments, HostArguments, Works, measure, measure_host, run_once
 from .peers import measure_beside
 from .plugin.axes import Axes
+from .plugin.counter_comparison import Comparison, report_comparisons
+from .plugin.counter_refusals import refuse_without_comparison, refuse_without_counters
 from .plugin.options import add_benchmark_options
 from .plugin.replay import Replay
 from .plugin.sanitize_report import SanitizeReport
 from .plugin.session_clocks import SessionClocks
+from .plugin.unfinished_work import UnfinishedWork
 from .plugin.written_results import histogram_lines, write_results
 from .record import Measurement
 from .sampling import MeasureOptions
@@ -68,17 +71,9 @@ class _Result(NamedTuple):
     found: Measurement
 
 
-class _Comparison(NamedTuple):
-    """Changes of counts since a stored run; `path` is its file, and `nvrtc` the version that compiled its kernels."""
-
-    path: str
-    changes: list[counter_gate.Change]
-    nvrtc: str
-
-
 _collected: pytest.StashKey[CollectedTests] = pytest.StashKey()
 _results: pytest.StashKey[list[_Result]] = pytest.StashKey()
-_comparisons: pytest.StashKey[list[_Comparison]] = pytest.StashKey()
+_comparisons: pytest.StashKey[list[Comparison]] = pytest.StashKey()
 # The reasons why workers of pytest-xdist have refused to run tests.
 _refusals: pytest.StashKey[list[str]] = pytest.StashKey()
 # The key of a worker's refusal in its output to the process that started it.
@@ -127,13 +122,9 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the fixtures that use pytest-benchmark if it is installed, and otherwise the plain fixtures."""
-    if config.getoption("counters_compare_fail") and config.getoption("dist", "no") != "no":
-        raise pytest.UsageError(
-            "--counters-compare-fail cannot be used with pytest-xdist (-n), under which pytest-benchmark disables "
-            "benchmarks, so that nothing is counted: run without it, or with -n 0"
-        )
     config.stash[_collected] = CollectedTests(config)
     config.pluginmanager.register(Axes(config), "cudart_py axes")
+    config.pluginmanager.register(UnfinishedWork(), "cudart_py work")
     if (clock := config.getoption("lock_clocks")) is not None:
         config.pluginmanager.register(SessionClocks(clock), "cudart_py clocks")
     config.stash[_results] = []
@@ -151,10 +142,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Fixtures() if present else _PlainFixtures(), "cudart_py fixtures")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist starts its workers
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse a comparison of counters that has nothing to compare."""
+    refuse_without_comparison(session.config)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
-    """End the traceback of an error from the simulator's checks at the line that waited for the kernel."""
-    if call.excinfo is not None and call.excinfo.errisinstance(SimulatorWarning):
+    """End the traceback of a kernel's error at the line that waited for the kernel."""
+    if call.excinfo is not None and call.excinfo.errisinstance((KernelFaultError, SimulatorWarning)):
         end_at_caller(call.excinfo.value)
 
 
@@ -187,25 +184,13 @@ class _PlainFixtures:
 
 
 @pytest.fixture
-def fresh_driver() -> Iterator[None]:
-    """Call `cuda.reset()` before the test if a context is lost, and after the test if the test has lost a context.
+def fresh_driver() -> None:
+    """Skip the test if the driver lacks the capability `reset`, because its fault would end the tests after it too.
 
-    Errors of work that the test did not wait for are raised at its end. Skips the test if the driver lacks the
-    capability `reset`.
+    With the capability, the plugin calls `cuda.reset()` after each test that has lost a context.
     """
     if "reset" not in capabilities():
         pytest.skip("this driver lacks the capability 'reset': a fault would end the tests after this one too")
-    with contextlib.suppress(CudaError):  # from an earlier test's work
-        wait_for_devices()
-    if is_lost():
-        reset()
-    yield
-    try:
-        if not is_lost():
-            wait_for_devices()
-    finally:
-        if is_lost():
-            reset()
 
 
 class _Benchmark:
@@ -362,8 +347,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
 def _compare(session: pytest.Session, benchmarks: Any) -> bool:
     """Compare with the stored runs that were requested; return whether a counter exceeds its limit.
 
-    Raises UsageError if a limit is given and nothing can be compared, which must not look like a success. It is not
-    raised if tests have failed: the run fails anyway, and pytest would not show the failures after such an error.
+    Raises UsageError if a comparison is requested and nothing was compared. It is not raised if tests have failed: the
+    run fails anyway, and pytest would not show the failures after such an error.
     """
     config = session.config
     limits: list[counter_gate.Limit] = config.getoption("counters_compare_fail")
@@ -373,29 +358,16 @@ def _compare(session: pytest.Session, benchmarks: Any) -> bool:
         every = list(benchmarks.storage.load(*(() if benchmarks.compare is True else (benchmarks.compare,))))
         stored = every[-1:] if benchmarks.compare is True else every
     comparisons = config.stash[_comparisons]
-    both = False
     for path, run in stored:
         before = counter_gate.launches(run.get("counted", ()))
         if before and counted:
-            both = both or not before.keys().isdisjoint(counted)
+            common = not before.keys().isdisjoint(counted)
             gone = [name for name in before if config.stash[_collected].lacks(name)]
             found = counter_gate.changes(before, counted, limits, gone)
-            comparisons.append(_Comparison(str(path), found, run.get("nvrtc", "")))
+            comparisons.append(Comparison(str(path), found, run.get("nvrtc", ""), common))
     failed = any(change.failed for comparison in comparisons for change in comparison.changes)
-    if limits and not both and not failed and not session.testsfailed:
-        if not stored:
-            why = "needs --benchmark-compare with a run that is stored"
-            if benchmarks.compare:
-                # The storage has a separate folder for each minor version of Python.
-                why += (
-                    f", and none is stored for this Python ({benchmarks.machine_id}): store one, or name the file of "
-                    "another by --benchmark-compare=FILE"
-                )
-        elif comparisons:
-            why = "compared nothing: the stored run has no benchmark of this run; store a run again"
-        else:
-            why = "found no counters: this driver measures times only, or the stored run has none"
-        raise pytest.UsageError(f"--counters-compare-fail {why}")
+    if not any(one.common for one in comparisons) and not failed and not session.testsfailed:
+        refuse_without_counters(config, measured=bool(config.stash[_results]), counted=bool(counted))
     return failed
 
 
@@ -443,19 +415,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for line in histogram_lines(shown):
             terminalreporter.write_line(line)
     write_results(config, [(one.fullname, one.found) for one in results])
-    compared = config.stash.get(_comparisons, [])
-    for path, found, nvrtc in compared:
-        terminalreporter.section(f"Counters compared with {path}", sep="-")
-        if nvrtc and nvrtc != nvrtc_version():
-            terminalreporter.write_line(counter_gate.other_compiler(nvrtc, nvrtc_version()))
-        for line in counter_gate.table(found) if found else ["nothing has changed"]:
-            terminalreporter.write_line(line)
-    every = [change for one in compared for change in one.changes]
-    # The verdict says why the run fails. Otherwise nothing would, since pytest's last line says that all tests passed.
-    verdict = counter_gate.verdict(every, config.getoption("counters_compare_fail"))
-    for line in verdict:
-        terminalreporter.write_line(line, red=True)
-    if path := config.getoption("counters_json"):
-        path.write_text(counter_gate.json_report(every, config.getoption("counters_compare_fail")), encoding="utf-8")
-    if path := config.getoption("counters_markdown"):
-        path.write_text(counter_gate.markdown_report(every, verdict), encoding="utf-8")
+    report_comparisons(terminalreporter, config, config.stash[_comparisons], config.stash[_collected])

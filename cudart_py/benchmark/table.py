@@ -8,7 +8,7 @@ from typing import Any
 
 from ..pages.text_tables import aligned
 from ..profiling.metric_names import CONFLICTS, SHARED, names
-from ..profiling.report.launch_table import shortened
+from ..profiling.report.launch_table import shortened, shortened_kernel
 from .record import Measurement
 from .times import format_seconds
 
@@ -90,7 +90,7 @@ def _counts(name: str, launch: Mapping[str, Any]) -> tuple[str, ...]:
     known = [[launch[metric] for metric in metrics if metric in launch] for metrics in _COUNTED.values()]
     return (
         shortened(name, _LONGEST_NAME),
-        shortened(launch["kernel"], _LONGEST_NAME),
+        shortened_kernel(launch["kernel"], _LONGEST_NAME),
         _shape(launch["grid"]),
         _shape(launch["block"]),
         *(_number(sum(values)) if values else "" for values in known),

@@ -31,7 +31,7 @@ ENVIRONMENT_VARIABLE = "CUDART_PY_CACHE"
 SIZE_VARIABLE = "CUDART_PY_CACHE_SIZE"
 _REMEDY = f"set {ENVIRONMENT_VARIABLE} to a folder that you alone can write to"
 # Increase this when the content of entries, or the way the compiler is called, changes between releases.
-FORMAT = 5
+FORMAT = 6
 _SUFFIX = ".image"
 _TEMPORARY = ".tmp"
 _DEFAULT_SIZE = 1 << 30

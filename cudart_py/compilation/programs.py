@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
+import importlib.util
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -31,6 +35,7 @@ def _library() -> Any:
     """Return the bindings of NVRTC, which is loaded once, at the first compile that the cache cannot serve."""
     from cuda.bindings import nvrtc  # a cached image needs no compiler
 
+    _load_beside_older_version()
     try:
         status, major, minor = nvrtc.nvrtcVersion()
     except RuntimeError as error:  # cuda.pathfinder's DynamicLibNotFoundError, which older versions do not have
@@ -42,9 +47,35 @@ def _library() -> Any:
         raise nvrtc_failure(status, "nvrtcVersion")
     if major != _MAJOR:
         raise errors.NvrtcError(
-            f"this NVRTC belongs to CUDA {major}.{minor}, but cudart_py needs CUDA {_MAJOR}", call="nvrtcVersion"
+            f"this NVRTC belongs to CUDA {major}.{minor}, but cudart_py needs CUDA {_MAJOR}: install the wheel "
+            f"nvidia-cuda-nvrtc for CUDA {_MAJOR}; if another package has loaded this one, compile before importing it",
+            call="nvrtcVersion",
         )
     return nvrtc
+
+
+def _load_beside_older_version() -> None:
+    """Load the wheel's NVRTC if another package, such as a PyTorch for CUDA 12, has loaded an older one.
+
+    cuda.bindings would use the older one, but only as long as none of CUDA 13 is loaded.
+    """
+    name = f"libnvrtc.so.{_MAJOR}"
+    if not _is_loaded(f"libnvrtc.so.{_MAJOR - 1}") or _is_loaded(name):
+        return
+    wheel = importlib.util.find_spec(f"nvidia.cu{_MAJOR}") if importlib.util.find_spec("nvidia") else None
+    for folder in (wheel and wheel.submodule_search_locations) or ():
+        # NVRTC 13.0 does not find its builtins itself.
+        for path in [*Path(folder, "lib").glob(f"libnvrtc-builtins.so.{_MAJOR}.*"), Path(folder, "lib", name)]:
+            with contextlib.suppress(OSError):  # cuda.bindings then reports that there is none
+                ctypes.CDLL(str(path), os.RTLD_NOW)
+
+
+def _is_loaded(library: str) -> bool:
+    try:
+        ctypes.CDLL(library, os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
 
 
 def _call(name: str, *arguments: Any) -> Any:

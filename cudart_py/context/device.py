@@ -17,6 +17,7 @@ from ..driver.calls import api, raw
 from ..driver.launch_log import note_synchronized
 from ..driver.unwrap import failure
 from ..hints import hinted
+from ..host.failures import host_failures
 from . import lifetimes
 from .current import activated, this_thread
 from .limits import Limits
@@ -248,11 +249,15 @@ class Device:
             api.cuCtxResetPersistingL2Cache()
 
     def synchronize(self) -> None:
-        """Wait for all work on this device, and raise the errors of earlier launches (cuCtxSynchronize)."""
+        """Wait for all work on this device, and raise the errors of earlier launches and host functions.
+
+        The driver's function is cuCtxSynchronize.
+        """
         with activated(self):
             api.cuCtxSynchronize()
         note_synchronized(self.ordinal, None)
         lifetimes.close_waiting()
+        host_failures.deliver(self.ordinal)
 
     def set_current(self) -> None:
         """Make this the calling thread's current device (cuCtxSetCurrent)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import uuid
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from .. import arguments, errors
 from ..driver import enums
@@ -187,10 +187,18 @@ def read_attribute(ordinal: int, name: str) -> int:
     return value
 
 
+class _Attributes(dict[str, int]):
+    """The attributes of a device. The error for an unknown name suggests a similar one, such as "warp_size"."""
+
+    def __missing__(self, name: object) -> NoReturn:
+        near = arguments.nearest(str(name).lower(), self)
+        raise KeyError(f"no device attribute {name!r}{f'; did you mean {near!r}?' if near else ''}")
+
+
 def read_attributes(ordinal: int) -> dict[str, int]:
     """Return all attributes of a device that the driver knows; see `Device.attributes`."""
     found = {name: _ask(ordinal, member) for name, member in _attributes().items()}
-    return {name: value for name, value in found.items() if value is not None}
+    return _Attributes({name: value for name, value in found.items() if value is not None})
 
 
 def _ask(ordinal: int, member: Any) -> int | None:

@@ -53,6 +53,8 @@ class Commands(Inspection):
         self._last = text if self.repeats else ""
         try:
             command, rest = self.read(text)
+            if command is Commands.examine and self._last:
+                self._last = "x"  # as in gdb, an empty line shows the memory that follows
             return command(self, rest)
         except NotRunningError as error:
             self._print(str(error) if self.running else "the program has not started: type run")

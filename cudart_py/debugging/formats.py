@@ -28,7 +28,7 @@ _FIRST_PRINTED, _LAST_PRINTED, _LAST_SIGNED = 32, 126, 127
 
 @dataclass(frozen=True)
 class Format:
-    """How values are shown; a letter or a size that is "" has not been named."""
+    """The format of values; a letter or a size that is "" has not been named."""
 
     count: int | None
     letter: str

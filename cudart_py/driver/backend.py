@@ -350,7 +350,7 @@ def _cuda(*, required: bool) -> Backend:
 
 def _fall_back(reason: str) -> Backend:
     print(  # noqa: T201  # the fallback is announced once, on standard error
-        f"cudart_py: {reason}; kernels run on the simulator ({ENVIRONMENT_VARIABLE}=simulator silences this)",
+        f"cudart-py: {reason}; kernels run on the simulator ({ENVIRONMENT_VARIABLE}=simulator silences this)",
         file=sys.stderr,
     )
     return _simulator()

@@ -63,8 +63,8 @@ def require_interop(thing: Any, attribute: str) -> None:
     """
     if not _has_interop():
         raise AttributeError(
-            f"{type(thing).__name__!r} object has no attribute {attribute!r} with this driver, whose addresses other "
-            "libraries cannot use (the capability 'interop')"
+            f"{type(thing).__name__!r} object has no attribute {attribute!r}: this driver lacks the capability "
+            "'interop', since other libraries cannot use its addresses"
         )
 
 

@@ -82,7 +82,7 @@ def blame() -> str:
     earlier = None if backend is None else backend.lost_by()
     lost = "The context is lost" if earlier is None else f"The context was lost by an earlier error ({earlier})"
     sticky = f"\n{lost}: every later call fails too; {remedy}."
-    if not suspects:
+    if earlier is not None or not suspects:
         return sticky
     lines = [f"\n  {record}" for record in suspects[:_SHOWN]]
     if len(suspects) > _SHOWN:

@@ -23,14 +23,22 @@ def annotation_lines(findings: Iterable[Finding]) -> list[str]:
     return [_annotation(place) for place in by_place(findings)]
 
 
+def workflow_command(level: str, title: str, message: str, path: str = "", line: int = 0) -> str:
+    """Return a workflow command that shows a message at a line of a file, or at no line without a path.
+
+    `level` is "error" or "warning", and `path` is relative to the root of the checkout.
+    """
+    properties = {"title": title}
+    if path:
+        properties = {"file": path, "line": str(line), **properties}
+    written = ",".join(f"{name}={_encoded(value, _IN_PROPERTIES)}" for name, value in properties.items())
+    return f"::{level} {written}::{_encoded(message, _IN_MESSAGES)}"
+
+
 def _annotation(place: Place) -> str:
     finding = place.finding
-    kernel = f" in {finding.kernel}" if finding.kernel else ""
-    properties = {"title": f"{finding.kind}{kernel}"}
-    if place.path:
-        properties = {"file": place.path, "line": str(place.line), **properties}
-    written = ",".join(f"{name}={_encoded(value, _IN_PROPERTIES)}" for name, value in properties.items())
-    return f"::error {written}::{_encoded(place.message, _IN_MESSAGES)}"
+    title = f"{finding.kind} in {finding.kernel}" if finding.kernel else finding.kind
+    return workflow_command(finding.severity, title, place.message, place.path, place.line)
 
 
 def _encoded(text: str, characters: dict[str, str]) -> str:

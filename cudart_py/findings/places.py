@@ -27,8 +27,8 @@ class Place(NamedTuple):
     def message(self) -> str:
         """The finding's message, in which places are those in files, relative to the root of the checkout if inside.
 
-        A place in a source that is in no file keeps the source's name. The message then begins with the finding's place,
-        because the report is shown at the line that compiled the source.
+        A place in a source that is in no file keeps the source's name. The message then begins with the finding's
+        place, because the report is shown at the line that compiled the source.
         """
         finding, text = self.finding, self.finding.message
         if finding.source:
@@ -68,9 +68,10 @@ def by_place(findings: Iterable[Finding]) -> list[Place]:
 def _place(finding: Finding, times: int) -> Place:
     path, line = finding.in_a_file()
     other_path, other_line = finding.earlier_in_a_file()
-    return Place(_relative(path), line, finding, times, _relative(other_path), other_line)
+    return Place(relative_path(path), line, finding, times, relative_path(other_path), other_line)
 
 
-def _relative(path: str) -> str:
+def relative_path(path: str) -> str:
+    """Return a path relative to the root of the checkout if it is inside, and otherwise unchanged."""
     inside = path.startswith(os.path.join(root(), ""))
     return os.path.relpath(path, root()) if inside else path

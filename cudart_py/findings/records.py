@@ -11,12 +11,13 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 # The kinds of findings, with a description of the mistake.
 KINDS = {
     "race": "Data race: two accesses to the same memory, at least one of them a write, are not ordered.",
     "uninitialised": "Uninitialised memory is read.",
-    "bounds": "An access is outside the variables of its memory.",
+    "bounds": "Out of bounds: an address is not inside an allocation or a variable of its memory space.",
     "divergence": "Not all threads of a block reach the same barrier.",
     "mask": "A member mask does not match the threads that execute the instruction.",
     "argument": "An argument of a library call has a value that the documentation does not allow.",
@@ -44,7 +45,7 @@ class Finding:
     the place in the source that the compiler was given, and `code` is the text of this line. `site` is the file and the
     line of the call that the program waited in. For a source that the program has as text, `source` is the name of the
     source, `origin` the file and the line that compiled it, and `begin` the line of that file at which the text begins.
-    Names are "" and lines are 0 if they are not known.
+    Names are "" and lines are 0 if they are not known. `severity` is "warning" if the program only receives a warning.
     """
 
     kind: str
@@ -57,6 +58,7 @@ class Finding:
     site: tuple[str, int] = ("", 0)
     source: str = ""
     begin: int = 0
+    severity: Literal["error", "warning"] = "error"
 
     @property
     def message(self) -> str:
@@ -94,13 +96,13 @@ class Finding:
         return (self.origin[0], self.begin + line - 1) if self.begin else ("", 0)
 
 
-def read_report(kind: str, text: str, site: str = "") -> Finding:
+def read_report(kind: str, text: str, site: str = "", severity: Literal["error", "warning"] = "error") -> Finding:
     """Return the record of a report as the simulator writes it; `site` is the waiting call as ``file:line``."""
     place, code = _PLACE.match(text), _CODE.search(text)
     if place is None:
         # Work other than kernels, such as a copy, has the line that queued it.
         queued = _QUEUED.search(text.partition("\n")[0])
-        return Finding(kind, text, site=(queued[1], int(queued[2])) if queued else _split(site))
+        return Finding(kind, text, site=(queued[1], int(queued[2])) if queued else _split(site), severity=severity)
     origin = _ORIGIN.search(text)
     return Finding(
         kind,
@@ -113,6 +115,7 @@ def read_report(kind: str, text: str, site: str = "") -> Finding:
         _split(site),
         origin["source"] if origin else "",
         int(origin["begin"] or 0) if origin else 0,
+        severity,
     )
 
 

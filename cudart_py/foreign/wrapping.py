@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import arguments
 from ..context.current import activated
 from ..context.device import Device, current_device, devices
 from ..memory.addresses import attributes_of
 from ..memory.array import DeviceArray
+from ..memory.host_memory import pinned_owner
 from ..memory.protocols import DLPACK_CPU, DLPACK_REACHED
 from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
 from .array_interface import read_interface
@@ -34,7 +37,9 @@ def as_device_array(x: Any, *, stream: Stream | None = None, read_only: bool = F
     if isinstance(x, DeviceArray):
         return arguments.opened(call, "x", x, DeviceArray)
     if not is_foreign(x):
-        hint = "; use from_dlpack" if hasattr(x, "__dlpack__") else ""
+        hint = (
+            _for_host_array(x) if isinstance(x, np.ndarray) else "; use from_dlpack" if hasattr(x, "__dlpack__") else ""
+        )
         raise TypeError(f"{call}: argument 'x', of type {type(x).__name__}, has no __cuda_array_interface__{hint}")
     return wrap(call, "x", x, consumer, None if read_only else _READ_ONLY)
 
@@ -74,13 +79,14 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
     handle = stream_of(call, stream).handle
     read_only = arguments.flag(call, "read_only", read_only)
     if isinstance(x, type) or not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
-        raise TypeError(f"{call}: argument 'x', of type {type(x).__name__}, has no __dlpack__")
+        hint = "; it needs no conversion, since it is a DeviceArray" if isinstance(x, DeviceArray) else ""
+        raise TypeError(f"{call}: argument 'x', of type {type(x).__name__}, has no __dlpack__{hint}")
     told = x.__dlpack_device__()
     if not isinstance(told, tuple) or len(told) != 2:
         raise arguments.wrong_type(call, "x.__dlpack_device__()", "a pair of the device's type and its number", told)
     kind = arguments.integer(call, "x.__dlpack_device__()[0]", told[0])
     if kind == DLPACK_CPU:
-        raise ValueError(f"{call}: argument 'x' is in pageable host memory; use to_device")
+        raise ValueError(f"{call}: argument 'x' is in host memory{_for_host_array(x)}")
     if kind not in DLPACK_REACHED:
         raise ValueError(
             f"{call}: kernels cannot access the memory of argument 'x', which has DLPack device type {kind}"
@@ -103,6 +109,14 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
         strides = None if view.strides is None else tuple(step * dtype.itemsize for step in view.strides)
         pointer = int(view.ptr) if 0 not in view.shape else 0
         return DeviceArray.borrow(pointer, view.shape, dtype, strides=strides, owner=view, device=device)
+
+
+def _for_host_array(x: Any) -> str:
+    """Return what to do with an array in host memory, as the end of a sentence."""
+    owner = pinned_owner(x) if isinstance(x, np.ndarray) else None
+    if owner is not None and owner.mapped:
+        return "; kernels accept it as it is, and device_pointer returns its address"
+    return "; copy it with to_device"
 
 
 def _device_of(call: str, name: str, address: int) -> Device:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from .answers import absent_from_libraries, answers_keywords, hinted, host_only, late_or_absent, public_names
+from .answers import (
+    absent_from_libraries,
+    answers_keywords,
+    for_one_element,
+    hinted,
+    host_only,
+    late_or_absent,
+    public_names,
+)
 from .tables import HINTS, KERNEL, KEYWORDS, OPERATORS
 
 __all__ = [
@@ -12,6 +20,7 @@ __all__ = [
     "OPERATORS",
     "absent_from_libraries",
     "answers_keywords",
+    "for_one_element",
     "hinted",
     "host_only",
     "late_or_absent",

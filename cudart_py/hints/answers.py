@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dis
 import functools
+import itertools
 import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from inspect import getattr_static
+from types import FrameType, ModuleType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-from .tables import ASSIGNMENTS, HINTS, KERNEL, KEYWORDS, OPERATORS
+import numpy as np
+
+from .tables import ASSIGNMENTS, HINTS, KERNEL, KEYWORDS, NAMESPACES, OPERATORS, SYMBOLS
 
 T = TypeVar("T")
 Arguments = ParamSpec("Arguments")
@@ -26,6 +31,19 @@ _SUBMODULES = ("errors", "tensor_maps", "textures", *_LATE_SUBMODULES)
 # The submodules that must be imported explicitly.
 _IMPORTED_BY_NAME = ("benchmark", "checkpoints", "coredumps", "green_contexts", "interop", "libraries", "multicast")
 
+# The imports for the names in the code of hints.
+_IMPORTS = {
+    "cuda": f"import {_TOOLKIT} as cuda",
+    "libraries": f"from {_TOOLKIT} import libraries",
+    "np": "import numpy as np",
+}
+# The operators that Python's methods stand for.
+_SYMBOLS = {
+    **{f"__{name}__": symbol for name, symbol in SYMBOLS.items()},
+    **{f"__r{name}__": symbol for name, symbol in SYMBOLS.items()},
+}
+_IMPORT_FROM = dis.opmap["IMPORT_FROM"]
+
 
 class _Hint:
     """An attribute that does not exist: accessing it raises an AttributeError that says what to write instead.
@@ -37,7 +55,7 @@ class _Hint:
         self._kind, self._name = kind, name
 
     def __get__(self, thing: object, kind: type) -> NoReturn:
-        raise _missing(self._kind, self._name, f"{self._kind!r} object")
+        raise _missing(self._kind, [self._name], f"{self._kind!r} object", sys._getframe(1))
 
     def __set__(self, thing: object, value: object) -> NoReturn:
         self.__get__(thing, type(thing))
@@ -47,13 +65,74 @@ class _Refusal:
     """The method of an operator that a class does not have: it raises a TypeError that says what to write instead."""
 
     def __init__(self, kind: str, name: str, write: str) -> None:
-        self._what, self._write = f"a {kind} has no operator {name}", write
+        noun = "operator " * (name in _SYMBOLS)
+        self._what, self._write = f"a {kind} has no {noun}{_SYMBOLS.get(name, name)}", write
 
     def __get__(self, thing: object, kind: type) -> Callable[..., NoReturn]:
         return functools.partial(self._refuse, thing)
 
     def _refuse(self, thing: object, *operands: object) -> NoReturn:
-        raise TypeError(f"{self._what}: write {for_one_element(thing) if self._write == KERNEL else self._write}")
+        write = for_one_element(thing) if self._write == KERNEL else self._write
+        raise TypeError(f"{self._what}: write {write}{_imports(write, sys._getframe(1))}")
+
+
+def _missing(kind: str, path: list[str], what: str, user: FrameType) -> AttributeError | ImportError:
+    """Return the error that `what`, whose key in `HINTS` is `kind`, has no attribute, with the hint if any.
+
+    `path` has the name of the attribute, and the names of the attributes of that attribute, which the frame of the user
+    would read next. The most specific name that has a hint decides.
+    """
+    write, path = _instead(kind, path)
+    hint = f": write {write}{_imports(write, user)}" if write else ""
+    if hint and user.f_code.co_code[user.f_lasti] == _IMPORT_FROM:  # Python would drop the text of an AttributeError
+        return ImportError(f"cannot import name {path[0]!r} from {what.partition(' ')[2]}{hint}", name=path[0])
+    return AttributeError(f"{what} has no attribute {'.'.join(path)!r}{hint}")
+
+
+def _path(name: str, user: FrameType) -> list[str]:
+    """Return `name` and the names that the expression of a frame reads from that attribute: `linalg.svd`."""
+    instructions = dis.get_instructions(user.f_code)
+    following = (each for each in instructions if each.offset > user.f_lasti and each.opname != "EXTENDED_ARG")
+    reads = itertools.takewhile(lambda each: each.opname in ("LOAD_ATTR", "LOAD_METHOD"), following)
+    return [name, *(each.argval for each in reads)]
+
+
+def _instead(kind: str, path: list[str]) -> tuple[str, list[str]]:
+    """Return what to write instead of a path of attributes, and the part of the path that the hint is for.
+
+    Without a hint, these are "" and the first name.
+    """
+    for place in reversed(range(len(path))):
+        owner, name = path[place - 1] if place else kind, path[place]
+        kind_of_owner = NAMESPACES.get(owner, owner if owner in HINTS else "module")
+        if name in HINTS[kind_of_owner]:
+            return HINTS[kind_of_owner][name][1], path[: place + 1]
+        module = {"module": _TOOLKIT, "libraries": f"{_TOOLKIT}.libraries"}.get(kind_of_owner)
+        if place and module and name in import_module(module).__all__:
+            return f"{'cuda' if module == _TOOLKIT else 'libraries'}.{name}", path[: place + 1]
+        if owner == "runtime":
+            return f"the equivalent of cuda{name[:1].upper()}{name[1:]} in docs/names.md", path[: place + 1]
+        namespace = getattr(np, owner, None) if owner in np.__all__ else np
+        if write := _with_numpy(namespace, name):
+            return write, path[: place + 1]
+    return "", path[:1]
+
+
+def _with_numpy(namespace: Any, name: str) -> str:
+    """Return how to use a name of NumPy, of the package itself or of `np.linalg`, `np.fft` or `np.random`."""
+    if namespace not in (np, np.linalg, np.fft, np.random) or name not in namespace.__all__:
+        return ""
+    thing, dotted = getattr(namespace, name), f"{namespace.__name__}.{name}".replace("numpy", "np")
+    if not callable(thing) or isinstance(thing, type):  # a constant or a dtype
+        return "" if isinstance(thing, ModuleType) else dotted
+    return KERNEL if namespace is np else f"{dotted}, with host arrays such as x.to_host()"
+
+
+def _imports(write: str, user: FrameType) -> str:
+    """Return the imports that a frame lacks for the code of a hint, as the end of the sentence."""
+    known = user.f_globals.keys() | user.f_locals.keys()
+    lacking = [line for name, line in _IMPORTS.items() if name not in known and re.search(rf"\b{name}\.", write)]
+    return f" (after {', '.join(lacking)})" if lacking else ""
 
 
 def _refuse_assignment(kind: str, name: str, write: str, thing: object, value: object) -> NoReturn:
@@ -62,13 +141,8 @@ def _refuse_assignment(kind: str, name: str, write: str, thing: object, value: o
 
 def for_one_element(thing: object) -> str:
     """Return what to write for arithmetic with an array: `float(x)` if it has one element."""
-    return "float(x), which copies its only element to the host" if getattr(thing, "size", 0) == 1 else KERNEL
-
-
-def _missing(kind: str, name: str, what: str) -> AttributeError:
-    """Return the error that `what`, whose key in `HINTS` is `kind`, has no attribute `name`, with the hint if any."""
-    hint = f": write {HINTS[kind][name][1]}" if name in HINTS[kind] else ""
-    return AttributeError(f"{what} has no attribute {name!r}{hint}")
+    is_one = getattr(thing, "size", 0) == 1
+    return "float(x), which copies the only element of the array x to the host" if is_one else KERNEL
 
 
 def hinted(cls: type[T]) -> type[T]:
@@ -91,17 +165,21 @@ def hinted(cls: type[T]) -> type[T]:
 def host_only(thing: object, function: str, instead: str = "") -> TypeError:
     """Return the TypeError for a NumPy function, such as `np.linalg.norm`, that was called with an array on the device.
 
-    If `HINTS` has the class of the array, the error also suggests the hint for the function's name, the function of
-    this package with that name, or `instead`.
+    If `HINTS` has the class of the array, the error also suggests the hint for the function, the function of this
+    package with that name, or `instead`.
     """
-    kind, name = type(thing).__name__, function.rpartition(".")[2]
+    kind, path = type(thing).__name__, function.split(".")[1:]
     if kind not in HINTS:
         instead = ""
-    elif name in HINTS["module"]:
-        instead = HINTS["module"][name][1]
-    elif name in sys.modules[_TOOLKIT].__all__:
-        instead = f"cuda.{name}"
-    write = for_one_element(thing) if instead == KERNEL else f"x.to_host(){instead and f', or {instead}'}"
+    elif path[0] in sys.modules[_TOOLKIT].__all__:
+        instead = f"cuda.{path[0]}"
+    else:
+        instead = _instead("module", path)[0] or instead
+    if instead == KERNEL:
+        write = for_one_element(thing)
+    else:
+        write = f"x.to_host(){f', or {instead}' if instead and 'x.to_host()' not in instead else ''}"
+    write += _imports(write, sys._getframe(2))
     return TypeError(f"{function} takes host arrays, but this is a {kind}: write {write}")
 
 
@@ -124,7 +202,8 @@ def answers_keywords(name: str) -> Callable[[Callable[Arguments, Result]], Calla
 
 def absent_from_libraries(name: str) -> NoReturn:
     """Raise AttributeError for a name that `libraries` does not have; serves as that package's `__getattr__`."""
-    raise _missing("libraries", name, f"module '{_TOOLKIT}.libraries'")
+    user = sys._getframe(1)
+    raise _missing("libraries", _path(name, user), f"module '{_TOOLKIT}.libraries'", user)
 
 
 def late_or_absent(name: str) -> Any:
@@ -149,7 +228,8 @@ def late_or_absent(name: str) -> Any:
         raise AttributeError(f"{what} has no attribute {name!r}: see docs/names.md for its equivalent")
     if re.match("cu[A-Z]", name):
         raise AttributeError(f"{what} has no attribute {name!r}: write cuda.raw.{name}, or see docs/names.md")
-    raise _missing("module", name, what)
+    user = sys._getframe(1)
+    raise _missing("module", _path(name, user), what, user)
 
 
 def public_names() -> list[str]:

@@ -5,7 +5,10 @@ The pages in docs/coming-from have one row per name of their package, with the s
 
 from __future__ import annotations
 
+import numpy as np
+
 KERNEL = "x.to_host() and use NumPy, write a kernel or, on a GPU, pass x to CuPy"
+DOT = "`libraries.dot(x, y)` for vectors, and `libraries.matmul(a, b)` for matrices"
 CONJUGATE_GRADIENTS = "a loop with libraries.spmv, dot and axpy, as in the guide's page about libraries"
 
 # Fields of cudaDeviceProp in C++, with the expressions that give their values here.
@@ -58,7 +61,17 @@ _DEVICE_FIELDS = {
 }
 _OF_DEVICE = {name: ("", f"device.{write}") for name, write in _DEVICE_FIELDS.items()}
 
+# The attributes of NumPy's arrays that a DeviceArray has too.
+_COMMON = {"T", "base", "copy", "device", "dtype", "fill", "item", "itemsize", "nbytes", "ndim", "reshape"}
+_COMMON |= {"shape", "size", "strides", "transpose", "view"}
+_OF_NUMPYS_ARRAYS = sorted(name for name in dir(np.ndarray) if not name.startswith("_") and name not in _COMMON)
+
+# The table that has the names of a namespace of NumPy, SciPy and CuPy.
+NAMESPACES = {"cuda": "module", **dict.fromkeys(("fft", "linalg", "random", "scipy", "signal", "sparse"), "libraries")}
+
 # For the module, for `libraries` and for each class: the names, with the packages that have them, and what to write.
+# Names of NumPy that are missing here are answered too: functions by `KERNEL`, dtypes and constants by themselves.
+# What to write is code, or a sentence with code in backticks.
 # The letters are packages: c for CuPy, k for cuda.core, n for numba.cuda, p for PyCUDA, t for PyTorch, y for NumPy and
 # SciPy.
 HINTS: dict[str, dict[str, tuple[str, str]]] = {
@@ -74,9 +87,15 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "to_host": ("", "x.to_host()"),
         "from_device": ("p", "x.to_host()"),
         "arange": ("cty", "cuda.to_device(np.arange(n))"),
+        "ascontiguousarray": ("cy", "x.copy()"),
+        "get_array_module": ("c", "isinstance(x, cuda.DeviceArray)"),
+        "ravel": ("cy", "x.reshape(-1)"),
+        **dict.fromkeys(("expand_dims", "reshape", "squeeze"), ("", "x.reshape(shape)")),
+        **dict.fromkeys(("moveaxis", "swapaxes", "transpose"), ("", "x.transpose(axes)")),
         "ones": ("cty", "cuda.full(n, 1.0)"),
         "ones_like": ("cty", "cuda.empty_like(x).fill(1.0)"),
         "full_like": ("cty", "cuda.empty_like(x).fill(1.0)"),
+        "cuda": ("c", "import cudart_py as cuda"),
         "eye": ("cty", "cuda.to_device(np.eye(n))"),
         "linspace": ("cty", "cuda.to_device(np.linspace(0, 1, n))"),
         "ndarray": ("", "cuda.DeviceArray"),
@@ -147,7 +166,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "event": ("n", "cuda.Event()"),
         "event_elapsed_time": ("n", "end - start"),
         "get_elapsed_time": ("c", "end - start"),
-        "CUDAGraph": ("t", "with stream.capture() as graph: kernel[4, 256, 0, stream](2.0, x, y, n)"),
+        "CUDAGraph": ("t", "with stream.capture() as graph: ..."),
         # kernels
         "RawModule": ("c", "cuda.compile(source)"),
         "RawKernel": ("c", "cuda.compile(source)[name]"),
@@ -165,18 +184,17 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "gridsize": ("n", "in the kernel: int stride = gridDim.x * blockDim.x"),
         "syncthreads": ("n", "in the kernel: __syncthreads()"),
         "atomic": ("n", "in the kernel: atomicAdd(&x[i], v)"),
-        "ElementwiseKernel": ("cp", KERNEL),
-        "ReductionKernel": ("cp", KERNEL),
-        "vectorize": ("n", KERNEL),
-        "reduce": ("n", KERNEL),
-        **dict.fromkeys(("argmax", "argmin", "max", "mean", "min", "sort", "sqrt", "sum"), ("cty", KERNEL)),
-        "concatenate": ("cy", "cuda.memcpy(z[:n], x)"),
+        **dict.fromkeys(("ElementwiseKernel", "ReductionKernel"), ("cp", KERNEL)),
+        **dict.fromkeys(("reduce", "vectorize"), ("n", KERNEL)),
+        "fuse": ("c", KERNEL),
+        "concatenate": ("cy", "`z = cuda.empty(2 * n, x.dtype)`, `cuda.memcpy(z[:n], x)`, `cuda.memcpy(z[n:], y)`"),
+        "stack": ("cy", "`z = cuda.empty((2, n), x.dtype)`, `cuda.memcpy(z[0], x)`, `cuda.memcpy(z[1], y)`"),
         # libraries and textures
         "matmul": ("cty", "libraries.matmul(a, b)"),
-        "dot": ("cty", "libraries.dot(x, y)"),
-        "fft": ("cty", "libraries.rfft(x)"),
-        "linalg": ("cty", "libraries.solve(a, b)"),
-        "random": ("cy", "libraries.normal(size=n)"),
+        "dot": ("cty", DOT),
+        "fft": ("", "`libraries.fft(x)` or `libraries.rfft(x)`"),
+        "linalg": ("", "a function of libraries, such as `libraries.solve(a, b)`"),
+        "random": ("", "`libraries.uniform(size=n)` or `libraries.normal(size=n)`"),
         "texture": ("c", 'cuda.textures.Texture(cuda.empty_pitched((16, 16), np.float32), filter="linear")'),
         # others
         "checks": ("", 'cuda.sanitizer("error")'),
@@ -185,6 +203,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "start_profiler": ("p", "cuda.profiling.profiler_start()"),
     },
     "DeviceArray": {
+        **dict.fromkeys(_OF_NUMPYS_ARRAYS, ("", KERNEL)),
         "get": ("cp", "x.to_host()"),
         "cpu": ("t", "x.to_host()"),
         "numpy": ("t", "x.to_host()"),
@@ -200,7 +219,9 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "cuda": ("t", "cuda.to_device(host)"),
         "fill_": ("t", "x.fill(0)"),
         "zero_": ("t", "x.fill(0)"),
-        "data": ("c", "x.pointer"),
+        **dict.fromkeys(("data", "ptr"), ("c", "x.pointer")),
+        "squeeze": ("", "x.reshape(shape)"),
+        "swapaxes": ("", "x.transpose(axes)"),
         "gpudata": ("p", "x.pointer"),
         "data_ptr": ("t", "x.pointer"),
         "device_ctypes_pointer": ("", "x.pointer"),
@@ -223,7 +244,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
             ),
             ("cty", KERNEL),
         ),
-        "dot": ("cty", "libraries.dot(x, y)"),
+        "dot": ("cty", DOT),
     },
     "Device": {
         "sync": ("k", "device.synchronize()"),
@@ -246,7 +267,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
     "Module": {
         "get_function": ("cp", "module[name]"),
         "get_kernel": ("k", "module[name]"),
-        "get_global": ("cp", 'module.symbol("weights")'),
+        "get_global": ("cp", "module.symbol(symbol)"),
     },
     "Kernel": {
         "forall": ("n", "kernel[-(-n // 256), 256](2.0, x, y, n)"),
@@ -262,7 +283,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "use": ("c", "kernel[4, 256, 0, stream](2.0, x, y, n)"),
         "sync": ("k", "stream.synchronize()"),
         "from_handle": ("k", "cuda.Stream.borrow(stream.handle)"),
-        "create_graph_builder": ("k", "with stream.capture() as graph: kernel[4, 256, 0, stream](2.0, x, y, n)"),
+        "create_graph_builder": ("k", "with stream.capture() as graph: ..."),
         "null": ("c", "cuda.legacy_default"),
         "ptds": ("c", "cuda.per_thread_default"),
         "ptr": ("", "stream.handle"),
@@ -277,8 +298,8 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "launch_host_func": ("c", "stream.launch_host_function(lambda: None)"),
         "auto_synchronize": ("n", "stream.synchronize()"),
         "async_done": ("", "await stream"),
-        "begin_capture": ("c", "with stream.capture() as graph: kernel[4, 256, 0, stream](2.0, x, y, n)"),
-        "end_capture": ("c", "with stream.capture() as graph: kernel[4, 256, 0, stream](2.0, x, y, n)"),
+        "begin_capture": ("c", "with stream.capture() as graph: ..."),
+        "end_capture": ("c", "with stream.capture() as graph: ..."),
     },
     "Event": {
         "elapsed_time": ("t", "end - start"),
@@ -298,7 +319,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "used_bytes": ("c", "pool.used"),
         "total_bytes": ("c", "pool.reserved"),
         "free_bytes": ("c", "pool.reserved - pool.used"),
-        "free_all_blocks": ("c", "pool.trim()"),
+        "free_all_blocks": ("c", "`cuda.current_device().synchronize()`, then `pool.trim()`"),
         "get_limit": ("c", "pool.max_size"),
         "set_limit": ("c", "cuda.MemoryPool(max_size=2**24)"),
         "malloc": ("c", "cuda.empty(n, np.float32, pool=pool)"),
@@ -315,29 +336,52 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "dot": ("y", "libraries.spmv(s, x)"),
     },
     "libraries": {
-        **dict.fromkeys(("random", "default_rng", "seed"), ("y", "libraries.Generator(seed=0)")),
-        "standard_normal": ("y", "libraries.normal(size=n)"),
+        **dict.fromkeys(("RandomState", "default_rng", "seed"), ("cy", "libraries.Generator(seed=0)")),
+        **dict.fromkeys(("rand", "random", "random_sample"), ("cy", "libraries.uniform(size=n)")),
+        **dict.fromkeys(("randn", "standard_normal"), ("cy", "libraries.normal(size=n)")),
+        "randint": ("cy", "cuda.to_device(np.random.default_rng().integers(10, size=n))"),
         "svds": ("y", "libraries.svd(a)"),
         "pinv": ("y", 'libraries.lstsq(a, b, method="svd")'),
-        "eig": ("y", "libraries.eigh(a)"),
-        "norm": ("y", "libraries.nrm2(x)"),
+        "eig": ("y", "`libraries.eigh(a)` for a Hermitian matrix, and `np.linalg.eig(a.to_host())` for others"),
+        "eigvalsh": ("cy", "libraries.eigh(a)[0]"),
+        "norm": ("cy", "`libraries.nrm2(x)` for a vector, and `libraries.nrm2(a.reshape(-1))` for a matrix"),
         **dict.fromkeys(("fft2", "fftn"), ("y", "libraries.fft(a, axes=(0, 1))")),
         **dict.fromkeys(("ifft2", "ifftn"), ("y", "libraries.ifft(a, axes=(0, 1))")),
         **dict.fromkeys(("rfft2", "rfftn"), ("y", "libraries.rfft(a, axes=(0, 1))")),
         **dict.fromkeys(("irfft2", "irfftn"), ("y", "libraries.irfft(libraries.rfft(a, axes=(0, 1)), axes=(0, 1))")),
-        **dict.fromkeys(("fftshift", "ifftshift"), ("y", "np.fft.fftshift(x.to_host())")),
-        **dict.fromkeys(("rfftfreq", "fftfreq"), ("y", "np.fft.rfftfreq(n)")),
+        **{name: ("cy", f"cuda.to_device(np.fft.{name}(x.to_host()))") for name in ("fftshift", "ifftshift")},
+        **{name: ("cy", f"cuda.to_device(np.fft.{name}(n))") for name in ("fftfreq", "rfftfreq")},
         **dict.fromkeys(("spsolve", "splu", "factorized"), ("y", "libraries.SparseSolver(s)")),
         **dict.fromkeys(("cg", "gmres", "bicgstab"), ("y", CONJUGATE_GRADIENTS)),
         **dict.fromkeys(("spilu", "spsolve_triangular"), ("y", "libraries.spsv(s, x, lower=True)")),
         **dict.fromkeys(("csr_array", "csr_matrix"), ("y", "libraries.SparseMatrix.from_host(matrix)")),
         **dict.fromkeys(("sum", "mean"), ("y", "libraries.dot(x, ones)")),
-        "multiply": ("y", KERNEL),
     },
 }
 
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "and", "or", "xor")
 _UNARY_AND_ORDER = ("__neg__", "__pos__", "__abs__", "__invert__", "__lt__", "__le__", "__gt__", "__ge__")
+# The operators, keyed by the names of Python's methods without underscores.
+SYMBOLS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "matmul": "@",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "neg": "-",
+    "pos": "+",
+    "invert": "~",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+}
 _ALL_ARITHMETIC = *(f"__{way}{name}__" for name in _ARITHMETIC for way in ("", "r")), *_UNARY_AND_ORDER
 _ON_THE_HOST = "s.to_host(), and compute with SciPy"
 
@@ -347,6 +391,7 @@ OPERATORS: dict[str, dict[str, str]] = {
         **dict.fromkeys(_ALL_ARITHMETIC, KERNEL),
         **dict.fromkeys(("__matmul__", "__rmatmul__"), "libraries.matmul(a, b)"),
         "__round__": "round(float(x), 2)",
+        "__index__": "int(x)",
     },
     "SparseMatrix": {
         **dict.fromkeys(_ALL_ARITHMETIC, _ON_THE_HOST),
@@ -362,8 +407,20 @@ _PADDED = {"n": "copy x into cuda.zeros(n), or take a slice of it"}
 _NUMPYS = {"loc": "write mean=", "lam": "write rate=", "seed": "libraries.Generator(seed=0) has a seed"}
 _FILLED = {"size": "pass the array to fill, such as cuda.empty(size)"}
 
-# What to write instead of a keyword argument of NumPy or SciPy, keyed by the functions of `libraries`.
+# What to write instead of a keyword argument of NumPy, SciPy or CuPy, keyed by the functions of `libraries`, and by
+# functions, classes and methods of the package.
 KEYWORDS: dict[str, dict[str, str]] = {
+    "compile": {
+        "code": "pass the source as the first argument",
+        "path": "write cuda.compile(Path(path)) for a source, or cuda.load(Path(path)) for a cubin or PTX",
+        "name_expressions": "write names=",
+        "backend": "NVRTC is the only compiler",
+        "enable_cooperative_groups": "write kernel.launch(grid, block, *arguments, cooperative=True)",
+        "translate_cucomplex": "include <cuda/std/complex>",
+    },
+    "Stream": {"null": "write cuda.legacy_default", "ptds": "write cuda.per_thread_default"},
+    "Event": {"block": "write blocking=", "disable_timing": "write timing=False"},
+    "Kernel": {"shared_mem": "write kernel[grid, block, shared_bytes](...)"},
     "fft": _PADDED,
     "ifft": _PADDED,
     "rfft": _PADDED,
@@ -372,7 +429,7 @@ KEYWORDS: dict[str, dict[str, str]] = {
         "full_matrices": "the result is always that of full_matrices=False",
         "compute_uv": "the result always has U and V^H",
     },
-    "solve": {"assume_a": "write positive=True for assume_a='pos'"},
+    "solve": {"assume_a": "write positive=True for assume_a='pos'", "out": "the result is always a new array"},
     "solve_triangular": {"trans": "write op='T'", "unit_diagonal": "write unit=True"},
     "uniform": _NUMPYS,
     "normal": _NUMPYS,

@@ -29,7 +29,7 @@ def calling_frame() -> FrameType | None:
 
 def _is_between(frame: FrameType) -> bool:
     """Tell whether a frame is of IPython, which runs magics, or of contextlib, which leaves the toolkit's blocks."""
-    module = frame.f_globals.get("__name__", "")
+    module: str = frame.f_globals.get("__name__", "")
     return module.startswith("IPython.") or module == "contextlib"
 
 

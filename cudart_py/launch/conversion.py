@@ -327,10 +327,11 @@ def _check_order(place: _Place, array: DeviceArray | np.ndarray[Any, Any], *, is
     # The kernel gets only the address.
     elif not (is_pitched or is_contiguous(array.shape, array.strides, array.itemsize)):
         copied = "" if parameter.constant else " and copy that back"
+        on_host = isinstance(array, np.ndarray)
         raise ValueError(
             f"{place} takes an array in C order, not a view of shape {array.shape} with strides of {array.strides} "
             f"bytes, since a pointer has no strides; pass a copy of it{copied}, or its address: "
-            "cudart_py.Pointer(view.pointer, owner=view)"
+            f"{'cudart_py.device_pointer(view)' if on_host else 'cudart_py.Pointer(view.pointer, owner=view)'}"
         )
 
 

@@ -13,7 +13,7 @@ from ..compilation.names.signatures import Signature
 from ..context.current import activated
 from ..context.occupancy import Occupancy, compute, multiprocessor_of
 from ..driver.calls import api
-from ..hints import hinted
+from ..hints import KEYWORDS, hinted
 from ..streams.stream import Stream, legacy_default
 from .attributes import NAMES, LaunchOptions, active_clusters, largest_cluster, make_config
 from .function import Function
@@ -70,6 +70,8 @@ class Kernel(Function):
         return TypeError(f"launch {self.name} as {' or '.join(f'{self.name}[{shape}](...)' for shape in shapes)}")
 
     def _without_option(self, names: list[str]) -> TypeError:
+        if names[0] in KEYWORDS["Kernel"]:
+            return TypeError(f"{self.name}: launch has no option {names[0]!r}: {KEYWORDS['Kernel'][names[0]]}")
         near = arguments.nearest(names[0], NAMES)
         return TypeError(
             f"{self.name}: launch has no option {', '.join(map(repr, names))}"

@@ -17,6 +17,7 @@ from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.launch_log import LaunchRecord, log, note_launched
 from ..driver.unwrap import failure
+from ..hints import KEYWORDS
 from ..memory.host_memory import pinned_owner
 from ..streams.graphs.nodes import NodeWork
 from ..streams.stream import Stream
@@ -178,7 +179,9 @@ class Launch:
         options = ", ".join(f"{option}=..." for option in named if option in NAMES)
         remedy = f"write {name}.{call.format(options)}" if options else ""
         if not NAMES.issuperset(named):
-            remedy = f"pass the arguments in the order of the kernel's parameters{remedy and f', and {remedy}'}"
+            hints = [KEYWORDS["Kernel"][name] for name in named if name in KEYWORDS["Kernel"]]
+            in_order = "pass the arguments in the order of the kernel's parameters"
+            remedy = ", and ".join(filter(None, [*(hints or [in_order]), remedy]))
         return TypeError(
             f"{name}: a launch takes no keyword arguments, but got {', '.join(map(repr, named))}; {remedy}"
         )

@@ -12,6 +12,7 @@ from ..compilation.linking.definitions import LINK_TIME_CODE, runs_on
 from ..context.device import current_device
 from ..driver import backend, enums
 from ..driver.unwrap import failure
+from ..hints import answers_keywords
 from ..host.callers import call_site
 from ..host.files import read_file
 from .module import Module, image_bytes
@@ -84,6 +85,7 @@ def compile_nvvm(
     return nvvm.compile_nvvm(source, arch=capability, libraries=libraries, options=options, name=name)
 
 
+@answers_keywords("compile")
 def compile(
     source: str | Path,
     *,

@@ -118,7 +118,7 @@ def kind(call: str, name: str, array: Any, allowed: tuple[str, ...]) -> Kind:
     """Return the `Kind` of an operand's dtype; raise TypeError for a dtype that is not allowed."""
     result = kind_of(array.dtype)
     if result is None or result.name not in allowed:
-        remedy = converted(name, array.dtype, next((word for word in ("float64", *allowed) if word in allowed), ""))
+        remedy = converted(name, array, next((word for word in ("float64", *allowed) if word in allowed), ""))
         raise arguments.wrong_dtype(call, name, one_of(allowed), name_of(array.dtype), remedy)
     return result
 
@@ -127,10 +127,12 @@ def kind(call: str, name: str, array: Any, allowed: tuple[str, ...]) -> Kind:
 _PLAIN = ("float32", "float64", "complex64", "complex128", "float16", "int32", "int8")
 
 
-def converted(name: str, dtype: np.dtype[Any], wanted: str) -> str:
-    """Return how to convert an input to a dtype of NumPy, or "" for others and for outputs."""
-    if name == "out" or wanted not in _PLAIN or dtype.fields is not None:
+def converted(name: str, array: Any, wanted: str) -> str:
+    """Return how to convert an input, on the device or on the host, to a dtype of NumPy; "" for others and outputs."""
+    if name == "out" or wanted not in _PLAIN or array.dtype.fields is not None:
         return ""
+    if not hasattr(array, "to_host"):
+        return f"{name}.astype(np.{wanted}) converts it"
     return f"to_device({name}.to_host().astype(np.{wanted})) converts it"
 
 
@@ -143,7 +145,7 @@ def one_of(words: Iterable[str]) -> str:
 def require_dtype(call: str, name: str, array: Any, dtype: np.dtype[Any], reason: str) -> None:
     """Raise TypeError unless an operand has the dtype that is required for a reason, such as "like 'a'"."""
     if array.dtype != dtype:
-        rule, remedy = f"{name_of(dtype)} {reason}", converted(name, array.dtype, name_of(dtype))
+        rule, remedy = f"{name_of(dtype)} {reason}", converted(name, array, name_of(dtype))
         raise arguments.wrong_dtype(call, name, rule, name_of(array.dtype), remedy)
 
 

@@ -197,7 +197,7 @@ def allocation_error(
         free_bytes, total = api.cuMemGetInfo()
         message += f"; {free_bytes:,} of {total:,} are free"
     if pool is not None and pool.max_size:
-        message += f"; the pool holds at most {pool.max_size:,}"
+        message += f"; the pool holds at most {pool.max_size:,}, of which {pool.used:,} are in use"
         if pool.used + nbytes <= pool.max_size:
             message += ", and each allocation is rounded up"
     message += f" ({status.name})"

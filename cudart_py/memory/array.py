@@ -21,7 +21,7 @@ from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allo
 from .fills import as_element, fill, fills_at_once
 from .host_memory import is_pinned
 from .pools import MemoryPool, pool_of_kind
-from .transfers import StridedRegion, host_region, raw_bytes, structure_bytes, transfer
+from .transfers import StridedRegion, host_region, raw_bytes, structure_bytes, transfer, wrong_element_type
 from .views import ArrayViews
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class DeviceArray(ArrayViews):
 
     def __len__(self) -> int:
         if not self._shape:
-            raise TypeError("an array without dimensions has no length")
+            raise TypeError("a DeviceArray of shape () has no length")
         return self._shape[0]
 
     def __repr__(self) -> str:
@@ -263,8 +263,7 @@ class DeviceArray(ArrayViews):
         if other.shape != self._shape:
             raise arguments.wrong_value(call, name, f"of the array's shape {self._shape}", other)
         if other.dtype != self._dtype:
-            remedy = "" if isinstance(other, DeviceArray) else _conversion(name, other, self._dtype)
-            raise arguments.wrong_type(call, name, f"of the array's dtype {self._dtype}", other, remedy)
+            raise wrong_element_type(call, name, other, self._dtype)
 
     def _one_byte(self, stream: Stream) -> StridedRegion:
         return allocate_array("DeviceArray.__dlpack__", 1, np.uint8, stream)._region
@@ -376,15 +375,6 @@ def region_of(call: str, name: str, array: Any, *, writes: bool = False) -> Stri
     if isinstance(array, DeviceArray):
         return arguments.opened(call, name, array, DeviceArray)._region
     return host_region(call, name, array, writes=writes)
-
-
-def _conversion(name: str, host: NDArray[Any], dtype: np.dtype[Any]) -> str:
-    """Return the remedy for a host array whose dtype differs from the device array's."""
-    if host.dtype.names or dtype.names:
-        return "view(dtype) views the same memory as another dtype"
-    if not host.shape:
-        return f"write fill({host.item()!r}) to convert a number"
-    return f"create it with np.array(..., np.{dtype})" if name == "source" else f"create it with dtype=np.{dtype}"
 
 
 def _check_pitch(call: str, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> None:

@@ -58,17 +58,25 @@ def full(
 
 
 def empty_like(other: DeviceArray | NDArray[Any], *, stream: Stream | None = None) -> DeviceArray:
-    """Allocate a contiguous array with the shape and dtype of another."""
-    arguments.instance("empty_like", "other", other, (DeviceArray, np.ndarray), "a DeviceArray or a NumPy array")
-    kind = arguments.dtype("empty_like", "other", other.dtype)
-    return allocate_array("empty_like", other.shape, kind, stream)
+    """Allocate a contiguous array with the shape and dtype of another.
+
+    `stream` is by default the stream of `other`, as in `DeviceArray.copy`, or the legacy default stream if that is
+    closed or `other` is on the host.
+    """
+    return allocate_array("empty_like", *_like("empty_like", other, stream))
 
 
 def zeros_like(other: DeviceArray | NDArray[Any], *, stream: Stream | None = None) -> DeviceArray:
-    """Allocate a contiguous array with the shape and dtype of another, and set all its bytes to zero."""
-    arguments.instance("zeros_like", "other", other, (DeviceArray, np.ndarray), "a DeviceArray or a NumPy array")
-    kind = arguments.dtype("zeros_like", "other", other.dtype)
-    return _zeros("zeros_like", other.shape, kind, stream)
+    """Allocate an array, like `empty_like`, and set all its bytes to zero."""
+    return _zeros("zeros_like", *_like("zeros_like", other, stream))
+
+
+def _like(call: str, other: Any, stream: Stream | None) -> tuple[tuple[int, ...], np.dtype[Any], Stream | None]:
+    """Return the shape, the dtype and the stream of a new array like `other`."""
+    arguments.instance(call, "other", other, (DeviceArray, np.ndarray), "a DeviceArray or a NumPy array")
+    if stream is None and isinstance(other, DeviceArray) and not other.stream.closed:
+        stream = other.stream
+    return other.shape, arguments.dtype(call, "other", other.dtype), stream
 
 
 def to_device(

@@ -16,7 +16,7 @@ from ..driver.calls import api, raw
 from ..driver.unwrap import failure
 from ..streams.stream import Stream
 from .protocols import ArrayProtocols
-from .transfers import raw_bytes, transfer
+from .transfers import raw_bytes, transfer, wrong_element_type
 
 if TYPE_CHECKING:
     from .array import DeviceArray
@@ -128,8 +128,7 @@ def assign(view: DeviceArray, value: Any) -> None:
 def _assign_array(view: DeviceArray, value: DeviceArray) -> None:
     call = "DeviceArray.__setitem__"
     if value.dtype != view.dtype:
-        remedy = "copies do not convert elements: use .view(dtype) to copy the bytes"
-        raise arguments.wrong_type(call, "value", f"of the array's dtype {view.dtype}", value, remedy)
+        raise wrong_element_type(call, "value", value, view.dtype)
     source, first, repeated = _without_repetition(call, view, value)
     if not view.nbytes:
         return

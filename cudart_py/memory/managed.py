@@ -162,7 +162,7 @@ def _found(ordinal: int) -> Location | None:
 
 def managed_range(call: str, array: Any, name: str = "array") -> tuple[int, int]:
     """Return the address and size in bytes of an array's memory; TypeError or ValueError if it is not managed."""
-    arguments.instance(call, name, array, np.ndarray, "a NumPy array returned by managed_empty")
+    arguments.instance(call, name, array, np.ndarray, "a NumPy array made by managed_empty")
     owner = pinned_owner(array)
     if not isinstance(owner, ManagedMemory):
         raise arguments.wrong_value(call, name, "managed memory", array, "make it with managed_empty")

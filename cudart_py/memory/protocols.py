@@ -17,7 +17,7 @@ from ..context.device import Device
 from ..context.lifetimes import Handle
 from ..driver.calls import api
 from ..driver.capabilities import require_interop
-from ..hints import KERNEL, host_only
+from ..hints import KERNEL, for_one_element, host_only
 from ..streams.stream import Stream, legacy_default
 from .transfers import StridedRegion
 
@@ -206,9 +206,9 @@ class ArrayProtocols(UnreadByNumPy, ArrayAttributes):
             return True
         if other is None:
             return False
+        write = for_one_element(self) if self.size == 1 else "x.to_host()"
         raise TypeError(
-            "a DeviceArray cannot be compared with ==, since the host cannot read its elements: compare "
-            "array.to_host(), or use `a is b` to test for the same array"
+            f"a DeviceArray cannot be compared with ==: compare {write}, or use `a is b` to test for the same array"
         )
 
     def __contains__(self, item: object) -> NoReturn:

@@ -70,7 +70,7 @@ def host_region(call: str, name: str, array: Any, *, writes: bool) -> StridedReg
     arguments.instance(call, name, array, np.ndarray, "a DeviceArray or a NumPy array")
     if array.dtype.hasobject:
         raise TypeError(
-            f"{call}: argument {name!r} has dtype {array.dtype}: Python objects cannot live in device memory"
+            f"{call}: argument {name!r} has dtype {array.dtype}: Python objects cannot be stored in device memory"
         )
     if writes and not array.flags.writeable:
         raise ValueError(f"{call}: argument {name!r} is read-only")
@@ -108,14 +108,31 @@ def structure_bytes(host: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return host
 
 
+def wrong_element_type(call: str, name: str, array: Any, dtype: np.dtype[Any]) -> TypeError:
+    """Return the exception for a copy from or to a host or device array whose dtype differs from the other array's.
+
+    `dtype` is that of the other array. The remedy is how to convert the elements, since copies do not.
+    """
+    if array.dtype.names or dtype.names:
+        remedy = "view(dtype) views the same memory as another dtype"
+    elif not isinstance(array, np.ndarray):
+        remedy = f"copies do not convert elements, but {name}.to_host().astype(np.{dtype}) converts them on the host"
+    elif not array.shape:
+        remedy = f"write fill({array.item()!r}) to convert a number"
+    elif name == "out":
+        remedy = f"make it with dtype=np.{dtype}"
+    else:
+        remedy = f"copies do not convert elements, but np.array({name}, np.{dtype}) converts them"
+    return arguments.wrong_dtype(call, name, f"{dtype}, like the other array", array.dtype, remedy)
+
+
 def check_same(call: str, dst: StridedRegion, src: StridedRegion) -> None:
     """Raise TypeError for regions of different dtypes, and ValueError for regions whose shapes do not match.
 
     The shapes match if they are equal, or if both regions are contiguous and have the same number of elements.
     """
     if dst.dtype != src.dtype:
-        remedy = "copies do not convert elements: use .view(dtype) to copy the bytes"
-        raise arguments.wrong_dtype(call, "dst", f"{src.dtype} like 'src'", dst.dtype, remedy)
+        raise wrong_element_type(call, "src", src if src.on_device else src.array, dst.dtype)
     if dst.shape == src.shape:
         return
     if math.prod(dst.shape) != math.prod(src.shape) or not (dst.is_contiguous and src.is_contiguous):

@@ -64,13 +64,12 @@ class ArrayViews(ArrayProtocols):
         One of the sizes may be -1; it is calculated from the others.
         """
         given = shape[0] if len(shape) == 1 else shape
-        sizes = arguments.shape("DeviceArray.reshape", "shape", shapes.without_unknown(given, self.size))
+        call = "DeviceArray.reshape"
+        sizes = arguments.shape(call, "shape", shapes.without_unknown(call, given, self.size))
         if math.prod(sizes) != self.size:
-            raise arguments.wrong_value(
-                "DeviceArray.reshape", "shape", f"a shape of {self.size} elements, like {self.shape}", sizes
-            )
+            raise arguments.wrong_value(call, "shape", f"a shape of {self.size} elements, like {self.shape}", sizes)
         if not self.is_contiguous:
-            raise ValueError("DeviceArray.reshape: only a contiguous array can be reshaped; use x.copy().reshape(...)")
+            raise ValueError(f"{call}: only a contiguous array can be reshaped; use x.copy().reshape(...)")
         return self._view(sizes, self.dtype, None, 0)
 
     @property

@@ -90,7 +90,8 @@ class CellReport:
         for source in sources:
             found = findings_in(source, self._findings or ())
             columns = filled(source, choose(DEFAULT, ()))
-            heads = "".join(f"<th>{escape(head)}</th>" for head in ("line", "share", *map(heading, columns)))
+            titles = ("line", "share", *map(heading, columns))
+            heads = "".join(f'<th class="figure">{escape(title)}</th>' for title in titles)
             rows = "".join(
                 _row(source, line, shares.get((id(source), line), ""), columns, found.get(line, ()))
                 for line in shown_lines([*source.lines, *found], len(source.texts))
@@ -104,10 +105,10 @@ class CellReport:
 def _row(source: Source, line: int, share: str, columns: Sequence[Column], findings: Sequence[Finding]) -> str:
     """Return the row of a line, and a row below it for each finding."""
     metrics = source.lines.get(line, {})
-    texts = (share, *(column.text(metrics) for column in columns))
-    cells = "".join(f'<td style="white-space: nowrap">{escape(text)}</td>' for text in texts)
     number = f"<strong>{line}</strong>" if findings else f"{line}"
-    row = f'<tr><td>{number}</td>{cells}<td style="{_CODE}">{escape(source.text(line))}</td></tr>'
+    figures = (number, share, *(escape(column.text(metrics)) for column in columns))
+    cells = "".join(f'<td class="figure" style="white-space: nowrap">{figure}</td>' for figure in figures)
+    row = f'<tr>{cells}<td style="{_CODE}">{escape(source.text(line))}</td></tr>'
     before = f'<tr><td colspan="{2 + len(columns)}"></td>'
     below = (f"<strong>{escape(one.kind)}</strong>: {escape(one.message)}" for one in findings)
     return row + "".join(f'{before}<td style="{_FOUND}">{text}</td></tr>' for text in below)

@@ -187,7 +187,8 @@ def _texts(
         yield options.json, json.dumps(profile_data(counted.launches, requested, findings, failure), indent=1)
     if options.html:
         title = f"Profile of {Path(options.program).name}"
-        yield options.html, profile_page(counted.launches, title, columns, findings, failure)
+        page = profile_page(counted.launches, title, columns, findings, failure, counted.unfinished)
+        yield options.html, page
     if not options.json and not options.html:
         brief = columns if options.metrics else BRIEF
         yield "-", _fitted("\n" + "\n\n".join(_sections(counted, findings, columns, brief, failure)))
@@ -196,7 +197,7 @@ def _texts(
 def _sections(
     counted: Profile, findings: Sequence[Finding], columns: Sequence[Column], brief: Sequence[Column], failure: str
 ) -> Iterator[str]:
-    yield launch_table(counted.launches, brief)
+    yield launch_table(counted.launches, brief, counted.unfinished)
     if failure:
         yield f"After these launches, the program failed:\n{failure}"
     if findings:

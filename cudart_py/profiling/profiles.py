@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import errors
 from ..arguments import instance, integer, text, unusable
-from ..compilation.names.demangling import declared_name, demangle
+from ..compilation.names.demangling import function_name
 from ..driver.backend import chosen
 from ..driver.capabilities import capabilities
 from ..driver.unwrap import check
@@ -76,14 +76,16 @@ class LaunchProfile:
 class Profile:
     """The counters of the launches inside a `with` block, returned by `cuda.profile()`.
 
-    After the block, `launches` contains the launches in the order in which they ran. `print(profile)` shows a table of
-    the 32-byte sectors per load and store of global memory, bank conflicts in shared memory, and active lanes per
+    After the block, `launches` contains the launches in the order in which they ran, and `unfinished` the names of the
+    kernels whose launches began but failed, for example at an illegal access. `print(profile)` shows a table of the
+    32-byte sectors per load and store of global memory, bank conflicts in shared memory, and active lanes per
     instruction. Caches are not modelled: sectors are counted even for accesses that would hit in L1. On a GPU, which
     has no such counters, `launches` is empty, and there is only the trace.
     """
 
     def __init__(self, record_warp: int | None = None, *, trace: str | os.PathLike[str] | None = None) -> None:
         self._launches: tuple[LaunchProfile, ...] = ()
+        self._unfinished: tuple[str, ...] = ()
         self._warp = _warp_number("Profile", record_warp)
         self._trace = _trace_file("Profile", trace)
         self._recorder: Recorder | None = None
@@ -93,6 +95,11 @@ class Profile:
     def launches(self) -> tuple[LaunchProfile, ...]:
         """The counters of each launch, in the order in which they ran."""
         return self._launches
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """The names of the kernels whose launches failed."""
+        return self._unfinished
 
     def __enter__(self) -> Profile:
         counts = "profile" in capabilities()
@@ -133,7 +140,10 @@ class Profile:
         try:
             check(chosen().complete_profile())
         finally:
-            self._launches = tuple(map(_launch, check(chosen().end_profile())))
+            found = check(chosen().end_profile())
+            self._launches = tuple(_launch(launch) for launch in found if launch.counters.metrics)
+            failed = (launch.counters.kernel for launch in found if not launch.counters.metrics)
+            self._unfinished = tuple(map(function_name, failed))
 
     def _write_trace(self, since: int) -> None:
         if self._recorder is not None and self._trace is not None:
@@ -144,7 +154,7 @@ class Profile:
             Path(self._trace).write_text(trace_text(recording), encoding="utf-8", errors="backslashreplace")
 
     def __str__(self) -> str:
-        return launch_table(self.launches)
+        return launch_table(self.launches, unfinished=self.unfinished)
 
     def __repr__(self) -> str:
         kernels = Counter(launch.kernel for launch in self.launches)
@@ -158,7 +168,7 @@ class Profile:
     def _repr_html_(self) -> str:
         from .report.page import profile_summary  # imported late as above
 
-        return profile_summary(self.launches)
+        return profile_summary(self.launches, unfinished=self.unfinished)
 
 
 def profile(record_warp: int | None = None, *, trace: str | os.PathLike[str] | None = None) -> Profile:
@@ -194,8 +204,8 @@ def _trace_file(call: str, value: str | os.PathLike[str] | None) -> str | None:
 
 def _launch(launch: Any) -> LaunchProfile:
     counted, recorder = launch
-    declaration = demangle(counted.kernel)
-    name = counted.kernel if declaration is None else declared_name(declaration)
     lines = tuple(LineProfile(file, line, metrics) for (file, line), metrics in counted.lines.items())
     warp = None if recorder is None else record_of(recorder)
-    return LaunchProfile(name, counted.grid, counted.block_shape, counted.metrics, lines, counted.sources, warp)
+    return LaunchProfile(
+        function_name(counted.kernel), counted.grid, counted.block_shape, counted.metrics, lines, counted.sources, warp
+    )

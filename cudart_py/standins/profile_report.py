@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..pages.document import is_document
-from ..profiling.profiles import LaunchProfile, Profile, profile
+from ..profiling.profiles import Profile, profile
 from ..profiling.report.launch_table import BRIEF, launch_table
 from ..profiling.report.page import profile_page
+from .messages import say
 
 VARIABLE = "CUDART_PY_RUN_PROFILE"
 TERMINAL = "-"
@@ -36,12 +36,12 @@ def begin_page(place: str) -> None:
         raise NotAPageError(
             f"--profile={place} would replace a file that is not a profile: name another file, or remove this one"
         )
-    _write_page([], place)
+    _write_page(Profile(), place)
 
 
-def _write_page(launches: Sequence[LaunchProfile], place: str) -> None:
+def _write_page(counted: Profile, place: str) -> None:
     with open(place, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(profile_page(launches, "Profile"))
+        file.write(profile_page(counted.launches, "Profile", unfinished=counted.unfinished))
 
 
 def begin() -> None:
@@ -59,9 +59,12 @@ def end() -> None:
     counted.__exit__(None, None, None)
     place = os.environ[VARIABLE]
     if place == TERMINAL:
-        print("\n" + launch_table(counted.launches, BRIEF), file=sys.stderr)  # noqa: T201  # as requested
+        if counted.launches or counted.unfinished:
+            print("\n" + launch_table(counted.launches, BRIEF, counted.unfinished), file=sys.stderr)  # noqa: T201  # as requested
+        else:
+            say("the program has launched no kernel, so its profile is empty")
         return
     try:
-        _write_page(counted.launches, place)
+        _write_page(counted, place)
     except OSError as error:
-        print(f"cudart-py run: {place!r} cannot be written: {error.strerror}", file=sys.stderr)  # noqa: T201  # as above
+        say(f"{place!r} cannot be written: {error.strerror}")

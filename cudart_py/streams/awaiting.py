@@ -10,7 +10,7 @@ from ..context.capture import captures, refuse
 from ..context.current import activated
 from ..driver.capabilities import capabilities
 from .event import Event
-from .polling import ask, longer, until
+from .polling import ask, longer
 
 if TYPE_CHECKING:
     import asyncio
@@ -25,7 +25,7 @@ async def until_finished(stream: Stream) -> None:
         refuse(handle, "waiting for a stream", "await it after the `with` block of the capture")
     event = _mark(stream)
     try:
-        await until(lambda: event.done)
+        await event
     finally:
         event.close()
 

@@ -15,7 +15,8 @@ from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.capabilities import require_ipc
 from ..driver.unwrap import failure
-from ..hints import hinted
+from ..hints import answers_keywords, hinted
+from ..host.failures import host_failures
 from .graphs.nodes import Launched
 from .polling import until
 from .stream_base import StreamBase, finished, resolved
@@ -42,6 +43,7 @@ class Event(ComparedHandle, Launched):
 
     __slots__ = ("_device", "_interprocess", "_native", "_recorded", "_timing")
 
+    @answers_keywords("Event")
     def __init__(self, *, timing: bool = True, blocking: bool = False, interprocess: bool = False) -> None:
         self._value = None
         self._owned = True
@@ -150,6 +152,7 @@ class Event(ComparedHandle, Launched):
             (status,) = raw.cuEventSynchronize(self.native)
         if status:
             raise failure(status, "cuEventSynchronize")
+        host_failures.deliver(self._device.ordinal)
 
     def __await__(self) -> Generator[Any, None, None]:
         """Wait until the work before the event has finished, while asyncio's event loop keeps running.
@@ -158,7 +161,11 @@ class Event(ComparedHandle, Launched):
 
         Raises the same errors as `synchronize`.
         """
-        return until(lambda: self.done).__await__()
+        return self._until_done().__await__()
+
+    async def _until_done(self) -> None:
+        await until(lambda: self.done)
+        host_failures.deliver(self._device.ordinal)
 
     def __sub__(self, start: Event) -> float:
         """Return the milliseconds from `start` to this event (cuEventElapsedTime).

@@ -19,6 +19,7 @@ from ..context.resetting import at_reset
 from ..driver import enums
 from ..driver.calls import api
 from ..driver.unwrap import failure
+from ..host.failures import host_failures
 from .awaiting import ask_for
 from .graphs.nodes import HOST_FUNCTION, NodeWork
 
@@ -54,8 +55,8 @@ class NodeFunction(NodeWork):
 
         graph.add(cuda.graphs.NodeFunction(lambda: print("done")), after=node)
 
-    `function` is called without arguments at each launch of the graph, and must not make CUDA calls. Exceptions go to
-    `sys.unraisablehook`. Raises TypeError for an object that cannot be called.
+    `function` is called without arguments at each launch of the graph, and must not make CUDA calls. Its exceptions are
+    raised as those of `Stream.launch_host_function`. Raises TypeError for an object that cannot be called.
     """
 
     __slots__ = ("_captured", "_function")
@@ -101,6 +102,7 @@ _keys = itertools.count(1)
 # The driver is given a number, not an object's address: a number that is no longer registered is harmless.
 _once: dict[int, _Waiting] = {}
 at_reset(_once.clear)
+at_reset(host_failures.clear)
 _repeated: dict[int, _Waiting] = {}
 # Functions that have run. A later call outside host functions drops them, because that may close arrays, and a host
 # function must not make CUDA calls.
@@ -114,8 +116,10 @@ def _run(key: int) -> None:
         return
     with _in_host_function():
         try:
-            # Called through C, so that its exceptions go to sys.unraisablehook, with the function's name.
-            _CALL(waiting.function)()
+            waiting.function()
+        except BaseException as error:
+            # C code has called this function, and could not pass the exception on.
+            host_failures.keep(error, waiting.device.ordinal)
         finally:
             # Removed only now, so that the exit of the program waits for a function that is running.
             if key in _once:
@@ -133,7 +137,6 @@ def _in_host_function() -> Iterator[None]:
         lifetimes.in_host_function.discard(thread)
 
 
-_CALL = ctypes.CFUNCTYPE(None)
 _callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_run)
 _address: int = ctypes.cast(_callback, ctypes.c_void_p).value or 0
 
@@ -193,3 +196,4 @@ def _wait_at_exit() -> None:
     for device in {waiting.device for waiting in (*_once.values(), *_repeated.values())}:
         with contextlib.suppress(errors.CudaError), activated(device):  # a lost context has nothing to wait for
             api.cuCtxSynchronize()
+    host_failures.print_all()

@@ -17,7 +17,8 @@ from ..driver.calls import api, raw
 from ..driver.capabilities import require_interop
 from ..driver.launch_log import note_synchronized
 from ..driver.unwrap import failure
-from ..hints import hinted
+from ..hints import answers_keywords, hinted
+from ..host.failures import host_failures
 from .access_policy import AccessPolicy, Window
 from .awaiting import until_finished
 from .event import WAIT, Event, WaitedEvent
@@ -49,10 +50,12 @@ class Stream(StreamBase):
 
     __slots__ = ("_owner",)
 
-    _closed_how = ", by close() or at the end of its `with` block, which makes no stream current"
+    _closed_how = ", by close() or at the end of its `with` block, which does not make it current. Keep it open while "
+    _closed_how += "its arrays are in use, or synchronize the device and pass another stream"
 
     _owner: Any  # the object that a borrowed stream wraps, or the green context of a stream
 
+    @answers_keywords("Stream")
     def __init__(self, *, priority: int = 0, non_blocking: bool = False) -> None:
         self._value = None
         self._owned = True
@@ -123,13 +126,17 @@ class Stream(StreamBase):
         return bool(status == kind.CU_STREAM_CAPTURE_STATUS_ACTIVE)
 
     def synchronize(self) -> None:
-        """Wait for all work in the stream, and raise the errors of its launches (cuStreamSynchronize)."""
+        """Wait for all work in the stream, and raise the errors of its launches and host functions.
+
+        The driver's function is cuStreamSynchronize.
+        """
         status = self._ask(raw.cuStreamSynchronize)
         if status:
             raise failure(status, "cuStreamSynchronize")
         device = self._device or current_device()
         note_synchronized(device.ordinal, self._value)
         lifetimes.close_waiting()
+        host_failures.deliver(device.ordinal)
 
     def __await__(self) -> Generator[Any, None, None]:
         """Wait for the stream's work so far, while asyncio's event loop keeps running.
@@ -220,9 +227,12 @@ class Stream(StreamBase):
         """Call a host function, without arguments, once the stream's work so far has finished (cuLaunchHostFunc).
 
         The function runs in one of the driver's threads and delays the stream's later work. It must not make any CUDA
-        calls, not even queries. Its exceptions go to `sys.unraisablehook`. The function is kept alive until it has run
-        or, if the stream is being captured, for the life of the graph. With asyncio, `await stream` is simpler than
-        setting a future in a host function.
+        calls, not even queries. An exception that it raises does not stop the stream. The next call that waits for the
+        device raises it, in any thread: a `synchronize` of the stream, of the device or of an event, `await`, or
+        `to_host`. If several functions have failed, they are raised as one `ExceptionGroup`. Exceptions for which no
+        call has waited are printed at the end of the program. The function is kept alive until it has run or, if the
+        stream is being captured, for the life of the graph. With asyncio, `await stream` is simpler than setting a
+        future in a host function.
         """
         launch_host_function(self, function)
 

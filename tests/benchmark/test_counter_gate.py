@@ -18,6 +18,7 @@ from cudart_py.benchmark.gates.counter_gate import (
 
 LOAD = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
+COMMANDS = {"store": "the command that stores", "profile": "the command that profiles"}
 USED = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
 
 
@@ -88,8 +89,8 @@ def test_what_differs_is_listed_and_only_the_limits_that_are_exceeded_fail_and_a
         Change("t::new", only="new"),
     ]
     assert [line.split()[-2:] for line in table(found)[2:5:2]] == [["%", "WORSE"], ["+3,465", "WORSE"]]
-    assert verdict(found, limits)[0].endswith(": sectors:5%, conflicts:0")
-    assert verdict([change for change in found if not change.failed], limits) == []
+    assert verdict(found, limits, **COMMANDS)[0].endswith("(sectors:5%, conflicts:0).")
+    assert verdict([change for change in found if not change.failed], limits, **COMMANDS) == []
     written = json.loads(json_report(found, limits))
     assert written["outcome"] == "failed"
     assert written["changes"][1] == {
@@ -104,7 +105,7 @@ def test_what_differs_is_listed_and_only_the_limits_that_are_exceeded_fail_and_a
 
 def test_a_comment_has_the_changes_as_a_table_in_which_names_are_no_markup():
     found = changes({"b.py::test[a|b_c]": [launch()]}, {"b.py::test[a|b_c]": [launch(50)]}, [read_limit("sectors:5%")])
-    text = markdown_report(found, verdict(found, [read_limit("sectors:5%")]))
+    text = markdown_report(found, verdict(found, [read_limit("sectors:5%")], **COMMANDS))
     assert text.startswith("### Counters of kernels: 1 of 1 change exceeds its limit\n\n| benchmark | figure |")
     assert "| b.py::test\\[a\\|b\\_c\\] | sectors | 44 | 54 | +22.7 % | WORSE |\n" in text
     assert markdown_report([], []) == "### Counters of kernels: nothing has changed\n"
@@ -112,11 +113,11 @@ def test_a_comment_has_the_changes_as_a_table_in_which_names_are_no_markup():
 
 def test_a_benchmark_that_another_folder_renamed_says_where_to_run():
     before, gone, limits = {"bench_a.py::t": [launch()]}, ["bench_a.py::t"], [read_limit("sectors:5%")]
-    moved = verdict(changes(before, {"project/bench_a.py::t": [launch()]}, limits, gone), limits)
-    assert any("project/bench_a.py::t" in line and "where the run was stored" in line for line in moved)
-    renamed = verdict(changes(before, {"project/bench_b.py::t": [launch()]}, limits, gone), limits)
+    moved = verdict(changes(before, {"project/bench_a.py::t": [launch()]}, limits, gone), limits, **COMMANDS)
+    assert any("project/bench_a.py::t" in line and "in which the run was stored" in line for line in moved)
+    renamed = verdict(changes(before, {"project/bench_b.py::t": [launch()]}, limits, gone), limits, **COMMANDS)
     assert renamed
-    assert not any("where the run was stored" in line for line in renamed)
+    assert not any("in which the run was stored" in line for line in renamed)
 
 
 def test_memory_is_a_figure_if_both_runs_have_it():

@@ -6,6 +6,7 @@ import pytest
 
 from cudart_py.benchmark import Measurement, pytest_plugin
 from cudart_py.benchmark.gates import machine, time_limits
+from cudart_py.benchmark.plugin import counter_comparison
 
 pytest_plugins = ["pytester"]
 
@@ -60,7 +61,10 @@ def stored(run, counting, pytester, first_run):
         (
             130,
             pytest.ExitCode.TESTS_FAILED,
-            ["*::test_work*sectors*100*130*+30.0 %*WORSE", "the run fails: 2 figures exceed their limits: sectors:5%"],
+            [
+                "*::test_work*sectors*100*130*+30.0 %*WORSE",
+                "The run fails because 2 figures exceed their limits (sectors:5%).",
+            ],
         ),
     ],
 )
@@ -79,7 +83,7 @@ def test_a_limit_names_the_remedy_where_another_python_has_stored_the_run(run, s
     path = folder.rename(folder.with_name("Linux-CPython-3.9-64bit")) / stored.name
     result = run(TWO, *COMPARE, "-W", "ignore")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*none is stored for this Python ({folder.name}): *--benchmark-compare=FILE"])
+    result.stderr.fnmatch_lines([f"*none for this Python ({folder.name}). *--benchmark-compare=FILE"])
     assert run(TWO, "--counters-compare-fail=sectors:0", f"--benchmark-compare={path}").ret == 0
 
 
@@ -95,7 +99,7 @@ def test_a_benchmark_that_is_gone_fails_the_run_and_asks_for_acceptance(run, sto
         stored.write_text(stored.read_text().replace(name, "test_deleted.py::test_other"))
     result = run(source, *COMPARE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*::test_other*gone*GONE", "the run fails: *::test_other", "*store the run again*"])
+    result.stdout.fnmatch_lines(["*::test_other*gone*GONE", "The run fails *::test_other.", "*: *--benchmark-autosave"])
     assert run(source, "--benchmark-compare").ret == 0
 
 
@@ -109,31 +113,62 @@ def test_a_benchmark_that_is_left_out_is_not_gone(run, stored, by):
 
 def test_another_version_of_nvrtc_is_named(run, stored, monkeypatch):
     assert json.loads(stored.read_text())["nvrtc"] == machine.nvrtc_version()
-    monkeypatch.setattr(pytest_plugin, "nvrtc_version", lambda: "13.9.1")
+    monkeypatch.setattr(counter_comparison, "nvrtc_version", lambda: "13.9.1")
     result = run(TWO, "--benchmark-compare")
     result.stdout.fnmatch_lines([f"NVRTC {machine.nvrtc_version()} compiled *, and 13.9.1 those of this one: *"])
+
+
+@pytest.mark.parametrize("option", ["--counters-compare-fail=sectors:5%", "--counters-json=-", "--counters-markdown=o"])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "needs --benchmark-compare with a stored run*--benchmark-json=accepted.json"),
+        (["--benchmark-compare=0009"], "has none named 0009*"),
+        (["--benchmark-compare=no/such.json"], "no/such.json does not exist*--benchmark-json=no/such.json"),
+        (["--benchmark-compare=empty.json"], "empty.json is not one*"),
+        (["--benchmark-compare=timed.json"], "timed.json has none*"),
+        (["--benchmark-compare", "--benchmark-disable"], "needs benchmarks*"),
+        (["-p", "no:benchmark"], "needs pytest-benchmark*"),
+    ],
+)
+def test_a_comparison_without_a_stored_run_is_refused_before_anything_runs(
+    run, stored, pytester, option, arguments, said
+):
+    (pytester.path / "empty.json").write_text("{}")
+    (pytester.path / "timed.json").write_text('{"benchmarks": [], "machine_info": {}}')
+    source = TWO + "\nopen('ran', 'w').close()\n"
+    result = run(source, option, *arguments, "-W", "ignore", benchmark="no:benchmark" not in arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{option.partition('=')[0]} *{said}"])
+    assert not (pytester.path / "ran").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--counters-compare-fail=sectors:5%"], "--counters-compare-fail needs --benchmark-compare"),
-        (["--counters-compare-fail=sectors:5%", "--benchmark-compare=0009"], "needs --benchmark-compare"),
         (["--counters-compare-fail=sector:5%"], "'sector' is not a figure"),
         ([*COMPARE, "-k", "new"], "compared nothing: the stored run has no benchmark of this run"),
+        (["--counters-markdown=o", "--benchmark-compare", "-k", "plain"], "compared nothing: no test used"),
     ],
 )
-def test_a_limit_with_nothing_to_compare_is_an_error_and_no_success(run, stored, arguments, said):
-    result = run(TWO + RENAMED, *arguments, "-W", "ignore")
+def test_a_run_that_has_compared_nothing_is_an_error_and_no_success(run, stored, pytester, arguments, said):
+    result = run(TWO + RENAMED + "def test_plain():\n    pass\n", *arguments, "-W", "ignore")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{said}*"])
+    assert not (pytester.path / "o").exists()
 
 
 def test_a_limit_on_a_driver_that_counts_nothing_is_an_error(run, stored, monkeypatch):
     monkeypatch.setattr(pytest_plugin, "measure", lambda fn, **_: fn() or Measurement((1.0, 1.0)))
     result = run(TWO, *COMPARE)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*found no counters*"])
+    result.stderr.fnmatch_lines(["*has no counters*"])
+
+
+def test_a_report_of_failed_tests_does_not_say_that_counters_have_passed(run, stored, pytester):
+    result = run("def test_work(gpu_benchmark):\n    1 / 0", "--benchmark-compare", "--counters-json=out.json")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert json.loads((pytester.path / "out.json").read_text())["outcome"] == "refused"
 
 
 @pytest.mark.parametrize("where", ["the test", "the file"])
@@ -143,7 +178,7 @@ def test_a_failure_is_shown_where_a_limit_has_nothing_to_compare(run, stored, wh
     result = run(text, *COMPARE)
     assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
     result.stdout.fnmatch_lines(["*RuntimeError: out of paper"])
-    assert "found no counters" not in result.stderr.str()
+    assert "counters" not in result.stderr.str()
 
 
 # Limits for times

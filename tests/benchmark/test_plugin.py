@@ -273,6 +273,7 @@ def test_counters_are_in_the_json_alone_and_beside_what_was_timed(run, pytester,
     found = saved(pytester)
     (counted,) = found["counted"]
     assert counted["name"] == "test_work"
+    assert found["untimed"] == [counted["fullname"]]
     assert (counted["counters"][0]["kernel"], counted["counters"][0]["other"]) == ("saxpy", 3)
     assert len(found["benchmarks"]) == bool(timed)
     assert ("cpu" in found["machine_info"], "id" in found["commit_info"]) == (True, True)
@@ -340,7 +341,7 @@ def test_the_ratio_to_a_peer_is_in_the_json_and_in_the_table(run, pytester, find
     assert extra["beside"] == {"other": {"median": 0.002, "ratio": 1.0, "spread": 0.0}}
 
 
-# The tests run in this order, and each fails if the previous one left a fault behind.
+# The tests run in this order, and each fails if the previous one left a fault behind. Two of them queue a fault.
 FAULTS = """
 import pytest
 import cudart_py as cuda
@@ -380,14 +381,19 @@ def test_that_ends_the_context():
 def test_that_begins_anew(fresh_driver):
     assert works()
 
-def test_without_the_fixture_that_never_waits():
+def test_that_never_waits():
     wild()
 
 def test_that_begins_anew_again(fresh_driver):
     assert works()
 
-def test_that_never_waits(fresh_driver):
+@pytest.fixture
+def that_never_waits():
+    yield
     wild()
+
+def test_whose_fixture_never_waits(that_never_waits):
+    assert works()
 
 def test_behind_the_error_of_another():
     assert works()
@@ -400,8 +406,8 @@ def test_a_fault_ends_with_its_test_and_without_one_nothing_is_closed(run, pytes
     pytester.makepyfile(FAULTS)
     done = python("import pytest; pytest.main(['-p', 'cudart_py.benchmark.pytest_plugin'])")
     lines = done.stdout.splitlines()
-    assert pytest.RunResult.parse_summary_nouns(lines) == {"passed": 10, "errors": 1}
-    pytest.LineMatcher(lines).fnmatch_lines(["*IllegalAddressError*", "ERROR *::test_that_never_waits*"])
+    assert pytest.RunResult.parse_summary_nouns(lines) == {"passed": 9, "failed": 1, "errors": 1}
+    pytest.LineMatcher(lines).fnmatch_lines(["FAILED *::test_that_never_waits*", "ERROR *::test_whose_fixture_*"])
 
 
 def test_without_the_capability_the_test_is_skipped(run, monkeypatch):

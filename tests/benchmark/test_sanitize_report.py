@@ -15,7 +15,7 @@ def test_the_findings_are_written_even_if_their_warnings_are_hidden(run, pyteste
     hidden = ["-W", "ignore::cudart_py.errors.SimulatorWarning"]
     done = run("", "test_reverse.py", *hidden, "--sanitize-report=out.sarif", benchmark=False)
     assert done.ret == 0
-    check_report(pytester.path, done.outlines)
+    check_report(pytester.path, done.outlines, "warning")
 
 
 @pytest.mark.parametrize(

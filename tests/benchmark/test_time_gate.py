@@ -56,7 +56,7 @@ def slow(baseline, run, limit=0.05):
 
 
 BASELINE = time_gate.merge([stored(seed) for seed in (1, 2, 3)])
-OTHER_GPU = "the baseline's GPU is NVIDIA H200, and this machine's NVIDIA H100"
+OTHER_GPU = "the baseline's GPU is NVIDIA H200, and {}'s is NVIDIA H100"
 
 
 def changed(run, number, **values):
@@ -139,9 +139,12 @@ def test_the_limit_of_one_run_grows_with_its_samples_spread_and_what_takes_no_ti
 
 def test_other_versions_are_named_and_refused_only_of_a_major_version_of_the_driver():
     run = stored(1, gpu=GPU | {"torch": "2.11", "driver": "580.2"})
-    assert time_gate.refusal(BASELINE, run) is None
-    assert time_gate.differences(BASELINE, run) == ["driver 580.159.04 then, 580.2 now", "torch unknown then, 2.11 now"]
-    assert "driver is 580" in time_gate.refusal(BASELINE, stored(1, gpu=GPU | {"driver": "590.1"}))
+    assert time_gate.refusal(BASELINE, run, "the run") is None
+    assert time_gate.differences(BASELINE, run) == [
+        "driver differs: 580.159.04 in the baseline, 580.2 in the run",
+        "torch differs: unknown in the baseline, 2.11 in the run",
+    ]
+    assert "driver is 580" in time_gate.refusal(BASELINE, stored(1, gpu=GPU | {"driver": "590.1"}), "the run")
 
 
 def test_a_baseline_is_a_small_stored_run_without_the_hosts_name():
@@ -157,10 +160,16 @@ def test_a_baseline_is_a_small_stored_run_without_the_hosts_name():
 # The command with stored runs
 
 
+def on_a_gpu(monkeypatch):
+    """Let the command find a GPU."""
+    monkeypatch.setattr(gate_command, "gpu_info", lambda: GPU)
+    monkeypatch.setattr(gate_command, "capabilities", lambda: {"gpu_timing"})
+
+
 @pytest.fixture
 def gate(tmp_path, capsys, monkeypatch):
     """Return a function that runs the command on invented stored runs, and returns its status and its output."""
-    monkeypatch.setattr(gate_command, "gpu_info", lambda: GPU)
+    on_a_gpu(monkeypatch)
     monkeypatch.setattr(pytest_runs.subprocess, "run", None)
     (tmp_path / "baseline.json").write_text(time_gate.baseline_text(BASELINE))
 
@@ -202,11 +211,13 @@ def test_the_outcome_is_written_for_machines_and_for_comments(gate, tmp_path):
     by_name = {one["benchmark"]: one for one in data["benchmarks"]}
     assert {name: one["verdict"] for name, one in by_name.items() if one["verdict"]} == {"b.py::gemm": "slower"}
     assert by_name["b.py::gemm"]["change"] == pytest.approx(0.1, abs=0.03)
-    comment = text[text.index("### Benchmarks: 1 of 4 benchmarks became slower") :]
+    assert "1 of 4" in data["reason"]
+    comment = text  # and nothing else is on standard output
+    assert comment.startswith("### Benchmarks: 1 of 4 benchmarks became slower")
     assert re.search(
         r"^\| b\.py::gemm \| time over bare \|.*\| \+[\d.]+ % \| [\d.]+ % \| slower \|$", comment, re.MULTILINE
     )
-    assert "- Python 3.12.3 then, 3.13.0 now" in comment
+    assert "- Python differs: 3.12.3 in the baseline, 3.13.0 in the run" in comment
 
 
 def test_a_gate_that_compares_nothing_says_so_in_its_json_too(gate, tmp_path):
@@ -214,7 +225,7 @@ def test_a_gate_that_compares_nothing_says_so_in_its_json_too(gate, tmp_path):
     status, _ = gate(stored(1, gpu=GPU | {"devices": ["NVIDIA H100"]}), options=["--json", str(place)])
     data = json.loads(place.read_text())
     assert (status, data["outcome"], data["compared"]) == (2, "refused", 0)
-    assert OTHER_GPU in data["reason"]
+    assert OTHER_GPU.format("the run") in data["reason"]
 
 
 def crowded(peers, *, slower=False):
@@ -250,7 +261,7 @@ def test_the_command_records_a_baseline_and_adds_to_it(gate, tmp_path):
     assert gate(other, options=["--record", "--add"])[0] == 2
     assert gate(stored(1), other, options=["--record"])[0] == 2
     assert gate(*with_medians(1, 0.9, 1), options=["--record"])[0] == 0
-    assert "1 limit of up to 30%" in gate(stored(1))[1]
+    assert "1 limit above 5 %, because times vary from run to run: at most 30.0 %" in gate(stored(1))[1]
 
 
 @pytest.mark.parametrize(
@@ -259,8 +270,8 @@ def test_the_command_records_a_baseline_and_adds_to_it(gate, tmp_path):
         (stored(1) | {"benchmarks": [one | {"fullname": "new"} for one in stored(1)["benchmarks"]]}, None, ""),
         (stored(1), "{}", "is not a stored run, because it has no 'benchmarks'"),
         (stored(1), "{", "is not a stored run, because it is not JSON"),
-        (stored(1) | {"benchmarks": []}, None, ".json has no times; counts of the simulator are compared by pytest"),
-        (stored(1, gpu={"devices": ["NVIDIA H100"], "driver": "580.1"}), None, OTHER_GPU),
+        (stored(1) | {"benchmarks": []}, None, ".json has no times. To compare counters of the simulator instead"),
+        (stored(1, gpu={"devices": ["NVIDIA H100"], "driver": "580.1"}), None, OTHER_GPU.format("the run")),
     ],
     ids=["nothing in common", "no run", "no JSON", "counts", "another GPU"],
 )
@@ -273,13 +284,31 @@ def test_what_cannot_be_compared_does_not_pass(gate, run, baseline, said):
 def test_another_gpu_is_refused_before_anything_is_run(gate, monkeypatch):
     monkeypatch.setattr(gate_command, "gpu_info", lambda: {"devices": ["NVIDIA H100"], "driver": "580.1"})
     status, text = gate()
-    assert (status, OTHER_GPU in text) == (2, True)
+    assert (status, OTHER_GPU.format("this machine") in text) == (2, True)
+
+
+@pytest.mark.parametrize("options", [[], ["--record"]])
+def test_without_a_gpu_the_commands_for_counters_are_shown_before_anything_is_run(gate, monkeypatch, capsys, options):
+    monkeypatch.setattr(gate_command, "capabilities", frozenset)
+    assert main(["gate", *options, "baseline.json", "a b.py"]) == 2
+    text = capsys.readouterr().out
+    command = "  CUDART_PY_DRIVER=simulator python -m pytest 'a b.py' --benchmark"
+    assert f"{command}-json=accepted.json" in text
+    assert f"{command}-compare=accepted.json --counters-compare-fail=sectors:5%" in text
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["{}/none.json"], "{}/none.json does not exist; cudart-py gate --record FILE"),
+        (["{}/none.json"], "{}/none.json does not exist: record it with cudart-py gate --record {}/none.json"),
+        (
+            ["--stored", "{}/none.json", "{}/baseline.json"],
+            "none.json does not exist: store a run with ",
+        ),
+        (["--add", "{}/baseline.json"], "--add needs --record"),
+        (["--runs", "2", "{}/baseline.json"], "--runs needs --record"),
+        (["--record", "--json", "{}/out", "{}/baseline.json"], "--record compares nothing"),
+        (["{}/baseline.json", "b.py", "--json={}/out"], "--json is an option of cudart-py gate: write it before"),
         (["--record", "{}/nowhere/baseline.json"], "the folder {}/nowhere does not exist"),
         *((["--runs", value, "{}/baseline.json"], "--runs") for value in ("0", "x")),
         *((["--limit", value, "{}/baseline.json"], "is not a percentage") for value in ("nan", "inf", "-5", "x")),
@@ -287,11 +316,11 @@ def test_another_gpu_is_refused_before_anything_is_run(gate, monkeypatch):
 )
 def test_what_cannot_be_run_is_said_before_anything_is(gate, tmp_path, capsys, options, said):
     try:
-        status = main(["gate", *(option.format(tmp_path) for option in options)])
+        status = main(["gate", *(option.format(tmp_path, tmp_path) for option in options)])
     except SystemExit as error:
         status = error.code
     assert status == 2
-    assert said.format(tmp_path) in "".join(capsys.readouterr())
+    assert said.format(tmp_path, tmp_path) in "".join(capsys.readouterr())
 
 
 # The command with pytest runs of invented times
@@ -312,9 +341,9 @@ def test_no_benchmark():
 
 def test_a_projects_benchmarks_are_recorded_gated_and_run_again(pytester, run, monkeypatch, capfd, event_times):
     (pytester.path / "test_speed.py").write_text(BENCHMARKS)
-    monkeypatch.setattr(gate_command, "gpu_info", lambda: GPU)
+    on_a_gpu(monkeypatch)
     monkeypatch.setattr(pytest_plugin, "gpu_info", lambda: GPU)
-    runs = []
+    runs, outputs = [], set()
 
     def measure(fn, **arguments):
         seconds = fn()[min(len(runs), len(fn())) - 1]
@@ -322,11 +351,12 @@ def test_a_projects_benchmarks_are_recorded_gated_and_run_again(pytester, run, m
 
     def start(command, **arguments):
         runs.append(command)
+        outputs.add(arguments["stdout"])
         done = run("", *command[3:])
         return SimpleNamespace(returncode=int(done.ret), stdout=done.stdout.str(), stderr=done.stderr.str())
 
     monkeypatch.setattr(pytest_plugin, "measure", measure)
-    monkeypatch.setattr(pytest_runs, "subprocess", SimpleNamespace(run=start))
+    monkeypatch.setattr(pytest_runs, "subprocess", SimpleNamespace(run=start, PIPE=-1))
 
     def gate(times, *options):
         """Set the time of each benchmark in each run of pytest, and run the command."""
@@ -343,6 +373,8 @@ def test_a_projects_benchmarks_are_recorded_gated_and_run_again(pytester, run, m
     assert rows["SLOWER"] == ["2", "2.195", "+9.8", "%", "5.0", "%", "SLOWER"]
     assert rows["again"][-5:] == ["%", "5.0", "%", "not", "again"]
     assert "test_speed[fill] (baseline)" in text, "pytest-benchmark's own table has both"
+    assert json.loads(gate(usual, "--json", "-")[-1])["outcome"] == "passed"
+    assert 2 in outputs, "pytest writes to standard error"
     assert "3 benchmarks compared with baseline.json: 1 slower, 0 faster, 0 new, 0 not run" in text
 
 
@@ -366,7 +398,7 @@ def test_benchmarks_that_fail_fail_the_gate(tmp_path, monkeypatch, capfd):
     plugins = ("-p", "benchmark", "-p", "cudart_py.benchmark.pytest_plugin", "-p", "no:cacheprovider")
     for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(gate_command, "gpu_info", lambda: GPU)
+    on_a_gpu(monkeypatch)
     (tmp_path / "baseline.json").write_text(time_gate.baseline_text(BASELINE))
     (tmp_path / "test_speed.py").write_text("def test_wrong(gpu_benchmark):\n    gpu_benchmark(lambda: 1 / 0)\n")
     assert main(["gate", "baseline.json", "-q", *plugins]) == 1

@@ -3,6 +3,7 @@
 import os
 import pickle
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from cudart_py.compilation.compiler import compile_image
 from cudart_py.compilation.linking.definitions import runs_on
 from cudart_py.compilation.programs import library_path, library_version
 from cudart_py.errors import CompileError
+from tests.fuzz.oracle import host_compiler
 
 SOURCE = 'extern "C" __global__ void k(float* x, float a) { x[threadIdx.x] *= a; }\n'
 
@@ -335,3 +337,20 @@ def test_unknown_architecture_lists_the_known_ones():
 def test_library_version_and_path_are_of_the_same_major():
     assert library_version()[0] == 13
     assert ".so.13" in (library_path() or "")
+
+
+OLDER = """
+import ctypes, cudart_py as cuda
+older = ctypes.CDLL({path!r})
+print(cuda.compile("__global__ void beside_an_older_nvrtc() {{}}", cache=False).kernels)
+"""
+
+
+@pytest.mark.skipif(host_compiler() is None, reason="there is no C++ compiler")
+def test_an_nvrtc_of_cuda_12_that_another_package_has_loaded_is_not_used(python, tmp_path):
+    """PyTorch for CUDA 12 loads one, which cuda.bindings would use."""
+    path = str(tmp_path / "libnvrtc.so.12")
+    source = 'extern "C" int nvrtcVersion(int* major, int* minor) { *major = 12; *minor = 8; return 0; }'
+    options = ["-x", "c++", "-", "-shared", "-fPIC", "-Wl,-soname,libnvrtc.so.12", "-o", path]
+    subprocess.run([host_compiler(), *options], input=source, text=True, check=True)
+    assert python(OLDER.format(path=path), own_imports=True).stdout == "('beside_an_older_nvrtc',)\n"

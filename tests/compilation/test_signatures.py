@@ -5,7 +5,7 @@ import pytest
 
 from cudart_py.compilation.compiler import compile_image
 from cudart_py.compilation.names import demangling
-from cudart_py.compilation.names.demangling import argument_list, declared_name, demangle
+from cudart_py.compilation.names.demangling import argument_list, declared_name, demangle, function_name
 from cudart_py.compilation.names.signatures import make_parameters
 
 # C++ types by (kind, dtype, whether it is a pointer to const).
@@ -76,6 +76,12 @@ def test_mangled_entries_tell_name_and_arguments(mangled, name, arguments):
     declaration = demangle(mangled)
     assert declared_name(declaration) == name
     assert argument_list(declaration) == arguments
+    assert function_name(mangled) == name
+
+
+def test_functions_are_named_without_tags_and_if_they_are_not_mangled_by_their_symbol():
+    assert function_name("_ZN8__main__1kB2v1B5cw51cEi") == "__main__::k"
+    assert function_name("saxpy") == "saxpy"
 
 
 def test_what_is_not_mangled_has_no_declaration():

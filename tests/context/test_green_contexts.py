@@ -10,7 +10,7 @@ from cuda.bindings.driver import CUdevResourceType
 import cudart_py as cuda
 from cudart_py import green_contexts
 
-SOURCE = r"""
+KERNELS = r"""
 extern "C" __global__ void where(unsigned *place)
 {
     unsigned number;
@@ -24,18 +24,13 @@ BLOCKS = 4099
 
 
 @pytest.fixture
-def module(device):
-    return cuda.compile(SOURCE)
-
-
-@pytest.fixture
 def whole(device):
     return green_contexts.multiprocessors()
 
 
-def places(module, stream):
+def places(kernels, stream):
     place = cuda.full(BLOCKS, 2**32 - 1, np.uint32, stream=stream)
-    module["where"][BLOCKS, 64, 0, stream](place)
+    kernels["where"][BLOCKS, 64, 0, stream](place)
     return set(place.to_host(stream=stream).tolist())
 
 
@@ -46,33 +41,33 @@ def test_a_device_has_all_its_multiprocessors(device, whole):
 
 
 @pytest.mark.parametrize("counts", [(16, 16), (8,), (16, 40), (3, 20, 9)])
-def test_kernels_run_on_the_multiprocessors_of_their_part_alone(module, whole, counts):
+def test_kernels_run_on_the_multiprocessors_of_their_part_alone(kernels, whole, counts):
     groups, _ = whole.split(*counts)
     seen = []
     for group, count in zip(groups, counts, strict=True):
         assert count <= group.count < count + 2 * whole.smallest
         with green_contexts.GreenContext(group) as part:
             assert part.multiprocessors.count == group.count
-            seen.append(places(module, part.stream()))
+            seen.append(places(kernels, part.stream()))
             assert len(seen[-1]) == group.count
     for number, here in enumerate(seen):
         assert not here & set().union(*seen[:number])
 
 
-def test_the_rest_is_a_part_too(module, whole):
+def test_the_rest_is_a_part_too(kernels, whole):
     groups, rest = whole.split(32)
     assert groups[0].count + rest.count == whole.count
     with green_contexts.GreenContext(groups[0]) as first, green_contexts.GreenContext(rest) as second:
-        here, there = places(module, first.stream()), places(module, second.stream())
+        here, there = places(kernels, first.stream()), places(kernels, second.stream())
         assert not here & there
         assert len(here | there) == whole.count
 
 
-def test_small_parts_need_no_common_scheduling(module, whole):
+def test_small_parts_need_no_common_scheduling(kernels, whole):
     groups, _ = whole.split(2, 4, coscheduled=False)
     assert [group.count for group in groups] == [2, 4]
     with green_contexts.GreenContext(groups[1]) as part:
-        assert len(places(module, part.stream())) == 4
+        assert len(places(kernels, part.stream())) == 4
 
 
 def test_the_multiprocessors_of_a_green_context_can_be_split_again(whole):
@@ -108,37 +103,37 @@ def test_bad_sizes_and_sets_are_named(device, whole):
         green_contexts.multiprocessors(0)
 
 
-def test_a_stream_of_a_part_is_a_stream_like_any_other(device, module, whole):
+def test_a_stream_of_a_part_is_a_stream_like_any_other(device, kernels, whole):
     (group,), _ = whole.split(8)
     with green_contexts.GreenContext(group) as part, cuda.Stream(non_blocking=True) as other:
         stream = part.stream(priority=-1)
         assert (stream.priority, stream.device) == (-1, device)
         value = cuda.to_device(np.array([0], np.int32), stream=stream)
         with stream.capture() as graph:
-            module["add"][1, 1, 0, stream](value, 1)
+            kernels["add"][1, 1, 0, stream](value, 1)
         graph.instantiate().launch(stream)
         other.wait(stream)
-        module["add"][1, 1, 0, other](value, 2)
+        kernels["add"][1, 1, 0, other](value, 2)
         stream.wait(other.record())
-        module["add"][1, 1, 0, stream](value, 3)
+        kernels["add"][1, 1, 0, stream](value, 3)
         assert value.to_host(stream=stream).tolist() == [123]
         with pytest.raises(ValueError, match="'priority' must be an int from"):
             part.stream(priority=1)
 
 
-def test_events_of_a_part_order_all_its_streams(module, whole):
+def test_events_of_a_part_order_all_its_streams(kernels, whole):
     (group,), _ = whole.split(8)
     with green_contexts.GreenContext(group) as part, cuda.Stream(non_blocking=True) as other:
         first, second = part.stream(), part.stream()
         values = [cuda.to_device(np.array([0], np.int32), stream=stream) for stream in (first, second)]
         for stream, value in zip((first, second), values, strict=True):
-            module["add"][1, 1, 0, stream](value, 1)
+            kernels["add"][1, 1, 0, stream](value, 1)
         other.wait(part.record())
         for value in values:
-            module["add"][1, 1, 0, other](value, 2)
+            kernels["add"][1, 1, 0, other](value, 2)
         part.wait(other.record())
         for stream, value in zip((second, first), reversed(values), strict=True):
-            module["add"][1, 1, 0, stream](value, 3)
+            kernels["add"][1, 1, 0, stream](value, 3)
         third = part.stream()
         for stream in (first, second, third):
             stream.synchronize()
@@ -150,13 +145,13 @@ def test_events_of_a_part_order_all_its_streams(module, whole):
                 call(5)
 
 
-def test_closing_a_part_closes_its_streams_after_their_work(device, module, whole):
+def test_closing_a_part_closes_its_streams_after_their_work(device, kernels, whole):
     (group,), _ = whole.split(8)
     part = green_contexts.GreenContext(group)
     stream = part.stream()
     value = cuda.to_device(np.array([4], np.int32))
     device.synchronize()
-    module["add"][1, 1, 0, stream](value, 2)
+    kernels["add"][1, 1, 0, stream](value, 2)
     part.close()
     part.close()
     assert value.to_host().tolist() == [42]
@@ -168,20 +163,20 @@ def test_closing_a_part_closes_its_streams_after_their_work(device, module, whol
 
 
 @pytest.mark.unsanitized("under memcheck of CUDA 13.0, what a launch has used outlives its last reference")
-def test_a_stream_keeps_its_part_alive(module, whole):
+def test_a_stream_keeps_its_part_alive(kernels, whole):
     (group,), _ = whole.split(8)
     part = green_contexts.GreenContext(group)
     stream, seen = part.stream(), weakref.ref(part)
     del part
     gc.collect()
-    assert len(places(module, stream)) == group.count
+    assert len(places(kernels, stream)) == group.count
     del stream
     gc.collect()
     assert seen() is None
 
 
-def test_a_cooperative_launch_must_fit_on_the_part(device, module, whole):
-    kernel = module["where"]
+def test_a_cooperative_launch_must_fit_on_the_part(device, kernels, whole):
+    kernel = kernels["where"]
     (group,), _ = whole.split(8)
     most = kernel.occupancy(1024).blocks * group.count
     with green_contexts.GreenContext(group) as part:

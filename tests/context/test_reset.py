@@ -121,7 +121,7 @@ except cuda.errors.IllegalAddressError:
 try:
     cuda.zeros(3)
 except cuda.errors.IllegalAddressError as error:
-    print(str(error).count("wilder["), str(error).count("wild["), "call cuda.reset()" in str(error))
+    print(str(error).count("kernel wilder "), str(error).count("kernel wild "), "call cuda.reset()" in str(error))
 cuda.reset()
 print(cuda.raw.cuMemFree(1)[0].name, works())
 """,

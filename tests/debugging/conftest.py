@@ -111,3 +111,8 @@ def column(table: str, name: str) -> list[str]:
     rows = [re.split(r" {2,}", line.strip(" >")) for line in table.splitlines() if line.strip()]
     place = rows[0].index(name)
     return [row[place] for row in rows[1:]]
+
+
+def line_of(text: str) -> int:
+    """Return the last line that a stop has shown."""
+    return int(re.findall(r"^ +(\d+)  ", text, re.MULTILINE)[-1])

@@ -181,6 +181,19 @@ def test_an_editor_sets_breakpoints_in_the_program_steps_both_ways_and_sees_lane
     memory = client.body("readMemory", memoryReference=at, count=4 * 64)
     np.testing.assert_array_equal(np.frombuffer(base64.b64decode(memory["data"]), np.float32), numbers)
 
+    # Commands that choose another thread, or resume, are followed by a stop of that thread.
+    client.body("evaluate", expression="cuda thread 7", context="repl")
+    stop = client.wait_for("stopped")
+    assert evaluate("threadIdx.x") == "7"
+    # The lines of the kernel's own text, which begins with an empty line.
+    barrier = KERNELS.splitlines().index("        __syncthreads();") + 2
+    client.body("evaluate", expression=f"until {barrier}", context="repl")
+    stop = client.wait_for("stopped")
+    assert evaluate("threadIdx.x") == "7"
+    client.body("stepBack", threadId=stop["threadId"])
+    stop = client.wait_for("stopped")
+    assert client.body("stackTrace", threadId=stop["threadId"])["stackFrames"][0]["line"] == adding
+
     client.body("next", threadId=stop["threadId"])
     stop = client.wait_for("stopped")
     assert float(evaluate("tile[5]")) == folded[5] + folded[21]

@@ -96,6 +96,9 @@ def test_a_deadlock_in_a_terminal_shows_who_waits_and_where_the_others_are(progr
         waiting, others = terminal.command("info barriers").split("not waiting:")
         assert re.search(rf"threads 0-39 \(40\): at barrier 1 for 64 threads, \S*kernels.cu:{line}\n", waiting)
         assert "threads 40-63 (24): exited" in others
+        # An empty line shows more memory.
+        shown = [terminal.command(text).split(":")[0] for text in ("x/2dw x", "", "")]
+        assert [int(address, 16) - int(shown[0], 16) for address in shown] == [0, 8, 16]
         # An empty line repeats a step. Going back from the end, the threads that exited are present again.
         terminal.command("thread 39")
         assert "[in the past]" in terminal.command("reverse-step")
@@ -124,6 +127,35 @@ def test_control_c_stops_a_kernel_that_does_not_end(program, tmp_path):
             assert "Interrupted." in terminal.until("(cudart-py) ")
             counts.append(int(terminal.command("print i")))
         assert 0 < counts[0] < counts[1]
+        terminal.type("quit\n")
+        assert terminal.process.wait(30) == 0
+    finally:
+        terminal.close()
+
+
+def test_control_c_stops_a_block_that_is_not_recorded_at_its_beginning_and_then_where_it_is(program, tmp_path):
+    (tmp_path / "kernels.cu").write_text(
+        'extern "C" __global__ void turns(volatile float* x) {\n'
+        "    int i = 0;\n    while (blockIdx.x && x[0] == 0) {\n        i++;\n    }\n}\n"
+    )
+    program.write_text(PROGRAM.replace("[1, 64]", "[2, 64]"))
+    terminal = Terminal("--break", "turns block 0", str(program), "turns")
+
+    def interrupted() -> str:
+        """Interrupt the launch in the second block, and return the value of a variable."""
+        for _ in range(20):
+            terminal.type("continue\n")
+            time.sleep(0.3)
+            os.kill(terminal.process.pid, signal.SIGINT)
+            assert "Interrupted." in terminal.until("(cudart-py) ")
+            if terminal.command("print blockIdx.x").strip() == "1":
+                break
+        return terminal.command("print i").strip()
+
+    try:
+        terminal.until("(cudart-py) ")
+        assert not interrupted().isdigit(), "the variable does not exist yet"
+        assert int(interrupted()) > 0
         terminal.type("quit\n")
         assert terminal.process.wait(30) == 0
     finally:

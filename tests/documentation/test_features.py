@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
-from cudart_py import checkpoints, coredumps, interop, multicast
+from cudart_py import checkpoints, coredumps, green_contexts, interop, multicast
 
 ROOT = Path(__file__).parents[2]
 # The submodules that the package does not import.
-EXPLICIT = {"checkpoints": checkpoints, "coredumps": coredumps, "interop": interop, "multicast": multicast}
+EXPLICIT = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (checkpoints, coredumps, green_contexts, interop, multicast)
+}
 ROWS = [
     tuple(cell.strip() for cell in line.strip("|\n").split("|"))
     for line in (ROOT / "docs" / "features.md").read_text(encoding="utf-8").splitlines()

@@ -9,6 +9,7 @@ import pytest
 import cudart_py as cuda
 from cudart_py import libraries
 from cudart_py.hints import HINTS, KERNEL, KEYWORDS, OPERATORS
+from tests.tables import quoted
 
 
 def captured() -> cuda.graphs.Graph:
@@ -57,7 +58,7 @@ def check_names(kind: str, thing: Any) -> None:
     for name, (_, write) in HINTS[kind].items():
         with pytest.raises(AttributeError) as raised:
             getattr(thing, name)
-        assert write in str(raised.value), name
+        assert write in str(raised.value)
         assert name in str(raised.value)
         assert not hasattr(thing, name)
         assert name not in dir(thing)
@@ -70,29 +71,55 @@ def check_names(kind: str, thing: Any) -> None:
 def test_an_operator_says_what_to_write(sparse_matrix: libraries.SparseMatrix, kind: str) -> None:
     thing = sparse_matrix if kind == "SparseMatrix" else cuda.zeros(3)
     for name, write in OPERATORS[kind].items():
-        with pytest.raises(TypeError, match=f"a {kind} has no operator {name}: ") as raised:
+        with pytest.raises(TypeError, match=f"^a {kind} has no ") as raised:
             getattr(thing, name)(2)
         assert write in str(raised.value)
+    for compute, symbol in ((lambda: thing >= 2, ">="), (lambda: 2 - thing, "-"), (lambda: thing @ thing, "@")):
+        with pytest.raises(TypeError, match=f"^a {kind} has no operator {symbol}: write "):
+            compute()
+
+
+def test_an_array_is_no_index_and_says_how_to_copy_its_element(device: cuda.Device) -> None:
+    one = cuda.full(3, 2)[1]
+    for use in (lambda: range(one), lambda: [1, 2, 3][one]):
+        with pytest.raises(TypeError, match=r"write int\(x\)"):
+            use()
+    with pytest.raises(TypeError, match=r"argument 'value' must be an int, .* int\(value\) copies it"):
+        cuda.Pointer(one)  # the element is not an address
+    assert list(range(int(one))) == [0, 1]
+
+
+def test_an_unknown_device_attribute_suggests_a_similar_one(device: cuda.Device) -> None:
+    with pytest.raises(KeyError, match="did you mean 'warp_size'"):
+        device.attributes["WarpSize"]
+    assert device.attributes["warp_size"] == 32
 
 
 def test_an_operator_or_function_on_one_element_says_float(device: cuda.Device) -> None:
     one = cuda.full(1, 2.0)
     for compute in (lambda: one < 1, lambda: one / one, lambda: -one, lambda: np.sqrt(one)):
-        with pytest.raises(TypeError, match=r"write float\(x\), which copies its only element"):
+        with pytest.raises(TypeError, match=r"write float\(x\), which copies the only element"):
             compute()
 
 
 @pytest.mark.needs("libraries")
-@pytest.mark.parametrize("function", KEYWORDS)
-def test_a_keyword_of_numpy_or_scipy_says_what_to_write(device: cuda.Device, function: str) -> None:
+@pytest.mark.parametrize("function", [name for name in KEYWORDS if name != "Kernel"])
+def test_a_keyword_of_another_package_says_what_to_write(device: cuda.Device, function: str) -> None:
     owner, _, name = function.rpartition(".")
-    thing = libraries.Generator() if owner else libraries
+    thing = getattr(libraries.Generator() if owner else cuda if name in cuda.__all__ else libraries, name)
     for keyword, write in KEYWORDS[function].items():
         with pytest.raises(TypeError) as raised:
-            getattr(thing, name)(**{keyword: None})
+            thing(**{keyword: None})
         assert f"{function}: there is no argument {keyword!r}: {write}" == str(raised.value)
     with pytest.raises(TypeError, match="unexpected keyword argument 'no_such_keyword'"):
-        getattr(thing, name)(no_such_keyword=None)
+        thing(no_such_keyword=None)
+
+
+def test_cupys_shared_mem_says_where_the_size_belongs(device: cuda.Device) -> None:
+    kernel = cuda.compile('extern "C" __global__ void k(int n) {}')["k"]
+    for launch in (kernel[1, 1], lambda *values, **named: kernel.launch(1, 1, *values, **named)):
+        with pytest.raises(TypeError, match=r"'shared_mem'.* write kernel\[grid, block, shared_bytes\]"):
+            launch(3, shared_mem=64)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +198,7 @@ __constant__ float weights[4];
         "x": x, "y": y, "n": 4, "nbytes": 16, "start": start, "end": end, "event": end, "device": device,
         "stream": cuda.Stream(), "other": cuda.Stream(), "source": source, "name": "saxpy", "module": module,
         "kernel": module["saxpy"], "a": cuda.to_device(np.eye(2)), "b": cuda.to_device(np.eye(2)),
-        "ones": cuda.full(4, 1.0, np.float32),
+        "ones": cuda.full(4, 1.0, np.float32), "shape": (2, 2), "axes": (0,), "symbol": "weights",
         "z": cuda.zeros(8, np.float32), "graph": captured(), "pool": cuda.MemoryPool.current(),
     }  # fmt: skip  # names of a program
     device.synchronize()
@@ -187,7 +214,92 @@ __constant__ float weights[4];
                 "SparseSolver" in write and "cudss" not in capabilities
             )
             if name not in NOT_RUN and not write.startswith(NOT_PYTHON) and not missing:
-                exec(write, dict(names))
+                exec("\n".join(quoted(write) or [write]), dict(names))
     x.copy_from(host)
     exec(HINTS["module"]["memcpy_dtoh"][1].replace("=host", "=out"), {**names, "out": out})
     np.testing.assert_array_equal(out, host)
+
+
+@pytest.mark.needs("libraries")
+@pytest.mark.parametrize("size", [5, 6])
+def test_a_hint_for_a_function_of_numpy_gives_numpys_result(device: cuda.Device, rng: Any, size: int) -> None:
+    x, y, square = rng.random(size), rng.random(size), rng.random((size, size))
+    square += square.T
+    names = {"cuda": cuda, "libraries": libraries, "np": np, "n": size}
+    names |= {name: cuda.to_device(array) for name, array in (("x", x), ("y", y), ("a", square), ("b", square))}
+    expected = {
+        "dot": np.dot(x, y),
+        "eigvalsh": np.linalg.eigvalsh(square),
+        "fft2": np.fft.fft2(square),
+        "fftfreq": np.fft.fftfreq(size),
+        "fftshift": np.fft.fftshift(x),
+        "ifft2": np.fft.ifft2(square),
+        "ifftshift": np.fft.ifftshift(x),
+        "norm": np.linalg.norm(x),
+        "rfft2": np.fft.rfft2(square),
+        "rfftfreq": np.fft.rfftfreq(size),
+    }
+    hints = HINTS["module"] | HINTS["libraries"]
+    for name, result in expected.items():
+        write = hints[name][1]
+        actual = eval((quoted(write) or [write])[0], names).to_host()
+        np.testing.assert_allclose(actual, np.reshape(result, actual.shape), rtol=1e-9, atol=1e-12, err_msg=name)
+    np.testing.assert_allclose(eval(quoted(hints["dot"][1])[1], names).to_host(), np.dot(square, square))
+    np.testing.assert_allclose(eval(quoted(hints["norm"][1])[1], names).to_host()[0], np.linalg.norm(square))
+    joined = dict(names)
+    for name, result in (("concatenate", np.concatenate([x, y])), ("stack", np.stack([x, y]))):
+        exec("\n".join(quoted(hints[name][1])), joined)
+        np.testing.assert_array_equal(joined["z"].to_host(), result)
+
+
+@pytest.mark.parametrize(
+    ("path", "write"),
+    [
+        ("linalg.svd", "libraries.svd"),
+        ("linalg.det", "np.linalg.det"),
+        ("fft.ifftshift", "np.fft.ifftshift"),
+        ("random.random", "libraries.uniform"),
+        ("cuda.Stream", "cuda.Stream"),
+        ("cuda.Stream.null", "cuda.legacy_default"),
+        ("cuda.get_elapsed_time", "end - start"),
+        ("cuda.runtime.getDeviceCount", "cudaGetDeviceCount in docs/names.md"),
+        ("float32", "np.float32"),
+        ("newaxis", "np.newaxis"),
+        ("exp", KERNEL),
+    ],
+)
+def test_the_most_specific_name_is_answered(path: str, write: str) -> None:
+    with pytest.raises(AttributeError, match=f"no attribute '{path}': write ") as raised:
+        eval(f"cp.{path}(3)", {"cp": cuda})
+    assert write in str(raised.value)
+
+
+@pytest.mark.needs("libraries")
+def test_numpys_functions_are_answered_by_their_whole_names(device: cuda.Device) -> None:
+    for function, write in ((np.fft.fft, "libraries.fft"), (np.linalg.svd, "libraries.svd"), (np.sort, KERNEL)):
+        with pytest.raises(TypeError) as raised:
+            function(cuda.zeros(3))
+        assert write in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "write"),
+    [
+        ("cudart_py", "RawKernel", "cuda.compile"),
+        ("cudart_py", "ElementwiseKernel", KERNEL),
+        ("cudart_py.libraries", "cg", "libraries.spmv"),
+    ],
+)
+def test_an_import_of_another_packages_name_says_what_to_write(module: str, name: str, write: str) -> None:
+    with pytest.raises(ImportError, match=f"cannot import name '{name}' from '{module}': write ") as raised:
+        exec(f"from {module} import {name}")
+    assert write in str(raised.value)
+    with pytest.raises(ImportError, match="cannot import name 'no_such_name' from"):
+        exec(f"from {module} import no_such_name")
+
+
+def test_a_hint_names_the_imports_that_its_code_lacks(device: cuda.Device) -> None:
+    for names, lacking in (({"cuda": cuda}, ""), ({"cp": cuda}, "(after import cudart_py as cuda)")):
+        with pytest.raises(AttributeError) as raised:
+            eval(f"{next(iter(names))}.to_gpu", names)
+        assert str(raised.value).endswith(f"write cuda.to_device(host) {lacking}".strip())

@@ -138,7 +138,7 @@ def print_fault():
 
 def test_a_fault_is_a_finding(forks):
     done = forks.run(f"{__name__}:print_fault", [], own_environment())
-    assert done.stdout.splitlines()[-1:] == ["[('fault', 'beyond', 4)]"]
+    assert done.stdout.splitlines()[-1:] == ["[('bounds', 'beyond', 4)]"]
 
 
 @pytest.mark.filterwarnings("ignore::cudart_py.errors.SimulatorWarning")  # the findings are the result
@@ -178,14 +178,14 @@ def test_every_kind_that_the_checks_report_has_a_rule():
         assert f'"{kind}"' in text, kind
 
 
-def check_report(folder, output):
+def check_report(folder, output, severity):
     """Check the report of a pytest run in a workflow: both tests run the racing kernel."""
     log = json.loads((folder / "out.sarif").read_text())
     assert places(log) == [("race", folder / "test_reverse.py", RACING_LINE)]
     assert log["runs"][0]["results"][0]["occurrenceCount"] == 2
     # GitHub recognises an annotation only at the beginning of a line.
-    (line,) = (line for line in output if "::error" in line)
-    assert line.startswith(f"::error file=test_reverse.py,line={RACING_LINE},title=race in reverse::")
+    (line,) = (line for line in output if f"::{severity}" in line)
+    assert line.startswith(f"::{severity} file=test_reverse.py,line={RACING_LINE},title=race in reverse::")
 
 
 @pytest.mark.exhaustive
@@ -201,7 +201,7 @@ def test_pytest_writes_the_findings_of_all_workers(program, monkeypatch):
         text=True,
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    check_report(program.parent, done.stdout.splitlines())
+    check_report(program.parent, done.stdout.splitlines(), "error")
 
 
 @pytest.mark.exhaustive

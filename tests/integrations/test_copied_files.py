@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -161,10 +162,9 @@ def test_the_action_annotates_no_line_of_another_kernel(tmp_path):
         next(number for number, line in enumerate(lines, 1) if mark in line) for mark in ("// in OTHER", "# compiled")
     )
     log = json.loads((tmp_path / "out.sarif").read_text())
-    assert places(log) == [("race", tmp_path / "test_reverse.py", line) for line in (racing, compiled)]
+    assert places(log) == [("race", tmp_path / "test_reverse.py", line) for line in (racing, compiled, compiled)]
     results = log["runs"][0]["results"]
-    assert [result["occurrenceCount"] for result in results] == [1, 2]
-    assert ["relatedLocations" in result for result in results] == [True, False]
+    assert ["relatedLocations" in result for result in results] == [True, False, False]
     assert f"wrote at test_reverse.py:{racing - 1}" in results[0]["message"]["text"]
     assert "at kernel.cu:7" in results[1]["message"]["text"]
 
@@ -188,17 +188,74 @@ def test_the_action_fails_for_worse_counters_and_writes_a_comment(tmp_path):
     assert done.returncode == 1, done.stdout + done.stderr
     assert "| sectors | 8 | 36 |" in (tmp_path / "comment.md").read_text()
     assert "sectors" in (tmp_path / "summary").read_text()
+    line = BENCHMARK[: BENCHMARK.index("def test_copy")].count("\n") + 1
+    assert f"\n::error file=bench_copy.py,line={line},title=sectors became worse::" in done.stdout
+
+
+@pytest.mark.exhaustive
+@pytest.mark.unsanitized("as above")
+def test_the_action_fails_without_an_accepted_run_even_if_there_are_no_limits(tmp_path):
+    (tmp_path / "bench_copy.py").write_text(BENCHMARK)
+    (tmp_path / "comment.md").write_text("of an earlier run")
+    inputs = {"benchmarks": "-q -n 0 bench_copy.py", "accepted": "accepted.json", "comment": "comment.md"}
+    done = run_step("compare_counters.sh", tmp_path, **inputs, limits="")
+    assert done.returncode == 4, done.stdout
+    assert "accepted.json does not exist" in done.stderr
+    assert not (tmp_path / "comment.md").exists()
+    assert not (tmp_path / "summary").exists()
 
 
 @pytest.mark.exhaustive
 def test_the_hook_compiles_files_and_shows_the_line_of_an_error(tmp_path):
     shutil.copy(FOLDER / "pre-commit" / "compile_kernels.py", tmp_path)
-    (tmp_path / "good.cu").write_text("template <class T> __global__ void k(T* x) {}\n")
-    (tmp_path / "bad.cu").write_text("__global__ void k(int* x)\n{\n    x[0] = y;\n}\n")
+    (tmp_path / "good.cu").write_text("template <class T> __global__ void k(T* x) { x[0] = N; }\n")
+    (tmp_path / "bad.cu").write_text("__global__ void k(int* x)\n{\n    x[0] = y + N;\n}\n")
     for files, status in ((["good.cu"], 0), (["good.cu", "bad.cu"], 1)):
-        command = [sys.executable, "compile_kernels.py", *files]
-        environment = {**own_environment(), "GITHUB_ACTIONS": "true"}
+        command = [sys.executable, "compile_kernels.py", "--define", "N=3", *files]
+        environment = {**own_environment(), "GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(tmp_path.parent)}
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == status, done.stderr
-    assert done.stdout == '::error file=bad.cu,line=3::identifier "y" is undefined\n'
-    assert "  3 |     x[0] = y;" in done.stderr
+    assert done.stdout == f'::error file={tmp_path.name}/bad.cu,line=3::identifier "y" is undefined\n'
+    assert "  3 |     x[0] = y + N;" in done.stderr
+
+
+def run_hooks(folder):
+    """Run the hooks as pre-commit does, on the files that git has staged; return the status of each that runs."""
+    text = (folder / ".pre-commit-config.yaml").read_text()
+    staged = git(folder, "diff", "--cached", "--name-only").split()
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    statuses = {}
+    for part in text.split("- id: ")[1:]:
+        hook = dict(re.findall(r"^ +(\w+): (.*)$", part, re.MULTILINE))
+        files = [name for name in staged if re.search(hook["files"], name)]
+        if files:
+            command = shlex.split(hook["entry"]) + (files if hook.get("pass_filenames") != "false" else [])
+            environment = {**own_environment(), "PATH": path}
+            statuses[part.split()[0]] = subprocess.run(command, env=environment, cwd=folder).returncode
+    return statuses
+
+
+def git(folder, *arguments):
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    return subprocess.run(["git", *author, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.exhaustive
+@pytest.mark.unsanitized("the hooks run pytest in processes of their own")
+def test_the_hooks_fail_for_a_race_in_the_only_file_that_a_commit_changes(tmp_path):
+    for folder in ("hooks", "tests"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(FOLDER / "pre-commit" / "compile_kernels.py", tmp_path / "hooks")
+    shutil.copy(FOLDER / "pre-commit" / "pre-commit-config.yaml", tmp_path / ".pre-commit-config.yaml")
+    program = LOOK_ALIKES[: LOOK_ALIKES.index("GOOD")] + LOOK_ALIKES[LOOK_ALIKES.index("@pytest") :]
+    sources = re.compile(r"\[GOOD.*\]")
+    (tmp_path / "tests" / "test_reverse.py").write_text(sources.sub('[Path("k.cu")]', program))
+    kernel = LOOK_ALIKES[LOOK_ALIKES.index("extern") : LOOK_ALIKES.index("'''\nOTHER")]
+    (tmp_path / "k.cu").write_text(kernel)
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "--all")
+    assert run_hooks(tmp_path) == {"compile-kernels": 0, "sanitize-kernels": 0}
+    git(tmp_path, "commit", "--quiet", "--message=first")
+    (tmp_path / "k.cu").write_text(kernel.replace("    __syncthreads();\n", ""))
+    git(tmp_path, "add", "k.cu")
+    assert run_hooks(tmp_path) == {"compile-kernels": 0, "sanitize-kernels": 1}

@@ -196,6 +196,17 @@ def test_a_profile_has_the_lines_of_the_python_source(kernels, device):
 
 
 @pytest.mark.needs("profile")
+def test_accesses_that_triton_writes_as_inline_assembly_belong_to_their_python_lines(kernels, device):
+    kernel = interop.triton.kernel(kernels.copy, "*fp32, *fp32", {"block": 256})
+    with cuda.profile() as profile:
+        kernel[1](cuda.zeros(256, np.float32), cuda.zeros(256, np.float32))
+    for access, text in (("ld", "tl.load("), ("st", "tl.store(")):
+        metric = f"l1tex__t_requests_pipe_lsu_mem_global_op_{access}.sum"
+        lines = [f"{line.file}:{line.line}" for line in profile.launches[0].lines if line.metrics.get(metric)]
+        assert lines == [line_of(kernels.copy, text)]
+
+
+@pytest.mark.needs("profile")
 def test_the_lines_are_those_of_the_functions_own_file_and_not_of_a_copy_in_the_cache(kernels, device, tmp_path):
     for name in ("first", 'a "second"'):
         file = tmp_path / f"{name}.py"

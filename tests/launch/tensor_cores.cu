@@ -141,23 +141,3 @@ extern "C" __global__ void __launch_bounds__(128) product(__half* c, const __hal
                 *reinterpret_cast<uint4*>(tile + row * B_PITCH + column);
     }
 }
-
-// What a lane reads of a matrix whose last four rows nobody has written: a row for each lane, times ones.
-extern "C" __global__ void unwritten_rows(float* out, int rows) {
-    __shared__ __align__(16) __half tile[16 * 16];
-    int lane = threadIdx.x;
-    for (int k = lane; k < 12 * 16; k += 32) tile[k] = __float2half(1.0f);
-    __syncwarp();
-    unsigned a[4], one = 0x3C003C00;
-    float s[4] = {};
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
-                 : "r"(in_shared(tile + lane % 16 * 16 + lane / 16 * 8)));
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %8}, {%0, %1, %2, %3};"
-                 : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(one));
-    for (int half = 0; half < 2; half++)
-        if (lane / 4 + 8 * half < rows)
-            for (int k = 0; k < 2; k++) out[(lane / 4 + 8 * half) * 8 + lane % 4 * 2 + k] = s[2 * half + k];
-}

@@ -7,6 +7,7 @@ import cudart_py as cuda
 
 # Kernels that use the barrier classes of libcu++. In one source with the others, all would compile more slowly.
 OF_BARRIERS = """
+#pragma nv_diag_suppress 20054
 #include <cuda/barrier>
 using block_barrier = cuda::barrier<cuda::thread_scope_block>;
 
@@ -37,6 +38,7 @@ extern "C" __global__ void pieces(int *out, const int *in, const int *lengths) {
 }
 """
 KERNELS = """
+#pragma nv_diag_suppress 20054
 #include <cuda/ptx>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -226,15 +228,9 @@ extern "C" __global__ void kept(int *out, const int *in) {
 
 
 @pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0):
-        return cuda.compile(KERNELS, options=["--diag-suppress=20054"])
-
-
-@pytest.fixture(scope="module")
 def kernels_of_barriers():
     with cuda.Device(0):
-        return cuda.compile(OF_BARRIERS, options=["--diag-suppress=20054"])
+        return cuda.compile(OF_BARRIERS)
 
 
 def untouched(*shape):

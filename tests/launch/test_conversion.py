@@ -97,6 +97,34 @@ def test_a_function_is_passed_by_its_address_not_by_the_array_that_contains_it(k
         kernels["calling"][1, 1](function, out)
 
 
+def test_a_view_with_gaps_says_how_to_pass_its_address(kernels):
+    managed, on_device, out = cuda.managed_empty(6, np.int32), cuda.to_device(np.arange(6, dtype=np.int32)), []
+    managed[:] = range(6)
+    for view in (managed[3::2], on_device[3::2]):
+        with pytest.raises(ValueError, match=r"or its address: cudart_py") as raised:
+            kernels["add"][1, 1](view, cuda.zeros(1, np.int32))
+        out.append(cuda.zeros(1, np.int32))
+        address = eval(str(raised.value).rpartition("address: ")[2], {"cudart_py": cuda, "view": view})
+        kernels["add"][1, 1](address, out[-1])
+    assert [x.item() for x in out] == [4, 4]
+
+
+@pytest.mark.parametrize(("number", "dtype"), [("float", np.complex64), ("double", np.complex128)])
+def test_a_pointer_to_complex_numbers_takes_an_array_of_that_precision(device, number, dtype):
+    source = f"""#include <cuda/std/complex>
+    typedef cuda::std::complex<{number}> C;
+    extern "C" __global__ void conjugate(C* x) {{ x[threadIdx.x] = conj(x[threadIdx.x]); }}"""
+    kernel = cuda.compile(source)["conjugate"]
+    values = np.array([1 + 2j, 3 - 4j, 5j], dtype)
+    x = cuda.to_device(values)
+    kernel[1, 3](x)
+    np.testing.assert_array_equal(x.to_host(), values.conj())
+    for other in ({np.complex64, np.complex128} - {dtype}, {np.float32}, {np.float64}):
+        with pytest.raises(TypeError, match=f"takes an array of {np.dtype(dtype)}, not of"):
+            kernel[1, 3](cuda.zeros(6, other.pop()))
+    kernel[1, 3](x.view(values.real.dtype).view(dtype))
+
+
 @pytest.mark.parametrize("address", [ctypes.c_void_p, enums.CUdeviceptr])
 def test_the_pointers_of_c_and_of_the_bindings_are_addresses(kernels, address):
     out = cuda.zeros(1, np.int64)

@@ -199,7 +199,7 @@ def test_launch_launches_at_once_and_configure_waits_for_the_call(device, module
         assert y.to_host(stream=stream).tolist() == [18] * 4
     with pytest.raises(TypeError, match="takes 4 arguments, but 0 were given"):
         module["saxpy"].launch(1, 4)
-    for option in ("shared", "shared_mem"):
+    for option in ("shared", "shared_size"):
         words = f"saxpy: launch has no option '{option}'; did you mean 'shared_bytes'.* cooperative,"
         with pytest.raises(TypeError, match=words):
             module["saxpy"].launch(1, 4, 2.0, x, y, 4, **{option: 4})

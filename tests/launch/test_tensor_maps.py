@@ -33,12 +33,6 @@ def needs_hopper(device):
         pytest.skip("tensor maps need compute capability 9.0")
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0):
-        return cuda.compile(KERNELS)
-
-
 def test_a_launch_passes_the_128_bytes_by_value(device, kernels):
     tensor_map, out = TensorMap(cuda.zeros((4, 8), np.int32), (2, 4)), cuda.zeros(19, np.uint64)
     kernels["words"][1, 16](-5 % 100, tensor_map, 7, out)
@@ -113,7 +107,7 @@ def test_its_address_can_be_replaced(device, kernels):
         (np.int32, (4, 8), (2, 4), {"element_strides": (9, 1)}, "'element_strides' must be at most 8"),
         (np.int32, (4, 8), (2, 4), {"element_strides": (1, 2)}, "'element_strides' must be 1 for the last axis"),
         (np.int32, (4, 8), (2, 4), {"fill": "nan"}, "'fill' must be 'zeros' unless the elements are floats"),
-        (np.int32, (4, 8), (2, 4), {"fill": "nans"}, "'fill' must be one of 'zeros', 'nan'"),
+        (np.int32, (4, 8), (2, 4), {"fill": "nans"}, "'fill' must be one of 'zeros' or 'nan'"),
         (np.int32, (4, 8), (2, 4), {"element": "bfloat16"}, "'array' must have dtype uint16 with element='bfloat16'"),
         (np.int32, (4, 8), (2, 4), {"element": "int4"}, "'element' must be one of 'bfloat16', 'float32_ftz'"),
     ],

@@ -21,11 +21,11 @@ import cudart_py as cuda
         (lambda d: 0.0 in d, r"to_host\(\)"),
         (lambda d: np.arange(6) == d, r"np.equal takes .* x.to_host\(\)"),
         (lambda d: np.arange(6) != d, r"np.not_equal takes .* x.to_host\(\)"),
-        (lambda d: np.array_equal(d, np.zeros(6)), r"np.array_equal takes .* x.to_host\(\)$"),
-        (lambda d: np.array_equiv(np.zeros(6), d), r"np.array_equiv takes .* x.to_host\(\)$"),
-        (np.linalg.norm, r"np.linalg.norm takes .* x.to_host\(\)$"),
+        (lambda d: np.array_equal(d, np.zeros(6)), r"np.array_equal takes .* x.to_host\(\) and use NumPy"),
+        (lambda d: np.array_equiv(np.zeros(6), d), r"np.array_equiv takes .* x.to_host\(\) and use NumPy"),
+        (np.linalg.det, r"np.linalg.det takes .* x.to_host\(\)$"),
         (np.zeros_like, r"np.zeros_like takes .* or cuda.zeros_like$"),
-        (np.fft.fft, r"np.fft.fft takes .* or libraries.rfft\(x\)$"),
+        (np.fft.fft, r"np.fft.fft takes .* or libraries.fft( \(after .*\))?$"),
         (np.sum, "np.sum takes .* write a kernel"),
         (np.sin, "np.sin takes .* write a kernel"),
         (np.add.reduce, "np.add.reduce takes .* write a kernel"),
@@ -99,9 +99,9 @@ def test_one_size_of_a_new_shape_may_be_left_open(device, given, expected):
     assert cuda.zeros((2, 3, 4)).reshape(*given).shape == expected
 
 
-@pytest.mark.parametrize("given", [(-1, -1), (5, -1), (-2,), (0, -1)])
+@pytest.mark.parametrize("given", [(-1, -1), (5, -1), (-2,), (0, -1), (-1, 7, 2)])
 def test_a_new_shape_that_cannot_be_is_refused(device, given):
-    with pytest.raises(ValueError, match="argument 'shape' must be"):
+    with pytest.raises(ValueError, match="argument 'shape' must (be|have at most one -1)"):
         cuda.zeros((2, 3, 4)).reshape(*given)
 
 
@@ -115,6 +115,15 @@ def test_zeros_like_has_the_shape_and_dtype_of_another_and_to_device_converts_fi
     np.testing.assert_array_equal(made.to_host(), [1, 2, 3])
     with pytest.raises(TypeError, match="argument 'host' has dtype <U1, which NumPy cannot convert to float32"):
         cuda.to_device(["a"], dtype=np.float32)
+
+
+def test_an_array_like_another_is_in_its_stream_if_that_is_open(device):
+    with cuda.Stream() as stream:
+        x = cuda.zeros(3, stream=stream)
+        assert [made.stream for made in (cuda.empty_like(x), cuda.zeros_like(x), x.copy())] == [stream] * 3
+        assert cuda.empty_like(x, stream=cuda.legacy_default).stream is cuda.legacy_default
+    assert cuda.empty_like(x).stream is cuda.legacy_default
+    assert cuda.empty_like(np.zeros(3)).stream is cuda.legacy_default
 
 
 def test_every_way_to_make_an_array_takes_a_pool(device):
@@ -168,8 +177,8 @@ def test_an_array_is_copied_from_another_of_its_shape_and_dtype(device, rng):
         (cuda.zeros(12), ValueError, "must be of the array's shape"),
         (np.ones(12), ValueError, "must be of the array's shape"),
         (3, ValueError, r"must be of the array's shape .4, 3., not the int 3; fill\(value\)"),
-        (cuda.zeros((4, 3), np.float32), TypeError, "must be of the array's dtype float64, not an object [^;]*$"),
-        ([[1] * 3] * 4, TypeError, r"must be of the array's dtype float64, .*np.array\(..., np.float64\)"),
+        (cuda.zeros((4, 3), np.float32), TypeError, r"must have dtype float64, .*source\.to_host\(\)\.astype"),
+        ([[1] * 3] * 4, TypeError, r"must have dtype float64, .*np\.array\(source, np\.float64\)"),
         (b"\1" * 95, ValueError, "must have 96 bytes, .* not 95"),
         (memoryview(bytes(192))[::2], ValueError, "must be contiguous"),
     ):
@@ -178,5 +187,5 @@ def test_an_array_is_copied_from_another_of_its_shape_and_dtype(device, rng):
     np.testing.assert_array_equal(x.to_host(), host[:, ::2])
     with pytest.raises(TypeError, match=r"dtype int32, .*write fill\(7\)"):
         cuda.zeros((), np.int32).copy_from(7)
-    with pytest.raises(TypeError, match="argument 'out' must be of the array's dtype float64, .*dtype=np.float64"):
+    with pytest.raises(TypeError, match="argument 'out' must have dtype float64, .*dtype=np.float64"):
         x.to_host(np.zeros((4, 3), np.float32))

@@ -61,7 +61,7 @@ def test_host_values_are_converted_and_those_that_do_not_fit_change_nothing(devi
         array[0] = [1, 2]
     with pytest.raises(ValueError, match=r"broadcast to \(3,\), not the shape \(2, 3\)"):
         array[0] = array
-    with pytest.raises(TypeError, match="of the array's dtype uint8, .* copies do not convert"):
+    with pytest.raises(TypeError, match="have dtype uint8, .* copies do not convert"):
         array[0] = cuda.zeros(3)
     for value in ("a", None, object(), [[1], [2, 3]]):
         with pytest.raises(TypeError, match=r"^DeviceArray.__setitem__: argument 'value'"):

@@ -113,7 +113,7 @@ def test_a_limit_holds_for_pinned_memory(device):
 
 def test_what_a_pool_cannot_be_is_refused(device):
     with pytest.raises(
-        ValueError, match="argument 'kind' must be one of 'device', 'pinned', 'managed', not the str 'h"
+        ValueError, match="argument 'kind' must be one of 'device', 'pinned' or 'managed', not the str 'h"
     ):
         cuda.MemoryPool(kind="host")
     with pytest.raises(TypeError, match="argument 'kind' must be a str, not the int 1"):

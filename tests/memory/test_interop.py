@@ -157,12 +157,17 @@ def test_what_cannot_be_wrapped_is_named(device, changes, words):
 
 
 def test_other_objects_are_refused(device):
-    with pytest.raises(TypeError, match="'x', of type ndarray, has no __cuda_array_interface__; use from_dlpack"):
+    with pytest.raises(
+        TypeError, match="'x', of type ndarray, has no __cuda_array_interface__; copy it with to_device"
+    ):
         cuda.as_device_array(np.zeros(3))
     with pytest.raises(TypeError, match="'x', of type list, has no __dlpack__"):
         cuda.from_dlpack([1])
-    with pytest.raises(ValueError, match="use to_device"):
+    with pytest.raises(ValueError, match="copy it with to_device"):
         cuda.from_dlpack(np.zeros(3))
+    for wrap in (cuda.as_device_array, cuda.from_dlpack):
+        with pytest.raises((TypeError, ValueError), match="kernels accept it as it is"):
+            wrap(cuda.managed_empty(3))
 
 
 # -- other libraries' streams ------------------------------------------------------------------

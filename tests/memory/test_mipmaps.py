@@ -10,7 +10,7 @@ import cudart_py as cuda
 from cudart_py.driver.calls import api
 from tests.simulator.support import struct
 
-SOURCE = """
+KERNELS = """
 typedef cudaTextureObject_t Texture;
 #define READ(name, expression)                                                                   \\
     extern "C" __global__ void name(Texture t, const float4 *at, float4 *out, int n) {           \\
@@ -30,12 +30,6 @@ READ(base, tex2D<float4>(t, p.x, p.y))
 READ(gather_x, tex2Dgather<float4>(t, p.x, p.y, 0))
 READ(gather_w, tex2Dgather<float4>(t, p.x, p.y, 3))
 """
-
-
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0):
-        return cuda.compile(SOURCE)
 
 
 HOST, ARRAY = enums.CUmemorytype.CU_MEMORYTYPE_HOST, enums.CUmemorytype.CU_MEMORYTYPE_ARRAY

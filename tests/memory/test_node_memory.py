@@ -10,18 +10,12 @@ from cudart_py.driver.calls import api
 from cudart_py.memory import allocation as allocation_module
 
 N = 1001
-KERNEL = """
+KERNELS = """
 extern "C" __global__ void add(float *out, const float *x, float value, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = x[i] + value;
 }
 """
-
-
-@pytest.fixture(scope="module")
-def kernel():
-    with cuda.Device(0):
-        return cuda.compile(KERNEL)["add"]
 
 
 @pytest.fixture
@@ -31,8 +25,8 @@ def graph(device):
 
 
 @pytest.fixture
-def add(kernel):
-    return lambda out, x, value: kernel[4, 256].bind(out, x, value, N)
+def add(kernels):
+    return lambda out, x, value: kernels["add"][4, 256].bind(out, x, value, N)
 
 
 @pytest.fixture

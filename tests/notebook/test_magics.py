@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from tests.browser import check_width
 from tests.forks import own_environment
 
 interactive = pytest.importorskip(
@@ -164,12 +165,20 @@ def test_a_cell_shows_its_line_profile_findings_and_diagrams_below(shell, x):
     html, text = report.data["text/html"], report.data["text/plain"]
     # Line 7 of the cell reads what other threads wrote.
     rows = re.findall(r"<tr>(.*?)</tr>", html)
-    at = next(index for index, row in enumerate(rows) if row.startswith("<td><strong>7</strong></td>"))
+    at = next(index for index, row in enumerate(rows) if "<strong>7</strong>" in row)
     assert "x[threadIdx.x] = s[63 - threadIdx.x];" in rows[at]
     assert "<strong>race</strong>: it reads 4 bytes" in rows[at + 1]
     assert html.count("<img ") == text.count("bytes per lane (cell.cu") == 4
     assert re.search(r"4\.0 +100\.0 +0 +32\.0 +5 +s\[threadIdx\.x\] = x\[threadIdx\.x\];", text)
     assert "race: it reads 4 bytes" in text
+
+
+@pytest.mark.needs("profile")
+def test_a_report_with_a_long_line_fits_a_window_that_is_narrower_than_its_diagrams(shell, x, chromium):
+    wide = RIGHT.replace("{", "{ // " + 40 * "long ", 1)
+    _, output = run(shell, 'cuda --profile --draw --run "reverse[1, 64](x)"', wide)
+    (answers,) = chromium.look([(output.outputs[0].data["text/html"], 700)])
+    check_width(answers, 700)
 
 
 @pytest.mark.needs("profile")

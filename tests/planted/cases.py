@@ -1,8 +1,8 @@
 """The planted mistakes: kernels in the `.cu` files beside this one, with their launches and the tools that find them.
 
 A line with a mistake ends in `// BUG name`. If an uninitialised value is read on an earlier line than the one where it
-matters, that earlier line ends in `// READ name`. Leaked device memory is a mistake of the host code: its lines are in
-this file and end in `# LEAK name`.
+matters, that earlier line ends in `// READ name`. Leaked device memory and copies of unwritten memory are mistakes of
+the host code: their lines are in this file and end in `# LEAK name` and `# COPY name`.
 """
 
 import re
@@ -39,13 +39,13 @@ class Case:
 
     @property
     def leaks(self) -> bool:
-        """Whether the mistake is one of the host code, in this file."""
-        return self.file == "cases.py"
+        """Whether the mistake is leaked memory."""
+        return self.finding == "leaked"
 
     @property
     def lines(self) -> set[int]:
         """The numbers of the lines that contain the mistake."""
-        marks = marked(self.file, "LEAK" if self.leaks else "BUG")
+        marks = marked(self.file, "LEAK" if self.leaks else "BUG" if self.file.endswith(".cu") else "COPY")
         return marks.get(self.name) or marks[self.kernel]
 
 
@@ -112,6 +112,26 @@ def _leaked_rows(module: cuda.Module) -> None:
     for _ in range(3):
         rows = cuda.empty_pitched((4, 100), np.float32)  # LEAK leaked_rows
         _kept.append(rows[1:])
+
+
+def _grid_too_small(module: cuda.Module) -> None:
+    for blocks in (2, 1):  # the second array may get the memory of the first one, with the correct result
+        out = unwritten(64)
+        module["write_blocks"][blocks, 32](out)
+        out.to_host()  # COPY grid_too_small
+
+
+def _last_element_missing(module: cuda.Module) -> None:
+    out = unwritten(100)
+    module["write"][1, 99](out)
+    out.to_host()  # COPY last_element_missing
+
+
+def _every_second_element(module: cuda.Module) -> None:
+    out, copy = unwritten(64), unwritten(64)
+    module["write_half"][1, 32](out)
+    cuda.memcpy(copy, out)
+    copy.to_host()  # COPY every_second_element
 
 
 Arguments = Callable[[], tuple[object, ...]]
@@ -246,10 +266,15 @@ PLANTED: dict[tuple[str, ...], list[tuple[str, tuple[int, ...], Arguments]]] = {
     ],
 }
 BETWEEN_STREAMS = ("race between streams", "races.cu", "race")
+# initcheck looks for these mistakes too, but has not been run with them.
+UNWRITTEN_COPY = "copy of unwritten memory to the host", "cases.py", "uninitialised value reaches the host"
 CASES = (
     *(_case(heading, *row) for heading, rows in PLANTED.items() for row in rows),
     Case("consumed_too_early", "consume", _two_streams("produce", "consume"), *BETWEEN_STREAMS),
     Case("overwritten", "produce", _two_streams("consume", "produce"), *BETWEEN_STREAMS),
+    Case("grid_too_small", "write_blocks", _grid_too_small, *UNWRITTEN_COPY),
+    Case("last_element_missing", "write", _last_element_missing, *UNWRITTEN_COPY),
+    Case("every_second_element", "write_half", _every_second_element, *UNWRITTEN_COPY),
     Case("leaked_array", "", _leaked_array, "leaked device memory", "cases.py", "leaked", "memcheck"),
     Case("leaked_rows", "", _leaked_rows, "leaked device memory", "cases.py", "leaked", "memcheck"),
 )

@@ -48,3 +48,4 @@ extern "C" __global__ void write_then_read(int* out, int* scratch) {
 }
 extern "C" __global__ void write(int* out) { out[threadIdx.x] = threadIdx.x; }
 extern "C" __global__ void write_half(int* out) { out[threadIdx.x * 2] = threadIdx.x; }
+extern "C" __global__ void write_blocks(int* out) { out[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x; }

@@ -16,7 +16,7 @@ import pytest
 
 from cudart_py.__main__ import main
 from cudart_py.driver import program_command
-from cudart_py.profiling.report.launch_table import shortened
+from cudart_py.profiling.report.launch_table import shortened, shortened_kernel
 from tests.documentation.blocks import blocks_of
 from tests.profiling.conftest import KERNELS, Program
 
@@ -270,6 +270,20 @@ def test_names_are_cut_in_the_middle_since_instances_of_a_template_end_different
     assert [shortened(name, 20) for name in names] == ["histogram<…6, false>", "histogram<…16, true>"]
     assert shortened(names[0], len(names[0])) == names[0]
     assert [len(shortened(names[0], width)) for width in (8, 9, 20)] == [8, 9, 20]
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "short"),
+    [
+        ("cub::detail::scan<int, 3>", 12, "scan<int, 3>"),
+        ("cub::detail::scan<cub::Policy<int>, (Order)0, float>", 14, "scan<…, float>"),
+        ("(anonymous namespace)::first_step", 12, "first_step"),
+        ("cub::DeviceRadixSortSingleTileKernel<int>", 22, "DeviceRadix…TileKernel"),
+        ("saxpy", 5, "saxpy"),
+    ],
+)
+def test_kernels_are_shortened_without_namespaces_and_first_template_arguments(name, width, short):
+    assert shortened_kernel(name, width) == short
 
 
 def test_diagrams_are_drawn_where_they_are_asked_for(program):

@@ -95,7 +95,7 @@ def test_every_event_has_what_the_format_requires(trace):
     assert timed == sorted(timed)
     named = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert named.keys() == tracks(trace, "XBEsf").keys()
-    assert {"MainThread", "legacy default stream"} <= set(named.values())
+    assert {"MainThread", "the other thread", "legacy default stream"} <= set(named.values())
 
 
 def test_slices_of_a_track_nest(trace):

@@ -34,6 +34,11 @@ def stream(context: Any) -> Any:
 
 
 @pytest.fixture
+def graph(context: Any) -> Any:
+    return ok(driver.cuGraphCreate(0))
+
+
+@pytest.fixture
 def play(context: Any, calls: HostCalls) -> Player:
     return Player(calls)
 

@@ -12,7 +12,6 @@ from tests.simulator.support import Status, compile_ptx, download, ok, struct
 SOURCE = r"""
 __constant__ int table[4] = {10, 20, 30, 40};
 __device__ int counter = 5;
-__device__ int *where = &counter;
 struct Pair { float first; double second; };
 
 extern "C" __global__ void add(int *x, int value, unsigned int n) {
@@ -20,7 +19,7 @@ extern "C" __global__ void add(int *x, int value, unsigned int n) {
     if (i < n) x[i] += value + table[i % 4];
 }
 extern "C" __global__ void pairs(double *x, Pair pair, char scale) { *x = scale * (pair.first + pair.second); }
-extern "C" __global__ void bump() { *where += 1; }
+extern "C" __global__ void bump() { counter += 1; }
 extern "C" __global__ void __launch_bounds__(128) bounded(int *x) { x[threadIdx.x] = 1; }
 """
 INVALID = Status.CUDA_ERROR_INVALID_VALUE
@@ -51,11 +50,9 @@ def clusters(grid: int, cluster: int | None, threads: int = 1) -> Any:
     sizes |= {"gridDimX": grid, "blockDimX": threads}
     if cluster is None:
         return struct("CUlaunchConfig", **sizes, numAttrs=0)
-    attribute = bindings.CUlaunchAttribute()
-    attribute.id = bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-    value = bindings.CUlaunchAttributeValue()
-    value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster, 1, 1
-    attribute.value = value
+    dimension = bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    extents = {"value__clusterDim__x": cluster, "value__clusterDim__y": 1, "value__clusterDim__z": 1}
+    attribute = struct("CUlaunchAttribute", id=dimension, **extents)
     return struct("CUlaunchConfig", **sizes, attrs=[attribute], numAttrs=1)
 
 

@@ -87,6 +87,15 @@ def test_a_profile_of_a_program_is_printed_or_written_as_a_page(run, driver_prog
     assert "squares" in page.read_text()
 
 
+def test_a_profile_names_the_kernels_whose_launches_failed_or_says_there_are_none(run, driver_program, ptx, tmp_path):
+    image, page = ptx(BEYOND), tmp_path / "page.html"
+    assert re.search(r"^not counted.*: squares$", run("--profile", driver_program, image, 1000).stderr, re.MULTILINE)
+    run(f"--profile={page}", driver_program, image, 1000)
+    assert "not counted, because the launch failed: squares" in page.read_text()
+    (tmp_path / "idle.py").write_text("from cuda.bindings import driver\ndriver.cuInit(0)\n")
+    assert run("--profile", tmp_path / "idle.py").stderr.startswith("cudart-py: the program has launched no kernel")
+
+
 def test_a_program_of_the_runtime_runs_with_its_registered_device_code(run, build, fatbin, tmp_path):
     path = tmp_path / "image.fatbin"
     path.write_bytes(fatbin((images.compile_image(SCALE, arch="compute_90").ptx, "90"), compress="speed"))

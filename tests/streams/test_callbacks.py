@@ -56,7 +56,6 @@ def test_a_callback_is_kept_until_it_has_run_and_let_go_after(device):
         assert kept() is None
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # because the callback is interrupted
 def test_a_signal_in_a_callback_interrupts_the_program(device, request):
     stream = cuda.Stream()
     handler = signal.default_int_handler
@@ -80,14 +79,47 @@ def test_a_signal_in_a_callback_interrupts_the_program(device, request):
     assert seen == [1]
 
 
-def test_what_a_callback_raises_goes_to_the_unraisable_hook(stream, monkeypatch):
-    caught, after = [], []
-    monkeypatch.setattr(sys, "unraisablehook", lambda event: caught.append(event.exc_type))
+async def awaited(waiting):
+    await waiting
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda stream, array: stream.synchronize(),
+        lambda stream, array: cuda.current_device().synchronize(),
+        lambda stream, array: stream.record().synchronize(),
+        lambda stream, array: array.to_host(),
+        lambda stream, array: asyncio.run(awaited(stream)),
+        lambda stream, array: asyncio.run(awaited(stream.record())),
+    ],
+    ids=["stream", "device", "event", "to_host", "await stream", "await event"],
+)
+def test_the_next_call_that_waits_raises_what_a_callback_has_raised(stream, wait):
+    after, array = [], cuda.zeros(4, np.int32, stream=stream)
     stream.launch_host_function(lambda: 1 / 0)
     stream.launch_host_function(lambda: after.append(1))
+    with pytest.raises(ZeroDivisionError) as caught:
+        wait(stream, array)
+    assert "host function" in caught.value.__notes__[0]
     stream.synchronize()
-    assert caught == [ZeroDivisionError]
     assert after == [1]
+
+
+def test_what_several_callbacks_raise_is_one_group(stream):
+    with stream.capture() as graph:
+        stream.launch_host_function(lambda: 1 / 0)
+    graph.instantiate().launch(stream)
+    stream.launch_host_function(lambda data: None)
+    with pytest.raises(ExceptionGroup) as caught:
+        stream.synchronize()
+    assert list(map(type, caught.value.exceptions)) == [ZeroDivisionError, TypeError]
+
+
+def test_what_a_callback_raises_is_printed_at_the_exit_if_nothing_waits(python):
+    program = "import cudart_py as cuda\ncuda.Stream().launch_host_function(lambda: 1 / 0)\n"
+    result = python(program, CUDART_PY_DRIVER=backend._selected)
+    assert "ZeroDivisionError: division by zero" in result.stderr
 
 
 def test_an_array_that_a_callback_drops_is_closed_later_by_another_call(device):

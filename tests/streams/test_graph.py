@@ -191,7 +191,7 @@ def test_what_cannot_be_captured_is_refused_before_it_begins(stream):
     assert graph.node_count == 0
     with pytest.raises(cuda.errors.CaptureError, match="legacy default stream"), cuda.legacy_default.capture():
         pass
-    words = "'mode' must be one of 'global', 'thread_local', 'relaxed', not the str 'fast'"
+    words = "'mode' must be one of 'global', 'thread_local' or 'relaxed', not the str 'fast'"
     with pytest.raises(ValueError, match=words):
         stream.capture("fast")
 

@@ -20,12 +20,6 @@ extern "C" __global__ void cluster_size(float *x) {
 N = 29
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0):
-        return cuda.compile(KERNELS)
-
-
 @pytest.fixture
 def graph(device):
     with cuda.graphs.Graph() as graph:

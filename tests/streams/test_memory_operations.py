@@ -1,7 +1,6 @@
 """Streams that write integers to memory, and wait for them, alone and in batches."""
 
 import gc
-import re
 import threading
 import time
 
@@ -11,7 +10,7 @@ import pytest
 import cudart_py as cuda
 from cudart_py import batches
 
-SOURCE = """
+KERNELS = """
 extern "C" __global__ void add(int *value, int by) { *value = *value * 10 + by; }
 extern "C" __global__ void signal(int *data, unsigned *flag)
 {
@@ -22,11 +21,6 @@ extern "C" __global__ void signal(int *data, unsigned *flag)
 extern "C" __global__ void twice(int *data, int *out) { *out = *data * 2; }
 """
 DTYPES = [np.int32, np.uint32, np.int64, np.uint64]
-
-
-@pytest.fixture(scope="module")
-def module():
-    return cuda.compile(SOURCE)
 
 
 @pytest.fixture
@@ -83,38 +77,38 @@ def test_a_stream_waits_until_the_condition_is_met(device, streams, condition, t
     assert streams[0].done
 
 
-def test_writes_and_waits_order_streams_without_events(device, streams, module):
+def test_writes_and_waits_order_streams_without_events(device, streams, kernels):
     first, second = streams
     value, flags = cuda.to_device(np.zeros(1, np.int32)), pinned(0, count=2)
     device.synchronize()
     # What writes a value is queued before the wait for it: the first launch of a kernel may wait for an idle GPU.
-    module["add"][1, 1, 0, first](value, 1)
+    kernels["add"][1, 1, 0, first](value, 1)
     first.write_value(flags[:1], 1)
     second.wait_value(flags[:1], 1, "eq")
-    module["add"][1, 1, 0, second](value, 2)
+    kernels["add"][1, 1, 0, second](value, 2)
     second.write_value(flags[1:], 1)
     first.wait_value(flags[1:], 1, "eq")
-    module["add"][1, 1, 0, first](value, 3)
+    kernels["add"][1, 1, 0, first](value, 3)
     first.synchronize()
     assert value.to_host().tolist() == [123]
 
 
-def test_a_kernel_can_end_a_wait(device, streams, module):
+def test_a_kernel_can_end_a_wait(device, streams, kernels):
     first, second = streams
     flag, data, out = pinned(0), cuda.zeros(1, np.int32), cuda.zeros(1, np.int32)
     device.synchronize()
-    module["signal"][1, 1, 0, first](data, flag)
+    kernels["signal"][1, 1, 0, first](data, flag)
     second.wait_value(flag, 1)
-    module["twice"][1, 1, 0, second](data, out)
+    kernels["twice"][1, 1, 0, second](data, out)
     second.synchronize()
     assert out.to_host().tolist() == [14]
 
 
-def test_the_host_can_end_a_wait_before_and_while_it_waits(device, streams, module):
+def test_the_host_can_end_a_wait_before_and_while_it_waits(device, streams, kernels):
     value, flag = cuda.zeros(1, np.int32), pinned(0)
     device.synchronize()
     streams[0].wait_value(flag, 1)
-    module["add"][1, 1, 0, streams[0]](value, 5)
+    kernels["add"][1, 1, 0, streams[0]](value, 5)
     assert still_waits(streams[0])
     flag[0] = 1
     streams[0].synchronize()
@@ -127,17 +121,17 @@ def test_the_host_can_end_a_wait_before_and_while_it_waits(device, streams, modu
     assert streams[0].done
 
 
-def test_a_batch_runs_in_order(device, streams, module):
+def test_a_batch_runs_in_order(device, streams, kernels):
     first, second = streams
     flags, value = pinned(0, np.uint64, 4), cuda.zeros(1, np.int32)
     device.synchronize()
     there, back, wide = flags[:1], flags[1:2], flags[2:3]
     first.write_value(there, 1)
     batches.memory_operations([batches.WaitValue(there, 1), batches.WriteValue(there, 2)], stream=second)
-    module["add"][1, 1, 0, second](value, 1)
+    kernels["add"][1, 1, 0, second](value, 1)
     batches.memory_operations([batches.WriteValue(back, 1)], stream=second)
     batches.memory_operations([batches.WaitValue(back, 1, "eq"), batches.WriteValue(wide, 2**40)], stream=first)
-    module["add"][1, 1, 0, first](value, 2)
+    kernels["add"][1, 1, 0, first](value, 2)
     first.synchronize()
     assert value.to_host().tolist() == [12]
     assert flags.tolist() == [2, 1, 2**40, 0]
@@ -160,7 +154,7 @@ def test_operations_in_captures_become_nodes_that_keep_their_memory(device, stre
     assert flags.tolist() == [4, 5, 6]
 
 
-def test_nodes_of_memory_operations_are_added_and_changed(device, streams, module):
+def test_nodes_of_memory_operations_are_added_and_changed(device, streams, kernels):
     first, _ = streams
     flags, value = pinned(0, count=2), cuda.zeros(1, np.int32)
     device.synchronize()
@@ -172,7 +166,7 @@ def test_nodes_of_memory_operations_are_added_and_changed(device, streams, modul
 
     with cuda.graphs.Graph() as graph:
         node = graph.add(work(7))
-        graph.add(module["add"][1, 1].bind(value, 5), after=node)
+        graph.add(kernels["add"][1, 1].bind(value, 5), after=node)
         assert node.kind == "batch_mem_op"
         executable = graph.instantiate()
         for change, written in (
@@ -300,27 +294,3 @@ def test_pinned_memory_that_was_closed_is_refused_in_calls_and_launches(device, 
         batches.memory_operations([operation], stream=streams[0])
     with pytest.raises(ValueError, match="a memory operation: the page-locked or managed memory of an argument is cl"):
         executable.launch(streams[0])
-
-
-DEADLOCK = """
-import numpy as np
-import cudart_py as cuda
-first, second = (cuda.Stream(non_blocking=True) for _ in range(2))
-flag, again = np.split(cuda.pinned_empty(2, np.uint32), 2)
-flag[0] = again[0] = 0
-first.wait_value(flag, 3)
-{more}
-try:
-    first.synchronize()
-except cuda.errors.KernelTimeoutError as error:
-    print(error)
-"""
-# Each stream waits for the other.
-CIRCLE = "second.wait_value(again, 1); second.write_value(flag, 3); first.write_value(again, 1)"
-
-
-@pytest.mark.needs("reset")
-@pytest.mark.parametrize("more", ["", CIRCLE], ids=["nothing", "circle"])
-def test_a_wait_that_nothing_can_end_is_reported_as_a_deadlock(python, more):
-    found = python(DEADLOCK.format(more=more)).stdout
-    assert re.search(r"deadlock: wait for the 32-bit value at .* never end", found)

@@ -57,7 +57,7 @@ def test_a_with_block_closes_the_stream_and_makes_none_current(device):
     with cuda.Stream(non_blocking=True) as stream:
         launched = cuda.compile('extern "C" __global__ void k() {}')["k"][1, 1]
         assert launched.stream is cuda.legacy_default
-    with pytest.raises(ValueError, match="at the end of its `with` block, which makes no stream current"):
+    with pytest.raises(ValueError, match="at the end of its `with` block, which does not make it current"):
         stream.synchronize()
 
 

@@ -235,6 +235,7 @@ print(api.run_queued(), order)
 # advance: the same ones end.
 RANDOM = """
 import random
+import re
 
 STREAMS, FLAGS = 4, 3
 
@@ -302,7 +303,8 @@ def queue(program, streams, flags, generator):
 def ends(stream):
     try:
         stream.synchronize()
-    except cuda.errors.KernelTimeoutError:
+    except cuda.errors.KernelTimeoutError as error:
+        assert re.search("deadlock: wait for the 32-bit value at .* never end", str(error)), error
         return False
     return True
 

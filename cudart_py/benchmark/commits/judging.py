@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ...wording import counted
 from ..gates import counter_gate
 from ..gates.counter_gate import Change, Limit
 from ..gates.pytest_runs import PytestRuns
@@ -80,13 +81,14 @@ class Base:
         verdicts: list[tuple[Verdict, str]] = []
         if self.timed and run["benchmarks"]:
             baseline = merge(self._runs)
-            if problem := refusal(baseline, run):
+            if problem := refusal(baseline, run, "the run"):
                 remarks.append(problem)
             else:
 
                 def take(names: Sequence[str]) -> dict[str, Any]:
+                    show(f"{counted(len(names), 'benchmark')} may be slower: measuring again")
                     return again.take(names=names, silent=True)
 
-                verdicts = judged(baseline, compare(baseline, run, limits.times), take, limits.times, show)
+                verdicts = judged(baseline, compare(baseline, run, limits.times), take, limits.times)
                 compared |= {one.benchmark for one, _ in verdicts}
         return Judgement(counter_gate.changes(before, now, limits.counters), verdicts, frozenset(compared), remarks)

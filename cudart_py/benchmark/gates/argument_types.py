@@ -11,18 +11,18 @@ from .counter_gate import Limit, read_limit
 def count(text: str) -> int:
     """Parse a number of runs or commits, at least 1."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
 
 
 def percentage(text: str) -> float:
-    """Parse a limit in percent; reject NaN and infinity, because nothing would ever exceed them."""
+    """Parse a limit in percent, with or without the sign; reject NaN and infinity, which nothing would ever exceed."""
     try:
-        value = float(text)
+        value = float(text.removesuffix("%"))
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage of 0 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage of at least 0, such as 5%")
     return value
 
 

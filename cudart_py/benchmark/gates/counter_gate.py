@@ -164,24 +164,33 @@ def table(found: Sequence[Change]) -> list[str]:
     return list(aligned(_rows(found), left=2))
 
 
-def markdown_report(found: Sequence[Change], lines: Sequence[str]) -> str:
-    """Return Markdown for a comment on a pull request: a heading, the table of changes, and lines such as a verdict."""
+def markdown_report(found: Sequence[Change], lines: Sequence[str], *, compared: bool = True) -> str:
+    """Return Markdown for a comment on a pull request: a heading, the table of changes, and lines such as a verdict.
+
+    `compared` says whether any benchmark was compared.
+    """
     failed = sum(change.failed for change in found)
     every = counted(len(found), "change")
-    outcome = f"{failed} of {every} {_exceeding(failed)}" if failed else f"{every}, none too large"
+    if failed:
+        outcome = f"{failed} of {every} {_exceeding(failed)}"
+    elif not compared:
+        outcome = "nothing was compared"
+    else:
+        outcome = f"{every}, and no limit is exceeded" if found else "nothing has changed"
     body = [markdown_table(_rows(found), left=2, last_left=True)] if found else []
-    heading = f"### Counters of kernels: {outcome if found else 'nothing has changed'}"
-    return "\n\n".join((heading, *body, *map(markdown, lines))) + "\n"
+    return "\n\n".join((f"### Counters of kernels: {outcome}", *body, *map(markdown, lines))) + "\n"
 
 
-def json_report(found: Sequence[Change], limits: Sequence[Limit]) -> str:
+def json_report(found: Sequence[Change], limits: Sequence[Limit], *, compared: bool = True) -> str:
     """Return the changes as JSON; the number "format" changes whenever the meaning of a key changes.
 
-    A benchmark that only one of the runs has is a change without a figure.
+    A benchmark that only one of the runs has is a change without a figure. The outcome is "failed", "passed", or
+    "refused" if no benchmark was compared.
     """
+    failed = any(change.failed for change in found)
     data = {
         "format": 1,
-        "outcome": "failed" if any(change.failed for change in found) else "passed",
+        "outcome": "failed" if failed else "passed" if compared else "refused",
         "limits": [str(limit) for limit in limits],
         "changes": [
             {
@@ -207,8 +216,11 @@ def other_compiler(before: str, now: str) -> str:
     )
 
 
-def verdict(found: Sequence[Change], limits: Sequence[Limit]) -> list[str]:
-    """Return lines that name the exceeded limits and say how to accept the changes; none if nothing failed."""
+def verdict(found: Sequence[Change], limits: Sequence[Limit], *, store: str, profile: str) -> list[str]:
+    """Return lines that name the exceeded limits and say how to accept the changes; none if nothing failed.
+
+    `store` and `profile` are the commands that store the run again, and that show its counters line by line.
+    """
     worse = [change for change in found if change.failed and change.figure]
     gone = [change.benchmark for change in found if change.failed and not change.figure]
     lines = []
@@ -219,15 +231,21 @@ def verdict(found: Sequence[Change], limits: Sequence[Limit]) -> list[str]:
             if any(limit.figure == change.figure and limit.exceeded(change.before, change.now) for change in worse)
         )
         reason = f"{counted(len(worse), 'figure')} {_exceeding(len(worse))}"
-        lines.append(f"the run fails: {reason}: {', '.join(exceeded)}")
+        lines.append(f"The run fails because {reason} ({', '.join(exceeded)}).")
     if gone:
-        lines.append(f"the run fails: the stored run has benchmarks that are no longer there: {', '.join(gone)}")
+        lines.append(f"The run fails because benchmarks of the stored run no longer exist: {', '.join(gone)}.")
         added = {_without_folder(change.benchmark): change.benchmark for change in found if change.only == "new"}
         if other := next((added[name] for name in map(_without_folder, gone) if name in added), None):
-            lines.append(
-                f"{other} is new and has the same name in another folder: run pytest where the run was stored."
-            )
-    return [*lines, "If the change is intended, store the run again to accept it."] if lines else []
+            lines.append(f"{other} differs only in its folder: run pytest in the folder in which the run was stored.")
+    if worse:
+        lines.append(f"To see the counters of each line of the kernels: {profile}")
+    return [*lines, f"To accept the change, store the run again: {store}"] if lines else []
+
+
+def difference(change: Change) -> str:
+    """Return both values of a figure, and the change, as text."""
+    _, _, before, now, amount, _ = _row(change)
+    return f"{before} before, {now} now ({amount})"
 
 
 def _exceeding(number: int) -> str:

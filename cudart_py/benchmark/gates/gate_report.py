@@ -19,7 +19,7 @@ _OUTCOMES = {0: "passed", 1: "failed", 2: "refused"}
 class GateReport:
     """The outcome of a gate: `verdicts` has each compared benchmark with its word, such as "SLOWER", or "".
 
-    `status` is the exit status, and `reason` says why nothing was compared, or why the benchmarks did not pass. `new`
+    `status` is the exit status, and `reason` says why it is not 0. `new`
     and `missing` are the numbers of benchmarks that only the run, or only the baseline, has. `differences` has a
     sentence per difference in versions.
     """

@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+# The descriptor of standard error, which a new process can use as its standard output.
+_STANDARD_ERROR = 2
 PLUGIN = "cudart_py.benchmark.pytest_plugin"
 NOT_INSTALLED = "benchmarks need pytest-benchmark, which is not installed: pip install pytest-benchmark"
 
@@ -41,6 +43,7 @@ class PytestRuns:
     - `python`: the interpreter of the environment that has pytest and the plugin.
     - `directory`: the working directory, by default the present one.
     - `variables`: environment variables that replace the present ones, by default none.
+    - `to_standard_error`: whether pytest's output goes to standard error instead of standard output.
     """
 
     arguments: Sequence[str]
@@ -48,6 +51,7 @@ class PytestRuns:
     python: str = sys.executable
     directory: Path | None = None
     variables: Mapping[str, str] | None = None
+    to_standard_error: bool = False
     _numbers: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     def take(self, *options: str, names: Sequence[str] = (), silent: bool = False) -> dict[str, Any]:
@@ -62,8 +66,10 @@ class PytestRuns:
             chosen = self.results / "names.txt"
             chosen.write_text("\n".join(names), encoding="utf-8")
             command += [f"--benchmark-select={chosen}"]
+        output = subprocess.PIPE if silent else _STANDARD_ERROR if self.to_standard_error else None
+        errors = subprocess.PIPE if silent else None
         done = subprocess.run(
-            command, capture_output=silent, text=True, check=False, cwd=self.directory, env=self.variables
+            command, stdout=output, stderr=errors, text=True, check=False, cwd=self.directory, env=self.variables
         )
         if done.returncode or not file.exists():
             raise PytestFailedError(done.returncode, (done.stdout or "") + (done.stderr or ""), self.directory)

@@ -19,6 +19,7 @@ from typing import Any
 
 from ...pages.text_tables import aligned
 from ..record import median_error
+from ..times import format_seconds
 
 Json = Mapping[str, Any]
 SECONDS = "seconds"
@@ -168,18 +169,24 @@ def _gpu(run: Json) -> dict[str, Any]:
 def _model(run: Json) -> str:
     """Return the model of the GPU that a run measured on, or the machine's first GPU if the run names none."""
     measured = (one["extra_info"].get("device") for one in run["benchmarks"])
-    return next(filter(None, measured), None) or next(iter(_gpu(run).get("devices", ())), "no GPU")
+    return next(filter(None, measured), None) or next(iter(_gpu(run).get("devices", ())), "unknown")
 
 
-def refusal(baseline: Json, run: Json) -> str | None:
-    """Return why two runs cannot be compared, or None: the GPU models or the driver's major versions differ."""
-    drivers = [str(_gpu(one).get("driver", "none")).partition(".")[0] for one in (baseline, run)]
+def refusal(baseline: Json, run: Json, owner: str) -> str | None:
+    """Return why two runs cannot be compared, or None: the GPU models or the driver's major versions differ.
+
+    `owner` is "the run" or "this machine": whose GPU and driver those of the run are.
+    """
+    drivers = [str(_gpu(one).get("driver", "unknown")).partition(".")[0] for one in (baseline, run)]
     for what, before, now in (
         ("GPU", _model(baseline), _model(run)),
         ("major version of the driver", *drivers),
     ):
         if before != now:
-            return f"the baseline's {what} is {before}, and this machine's {now}: record a baseline of its own"
+            return (
+                f"the baseline's {what} is {before}, and {owner}'s is {now}. Record a separate baseline for it with "
+                "cudart-py gate --record"
+            )
     return None
 
 
@@ -193,7 +200,7 @@ def differences(baseline: Json, run: Json) -> list[str]:
 
     before, now = versions(baseline), versions(run)
     return [
-        f"{name} {before.get(name) or 'unknown'} then, {now.get(name) or 'unknown'} now"
+        f"{name} differs: {before.get(name) or 'unknown'} in the baseline, {now.get(name) or 'unknown'} in the run"
         for name in dict.fromkeys((*before, *now))
         if before.get(name) != now.get(name)
     ]
@@ -205,7 +212,7 @@ HEADINGS = ("benchmark", "compared", "before", "now", "change", "limit")
 def cells(one: Verdict) -> tuple[str, ...]:
     """Return the cells of a verdict's row, one per heading of `HEADINGS`."""
     seconds = one.figure == SECONDS
-    before, now = (f"{1e6 * value:,.4g} us" if seconds else f"{value:.4g}" for value in (one.before, one.now))
+    before, now = (format_seconds(value) if seconds else f"{value:.4g}" for value in (one.before, one.now))
     compared = "time" if seconds else f"time over {one.figure}"
     return one.benchmark, compared, before, now, f"{100 * one.change:+.1f} %", f"{100 * one.limit:.1f} %"
 

@@ -14,27 +14,22 @@ Take = Callable[..., Json | None]
 AGREE = 2
 
 
-def judged(
-    baseline: Json, first: Sequence[Verdict], take: Take, limit: float, show: Callable[[str], object]
-) -> list[tuple[Verdict, str]]:
+def judged(baseline: Json, first: Sequence[Verdict], take: Take, limit: float) -> list[tuple[Verdict, str]]:
     """Return the final verdict on each benchmark of a first run with its word: "SLOWER", "faster", "not again" or "".
 
-    Benchmarks that seem slower are taken again. `show` is called with a line of text before each further run.
+    Benchmarks that seem slower are taken again.
     """
-    votes = _vote(baseline, first, take, limit, show)
+    votes = _vote(baseline, first, take, limit)
     return [_judge(one, votes.get(one.benchmark)) for one in first]
 
 
-def _vote(
-    baseline: Json, first: Sequence[Verdict], take: Take, limit: float, show: Callable[[str], object]
-) -> dict[str, list[Verdict]]:
+def _vote(baseline: Json, first: Sequence[Verdict], take: Take, limit: float) -> dict[str, list[Verdict]]:
     """Run benchmarks that seem slower again until enough runs of each agree; return the verdicts per benchmark."""
     votes: dict[str, list[Verdict]] = {one.benchmark: [] for one in first if one.slower}
     for _ in range(2 * AGREE - 1):
         names = [name for name, found in votes.items() if not _agreed(found)]
         if not names:
             break
-        show(f"{len(names)} of {len(first)} seem slower: run again")
         run = take(names)
         if run is None:
             break

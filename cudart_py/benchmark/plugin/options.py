@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ...output_files import output_path
+from ...output_files import output_file
 from ..gates import counter_gate
 from ..gates.argument_types import counter_limit
 from ..stopping import STOPS
@@ -62,9 +62,10 @@ def add_benchmark_options(group: Any) -> None:
         "('sectors:5%%') or a number ('conflicts:0'); may be repeated. Figures: "
         f"{', '.join(counter_gate.FIGURES)}, or a metric's full name",
     )
-    group.addoption(
-        "--counters-json", type=output_path, metavar="FILE", help="write the comparison of counters as JSON"
-    )
-    group.addoption(
-        "--counters-markdown", type=output_path, metavar="FILE", help="write the comparison of counters as Markdown"
-    )
+    for name, form in (("json", "JSON"), ("markdown", "Markdown, for a comment on a pull request")):
+        group.addoption(
+            f"--counters-{name}",
+            type=output_file,
+            metavar="FILE",
+            help=f"write the comparison of counters as {form}; - is standard output",
+        )

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from collections.abc import Callable
 
 _LIBRARY = "libstdc++.so.6"
+# Numba keeps the options of a compilation in such tags of a kernel's name.
+_ABI_TAG = re.compile(r"\[abi:\w+\]")
 
 
 @functools.cache
@@ -45,6 +48,15 @@ def demangle(name: str) -> str | None:
         return ctypes.string_at(address).decode()
     finally:
         free(address)
+
+
+def function_name(symbol: str) -> str:
+    """Return a function's qualified C++ name with its template arguments, such as `z::reduce<float, 256>`.
+
+    Returns the symbol itself if it is not mangled.
+    """
+    declaration = demangle(symbol)
+    return symbol if declaration is None else _ABI_TAG.sub("", declared_name(declaration))
 
 
 def _list_start(declaration: str) -> int:

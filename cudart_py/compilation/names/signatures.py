@@ -32,6 +32,9 @@ _INTEGERS = {
     "char32_t": "uint32",
 }
 _FLOATS = {"float": "float32", "double": "float64", "__half": "float16", "__nv_bfloat16": "bfloat16"}
+# The complex numbers of libcu++, Thrust and the C++ library, whose real namespaces include a version.
+_COMPLEX = re.compile(r"(?:cuda|thrust|std)::(?:\w+::)*complex<(float|double)>")
+_COMPLEX_DTYPES = {"float": "complex64", "double": "complex128"}
 _PTX_FLOATS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 _ITEM_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 # Type names that the demangler leaves unresolved, because only the compiler can resolve them.
@@ -46,8 +49,8 @@ class Parameter:
 
     `type` is the C++ type as the demangler spells it, or empty if it is unknown. `dtype` is the name of the NumPy dtype
     of the scalar, or of a pointer's elements. It is None for structures, and for pointers that accept any dtype
-    (`void*`, `char*`, pointers to structures). The name "bfloat16" has no dtype in NumPy. `constant` is True for a
-    pointer to const elements, through which the kernel does not write.
+    (`void*`, `char*`, pointers to structures other than complex numbers). The name "bfloat16" has no dtype in NumPy.
+    `constant` is True for a pointer to const elements, through which the kernel does not write.
 
     The other fields describe kernels that were not compiled from C++. The compiler has assumed that the value is a
     multiple of `divisor`. An "array" is Numba's description of an array with `dimensions` dimensions, which also
@@ -173,6 +176,8 @@ def needs_compiler(parameter: Parameter) -> bool:
 
 
 def _pointee(element: str) -> str | None:
+    if number := _COMPLEX.fullmatch(element):
+        return _COMPLEX_DTYPES[number[1]]
     # In C, a char* often means bytes of any type, while signed and unsigned char are numbers.
     return None if element == "char" else element_dtype(element)
 

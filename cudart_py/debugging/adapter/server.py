@@ -234,11 +234,7 @@ class Adapter:
     def _evaluate(self, arguments: dict[str, Any]) -> dict[str, Any]:
         text = str(arguments["expression"]).strip()
         if arguments.get("context") == "repl" and _COMMANDS.match(text):
-            said, resumes = self._command_line.answer(text)
-            if resumes:
-                self._stop = None
-                self._resumed.put(None)
-            return {"result": said.rstrip("\n"), "variablesReference": 0}
+            return {"result": self._executed(text), "variablesReference": 0}
         if self._stop is None:
             raise ValueError("no launch is stopped")
         suffix = _SUFFIX.search(text)
@@ -249,6 +245,17 @@ class Adapter:
         value = self._session.recorder.evaluate(text, scope)
         shown = self._shown.value(text, value, scope, position)
         return {"result": shown.pop("value"), **shown}
+
+    def _executed(self, text: str) -> str:
+        """Execute a command of the terminal, and return its output; the client hears of a change of the thread."""
+        stop, before = self._stop, self._session.focused[:2] if self._stop is not None else None
+        said, resumes = self._command_line.answer(text)
+        if resumes:
+            self._stop = None
+            self._resumed.put(None)
+        elif stop is not None and self._session.focused[:2] != before:
+            self._tell(Stop("step"))
+        return said.rstrip("\n")
 
     def _read_memory(self, arguments: dict[str, Any]) -> dict[str, Any]:
         if self._stop is None:

@@ -1,8 +1,9 @@
-"""Compile CUDA C++ files with NVRTC, which needs no GPU: a hook for pre-commit.
+"""Compile CUDA C++ files with NVRTC, which needs no GPU: a hook for pre-commit, and a step for CI.
 
-    python compile_kernels.py [--arch sm_80] FILE.cu ...
+    python compile_kernels.py [--arch sm_80] [--include FOLDER] [--define NAME=VALUE] FILE.cu ...
 
-The exit status is 1 if a file does not compile. In GitHub Actions, each error is also an annotation.
+The exit status is 1 if a file does not compile. In GitHub Actions, each error is also an annotation. As in every C++
+compiler, the body of a template is checked completely only where the file uses the template.
 """
 
 import argparse
@@ -11,7 +12,15 @@ import re
 import sys
 from pathlib import Path
 
-from cudart_py import CompileError, images
+try:
+    from cudart_py import CompileError, images
+except ModuleNotFoundError as error:
+    if error.name != "cudart_py":
+        raise
+    sys.exit(
+        f"compile_kernels.py: cudart-py is not installed for {sys.executable}. Activate your project's environment "
+        "before git commit, or name its interpreter in the hook's entry: .venv/bin/python hooks/compile_kernels.py"
+    )
 
 _ERROR = re.compile(r"^(?P<file>[^\n(]+)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<what>.*)$", re.MULTILINE)
 
@@ -21,19 +30,33 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compile CUDA C++ files with NVRTC, without a GPU.")
     parser.add_argument("--arch", default="sm_80", help="the architecture to compile for (default: sm_80)")
     parser.add_argument("--include", action="append", default=[], metavar="FOLDER", help="a folder with headers")
+    parser.add_argument(
+        "--define", action="append", default=[], metavar="NAME[=VALUE]", help="a macro that the programs define"
+    )
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args()
+    define = {name: value if given else None for name, given, value in (one.partition("=") for one in options.define)}
     failed = False
     for file in options.files:
         try:
-            images.compile_image(file, arch=options.arch, include=options.include)
+            images.compile_image(file, arch=options.arch, include=options.include, define=define)
         except CompileError as error:
             failed = True
             print(error, file=sys.stderr)
+            if re.search(r"\b(include|define)=", str(error)):
+                print(
+                    "Here, these arguments are the options --include FOLDER and --define NAME=VALUE.", file=sys.stderr
+                )
             if os.environ.get("GITHUB_ACTIONS") == "true":
-                for match in _ERROR.finditer(error.log):
-                    print(f"::error file={os.path.relpath(match['file'])},line={match['line']}::{match['what']}")
+                print_annotations(error.log)
     return int(failed)
+
+
+def print_annotations(log: str) -> None:
+    """Print each error of a compiler's log as an annotation of GitHub Actions."""
+    root = os.environ.get("GITHUB_WORKSPACE") or os.curdir
+    for match in _ERROR.finditer(log):
+        print(f"::error file={os.path.relpath(match['file'], root)},line={match['line']}::{match['what']}")
 
 
 if __name__ == "__main__":

@@ -54,10 +54,10 @@ def _draw(
             raise arguments.wrong_value(call, "size", "None where 'out' is given", size)
         return generator._draw(call, distribution, out, values, stream)
     if size is None:
-        remedy = "pass the size of a new array, or an array to fill"
+        remedy = "pass the size of a new array, or an array to fill as out="
         if isinstance(first, int) and first > 1:  # the size, where the first parameter is expected
-            remedy = f"{name!r} is not the size: pass it as size="
-        raise arguments.wrong_type(call, "size", "given unless 'out' is", size, remedy)
+            remedy = f"{first} was passed as {name!r}; pass size={first}"
+        raise TypeError(f"{call}: argument 'size' must be given, unless 'out' is; {remedy}")
     shape, kind = arguments.shape(call, "size", size), arguments.dtype(call, "dtype", dtype)
     if kind not in distribution.dtypes:
         raise arguments.wrong_dtype(call, "dtype", views.one_of(map(str, distribution.dtypes)), kind)

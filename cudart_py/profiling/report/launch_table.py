@@ -37,29 +37,62 @@ def rows_of(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> lis
     return [Row(times, *same) for same, times in counted.items()]
 
 
-def launch_table(launches: Sequence[LaunchProfile], columns: Sequence[Column] = BRIEF) -> str:
-    """Return the table, 80 characters wide unless the chosen columns leave too little space for the kernels' names."""
-    if not launches:
-        return "no launches"
+def launch_table(
+    launches: Sequence[LaunchProfile], columns: Sequence[Column] = BRIEF, unfinished: Sequence[str] = ()
+) -> str:
+    """Return the table, and below it the kernels of launches that have failed.
+
+    The table is 80 characters wide unless the chosen columns leave too little space for the kernels' names.
+    """
+    table = [_table(launches, columns)] if launches else [] if unfinished else ["no launches"]
+    return "\n".join((*table, *failed_launches(unfinished)))
+
+
+def failed_launches(unfinished: Sequence[str]) -> list[str]:
+    """Return one line per kernel whose launches have failed."""
+    times = Counter(unfinished)
+    return [f"not counted, because the launch failed: {_repeated(times[kernel], kernel)}" for kernel in times]
+
+
+def _table(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> str:
     heads = [["", "", "", *(column.heading[0] for column in columns)]]
     heads.append(["kernel", "grid", "block", *(column.heading[1] for column in columns)])
     found = rows_of(launches, columns)
-    rows = [[_times(row), row.grid, row.block, *row.cells] for row in found]
+    rows = [[_repeated(row.times, row.kernel), row.grid, row.block, *row.cells] for row in found]
     widths = [max(map(len, column)) for column in zip(*heads, *rows, strict=True)]
     # The name is shortened, because all other cells are short.
     widths[0] = max(_NARROWEST, min(widths[0], _WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)))
+    for cells, (times, kernel, *_) in zip(rows, found, strict=True):
+        cells[0] = _repeated(times, shortened_kernel(kernel, widths[0] - len(_repeated(times, ""))))
     lines = []
     for row in (*heads, *rows):
         cells = [
-            shortened(row[0], widths[0]).ljust(widths[0]),
+            row[0].ljust(widths[0]),
             *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
 
 
-def _times(row: Row) -> str:
-    return row.kernel if row.times == 1 else f"{row.times} x {row.kernel}"
+def _repeated(times: int, kernel: str) -> str:
+    return kernel if times == 1 else f"{times} x {kernel}"
+
+
+def shortened_kernel(name: str, width: int) -> str:
+    """Return a kernel's name shortened to `width` characters.
+
+    Namespaces are left out first. Then template arguments are, except for the last ones, in which instances differ.
+    """
+    if len(name) <= width:
+        return name
+    qualified, bracket, arguments = name.partition("<")
+    plain = qualified.rpartition("::")[2]
+    if len(plain) + len(bracket) + len(arguments) <= width:
+        return plain + bracket + arguments
+    room = width - len(plain) - len("<…")
+    if bracket and room > 0:
+        return f"{plain}<…{arguments[-room:]}"
+    return shortened(plain, width)
 
 
 def shortened(name: str, width: int) -> str:

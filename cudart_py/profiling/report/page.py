@@ -20,7 +20,7 @@ from .cost_table import cells_of
 from .drawn_lines import figures, kernel_diagrams, line_diagrams
 from .explanations import FIGURES, LIMITS
 from .finding_list import finding_list, findings_in
-from .launch_table import rows_of
+from .launch_table import failed_launches, rows_of
 from .source_table import STYLE, heading, source_table
 
 if TYPE_CHECKING:
@@ -38,10 +38,12 @@ def profile_page(
     columns: Sequence[Column] | None = None,
     findings: Sequence[Finding] = (),
     failure: str = "",
+    unfinished: Sequence[str] = (),
 ) -> str:
     """Return the self-contained HTML page of a profile; the columns default to `DEFAULT`.
 
-    `failure` is the exception that has ended the program after these launches, or "".
+    `failure` is the exception that has ended the program after these launches, or "", and `unfinished` has the names of
+    the kernels whose launches failed.
     """
     columns = choose(DEFAULT, ()) if columns is None else columns
     sources = sources_of(launches)
@@ -54,7 +56,7 @@ def profile_page(
             f"<header><h1>{escape(title)}</h1><p>The work of a program's launches, as counted by a simulated GPU.</p>"
             "</header>",
             _explained(),
-            f"<main><section><h2>Launches</h2>{_launches(launches, columns)}"
+            f"<main><section><h2>Launches</h2>{_launches(launches, columns, unfinished)}"
             f"{figures(kernel_diagrams(launches))}</section>",
             _failure(failure),
             f"<section><h2>Findings</h2>{listed}</section>" if listed else "",
@@ -70,23 +72,24 @@ def profile_page(
     return document(title, body, style="".join(file.read_text(encoding="utf-8") for file in (_STYLE, STYLE)))
 
 
-def profile_summary(launches: Sequence[LaunchProfile], *, lines: int = 5) -> str:
+def profile_summary(launches: Sequence[LaunchProfile], *, lines: int = 5, unfinished: Sequence[str] = ()) -> str:
     """Return an HTML fragment for notebooks: launches, hottest lines, advice, and diagrams of lines with advice.
 
-    `lines` is the maximum number of hottest lines.
+    `lines` is the maximum number of hottest lines. `unfinished` has the names of the kernels whose launches failed.
     """
     if not launches:
-        return "<p>no launches</p>"
+        return _failed(unfinished) or "<p>no launches</p>"
     columns = choose(DEFAULT, ())
     ranked = hot_lines(sources_of(launches))
     if not ranked:
-        return f"<div>{_launches(launches, columns)}</div>"
+        return f"<div>{_launches(launches, columns, unfinished)}</div>"
     advice = advise_on(ranked)
     diagrams = line_diagrams(launches)
     advised = dict.fromkeys((found.line.source.name, found.line.number) for found in advice)
     drawn = [diagram for place in advised for diagram in diagrams.get(place, ())]
     return (
-        f"<div>{_launches(launches, columns)}{_hot(ranked[:lines], columns, {}) if lines else ''}{_advice(advice, {})}"
+        f"<div>{_launches(launches, columns, unfinished)}"
+        f"{_hot(ranked[:lines], columns, {}) if lines else ''}{_advice(advice, {})}"
         f"{figures([*kernel_diagrams(launches), *drawn])}</div>"
     )
 
@@ -109,9 +112,9 @@ def _explained() -> str:
     )
 
 
-def _launches(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> str:
+def _launches(launches: Sequence[LaunchProfile], columns: Sequence[Column], unfinished: Sequence[str] = ()) -> str:
     if not launches:
-        return "<p>The program launched no kernels.</p>"
+        return _failed(unfinished) or "<p>The program launched no kernels.</p>"
     rows = [
         (
             Cell(row.kernel, "name"),
@@ -122,7 +125,13 @@ def _launches(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> s
         )
         for row in rows_of(launches, columns)
     ]
-    return table("launches", ("kernel", "launches", "grid", "block", *map(heading, columns)), rows)
+    return table("launches", ("kernel", "launches", "grid", "block", *map(heading, columns)), rows) + _failed(
+        unfinished
+    )
+
+
+def _failed(unfinished: Sequence[str]) -> str:
+    return "".join(f"<p>{escape(line)}</p>" for line in failed_launches(unfinished))
 
 
 def _links(sources: Sequence[Source]) -> dict[int, str]:

@@ -36,7 +36,7 @@ class Call:
 
     name: str
     category: str
-    thread: int
+    thread: threading.Thread
     begin: int
     end: int = 0
 
@@ -85,7 +85,7 @@ class Recorder:
         self._awaited: dict[tuple[int, int], list[Piece]] = {}
         self._recorded: dict[int, Piece | None] = {}
         self._lock = threading.RLock()
-        self._ranges: dict[int, list[Call]] = {}
+        self._ranges: dict[threading.Thread, list[Call]] = {}
         self._driver: Any = None
 
     def start(self) -> None:
@@ -111,7 +111,7 @@ class Recorder:
                 unfinished.end = now
         with self._lock:
             self._read_times()
-        self._calls.append(Call(name, "wait", threading.get_ident(), since, time.perf_counter_ns()))
+        self._calls.append(Call(name, "wait", threading.current_thread(), since, time.perf_counter_ns()))
         return Recording(self._begin, self._calls, self._pieces, "gpu_timing" in capabilities())
 
     def _seen(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,7 +122,7 @@ class Recorder:
 
         @functools.wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:
-            seen = Call(name, category, threading.get_ident(), time.perf_counter_ns())
+            seen = Call(name, category, threading.current_thread(), time.perf_counter_ns())
             piece = self._before(name, arguments, seen)
             try:
                 result = function(*arguments, **named)
@@ -236,7 +236,7 @@ class Recorder:
 
     def _note_range(self, name: str | None) -> None:
         """Record the begin of a range of the program, or, for None, the end of the thread's latest one."""
-        thread, now = threading.get_ident(), time.perf_counter_ns()
+        thread, now = threading.current_thread(), time.perf_counter_ns()
         ranges = self._ranges.setdefault(thread, [])
         if name is not None:
             ranges.append(Call(name, "nvtx", thread, now))

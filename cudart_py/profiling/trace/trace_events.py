@@ -86,12 +86,12 @@ class _Tracks:
 
     def __init__(self, is_timed: bool) -> None:
         self._is_timed = is_timed
-        self._threads: dict[int, int] = {}
+        self._threads: dict[threading.Thread, int] = {}
         self._streams: dict[tuple[int, int], int] = {}
 
-    def thread(self, ident: int) -> dict[str, int]:
+    def thread(self, thread: threading.Thread) -> dict[str, int]:
         """Return the track of a thread."""
-        return {"pid": _HOST, "tid": self._threads.setdefault(ident, len(self._threads) + 1)}
+        return {"pid": _HOST, "tid": self._threads.setdefault(thread, len(self._threads) + 1)}
 
     def stream(self, piece: Piece) -> dict[str, int]:
         """Return the track of a piece's stream."""
@@ -102,9 +102,8 @@ class _Tracks:
         """Yield the events that name the tracks."""
         label = "" if self._is_timed else f" ({_ORDER})"
         yield _named("process_name", _HOST, 0, f"Host{label}")
-        known = {thread.ident: thread.name for thread in threading.enumerate()}
-        for ident, track in self._threads.items():
-            yield _named("thread_name", _HOST, track, known.get(ident, f"thread {ident}"))
+        for thread, track in self._threads.items():
+            yield _named("thread_name", _HOST, track, thread.name)
         for device in sorted({device for device, _ in self._streams}):
             yield _named("process_name", _FIRST_DEVICE + device, 0, f"Device {device}{label}: {Device(device).name}")
         for (device, stream), track in self._streams.items():

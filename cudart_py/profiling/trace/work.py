@@ -6,7 +6,7 @@ import functools
 import re
 from typing import Any, NamedTuple
 
-from ...compilation.names.demangling import declared_name, demangle
+from ...compilation.names.demangling import function_name
 from ...driver.calls import raw
 
 _QUEUES = re.compile(r"cu(?:Launch\w+|Memcpy\w*|Memset\w+|MemPrefetch\w*|MemDiscard\w*|GraphLaunch)")
@@ -63,6 +63,4 @@ def _kernel_name(function: int) -> str:
     status, found = raw.cuFuncGetName(function)
     if status or not found:
         return "kernel"
-    entry = found.decode()
-    declaration = demangle(entry)
-    return entry if declaration is None else declared_name(declaration)
+    return function_name(found.decode())

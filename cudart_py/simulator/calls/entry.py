@@ -14,12 +14,12 @@ from typing import Any, ParamSpec, TypeVar
 from cuda.bindings.driver import CUresult
 
 from ...host.locks import take
-from ..checks.findings import deliver, pending
+from ..checks.findings import deliver, deliver_with_fault, pending
 from ..state.contexts import Context, of_thread
 from ..state.devices import state
 from ..state.driver_log import log
 from ..state.errors import StatusError
-from ..state.fault_reports import readable, take_unlogged
+from ..state.fault_reports import has_unlogged, readable, take_unlogged
 from ..state.progress import progress
 from ..state.queue import captures
 from ..state.queue.runner import runner
@@ -57,6 +57,8 @@ def entry(
 
         def fail(status: CUresult) -> tuple[Any, ...]:
             if status != _NOT_READY:  # not an error
+                if pending and has_unlogged() and not (progress.here or of_thread.finalizing):
+                    deliver_with_fault()
                 _log(status, body.__name__)
             return (status, *[None] * values)
 
@@ -76,7 +78,8 @@ def entry(
                     result = alone(function, arguments, named)
             except StatusError as error:
                 return fail(error.status)
-            if pending and values < 2 and not (progress.here or of_thread.finalizing):
+            # Not for the calls that describe the failure of an earlier call.
+            if pending and values < 2 and not (before_init or progress.here or of_thread.finalizing):
                 deliver()
             return succeed(result)
 

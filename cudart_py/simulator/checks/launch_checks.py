@@ -88,6 +88,7 @@ class LaunchChecks(Observer):
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()
         self._memory = state.memory
+        self._launch = state.launch.description
         self._program = state.program
         self._spans, self._concurrent = spans, bool(spans) or concurrency.others_wait()
         self._native: NativeRecords | None = None
@@ -134,7 +135,8 @@ class LaunchChecks(Observer):
 
     def records(self) -> NativeRecords:
         """Return new records for machine code."""
-        self._native = NativeRecords(self._memory, self._spans, self._races.past if self._concurrent else None)
+        past = self._races.past if self._concurrent else None
+        self._native = NativeRecords(self._memory, self._launch, self._spans, past)
         return self._native
 
     @without_failing

@@ -67,8 +67,9 @@ class MemoryChecks:
         self._written: dict[int, ShadowMemory] = {}
 
     def finish(self) -> None:
-        """Find out which allocations have now been written completely."""
+        """Find out which allocations have now been written completely, and remember who wrote the others."""
         for shadow in self._written.values():
+            shadow.writer = self._launch.description
             shadow.look_through()
 
     def check(self, access: MemoryAccess) -> None:

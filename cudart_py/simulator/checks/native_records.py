@@ -44,12 +44,12 @@ _clock = _Clock()
 class NativeRecords:
     """The records of one launch, and, if other work may overlap it, the traces that it leaves.
 
-    `spans` is the other work that has run, and `past` names the launch's accesses in reports of work that follows; it
-    is None if no other work may overlap the launch.
+    `launch` describes the launch. `spans` is the other work that has run, and `past` names the launch's accesses in
+    reports of work that follows; it is None if no other work may overlap the launch.
     """
 
-    def __init__(self, memory: Any, spans: list[Span], past: Past | None) -> None:
-        self._memory = memory
+    def __init__(self, memory: Any, launch: str, spans: list[Span], past: Past | None) -> None:
+        self._memory, self._launch = memory, launch
         self._spans, self._past = spans, past
         self.complete = past is not None
         self.traces: dict[History, Trace] = {}
@@ -113,6 +113,7 @@ class NativeRecords:
         for start, (shadow, shift, records) in self._unwritten.items():
             try:
                 if start in parts:
+                    shadow.writer = self._launch
                     _keep(shadow, shift, records, parts[start])
             except MemoryError:
                 limit.say(

@@ -143,6 +143,8 @@ class DebugInformation:
 
     def __init__(self, text: str) -> None:
         sections = {match[1]: _Section(match[2]) for match in _SECTION.finditer(text)}
+        self._strings = "\n".join(match[2] for match in _SECTION.finditer(text) if match[1] == ".debug_str")
+        self._texts: dict[str, str] = {}
         self._functions: dict[str, list[Variable]] = {}
         self._inlined: dict[str, tuple[Inlined, ...]] = {}
         self.globals: list[Variable] = []
@@ -164,6 +166,13 @@ class DebugInformation:
     def variables(self, function: str) -> list[Variable]:
         """Return the variables of a function, by its name in PTX, outer scopes first."""
         return self._functions.get(function, [])
+
+    def text_at(self, label: str) -> str:
+        """Return the text at a label of the section of strings, or ""."""
+        if label not in self._texts:
+            match = re.search(rf"^{re.escape(label)}:\s*((?:\.b8\s[^\n]*\n)+)", self._strings, re.MULTILINE)
+            self._texts[label] = "" if match is None else _Reader(_Section(match[1])).string()
+        return self._texts[label]
 
     def inlined(self, function: str) -> tuple[Inlined, ...]:
         """Return the functions that were inlined into a function, by its name in PTX."""

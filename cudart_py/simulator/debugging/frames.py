@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .lines import Place, place_of
+from .dwarf import Inlined
+from .lines import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from ..ptx.syntax.instructions import Function
-    from .dwarf import DebugInformation, Inlined
+    from ..ptx.syntax.instructions import Function, Instruction
+    from .dwarf import DebugInformation
     from .lines import Lines
     from .moments import LaneGroup
 
@@ -32,20 +33,30 @@ def frames_of(group: LaneGroup, lines: Lines, information: DebugInformation) -> 
     """Return the frames of a group, innermost first."""
     found = []
     for number, level in enumerate(group.levels):
-        place = None if level.site is None else place_of(level.site)
-        index = None if level.site is None else lines.index(level.site)
-        chain = (
-            [] if index is None else list(inlined_at(information.inlined(level.code.name), level.code.function, index))
-        )
-        for inlined in reversed(chain):
+        site = level.site
+        place = None if site is None else Place(site.file, site.line)
+        for inlined in () if site is None else _inlined_around(site, level.code.function, lines, information):
             found.append(Frame(number, inlined, inlined.name, place))
             place = inlined.call
         found.append(Frame(number, None, lines.called(level.code.name), place))
     return found
 
 
+def _inlined_around(
+    site: Instruction, body: Function, lines: Lines, information: DebugInformation
+) -> Iterable[Inlined]:
+    """Return the inlined functions that contain an instruction, innermost first; without -G they have no variables."""
+    described = information.inlined(body.name)
+    if described or not site.calls:
+        return reversed(list(inlined_at(described, body, lines.index(site))))
+    names = [lines.called(information.text_at(call.function)) for call in site.calls]
+    return [
+        Inlined(name, "", "", Place(call.file, call.line), (), ()) for name, call in zip(names, site.calls, strict=True)
+    ]
+
+
 def is_between(body: Function, span: Any, index: int) -> bool:
-    """Return whether an instruction of a function is between the labels `low` and `high`; None is no limit."""
+    """Return whether an instruction is between the labels `low` and `high` of a span; None is an open end."""
     low, high = (None if name is None else body.labels.get(name) for name in (span.low, span.high))
     return (low is None or low <= index) and (high is None or index < high)
 

@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...compilation.names.demangling import declared_name, demangle
+from ...compilation.names.demangling import function_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,7 +102,7 @@ class Lines:
         """
         found = []
         for body in self.bodies:
-            whole, plain = cpp_name(body.name), self.called(body.name)
+            whole, plain = function_name(body.name), self.called(body.name)
             if body.instructions and (
                 name == body.name or any(f"::{one}".endswith(f"::{name}") for one in (whole, plain))
             ):
@@ -111,7 +111,7 @@ class Lines:
 
     def called(self, name: str) -> str:
         """Return the C++ name of a function without arguments of templates and without parameters."""
-        whole, kept, depth = cpp_name(name), "", 0
+        whole, kept, depth = function_name(name), "", 0
         for character in whole:
             depth += character == "<"
             kept += character if depth == 0 else ""
@@ -170,9 +170,3 @@ def _lines_of(path: str) -> tuple[str, ...]:
         return tuple(Path(path).read_text(encoding="utf-8", errors="replace").splitlines())
     except OSError:
         return ()
-
-
-def cpp_name(name: str) -> str:
-    """Return the C++ name of a function without its parameters."""
-    declaration = demangle(name)
-    return name if declaration is None else declared_name(declaration)

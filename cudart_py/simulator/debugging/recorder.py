@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.addresses import Mixed
-from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer, RunAgain
+from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
 from ..state.fault_reports import readable
 from .block_scope import BlockScope
 from .cpp_types import CType
@@ -21,9 +20,9 @@ from .expressions import evaluate, holds, type_of
 from .frames import Frame, frames_of, inlined_at, inlined_in
 from .lines import Lines, Place, place_of
 from .moments import Change, LaneGroup, Mistake, Moment
+from .repeats import Repeats, block_of, named_lane
 from .scope import Scope
 from .shared_variables import SharedVariable, shared_variables
-from .undo import SavedMemory, can_be_undone
 from .values import MemoryView, Value, as_pointer
 
 if TYPE_CHECKING:
@@ -45,9 +44,6 @@ HISTORY = 20_000
 _MODULES = 16
 # The index of the writer of bytes that nothing has written, and the lane of a write that no single lane makes.
 NOBODY = -1
-# If more blocks than this have to run again without showing a mistake, all following blocks are recorded.
-_MOST_REPEATS = 8
-_THREAD = re.compile(r"block \((\d+), (\d+), (\d+)\), thread \((\d+), (\d+), (\d+)\)")
 
 
 class Listener(Protocol):
@@ -117,43 +113,29 @@ class Recorder(Observer):
         self.begun = 0
         # The contents of shared and local memory at the latest moment of each chunk.
         self._known: dict[int, list[tuple[Array, Array]]] = {}
-        # The contents that global memory had before the launch, where it has changed them.
-        self._saved = SavedMemory()
-        # The first block after those in which the launch has stopped, so that breakpoints before it do not stop again.
-        self._following = 0
-        # The blocks that have made a mistake without being recorded, and whether an interrupt waits for one of them.
-        self._wanted: set[int] = set()
+        # Whether the launch runs again because of an interrupt.
         self._is_interrupting = False
 
     def start(self, state: LaunchState) -> None:
         """Tell the debugger that a launch begins."""
         self.state = state
-        self._can_be_undone = can_be_undone(state.launch)
+        self._repeats = Repeats(state.launch)
         self._listener.started(self)
 
     def stepped_from(self, first: int) -> int:
         """Return the first block, from `first` on, that must be recorded."""
-        if not self._can_be_undone or len(self._wanted) > _MOST_REPEATS:
-            return first
-        stops = self._listener.stops_from(self, max(first, self._following))
-        return min([stops, *(block for block in self._wanted if block >= first)])
+        return self._repeats.recorded_from(first, lambda block: self._listener.stops_from(self, block))
 
     def shown(self, moment: Moment) -> None:
         """Take note that the launch has stopped at a moment."""
-        self._following = max(self._following, moment.chunk.first + moment.chunk.blocks)
+        self._repeats.following = max(self._repeats.following, moment.chunk.first + moment.chunk.blocks)
 
     def restart(self, state: LaunchState) -> None:
         """Undo what the launch has done."""
-        self._saved.restore(state.memory.bytes)
-        state.printed.empty(lambda _: None)
+        self._repeats.undo(state)
         self._active.clear()
         self.begun = 0
         self._forget_history()
-
-    def _again(self, block: int) -> RunAgain:
-        """Return the exception that makes the launch run again, to record a block."""
-        self._wanted.add(block)
-        return RunAgain()
 
     def _forget_history(self) -> None:
         """Let the history begin after blocks that are not recorded, because it lacks their changes of memory."""
@@ -186,7 +168,7 @@ class Recorder(Observer):
         self._running = group
         if self._listener.is_interrupted and not self._is_interrupting:
             self._is_interrupting = True
-            raise self._again(_block_of(group, 0))
+            raise self._repeats.again(block_of(group, 0))
 
     def ended(self, chunk: Chunk) -> None:
         """Record the last changes of a chunk."""
@@ -200,7 +182,7 @@ class Recorder(Observer):
         """Show the debugger the fault that ends the launch: at its instruction, or when all lanes wait."""
         waiting = list(chunk.waiting())
         if not chunk.program.is_stepped and self._listener.stop_at_findings and not self.state.limit_reached():
-            raise self._again(self._block_in(fault.report, chunk))
+            raise self._repeats.again(self._block_in(fault.report, chunk))
         if not chunk.program.is_stepped and self._running is not None:
             self._add(chunk, LaneGroup(self._running))
         elif not self.history or self._has_stopped(chunk, waiting):
@@ -215,7 +197,7 @@ class Recorder(Observer):
         """Show the debugger a finding of the sanitizer."""
         if not group.code.stepped:
             if self._listener.stop_at_findings:
-                raise self._again(_block_of(group, position))
+                raise self._repeats.again(block_of(group, position))
             return
         moment = self.history[-1]
         moment.mistake = Mistake(readable(report), int(group.lane_numbers[position]), is_fault=False)
@@ -262,7 +244,7 @@ class Recorder(Observer):
         return shared_variables(self.lines, self.state.shared_size, self.information)
 
     def function(self, name: str) -> list[Instruction]:
-        """Return the first instructions of the functions with a name, also where they are inlined; see `Lines`."""
+        """Return the first instructions of the functions with a name, and of their inlined copies; see `Lines`."""
         return self.lines.function(name) + [
             body.instructions[body.labels[one.low]]
             for body in self.lines.bodies
@@ -373,12 +355,12 @@ class Recorder(Observer):
 
     def _lane_in(self, report: str, moment: Moment) -> int:
         """Return the lane that a report names, or the first one of the moment."""
-        lane = _named_lane(report, moment.chunk)
+        lane = named_lane(report, moment.chunk)
         return int(next(moment.groups).lanes[0]) if lane is None else lane
 
     def _block_in(self, report: str, chunk: Chunk) -> int:
         """Return the block that a report names, or that of the first thread that waits."""
-        lane = _named_lane(report, chunk)
+        lane = named_lane(report, chunk)
         if lane is None:
             lane = min((int(group.lane_numbers[0]) for group, _ in chunk.waiting()), default=0)
         return chunk.first + lane // chunk.threads
@@ -411,8 +393,8 @@ class Recorder(Observer):
                 continue
             # This comes before the engine's own check. Bytes outside all allocations may be inaccessible to Python too.
             inside = self._inside(places, size) if space == "global" else _fits(places, size, len(part.space.bytes))
-            if space == "global" and self._can_be_undone:
-                self._saved.save(part.space.bytes, places[inside], size)
+            if space == "global":
+                self._repeats.save(part.space.bytes, places[inside], size)
             if not group.code.stepped:
                 continue
             where = (places[inside][:, None] + np.arange(size)).ravel()
@@ -472,25 +454,6 @@ def _parts(group: Group, address: Address | Mixed) -> Iterator[tuple[Array, Addr
         yield from address.parts
     else:
         yield np.arange(group.n), address
-
-
-def _block_of(group: Group, position: int) -> int:
-    """Return the number of the block of the lane at a position of a group."""
-    return group.chunk.first + int(group.lane_numbers[position]) // group.chunk.threads
-
-
-def _named_lane(report: str, chunk: Chunk) -> int | None:
-    """Return the lane of a chunk that a report names, or None if it names none."""
-    match = _THREAD.search(report)
-    if match is None:
-        return None
-    block, thread = (tuple(map(int, match.group(*numbers))) for numbers in ((1, 2, 3), (4, 5, 6)))
-    launch = chunk.state.launch
-    width, height, _ = launch.block
-    lane = thread[0] + width * (thread[1] + height * thread[2])
-    numbers = (number for number in range(chunk.blocks) if launch.block_index(chunk.first + number) == block)
-    number = next(numbers, None)
-    return None if number is None else number * chunk.threads + lane
 
 
 def _fits(places: Array, size: int, whole: int) -> NDArray[np.bool_]:

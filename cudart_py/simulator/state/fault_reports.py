@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...compilation.names.demangling import declared_name, demangle
-
-# Numba keeps the options of a compilation in such tags of a kernel's name.
-_ABI_TAG = re.compile(r"\[abi:\w+\]")
+from ...compilation.names.demangling import function_name
 
 _reports: list[str] = []
 # The same report until a call that fails because of it has added it to the driver's log.
@@ -19,20 +16,25 @@ def put_report(text: str) -> None:
     _reports[:] = _unlogged[:] = [readable(text)]
 
 
+def add_to_report(text: str) -> None:
+    """Add another text to the report of the last fault, which a call is about to pass on."""
+    _reports[:] = _unlogged[:] = [f"{_unlogged[0]}\n{text}"]
+
+
+def has_unlogged() -> bool:
+    """Return whether there is a report that the driver's log does not have yet."""
+    return bool(_unlogged)
+
+
 def readable(text: str) -> str:
     """Return a report with functions' C++ names in place of mangled ones, except in the instruction at its end."""
     said, mark, instruction = text.partition(", instruction '")
-    return re.sub(r"\b_Z\w+", _plain, said) + mark + instruction
+    return re.sub(r"\b_Z\w+", lambda match: function_name(match[0]), said) + mark + instruction
 
 
 def summary(text: str) -> str:
     """Return the first line of a report, without the instruction at its end."""
     return readable(text).partition("\n")[0].partition(", instruction '")[0]
-
-
-def _plain(match: re.Match[str]) -> str:
-    declaration = demangle(match[0])
-    return match[0] if declaration is None else _ABI_TAG.sub("", declared_name(declaration))
 
 
 def take_report() -> str | None:

@@ -21,7 +21,7 @@ from ..functions import Function
 
 Implementation = Callable[..., int]
 # The structures that are nothing but bytes: the bindings do not let every version write them.
-_OPAQUE = ("CUipcEventHandle", "CUipcMemHandle", "CUuuid")
+_OPAQUE = ("CUipcEventHandle", "CUipcMemHandle", "CUmemPoolPtrExportData", "CUuuid")
 # The sizes of these, and of the structures of which functions take arrays.
 STRUCTURE_BYTES = {
     "CUDA_MEMCPY3D_BATCH_OP": 112,
@@ -31,6 +31,7 @@ STRUCTURE_BYTES = {
     "CUlaunchAttribute": 72,
     "CUmemAccessDesc": 12,
     "CUmemLocation": 8,
+    "CUmemPoolPtrExportData": 64,
     "CUmemcpyAttributes": 24,
     "CUuuid": 16,
 }

@@ -156,11 +156,16 @@ def _range_attribute(place: int, size: int, attribute: int, pointer: int, count:
     return int(status)
 
 
-def _export(place: int, handle: int, kind: int, flags: int) -> int:
-    status, descriptor = _simulator().cuMemExportToShareableHandle(handle, kind, flags)
-    if not status:
-        write(place, descriptor, ctypes.c_int)
-    return int(status)
+def _export(name: str) -> Implementation:
+    """Return an implementation that stores a file descriptor of memory, or of a pool."""
+
+    def export(place: int, handle: int, kind: int, flags: int) -> int:
+        status, descriptor = getattr(_simulator(), name)(handle, kind, flags)
+        if not status:
+            write(place, descriptor, ctypes.c_int)
+        return int(status)
+
+    return export
 
 
 def _stream_attribute(stream: int, attribute: int, place: int) -> int:
@@ -340,7 +345,8 @@ SPECIAL: dict[str, Callable[..., int]] = {
     "cuLogsCurrent": _logs_current,
     "cuLogsDumpToFile": _dump_log_to_file,
     "cuLogsDumpToMemory": _dump_log,
-    "cuMemExportToShareableHandle": _export,
+    "cuMemExportToShareableHandle": _export("cuMemExportToShareableHandle"),
+    "cuMemPoolExportToShareableHandle": _export("cuMemPoolExportToShareableHandle"),
     "cuMemPoolGetAttribute": _pool_attribute,
     "cuMemPoolSetAttribute": _set_pool_attribute,
     "cuMemRangeGetAttribute": _range_attribute,

@@ -26,12 +26,16 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _WAIVED = 2
 # Programs report with these words even if their exit status is 0.
 _FAILED = re.compile(r"FAIL(ED)?\b|\bfailed\b|\bmismatch|\bincorrect\b|^\s*[Ee]rror:|\N{CROSS MARK}")
-_NOT_FAILED = re.compile(r"\b(0|no) (fail|error|mismatch)\w*|(fail|error|mismatch)\w*\s*[:=]?\s*0\b", re.IGNORECASE)
+_NOT_FAILED = re.compile(
+    r"\b(0|no) (fail|error|mismatch)\w*|(fail|error|mismatch)\w*\s*[:=]?\s*0\b|failed as expected", re.IGNORECASE
+)
+# Reports of the simulator, and the line for a thread that fails an assertion, are not the program's words.
+_REPORT = re.compile(r"^cudart-py: |: block: \[\d+,\d+,\d+\], thread: \[\d+,\d+,\d+\] Assertion ")
 # A launch that ends early leaves wrong results, which a program without checks would not notice.
 _FAULT = re.compile(
     r"^cudart-py: kernel .*(out of bounds|took longer than the limit|misaligned|deadlock)", re.MULTILINE
 )
-_FINDING = re.compile(r"^cudart-py: (?!\S+ is not supported)|\bSimulatorWarning: kernel ", re.MULTILINE)
+_FINDING = re.compile(r"^cudart-py: (?!\S+ is not supported|the records of )|\bSimulatorWarning: kernel ", re.MULTILINE)
 _UNITTEST = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
 
 
@@ -127,8 +131,7 @@ def verdict_of(status: int, output: str) -> str:
     """Return "right", or what says that a program is not."""
     if status:
         return f"exit status {status}"
-    # Reports of the simulator, for example of a failed assertion, are not the program's words.
-    lines = [line for line in output.splitlines() if not line.startswith("cudart-py: ")]
+    lines = [line for line in output.splitlines() if not _REPORT.search(line)]
     wrong = next((line for line in lines if _FAILED.search(line) and not _NOT_FAILED.search(line)), None)
     if wrong:
         return f"says: {wrong.strip()[:80]}"

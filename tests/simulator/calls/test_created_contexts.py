@@ -11,7 +11,7 @@ from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from tests.simulator.kernels import function, launch, loaded
-from tests.simulator.support import HostCalls, Status, download, ok, upload
+from tests.simulator.support import HostCalls, Status, download, ok, struct, upload
 
 DESTROYED, NO_CONTEXT = Status.CUDA_ERROR_CONTEXT_IS_DESTROYED, Status.CUDA_ERROR_INVALID_CONTEXT
 INVALID_VALUE, INVALID_HANDLE = Status.CUDA_ERROR_INVALID_VALUE, Status.CUDA_ERROR_INVALID_HANDLE
@@ -146,9 +146,8 @@ def test_banks_of_shared_memory_stay_four_bytes_wide(context: Any) -> None:
 
 
 def test_settings_that_do_not_exist_are_refused(context: Any) -> None:
-    shared = bindings.CUctxCreateParams()
-    shared.execAffinityParams = [bindings.CUexecAffinityParam()]
-    shared.numExecAffinityParams = 1
+    affinity = {"execAffinityParams": [bindings.CUexecAffinityParam()], "numExecAffinityParams": 1}
+    shared = struct("CUctxCreateParams", **affinity)
     assert driver.cuCtxCreate(shared, 0, 0) == (Status.CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, None)
     assert driver.cuCtxCreate(None, 3, 0) == driver.cuCtxCreate(None, 256, 0) == (INVALID_VALUE, None)
     assert driver.cuCtxCreate(None, 0, 9) == (Status.CUDA_ERROR_INVALID_DEVICE, None)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
@@ -17,11 +16,6 @@ SIZE = 5000
 # The unit in which an H200's driver takes memory for graphs.
 UNIT = 32 << 20
 AUTO_FREE = bindings.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
-
-
-@pytest.fixture
-def graph(context: Any) -> Any:
-    return ok(driver.cuGraphCreate(0))
 
 
 def allocation(size: int = SIZE, device: int = 0, **fields: Any) -> Any:

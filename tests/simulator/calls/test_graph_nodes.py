@@ -20,11 +20,6 @@ EXTENTS = dict.fromkeys((f"{kind}Dim{axis}" for kind in ("grid", "block") for ax
 
 
 @pytest.fixture
-def graph(context: Any) -> Any:
-    return ok(driver.cuGraphCreate(0))
-
-
-@pytest.fixture
 def x(context: Any) -> int:
     return upload(np.random.default_rng().integers(1, 200, N, np.uint8))
 

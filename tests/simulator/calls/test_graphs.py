@@ -67,11 +67,10 @@ def test_a_graph_is_drawn(play: Player, module: Any, tmp_path: Path) -> None:
 
 
 def test_a_streams_priority_and_access_policy_window_are_copied(stream: Any) -> None:
-    priority, value = bindings.CUstreamAttrValue(), bindings.CUstreamAttrValue()
-    priority.priority = -3
+    priority = struct("CUstreamAttrValue", priority=-3)
     ok(driver.cuStreamSetAttribute(stream, bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PRIORITY, priority))
     identity = bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
-    value.accessPolicyWindow.num_bytes, value.accessPolicyWindow.hitRatio = 64, 0.5
+    value = struct("CUstreamAttrValue", accessPolicyWindow__num_bytes=64, accessPolicyWindow__hitRatio=0.5)
     ok(driver.cuStreamSetAttribute(stream, identity, value))
     other = ok(driver.cuStreamCreate(1))
     ok(driver.cuStreamCopyAttributes(other, stream))
@@ -179,11 +178,6 @@ extern "C" __global__ void set(cudaGraphConditionalHandle condition, unsigned va
     cudaGraphSetConditional(condition, value);
 }
 """
-
-
-@pytest.fixture
-def graph(context: Any) -> Any:
-    return ok(driver.cuGraphCreate(0))
 
 
 def condition(graph: Any, default: int = 0) -> Any:

@@ -36,12 +36,6 @@ def test_parameters_are_read_at_the_call_from_addresses_values_with_their_types_
     assert add_once(extra=ctypes.addressof(extra)) == (INVALID,)
 
 
-def test_a_variable_is_reached_through_a_pointer_in_another(module: Any) -> None:
-    launch(function(module, "bump"))
-    counter, _ = ok(driver.cuModuleGetGlobal(module, b"counter"))
-    assert value_of(int(counter)) == 6
-
-
 def test_launch_bounds_registers_and_the_context_limit_a_launch(two_devices: list[Any], module: Any) -> None:
     most = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
     kernel = function(module, "bounded")

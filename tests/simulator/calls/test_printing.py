@@ -80,7 +80,7 @@ def test_what_is_beyond_the_buffer_overwrites_the_oldest(context: Any, capsys: p
     assert many == list(range(1280 - len(many), 1280))
 
 
-SENTENCE = "cudart_py: the program ended without waiting for "
+SENTENCE = "cudart-py: the program ended without waiting for "
 
 
 def last_words(capsys: pytest.CaptureFixture[str]) -> str:
@@ -120,3 +120,25 @@ def test_the_end_of_a_program_says_it_unless_it_waits(python: Any) -> None:
     assert not python(
         PROGRAM + "cuda.legacy_default.launch_host_function(lambda: 0)", CUDART_PY_DRIVER="simulator"
     ).stderr
+
+
+SYMBOL = """
+import numpy as np, cudart_py as cuda
+source = "__constant__ int c[4]; extern \\"C\\" __global__ void read(int* x) { *x = c[1]; }"
+module = cuda.compile(source)
+stream = cuda.Stream(non_blocking=True)
+module.symbol("c").copy_from(np.full(4, 5, np.int32)STREAM)
+x = cuda.zeros(1, np.int32, stream=stream)
+module["read"][1, 1, 0, stream](x)
+print(x.item())
+"""
+
+
+def test_the_end_of_a_program_reports_a_race_with_a_copy_that_it_never_waits_for(python: Any) -> None:
+    for mode in ("warn", "error"):
+        done = python(SYMBOL.replace("STREAM", ""), CUDART_PY_DRIVER="simulator", CUDART_PY_SANITIZER=mode)
+        (line,) = done.stderr.splitlines()
+        assert "race: a copy writes global memory" in line
+        assert "kernel read in another stream" in line
+    ordered = python(SYMBOL.replace("STREAM", ", stream=stream"), CUDART_PY_DRIVER="simulator")
+    assert (ordered.stdout, ordered.stderr) == ("5\n", "")

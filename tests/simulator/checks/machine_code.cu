@@ -1,6 +1,4 @@
 // Kernels that run in machine code under the checks unless they are wrong.
-#include "steps.cuh"
-
 extern "C" __global__ void sums_of_blocks(int* x) {
     __shared__ int s;
     if (threadIdx.x == 0) s = 0;
@@ -110,6 +108,13 @@ extern "C" __global__ void no_barrier(int* x, int with) {
 }
 
 // Copies by cp.async.
+#define COMMIT asm volatile("cp.async.commit_group;" ::: "memory")
+#define WAIT(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")
+#define WAIT_ALL asm volatile("cp.async.wait_all;" ::: "memory")
+static __device__ void copy(void* to, const void* from) {
+    unsigned place = __cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(place), "l"(from) : "memory");
+}
 __device__ void copy_some(void* to, const void* from, int bytes) {
     unsigned place = __cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(place), "l"(from), "r"(bytes) : "memory");
@@ -285,6 +290,14 @@ extern "C" __global__ void hand_over(int* out, int* data, int* flag) {
         __syncthreads();
         out[blockIdx.x * blockDim.x + t] = data[t ^ 5];
     }
+}
+__device__ bool last_block(int* count) {
+    __shared__ bool last;
+    if (threadIdx.x == 0) last = atomicAdd(count, 1) == gridDim.x - 1;
+    __syncthreads();
+    bool is_last = last;
+    __syncthreads();
+    return is_last;
 }
 extern "C" __global__ void many_blocks(int* sum, int* data, int* count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

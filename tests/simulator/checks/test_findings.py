@@ -101,6 +101,35 @@ def test_mode_warn_names_both_threads_the_allocation_and_the_programs_line(devic
     assert caught[0].filename == __file__
 
 
+FAULTY = '''
+import warnings, numpy as np, cudart_py as cuda
+warnings.simplefilter("error")
+kernel = cuda.compile("""
+extern "C" __global__ void reversed(int* x)
+{
+    __shared__ int tile[64];
+    tile[threadIdx.x] = threadIdx.x;
+    x[blockIdx.x * blockDim.x + threadIdx.x] = tile[63 - threadIdx.x];
+}
+""")["reversed"]
+with cuda.Device(0):
+    x = cuda.zeros(100, np.int32)
+    kernel[8, 64](x)
+    for _ in range(2):
+        try:
+            x.to_host()
+        except cuda.errors.IllegalAddressError as error:
+            print([word in str(error).partition(" is out of bounds")[2] for word in ("race: ", "lost by")])
+'''
+
+
+@pytest.mark.parametrize("mode", ["error", "warn"])
+def test_the_exception_of_a_fault_includes_the_findings_of_its_launch(python, mode):
+    """No finding takes the place of the fault, neither in this mode nor if a filter makes errors of warnings."""
+    done = python(FAULTY, CUDART_PY_DRIVER="simulator", CUDART_PY_SANITIZER=mode)
+    assert done.stdout == "[True, False]\n[False, False]\n"
+
+
 def test_mode_error_raises_at_the_line_that_waited_and_leaves_the_context_alone_and_off_looks_for_nothing(device):
     out = ints(32)
 

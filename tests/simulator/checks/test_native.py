@@ -62,7 +62,7 @@ def test_a_vector_load_is_reported_by_the_element_that_nothing_has_written(desti
 
 @pytest.fixture(scope="module")
 def kernels() -> Kernels:
-    return Kernels((FOLDER / "machine_code.cu").read_text(), f"-I{FOLDER}")
+    return Kernels((FOLDER / "machine_code.cu").read_text())
 
 
 ZEROS, RISING, FLOATS = np.zeros(1024, np.int32), np.arange(1024, dtype=np.int32), np.arange(2048, dtype=np.float32)

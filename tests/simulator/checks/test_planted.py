@@ -18,8 +18,9 @@ from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found
 pytestmark = WRONG_ON_PURPOSE
 
 FATAL = [case for case in CASES if case.status]
-LEAKED = [case for case in CASES if not case.file.endswith(".cu")]
-FOUND = [case for case in CASES if case not in FATAL and case not in LEAKED]
+LEAKED = [case for case in CASES if case.leaks]
+COPIED = [case for case in CASES if case.kind.startswith("copy")]
+FOUND = [case for case in CASES if case not in FATAL and case not in LEAKED and case not in COPIED]
 ENGINES = ["numpy", *["native"] * (importlib.util.find_spec("llvmlite") is not None)]
 
 
@@ -78,6 +79,15 @@ def test_a_mistake_is_found_in_code_that_is_compiled_for_a_debugger(monkeypatch,
     assert all(places), reported
     lines = [int(line) for place in places for line in re.findall(rf"{case.file}:(\d+)", place[1])]
     assert case.lines & set(lines), reported
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("case", COPIED, ids=lambda case: case.name)
+def test_a_copy_of_unwritten_memory_to_the_host_is_found_at_its_line(case):
+    (text,) = found(case.run, compiled("values.cu"))
+    assert re.match(case.finding, text), text
+    (queued,) = re.findall(r"queued at \S+cases.py:(\d+)", text)
+    assert int(queued) in case.lines
 
 
 # The part of a report that describes the address: the nearest allocation, the distance, and where it was allocated.

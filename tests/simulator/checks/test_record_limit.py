@@ -45,7 +45,7 @@ def test_a_fill_beyond_the_limit_keeps_coarse_records_and_says_so_once(module, e
         assert (x.to_host() == 7).all()
     assert most <= limit.most()
     said = capsys.readouterr().err
-    assert said.count("cudart_py:") == 1
+    assert said.count("cudart-py:") == 1
     assert "1,048,576 bytes" in said
     assert record_limit.LIMIT_VARIABLE in said
     # A small allocation is still checked exactly.
@@ -62,7 +62,7 @@ def test_the_limit_is_of_all_records_together_and_frees_give_back_also_those_in_
             module["add"][128, 256, 0, stream](x, x.size)
             assert (x.to_host() == 7).all()
             assert before < limit.taken <= limit.most()
-    assert "cudart_py:" not in capsys.readouterr().err
+    assert "cudart-py:" not in capsys.readouterr().err
 
 
 def test_only_what_nothing_has_written_is_found(module: Any, engine: None) -> None:
@@ -139,6 +139,7 @@ PLACES = {
     "accesses": "checks.memory_checks.Footprint",
     "copies": "checks.races.concurrency._race",
     "kept": "checks.native_records._keep",
+    "read by a copy": "checks.uninitialised.copied_memory._gaps",
     "begin": "ptx.native.launching.speculation.Speculation.__init__",
 }
 
@@ -156,11 +157,11 @@ def test_a_lack_of_memory_ends_the_checks_and_not_the_program(module, engine, pl
         cuda.memset(out, 1, stream=other)
         assert found(module["fill"][count // 256, 256], x, count // 2, 1) == []
         x[: count // 2].to_host()
-    assert (x.to_host()[: count // 2] == 7).all()
+    assert (x[: count // 2].to_host() == 7).all()
     # Bytes that are not known to be uninitialised are not reported.
     assert found(module["first"][1, 256], x, out, 0) == []
     said = capsys.readouterr().err
-    assert said.count("cudart_py:") <= 1
+    assert said.count("cudart-py:") <= 1
     assert place != "accesses" or engine == "native" or "the rest of that launch is not checked" in said
 
 

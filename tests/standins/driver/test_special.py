@@ -4,9 +4,11 @@ import ctypes
 
 import numpy as np
 import pytest
+from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from cudart_py.standins.driver import special
+from cudart_py.standins.driver.marshalling import copy_structure
 from cudart_py.standins.driver.table import implementation
 from cudart_py.standins.functions import driver_functions
 
@@ -53,3 +55,11 @@ def test_a_wrong_number_of_dimensions_is_refused(axes):
 
 def test_a_tensor_map_needs_a_place():
     assert encode(0, 2) == 1
+
+
+@pytest.mark.parametrize("name", ["CUipcEventHandle", "CUipcMemHandle", "CUmemPoolPtrExportData"])
+def test_structures_whose_members_the_bindings_hide_are_copied_as_bytes(name):
+    source, target = getattr(bindings, name)(), getattr(bindings, name)()
+    ctypes.memmove(source.getPtr(), bytes(range(64)), 64)
+    copy_structure(target, source)
+    assert ctypes.string_at(target.getPtr(), 64) == bytes(range(64))

@@ -3,6 +3,7 @@
 set -euo pipefail
 export CUDART_PY_DRIVER=simulator
 comment="${INPUT_COMMENT:-cudart-py.md}"
+rm -f "$comment" # of an earlier run: pytest writes none if nothing is compared
 read -r -a arguments <<<"$INPUT_BENCHMARKS"
 read -r -a limits <<<"${INPUT_LIMITS:-}"
 for limit in "${limits[@]}"; do

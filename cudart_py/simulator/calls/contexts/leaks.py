@@ -25,4 +25,4 @@ def _list() -> None:
     for start in memory.known.starts:
         allocation = memory.known.by_start[start]
         if allocation.kind not in (memory.HEAP, memory.REGISTERED) and start not in variables:
-            print(f"cudart_py: leaked: {allocation.record}", file=sys.stderr)  # noqa: T201  # as requested
+            print(f"cudart-py: leaked: {allocation.record}", file=sys.stderr)  # noqa: T201  # as requested

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUgraphNodeType, CUresult
 
+from ....host.failures import host_failures
 from ...state.arguments import host_address, number
 from ...state.errors import StatusError
 from ...state.queue.operations import Operation
@@ -50,6 +51,7 @@ class HostCall(Operation):
             runner.in_callback = False
         runner.poll()
         if raised:
+            host_failures.drop(raised[0])
             raise raised[0]
 
 
@@ -57,7 +59,7 @@ class HostCall(Operation):
 def _handlers_raising() -> Iterator[list[BaseException]]:
     """Collect the exceptions that signal handlers raise while a host function runs.
 
-    Python discards exceptions in a function that C has called. A GPU's driver calls host functions in a thread of its
+    No function that C has called can raise an exception. A GPU's driver calls host functions in a thread of its
     own, while signals are handled in the main thread, where their exceptions reach the program.
     """
     raised: list[BaseException] = []

@@ -66,8 +66,7 @@ class KernelLaunch(Operation):
         self.depth = depth
 
     def __str__(self) -> str:
-        launch = self.launch
-        return f"the launch of kernel {launch.entry.name}, grid {launch.grid}, block {launch.block},"
+        return f"the launch of {self.launch.description},"
 
     def describe(self) -> str:
         """Return the kernel's name, the grid, the block and the dynamic shared memory in bytes."""

@@ -128,7 +128,9 @@ def observer() -> Observer | None:
     if recorder is not None:
         # First, so that a finding of the others belongs to a moment that is recorded.
         watching.insert(0, recorder)
-    if findings.mode() != "off":
+    if findings.mode() == "off":
+        findings.note_unchecked_launch()
+    else:
         watching.append(LaunchChecks() if recorder is None else LaunchChecks(recorder.finding))
     if len(watching) < 2:
         return watching[0] if watching else None

@@ -62,6 +62,8 @@ def complete_profile() -> None:
 
 @entry(values=1)
 def end_profile() -> list[CountedLaunch]:
-    """Return all launches finished since the innermost begin, in the order in which they ran."""
-    ended = _open.pop()
-    return [launch for launch in ended.launches if launch.counters.metrics]
+    """Return all launches begun since the innermost begin, in the order in which they ran.
+
+    Launches that failed have no metrics.
+    """
+    return _open.pop().launches

@@ -11,6 +11,7 @@ from cuda.bindings.driver import CUgraphNodeType, CUmemorytype, CUresult
 
 from ...checks.findings import site_to_report
 from ...checks.races import concurrency
+from ...checks.uninitialised.copied_memory import check_copy_to_host, note_copied
 from ...state import memory
 from ...state.arguments import number
 from ...state.attributes import attribute
@@ -95,13 +96,21 @@ class BoxCopy(Operation):
         if self.source.allocation is not None and self.held is None:
             memory.require_live(self.source.address, self.source.extent(shape), "the source of a copy")
             concurrency.touch(self.source.rows(shape), "a copy", writes=False, site=self.site)
+            check_copy_to_host(list(self.source.rows(shape)), self.destination.address, self.site)
         if self.destination.allocation is not None:
             memory.require_live(self.destination.address, self.destination.extent(shape), "the destination of a copy")
             concurrency.touch(self.destination.rows(shape), "a copy", writes=True, site=self.site)
         self.destination.view(shape)[...] = self.source.view(shape) if self.held is None else self.held
-        if self.destination.allocation is not None:
+        if self.destination.allocation is not None and not self._note_copied():
             # The padding between rows counts as written too.
             memory.note_written(self.destination.address, self.destination.extent(shape))
+
+    def _note_copied(self) -> bool:
+        """Record which bytes of the destination have been written, if not all bytes of the source have been."""
+        if self.source.allocation is None or self.held is not None:
+            return False
+        pairs = zip(self.destination.rows(self.shape), self.source.rows(self.shape), strict=True)
+        return note_copied([(to, source, size) for (to, size), (source, _) in pairs])
 
 
 def _base(parameters: Any, end: str) -> tuple[int, CUmemorytype]:

@@ -15,6 +15,7 @@ from cuda.bindings.driver import CUgraphNodeType, CUresult
 
 from ...checks.findings import site_to_report
 from ...checks.races import concurrency
+from ...checks.uninitialised.copied_memory import check_copy_to_host, note_copied
 from ...state import memory
 from ...state.arguments import host_address, number
 from ...state.contexts import current, find_context
@@ -67,11 +68,14 @@ class Copy(Operation):
         if source_checked and self.held is None:
             memory.require_live(self.source, self.size, "the source of a copy")
             concurrency.touch([(self.source, self.size)], "a copy", writes=False, site=self.site)
+            check_copy_to_host([(self.source, self.size)], self.destination, self.site)
         if destination_checked:
             memory.require_live(self.destination, self.size, "the destination of a copy")
             concurrency.touch([(self.destination, self.size)], "a copy", writes=True, site=self.site)
         ctypes.memmove(self.destination, self.source if self.held is None else self.held, self.size)
-        if destination_checked:
+        if destination_checked and not (
+            source_checked and self.held is None and note_copied([(self.destination, self.source, self.size)])
+        ):
             memory.note_written(self.destination, self.size)
 
 

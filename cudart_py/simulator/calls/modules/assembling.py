@@ -1,4 +1,4 @@
-"""What kernels take of a multiprocessor on a GPU, by NVIDIA's assembler, for PTX that does not state it."""
+"""The registers and the stack of kernels on a GPU, from NVIDIA's assembler, for PTX that does not state them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ def resources_of(text: str) -> dict[str, tuple[int, int]]:
 
     The result is empty if nvJitLink is not installed, or rejects the PTX.
     """
-    from cuda.bindings import nvjitlink  # imported late, like the next module, because few programs ask
+    from cuda.bindings import nvjitlink  # imported late because few programs ask
 
-    from ....compilation.assembler import read_attributes
+    from ....compilation.assembler import read_attributes  # imported late, as above
 
     data, log = text.encode() + b"\0", b""
     try:

@@ -108,6 +108,11 @@ class Launch:
     cluster: tuple[int, int, int] = (1, 1, 1)
     multiprocessors: tuple[int, ...] = ()
 
+    @property
+    def description(self) -> str:
+        """The kernel, the grid and the block, for reports."""
+        return f"kernel {self.entry.name}, grid {self.grid}, block {self.block}"
+
     def thread(self, number: int) -> str:
         """Return the coordinates of a thread and its block as text; `number` is the thread's index in the launch."""
         block, thread = divmod(number, prod(self.block))

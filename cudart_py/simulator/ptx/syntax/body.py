@@ -13,6 +13,7 @@ from .instructions import (
     Access,
     Function,
     Immediate,
+    InlinedCall,
     Instruction,
     Operand,
     Param,
@@ -30,6 +31,7 @@ _LOC = re.compile(
     r"\.loc\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?"
     r"(?:[^\n;]*?\binlined_at\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?)?[^\n;]*;?"
 )
+_FUNCTION_NAME = re.compile(r"\bfunction_name\s+([\w$.]+)")
 _LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)")
 _REGISTERS = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+(.*)$", re.DOTALL)
 _REGISTER_TYPES = TYPE_SIZES.keys() - {"texref", "samplerref", "surfref"}
@@ -99,6 +101,7 @@ class _Lines:
     def __init__(self) -> None:
         self.here: Place = (0, 0, 0)
         self._callers: dict[Place, Place] = {}
+        self._functions: dict[Place, str] = {}
 
     def move(self, match: re.Match[str]) -> None:
         """Apply a ``.loc``; line 0 means that the code has no line of its own, so the previous line stays in effect."""
@@ -108,17 +111,20 @@ class _Lines:
         self.here = (file, line or self.here[1], column)
         if match[4]:
             self._callers[self.here] = (caller[0], caller[1], caller[2])
+            named = _FUNCTION_NAME.search(match[0])
+            self._functions[self.here] = "" if named is None else named[1]
         else:
             self._callers.pop(self.here, None)
 
-    def user(self) -> tuple[int, int]:
-        """Return the current location in the outermost function that code was inlined into."""
+    def calls(self) -> tuple[InlinedCall, ...]:
+        """Return the calls of the functions that code was inlined into, innermost first."""
+        found: list[InlinedCall] = []
         place = self.here
-        for _ in range(_DEEPEST_INLINING):
-            if place not in self._callers:
-                break
-            place = self._callers[place]
-        return place[0], place[1]
+        while place in self._callers and len(found) < _DEEPEST_INLINING:
+            file, line, _ = caller = self._callers[place]
+            found.append(InlinedCall(self._functions[place], file, line))
+            place = caller
+        return tuple(found)
 
 
 class _Body:
@@ -344,12 +350,13 @@ class _Body:
         self, opcode: str, operands: tuple[Operand, ...], guard: Register | None, text: str, ptx_line: int
     ) -> None:
         file, line, _ = self.lines.here
-        user = self.lines.user()
+        calls = self.lines.calls()
+        user = (calls[-1].file, calls[-1].line) if calls else (file, line)
         if not line:
             # Without source lines, the lines of the PTX text itself are used.
             file, line, user = 0, ptx_line, (0, ptx_line)
         instruction = Instruction(
-            opcode, operands, guard, file, line, " ".join(text.split()), self.function.name, user, ptx_line
+            opcode, operands, guard, file, line, " ".join(text.split()), self.function.name, user, ptx_line, calls
         )
         self.function.instructions.append(instruction)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -82,12 +82,21 @@ class Call:
 Operand: TypeAlias = Register | Immediate | Symbol | Access | Vector | Call
 
 
+class InlinedCall(NamedTuple):
+    """The call of a function that was inlined: the label of the function's name, and the place of the call."""
+
+    function: str
+    file: int
+    line: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Instruction:
     """One PTX instruction and its location in the source.
 
     File 0 is the PTX text itself, for text that doesn't name its source. `user` is the location in the outermost
-    function that the instruction was inlined into, or `file` and `line` if it wasn't inlined.
+    function that the instruction was inlined into, or `file` and `line` if it wasn't inlined. `calls` are the
+    calls of the functions that contained it, innermost first.
     """
 
     opcode: str
@@ -99,6 +108,7 @@ class Instruction:
     function: str
     user: tuple[int, int]
     ptx_line: int
+    calls: tuple[InlinedCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

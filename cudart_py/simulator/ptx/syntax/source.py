@@ -8,6 +8,10 @@ from bisect import bisect_right
 from ..faults import PtxError
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|/\*|"[^"\n]*"', re.DOTALL)
+# The lines of an inline assembly statement. LLVM numbers them from the line of the source where the statement is, so
+# their locations are wrong for all but the first.
+_INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LOCATION = re.compile(r"\.loc\b[^\n]*")
 # Characters outside of ASCII may occur only in the names of files.
 _FOREIGN = re.compile(r'"[^"\n]*"|[^\t\n\r\f\v -~]')
 _BLANK = re.compile(r"\s*")
@@ -17,10 +21,14 @@ _BRACE = re.compile(r'[{}]|"[^"\n]*"')
 
 
 class Source:
-    """A module's text with blanks in place of comments, so that positions and lines don't change."""
+    """A module's text without comments and locations inside of inline assembly.
+
+    Blanks take their place, so that positions and lines don't change.
+    """
 
     def __init__(self, text: str) -> None:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        text = _INLINE.sub(lambda statement: _LOCATION.sub(_blanks, statement[0]), text)
         self.text = _COMMENT.sub(self._blanked, text)
         self.end = len(self.text.rstrip("\0 \t\r\n"))
         for match in _FOREIGN.finditer(self.text):
@@ -33,7 +41,7 @@ class Source:
             return found
         if found == "/*":
             raise self.error(match.start(), "the comment that begins here is never closed")
-        return _NOT_NEWLINE.sub(" ", found)
+        return _blanks(match)
 
     def line(self, position: int) -> int:
         """Return the line number of a position, counted from 1."""
@@ -78,3 +86,7 @@ class Source:
                 if not depth:
                     return match.start()
         raise self.error(position - 1, "the brace that opens here is never closed")
+
+
+def _blanks(match: re.Match[str]) -> str:
+    return _NOT_NEWLINE.sub(" ", match[0])

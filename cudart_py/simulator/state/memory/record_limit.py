@@ -103,7 +103,7 @@ class RecordLimit:
         )
         with contextlib.suppress(ValueError, OSError):  # it is closed, or nobody reads from the pipe
             stream.write(
-                f"cudart_py: {reason}: {consequence}. Results do not depend on it. {remedy}. "
+                f"cudart-py: {reason}: {consequence}. Results do not depend on it. {remedy}. "
                 "This message appears once\n"
             )
 

@@ -159,13 +159,19 @@ class History:
 
     def unwritten(self, start: int, end: int) -> int | None:
         """Return the offset of the first unwritten piece from `start` up to but not including `end`, or None."""
+        part, first, shift = self.written_pieces(start, end)
+        return None if part.all() else max(start, first + (int(part.argmin()) << shift))
+
+    def written_pieces(self, start: int, end: int) -> tuple[Array, int, int]:
+        """Return which pieces have been written from `start` up to but not including `end`.
+
+        The other values are the offset of the first piece, and the binary logarithm of the size of the pieces.
+        """
         if self.prepare(1 << self.shift, reads=False):
-            known, shift = self.writes, self.shift
-        else:
-            assert self.coarse is not None
-            known, shift = self.coarse, self.coarse_shift
-        part = known[start >> shift : ((end - 1) >> shift) + 1]
-        return None if part.all() else max(start, ((start >> shift) + int(part.argmin())) << shift)
+            return self.writes[self.pieces(start, end)] != 0, start >> self.shift << self.shift, self.shift
+        assert self.coarse is not None
+        shift = self.coarse_shift
+        return self.coarse[start >> shift : ((end - 1) >> shift) + 1], start >> shift << shift, shift
 
     @property
     def full(self) -> bool:
@@ -200,9 +206,10 @@ class ShadowMemory:
 
     If `initialised` is true, every byte has been written, so no read can be of uninitialised memory. `native` contains
     the records of machine code, keyed by the era of their clock and the binary logarithm of the size of the pieces.
+    `writer` describes the last launch that wrote a part of it while not all of it was written, "" for none.
     """
 
-    __slots__ = ("first", "history", "initialised", "looked", "native", "size")
+    __slots__ = ("first", "history", "initialised", "looked", "native", "size", "writer")
 
     def __init__(self, address: int, size: int, initialised: bool) -> None:
         self.first = address & ~3
@@ -212,6 +219,7 @@ class ShadowMemory:
         self.looked = 0
         self.history = History(self.size)
         self.native: dict[tuple[int, int], Any] = {}
+        self.writer = ""
 
     def fill(self, address: int, size: int) -> None:
         """Record that the host has written a range."""

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from cuda.bindings.driver import CUresult
+
 from ....findings.records import has_listeners, note, read_report
 from ....host.callers import call_site
 from ..fault_reports import put_report, readable, summary
@@ -151,7 +153,8 @@ class Work:
             context.failure = fault.status
         put_report(fault.report)
         if has_listeners():
-            note(read_report("fault", readable(fault.report), call_site()))
+            kind = "bounds" if fault.status == CUresult.CUDA_ERROR_ILLEGAL_ADDRESS else "fault"
+            note(read_report(kind, readable(fault.report), call_site()))
 
     def _finish(self) -> None:
         self.operation = self._steps = None

@@ -57,12 +57,6 @@ def maps(kernels, *addresses, rows=6, element=7):
     return kernels.put(np.frombuffer(b"".join(packed), np.uint64))
 
 
-def launched(kernels, *numbers, **options):
-    source, to = (kernels.zeros(6 * ROW, np.float32) for _ in range(2))
-    rows = kernels.put(np.array([0, 2], np.int32))
-    kernels.launch("add", 1, 32, maps(kernels, source, to, **options), rows, *numbers)
-
-
 def test_both_engines_copy_the_boxes_of_several_lanes(on_each, rng):
     values, before = (rng.integers(0, 100, (6, ROW)).astype(np.float32) for _ in range(2))
     source, to = on_each.put(values), on_each.put(before)
@@ -80,24 +74,17 @@ def test_both_engines_copy_the_boxes_of_several_lanes(on_each, rng):
         ((256, 2, 16), {}, "MISALIGNED_ADDRESS", "in shared memory, which is not a multiple of 128 bytes"),
         ((256, 2, 0), {"rows": 1000}, "ILLEGAL_ADDRESS", "global read of 16 bytes at .* out of bounds"),
         ((256, 2, 0), {"element": 1}, "ILLEGAL_INSTRUCTION", "whose first coordinate is 4, for elements of 2 bytes"),
+        ((272, 2, 0), {}, "LAUNCH_TIMEOUT", "deadlock: .* still expects 16 bytes of copies"),
+        ((240, 2, 0), {}, "LAUNCH_TIMEOUT", "deadlock: .* has received 16 more bytes of copies than it expects"),
     ],
 )
-def test_a_wrong_copy_is_a_fault_that_says_why(on_each, numbers, options, status, text):
+def test_a_wrong_copy_is_a_fault_that_says_why(on_each, monkeypatch, numbers, options, status, text):
+    monkeypatch.setattr(launch, "_STEPS_OF_WAITING", 200)
     rows = on_each.put(np.array([100, 2], np.int32))
     source, to = (on_each.zeros(6 * ROW, np.float32) for _ in range(2))
     with pytest.raises(Fault, match=text) as caught:
         on_each.launch("add", 1, 32, maps(on_each, source, to, **options), rows, *numbers)
     assert caught.value.status_name == f"CUDA_ERROR_{status}"
-
-
-@pytest.mark.parametrize(
-    ("expected", "text"),
-    [(272, "still expects 16 bytes of copies"), (240, "has received 16 more bytes of copies than it expects")],
-)
-def test_a_wrong_number_of_bytes_is_a_deadlock_whose_report_tells_it(on_each, monkeypatch, expected, text):
-    monkeypatch.setattr(launch, "_STEPS_OF_WAITING", 200)
-    with pytest.raises(Fault, match=text):
-        launched(on_each, expected, 2, 0)
 
 
 def test_bytes_that_are_not_a_tensor_map_are_named(on_each):

@@ -112,6 +112,15 @@ def test_text_without_source_lines_has_its_own() -> None:
         Kernels(load_module(text)).launch("k", 1, 1)
 
 
+def test_the_lines_of_an_inline_assembly_statement_are_all_the_line_of_the_statement() -> None:
+    asm = "// begin inline asm\n.loc 1 5 3\nmov.u64 a, 8;\n.loc 1 6 3\nst.global.u32 [a], 1;\n// end inline asm\n"
+    text = (
+        f'{HEAD}\n.file 1 "k.py"\n.entry k() {{\n.reg .b64 a;\n.loc 1 5 3\n{asm}.loc 1 7 3\nst.global.u32 [0], 1;\n}}\n'
+    )
+    places = [load_module(text).places.of(one) for one in load_module(text).entries["k"].body.instructions]
+    assert places == ["k.py:5", "k.py:5", "k.py:7"]
+
+
 def test_what_is_announced_may_be_defined_later() -> None:
     module = load_module(
         HEAD
