@@ -147,6 +147,19 @@ def pointer_attributes(attributes: int, pointer: int) -> int:
     return SUCCESS
 
 
+# The flags of the following two functions have 32 bits, and those of the driver's functions 64.
+
+
+def export_pool(place: int, pool: int, kind: int, flags: int) -> int:
+    """Write a new file descriptor of a pool (cudaMemPoolExportToShareableHandle)."""
+    return driver("cuMemPoolExportToShareableHandle")(place, pool, kind, flags)
+
+
+def import_pool(place: int, handle: int, kind: int, flags: int) -> int:
+    """Write the pool that a file descriptor refers to (cudaMemPoolImportFromShareableHandle)."""
+    return driver("cuMemPoolImportFromShareableHandle")(place, handle, kind, flags)
+
+
 FUNCTIONS: dict[str, Any] = {
     "cudaFree": free,
     "cudaFreeHost": free_host,
@@ -155,6 +168,8 @@ FUNCTIONS: dict[str, Any] = {
     "cudaMalloc3D": allocate_box,
     "cudaMallocHost": allocate_host,
     "cudaMallocPitch": allocate_pitched,
+    "cudaMemPoolExportToShareableHandle": export_pool,
+    "cudaMemPoolImportFromShareableHandle": import_pool,
     "cudaMemset": fill,
     "cudaMemset2D": fill_rows,
     "cudaMemset2DAsync": fill_rows_async,
