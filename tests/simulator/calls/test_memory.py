@@ -109,6 +109,13 @@ def test_where_memory_was_freed_the_nearest_of_live_and_freed_is_named_first(con
     assert_described(f"16 bytes before the start of the 262144-byte .* {second}", inside - 16)
 
 
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turn the checks off, which keep freed addresses from being given out again."""
+    monkeypatch.setenv("CUDART_PY_SANITIZER", "off")
+
+
+@pytest.mark.usefixtures("unchecked")
 def test_the_live_allocation_in_freed_ones_place_is_named_first_and_the_last_of_those_second(play: Player) -> None:
     play("take null keep, free null keep, take null a 8192, free null a, take null b 8100, free null b")
     play("take null c 7996, sync null")
@@ -135,7 +142,8 @@ def test_a_missing_bound_is_blamed_on_the_allocation_that_was_indexed(play, modu
     play("sync null -> ILLEGAL_ADDRESS")
     report = driver.take_report() or ""
     assert "out of bounds: 0 bytes after the end of the 7996-byte allocation at" in report
-    assert re.search(r"; earlier, it was 7996 bytes into the 8192-byte allocation at .* which was freed", report)
+    earlier = re.search(r"; earlier, it was 7996 bytes into the 8192-byte allocation at .* which was freed", report)
+    assert (earlier is not None) == (checks == "off")
 
 
 INVALID = (Status.CUDA_ERROR_INVALID_VALUE,)
@@ -260,11 +268,27 @@ FREED = "take s a, free s a, "
         ("take s a, fill s a 1048576, free s a, take s b 786432, fill s b 786432, sync s", True),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_a_block_is_given_again_to_work_that_comes_after_its_free(pool, play, steps, again):
     play(steps)
     assert (play["a"] == play["b"]) is again
 
 
+@pytest.mark.parametrize("checks", ["off", "warn"])
+def test_freed_addresses_are_not_given_again_while_the_checks_are_on(pool, play, module, monkeypatch, checks):
+    """Reserved memory is the same, and blocks that queued work uses elsewhere keep their addresses."""
+    monkeypatch.setenv("CUDART_PY_SANITIZER", checks)
+    play("take s a, free s a, take s b, take s keep")
+    assert (play["a"] == play["b"]) == (checks == "off")
+    assert int(ok(driver.cuMemPoolGetAttribute(pool, Attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT))) == 2 << 20
+    play("free s b, run t work, take s c")
+    assert play["c"] == play["b"]
+    play("sync t, sync s")
+    launch(function(module, "bounded"), ctypes.c_void_p(play["a"]), block=(128, 1, 1))
+    play("sync null" if checks == "off" else "sync null -> ILLEGAL_ADDRESS")
+
+
+@pytest.mark.usefixtures("unchecked")
 def test_the_rules_can_be_switched_off(pool: Any, play: Player) -> None:
     for rule in ("FOLLOW_EVENT_DEPENDENCIES", "ALLOW_OPPORTUNISTIC"):
         ok(driver.cuMemPoolSetAttribute(pool, getattr(Attribute, f"CU_MEMPOOL_ATTR_REUSE_{rule}"), 0))
@@ -314,6 +338,7 @@ def test_work_that_the_allocations_stream_does_not_order_is_a_fault_with_the_rem
     assert all(word in report for word in words), report
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_work_that_is_older_than_an_allocation_means_what_was_there_before(pool, play, module):
     play("take null a 12")
     launch(function(module, "bounded"), ctypes.c_void_p(play["a"]), block=(128, 1, 1))

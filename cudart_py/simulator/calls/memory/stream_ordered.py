@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUdeviceptr, CUresult
 
+from ...checks.findings import mode
 from ...state import memory
 from ...state.arguments import number
+from ...state.contexts import all_active
 from ...state.errors import StatusError
 from ...state.memory import Allocation
 from ...state.memory.pools import Pool, current_pool, pools
@@ -63,14 +65,18 @@ class DirectFree(AccountingOperation):
 
 
 def _allocate(pool: Pool, size: int, stream: Stream) -> Any:
-    """Allocate in a stream, or in the graph into which it is captured."""
+    """Allocate in a stream, or in the graph into which it is captured.
+
+    While the checks are on, memory is not allocated again at the same addresses, so that a pointer to freed memory is a
+    fault and does not access another array.
+    """
     if size <= 0:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if stream.capture is not None:
         return CUdeviceptr(allocate_in_capture(stream, size))
     captures.refuse_implicit(stream)
     captures.refuse_unsafe()
-    allocation, at_once = pool.allocate(size, stream)
+    allocation, at_once = pool.allocate(size, stream, moves=mode() != "off" and not _others_are_busy(stream))
     try:
         if at_once:
             memory.begin_life(allocation)
@@ -81,6 +87,12 @@ def _allocate(pool: Pool, size: int, stream: Stream) -> Any:
         memory.known.remove(allocation)
         raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY) from None
     return CUdeviceptr(allocation.address)
+
+
+def _others_are_busy(stream: Stream) -> bool:
+    """Return whether work waits in other streams: if it uses freed memory, it races with what reuses the memory."""
+    busy = (other for context in all_active() for other in context.busy if other is not stream)
+    return any(other.tail is not None and not other.tail.done for other in busy)
 
 
 @entry(values=1)

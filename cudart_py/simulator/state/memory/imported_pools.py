@@ -52,7 +52,7 @@ class ImportedPool(Pool):
             raise ValueError("the descriptor does not refer to a pool")
         return cls(Handle.parsed(os.pread(descriptor, CU_IPC_HANDLE_SIZE, 0)))
 
-    def allocate(self, size: int, stream: Stream) -> NoReturn:
+    def allocate(self, size: int, stream: Stream, *, moves: bool = False) -> NoReturn:
         """Raise CUDA_ERROR_INVALID_VALUE: only the process that created the pool allocates from it."""
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
 

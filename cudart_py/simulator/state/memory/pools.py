@@ -63,23 +63,28 @@ class Pool:
         self.threshold = 0
         self.reuse = {_FOLLOW: 1, _OPPORTUNISTIC: 1, _INTERNAL: 1}
         self.blocks: list[FreeBlock] = []
+        # The former addresses of blocks, with the bytes that queued work still uses.
+        self._left: list[FreeBlock] = []
         self.capacities: dict[int, int] = {}  # address -> capacity of each block in use
         self.reserved = self.reserved_high = 0
         self.used = self.used_high = 0
         self.access: set[Device] = set()
         self.destroyed = False
 
-    def allocate(self, size: int, stream: Stream) -> tuple[Allocation, bool]:
+    def allocate(self, size: int, stream: Stream, *, moves: bool = False) -> tuple[Allocation, bool]:
         """Return an allocation of `size` bytes for a stream, in a freed block if the rules allow that.
 
-        The host may use it in calls from now on. The second value says whether the device may use it at once, too; if
-        not, work that is still queued uses the bytes as the freed allocation. Raises CUDA_ERROR_OUT_OF_MEMORY if the
-        pool or the device has no room.
+        With `moves`, a freed block of device memory gets new addresses if possible, so that pointers to the freed
+        allocation stay invalid. The host may use the allocation in calls from now on. The second value says whether the
+        device may use it at once, too; if not, work that is still queued uses the bytes as the freed allocation. Raises
+        CUDA_ERROR_OUT_OF_MEMORY if the pool or the device has no room.
         """
         capacity = rounded(size)
         block = self._reusable(capacity, stream) if self.blocks else None
         if block is None:
             block = self._new_block(capacity, stream)
+        elif moves and self.kind == DEVICE:
+            self._move(block)
         allocation = Allocation(
             block.address, size, self.kind, stream.context, pool=self, device=self.device, stream=stream
         )
@@ -109,6 +114,28 @@ class Pool:
                 if block.reached or block.freed in before:
                     return block
         return None
+
+    def _move(self, block: FreeBlock) -> None:
+        """Give a block new addresses, and drop the bytes at the old ones when the device has reached the free."""
+        try:
+            address = space.region.open(block.capacity)
+        except MemoryError:
+            return
+        self._left.append(FreeBlock(block.address, block.capacity, block.stream, block.freed))
+        block.address = address
+        self._close_left()
+
+    def reach_frees(self) -> None:
+        """Count all frees as reached by the device, because its work has been dropped."""
+        for block in (*self.blocks, *self._left):
+            block.freed = None
+        self._close_left()
+
+    def _close_left(self) -> None:
+        for left in self._left:
+            if left.reached:
+                space.region.close(left.address, left.capacity)
+        self._left = [left for left in self._left if not left.reached]
 
     def _new_block(self, capacity: int, stream: Stream) -> FreeBlock:
         if self.limit and self.reserved + capacity > self.limit:
@@ -177,6 +204,8 @@ class Pool:
 
     def release_excess(self) -> None:
         """Release free memory above the release threshold."""
+        if self._left:
+            self._close_left()
         if self.blocks and self.reserved > self.threshold:
             self.trim(self.threshold)
         if self.destroyed and not self.reserved:
@@ -252,8 +281,7 @@ def end_context(context: Context, in_use: Collection[int] = ()) -> None:
         if allocation.pool is not None and allocation.device is context.device:
             table.end_life(allocation)
     for pool in list(context.device.pools.values()):
-        for block in pool.blocks:
-            block.freed = None
+        pool.reach_frees()
         pool.trim(0)
         pools.remove(pool.handle)
     context.device.pools.clear()
