@@ -111,7 +111,8 @@ def structure_bytes(host: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 def wrong_element_type(call: str, name: str, array: Any, dtype: np.dtype[Any], other: str = "the array") -> TypeError:
     """Return the exception for a copy from or to a host or device array whose dtype differs from the other array's.
 
-    `dtype` is that of the other array, which `other` names in the message. The remedy is how to convert the elements, since copies do not.
+    `dtype` is that of the other array, which `other` names in the message. The remedy is how to convert the elements,
+    since copies do not.
     """
     if array.dtype.names or dtype.names:
         remedy = "view(dtype) views the same memory as another dtype"
