@@ -108,10 +108,11 @@ def structure_bytes(host: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return host
 
 
-def wrong_element_type(call: str, name: str, array: Any, dtype: np.dtype[Any]) -> TypeError:
+def wrong_element_type(call: str, name: str, array: Any, dtype: np.dtype[Any], other: str = "the array") -> TypeError:
     """Return the exception for a copy from or to a host or device array whose dtype differs from the other array's.
 
-    `dtype` is that of the other array. The remedy is how to convert the elements, since copies do not.
+    `dtype` is that of the other array, which `other` names in the message. The remedy is how to convert the elements,
+    since copies do not.
     """
     if array.dtype.names or dtype.names:
         remedy = "view(dtype) views the same memory as another dtype"
@@ -123,7 +124,7 @@ def wrong_element_type(call: str, name: str, array: Any, dtype: np.dtype[Any]) -
         remedy = f"make it with dtype=np.{dtype}"
     else:
         remedy = f"copies do not convert elements, but np.array({name}, np.{dtype}) converts them"
-    return arguments.wrong_dtype(call, name, f"{dtype}, like the other array", array.dtype, remedy)
+    return arguments.wrong_dtype(call, name, f"{dtype}, like {other}", array.dtype, remedy)
 
 
 def check_same(call: str, dst: StridedRegion, src: StridedRegion) -> None:
@@ -132,7 +133,7 @@ def check_same(call: str, dst: StridedRegion, src: StridedRegion) -> None:
     The shapes match if they are equal, or if both regions are contiguous and have the same number of elements.
     """
     if dst.dtype != src.dtype:
-        raise wrong_element_type(call, "src", src if src.on_device else src.array, dst.dtype)
+        raise wrong_element_type(call, "src", src if src.on_device else src.array, dst.dtype, "'dst'")
     if dst.shape == src.shape:
         return
     if math.prod(dst.shape) != math.prod(src.shape) or not (dst.is_contiguous and src.is_contiguous):

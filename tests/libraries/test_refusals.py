@@ -276,7 +276,7 @@ REFUSED = {
     "spsv(eye(), f64(4), False)": "TypeError: spsv: out: a DeviceArray, not the bool False; pass lower=False",
     "rfft(f32(5), axis=1)": "ValueError: rfft: axis: from -1 to 0 ... (5,), not the int 1",
     "irfft(c64(5), length=10)": "ValueError: irfft: length: 8 or 9 for 'x' of shape (5,), not 10",
-    "dot(f64(4, 4), f64(4, 4))": "ValueError: dot: x: 1 dimension ... ; pass x.reshape(-1)",
+    "dot(f64(4, 4), f64(4, 4))": "ValueError: dot: x: 1 dimension ... ; matmul multiplies matrices",
     "SparseSolver(eye('csc'))": "ValueError: SparseSolver: a: 'csr' ... not 'csc'; sparse_convert(a, 'csr')",
     "SparseVector(4, f64(2), f64(2))":
         "TypeError: SparseVector: indices: int32 ... not float64; ... astype(np.int32)",

@@ -88,7 +88,11 @@ def test_the_legacy_stream_and_captures_are_refused(device, stream):
         (lambda x: [x], TypeError, "argument 'pairs' must be a list of pairs"),
         (lambda x: 5, TypeError, "argument 'pairs' must be a list of pairs"),
         (lambda x: [(x, 5)], TypeError, "argument 'src' must be a DeviceArray or a NumPy array"),
-        (lambda x: [(x, np.zeros(6, np.float32))], TypeError, "argument 'dst' must have dtype float32"),
+        (
+            lambda x: [(x, np.zeros(6, np.float32))],
+            TypeError,
+            "argument 'src' must have dtype float64, like 'dst', not float32",
+        ),
         (lambda x: [(x, np.zeros(5))], ValueError, r"argument 'dst' must have shape \(5,\)"),
         (lambda x: [(x[::2], np.zeros(3))], ValueError, "argument 'dst' must be contiguous"),
         (lambda x: [(np.zeros(6), x)], ValueError, "argument 'dst' must be pinned, not pageable"),
