@@ -71,6 +71,9 @@ class Backend(Protocol):
     def lost_by(self) -> str | None:
         """Return the report of the fault that ended the context; None if it is not known."""
 
+    def has_unwaited(self) -> bool:
+        """Return whether there is work that has not run, and runs only when something waits for it."""
+
     def note_exit(self) -> None:
         """Report, at the end of the program, the work that the program never waited for."""
 
@@ -153,6 +156,10 @@ class CudaBackend:
         """Return None: the hardware reports only a status."""
         return None
 
+    def has_unwaited(self) -> bool:
+        """Return False: a GPU runs its work without a wait."""
+        return False
+
     def note_exit(self) -> None:
         """Do nothing: a GPU may have run the work even if the program never waited for it."""
 
@@ -212,6 +219,7 @@ class SimulatorBackend:
         self.in_finalizer = driver.in_finalizer
         self.in_a_call = driver.in_a_call
         self.lost_by = driver.lost_by
+        self.has_unwaited = driver.has_unwaited
         self.note_exit = driver.note_exit
         self.begin_profile = driver.begin_profile
         self.complete_profile = driver.complete_profile

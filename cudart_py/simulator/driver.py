@@ -9,6 +9,7 @@ Names, parameters and results are those of `cuda.bindings.driver`. In addition, 
 - `set_sanitizer()`: what happens to mistakes that hardware does not report;
 - `in_finalizer()`: calls a function whose driver calls leave their errors for a later call;
 - `in_a_call()`: whether the thread is in the middle of a call, in which other calls are refused;
+- `has_unwaited()`: returns whether there is work that has not run;
 - `note_exit()`: reports the work that the program never waited for;
 - `run_queued()`: runs the work that is queued, for hosts that wait without a call;
 - `reset()`: resets all devices; and `drop_bytes()`: frees memory that was in use at the reset.
@@ -415,7 +416,7 @@ from .calls.streams.streams import (
 from .calls.textures.mipmaps import cuMipmappedArrayCreate, cuMipmappedArrayDestroy, cuMipmappedArrayGetLevel
 from .calls.textures.surfaces import cuSurfObjectCreate, cuSurfObjectDestroy
 from .calls.textures.textures import cuTexObjectCreate, cuTexObjectDestroy
-from .calls.unwaited import note_exit
+from .calls.unwaited import has_unwaited, note_exit
 from .checks.findings import set_sanitizer
 from .state.contexts import in_a_call, in_finalizer, lost_by, take_report
 

@@ -17,9 +17,9 @@ _UNFINISHED = "the test did not wait for this work, which ran at its end:"
 
 
 class UnfinishedWork:
-    """A plugin that waits for the devices at the end of each test if the driver runs kernels in this process.
+    """A plugin that waits for the devices at the end of each test if the driver has work that needs a wait to run.
 
-    Such a driver runs work as late as possible, so the mistakes of a test's work would otherwise fail a later test, or
+    The simulator runs work as late as possible, so the mistakes of a test's work would otherwise fail a later test, or
     none. If a fault has lost the context, and the driver has the capability `reset`, the driver is reset for the next
     test. Nothing is done for a GPU: its work runs without a wait, and a kernel may wait for the host.
     """
@@ -52,7 +52,7 @@ class UnfinishedWork:
 def _wait(item: pytest.Item) -> None:
     """Wait for the devices; fail the test if their work has failed, and issue warnings at the test's own line."""
     backend = in_use()
-    if backend is None or "in_process" not in backend.abilities() or captures or is_lost():
+    if backend is None or not backend.has_unwaited() or captures:
         return
     reason = ""
     try:

@@ -1,4 +1,4 @@
-"""Unwaited work: a report, at the end of a program, of work that it queued but never waited for."""
+"""Unwaited work, which has not run: whether there is any, and a report of it at the end of a program."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from ..state.queue.runner import runner
 from ..state.queue.scheduling import complete_context
 from ..state.queue.work import needed
 from .entry import alone
+
+
+def has_unwaited() -> bool:
+    """Return whether a context that no fault has ended has work that has not run."""
+    return state.initialised and any(context.pending for context in contexts.all_active())
 
 
 def note_exit() -> None:
