@@ -143,7 +143,7 @@ BAD = [
     (lambda x, host: cuda.graphs.NodeCopy(x, host), "NodeCopy: argument 'src' must be page-locked .* not pageable"),
     (lambda x, host: cuda.graphs.NodeCopy(x[:, :2], x[:, 2:]), "NodeCopy: .*'dst' must be contiguous, .*; capture"),
     (lambda x, host: cuda.graphs.NodeCopy(x[:0], x[:0]), "NodeCopy: argument 'dst' must have at least one element"),
-    (lambda x, host: cuda.graphs.NodeCopy(x, x.view(np.int32)), "'dst' must have dtype int32 .* not float32"),
+    (lambda x, host: cuda.graphs.NodeCopy(x, x.view(np.int32)), "'src' must have dtype float32, like 'dst', not int32"),
     (lambda x, host: cuda.graphs.NodeFill(x, 1e300), "NodeFill: argument 'value' must be a value that fits float32"),
     (
         lambda x, host: cuda.graphs.NodeFill(x.view(np.float64), 1.1),

@@ -53,7 +53,7 @@ def test_arrays_that_are_not_alike_not_contiguous_or_closed_are_refused_and_empt
     closed.close()
     for dst, src, words in (
         (x, cuda.zeros((3, 2)), "shape"),
-        (x, cuda.zeros((4, 2), np.float32), "'dst' must have dtype float32"),
+        (x, cuda.zeros((4, 2), np.float32), "'src' must have dtype float64, like 'dst'"),
         (window, x, "argument 'dst' must be contiguous"),
         (x, window, "argument 'src' must be contiguous"),
         (closed, x, "closed"),

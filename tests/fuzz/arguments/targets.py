@@ -11,6 +11,7 @@ import cudart_py as cuda
 import cudart_py.benchmark
 from cudart_py import green_contexts, libraries
 from cudart_py.context.limits import Limits
+from cudart_py.hints.tables import ASSIGNMENTS
 
 from .good_values import OBJECTS
 
@@ -107,7 +108,7 @@ def _of_class(name: str, kind: type) -> Iterator[Target]:
             yield _target(full, getattr(kind, attribute))
         elif isinstance(member, property):
             yield Target(full, operator.attrgetter(attribute), name)
-            if member.fset is not None:
+            if member.fset is not None and attribute not in ASSIGNMENTS.get(name, ()):  # those are always refused
                 yield _target(f"{full} =", member.fset, name)
         elif full in _WRITTEN:
             yield _target(full, _WRITTEN[full], name)

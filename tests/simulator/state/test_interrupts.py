@@ -205,8 +205,8 @@ def at_allocation(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Non
     def plant(*signals: int) -> None:
         allocate, left = pools.Pool.allocate, [*signals]
 
-        def interrupted(*arguments: Any) -> Any:
-            result = allocate(*arguments)
+        def interrupted(*arguments: Any, **options: Any) -> Any:
+            result = allocate(*arguments, **options)
             if left:
                 addresses.append(result[0].address)
             while left:
@@ -227,7 +227,7 @@ def test_handlers_wait_for_the_first_call_after_they_were_set_and_all_run_althou
     handled, at_allocation, names
 ):
     pool, stream, seen = cuda.MemoryPool(), cuda.Stream(), []
-    cuda.empty(1, stream=stream).to_host()  # the driver does not look for handlers while work runs
+    cuda.zeros(1, stream=stream).to_host()  # the driver does not look for handlers while work runs
     signals = [signal.Signals[name] for name in names.split()]
 
     def stop(which: int) -> None:
