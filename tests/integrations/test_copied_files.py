@@ -148,6 +148,15 @@ def test_the_action_fails_for_a_race_and_annotates_its_line(tmp_path):
 
 @pytest.mark.exhaustive
 @pytest.mark.unsanitized("as above")
+def test_the_action_leaves_no_report_of_an_earlier_run_if_its_tests_do_not_exist(tmp_path):
+    (tmp_path / "out.sarif").write_text("of an earlier run")
+    done = run_step("test_kernels.sh", tmp_path, tests="-q -n 0 no_such_folder", report="out.sarif")
+    assert done.returncode == 4, done.stdout
+    assert not (tmp_path / "out.sarif").exists()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.unsanitized("as above")
 def test_the_action_annotates_no_line_of_another_kernel(tmp_path):
     """A source that its program's file does not contain as a whole is annotated where it is compiled."""
     (tmp_path / "test_reverse.py").write_text(LOOK_ALIKES)
