@@ -34,6 +34,8 @@ from ..textures.texture import Texture
 _COMPLEX = {8: np.complex64, 16: np.complex128}
 
 _TENSOR_MAP_BYTES = 128
+# No process has memory below this address, so that a smaller integer is probably another argument.
+_LOWEST_ADDRESS = 65536
 
 # Accepted arguments for a parameter of type unsigned long long, the C++ type of the handles.
 _HANDLES = (
@@ -300,6 +302,8 @@ def _accessible_array(place: _Place, argument: Any) -> tuple[DeviceArray | np.nd
         return array, array.pointer
     if isinstance(argument, int | np.integer) and not isinstance(argument, bool):
         remedy = f"; for a raw address write cudart_py.Pointer({int(argument):#x})"
+        if abs(int(argument)) < _LOWEST_ADDRESS:
+            remedy = "; check the order of the arguments"
         raise TypeError(
             f"{place} takes an array, not {_what(argument)}{'' if place.parameter.kind == 'array' else remedy}"
         )

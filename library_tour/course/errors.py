@@ -71,8 +71,8 @@ On the simulator, which checks and does not time:
     uninitialised pointer: IllegalAddressError: cuCtxSynchronize: an illegal memory access was encountered
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at
-    0xcdcdcdcdcdcdcdc0 is out of bounds: host memory that is neither pinned, managed
-    nor registered, or nothing at all; block (0, 0, 0), thread (0, 0, 0),
+    0xcdcdcdcdcdcdcdc0 is out of bounds: an invalid address, or host memory that is
+    neither pinned, managed nor registered; block (0, 0, 0), thread (0, 0, 0),
     instruction 'st.global.f32 [%rd2], %f1'
         27 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
@@ -83,8 +83,8 @@ On the simulator, which checks and does not time:
     As a bare address: IllegalAddressError: cuCtxSynchronize: an illegal memory access was encountered
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at
-    0x7f… is out of bounds: host memory that is neither pinned, managed nor
-    registered, or nothing at all; block (0, 0, 0), thread (0, 0, 0), instruction
+    0x7f… is out of bounds: an invalid address, or host memory that is neither
+    pinned, managed nor registered; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
         27 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises

@@ -245,7 +245,7 @@ class Camera:
     def __post_init__(self) -> None:
         self.compute, self.copies = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
         self.plates = [cuda.to_device(self.plate), cuda.to_device(self.plate)]
-        self.staging, self.pinned = cuda.zeros_like(self.plate), cuda.pinned_empty(self.plate.shape, np.float32)
+        self.staging, self.pinned = cuda.to_device(self.plate), cuda.pinned_empty(self.plate.shape, np.float32)
         # The steps are one graph, because a stream can queue fewer launches than there are steps between frames.
         step = stepper(self.module, WAYS["four cells, down rows"], self.plates, self.compute)
         with self.compute.capture() as graph:

@@ -130,7 +130,8 @@ BAD_ARGUMENTS = [
     (lambda: arguments(a=cuda.zeros(1, np.float32)), TypeError, r"\) takes an? number, not a DeviceArray"),
     (lambda: arguments(x=np.zeros(4, np.float32)), TypeError, r"a host array of .*; copy it with cudart_py.to_device"),
     (lambda: arguments(x=cuda.pinned_empty(4, np.float32)), TypeError, "mapped=True"),
-    (lambda: arguments(x=1234), TypeError, r"cudart_py.Pointer\(0x4d2\)"),
+    (lambda: arguments(x=123456), TypeError, r"cudart_py.Pointer\(0x1e240\)"),
+    (lambda: arguments(x=4), TypeError, "takes an array, not the int 4; check the order of the arguments"),
     (lambda: arguments(x=closed_array()), ValueError, "argument 1 of saxpy .*: the array is closed"),
     (lambda: arguments(x=closed_array(view=True)), ValueError, "argument 1 of saxpy .*: the array is closed"),
     # Views whose elements are not contiguous, so a pointer to the first does not describe them.

@@ -253,6 +253,7 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "NodeMemoryOperations": lambda w: cuda.graphs.NodeMemoryOperations([cuda.batches.WriteValue(w.pinned_word(), 1)]),
     "NodeRecord": lambda w: cuda.graphs.NodeRecord(w.event()),
     "NodeWait": lambda w: cuda.graphs.NodeWait(w.event()),
+    "Profile": lambda w: cuda.profile(),
     "RegisteredMemory": lambda w: cuda.register_host(np.zeros(5000)),
     "SparseMatrix": World.sparse,
     "SparseSolver": lambda w: libraries.SparseSolver(_diagonal()),

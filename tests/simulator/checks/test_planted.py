@@ -94,8 +94,8 @@ def test_a_copy_of_unwritten_memory_to_the_host_is_found_at_its_line(case):
 PLACES = {
     "out_of_bounds": r"0 bytes after the end of the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+",
     "read_past": r"0 bytes after the end of the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+",
-    "write_after_free": r"0 bytes into the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+, which was freed",
-    "read_after_free": r"4 bytes into the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+, which was freed",
+    "write_after_free": r"touches freed memory: 0 bytes into the 256-byte .* which was freed at \S+cases.py:\d+;",
+    "read_after_free": r"touches freed memory: 4 bytes into the 256-byte .* which was freed at \S+cases.py:\d+;",
     "heap_after_free": r"0 bytes into the 64-byte heap allocation .* allocated at a kernel's malloc, which was freed",
     "beyond_shared": r"0 bytes past the end of the block's 128 bytes of shared memory",
     "before_shared": r"12 bytes before the start of the block's 128 bytes of shared memory",

@@ -85,6 +85,9 @@ class Memory:
                 return f"{address - start} bytes from the start of {size}"
         return "no allocation is near it"
 
+    def is_freed(self, address: int) -> bool:
+        return False
+
 
 def spellings(row: Row) -> Iterator[tuple[str, Form | None]]:
     """Yield opcodes that a row allows, with their forms: about 24 per pattern, spread evenly over all its spellings."""

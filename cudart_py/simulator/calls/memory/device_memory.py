@@ -6,6 +6,7 @@ from typing import Any
 
 from cuda.bindings.driver import CUdeviceptr, CUresult
 
+from ...checks.findings import site_to_report
 from ...state import memory
 from ...state.arguments import number
 from ...state.contexts import current
@@ -48,6 +49,7 @@ def cuMemFree(dptr: Any) -> None:
     if allocation is None or not (pooled or allocation.kind in kinds) or allocation.access is not None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     complete_context(context, freeing=True)
+    allocation.freed_at = site_to_report()
     _free(allocation)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUdeviceptr, CUresult
 
-from ...checks.findings import mode
+from ...checks.findings import mode, site_to_report
 from ...state import memory
 from ...state.arguments import number
 from ...state.contexts import all_active
@@ -122,6 +122,7 @@ def cuMemFreeAsync(dptr: Any, hStream: Any) -> None:
     captures.refuse_implicit(stream)
     captures.refuse_unsafe()
     pool = allocation.pool
+    allocation.freed_at = site_to_report()
     if pool is None:
         submit(stream, DirectFree(allocation))
         memory.known.remove(allocation)

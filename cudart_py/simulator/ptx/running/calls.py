@@ -78,6 +78,7 @@ def overflow(group: Group, instruction: Instruction) -> Fault:
     """Return the fault for a call that exceeds the stack."""
     state, depth = group.chunk.state, len(group.frames) + 1
     what = f"stack overflow: {depth} nested calls exceed the stack of {state.local_size} bytes per thread"
+    what += " (device.limits.stack_size and cudaLimitStackSize set the size)"
     return Fault("CUDA_ERROR_LAUNCH_FAILED", state.located(what, instruction, group, 0))
 
 

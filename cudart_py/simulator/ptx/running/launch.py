@@ -72,6 +72,9 @@ class MemoryLike(Protocol):
     def describe(self, address: int) -> str:
         """Describe the location of an address, for a message."""
 
+    def is_freed(self, address: int) -> bool:
+        """Return whether an address is in memory that was freed."""
+
     def shadow(self, start: int) -> Any:
         """Return the shadow memory that an observer keeps for the allocation that starts at an address."""
 

@@ -78,6 +78,7 @@ class Allocation:
         "context",
         "device",
         "flags",
+        "freed_at",
         "held",
         "identity",
         "kind",
@@ -122,6 +123,8 @@ class Allocation:
         self.variable = ""
         # The line of the program that requested the allocation, for reports.
         self.site = call_site() if kind != HEAP else "a kernel's malloc"
+        # The line of the program that freed it, "" if the checks are off or it has not been freed.
+        self.freed_at = ""
         self._shadow: ShadowMemory | None = None
 
     @property

@@ -54,6 +54,10 @@ class ContextMemory:
         """Describe where an address is relative to the allocations."""
         return table.describe(address, self._context)
 
+    def is_freed(self, address: int) -> bool:
+        """Return whether an address is in an allocation that was freed."""
+        return table.is_freed(address)
+
     def allocate(self, size: int) -> int:
         """Return the address for a kernel's malloc, 0 if the context's heap is exhausted or `size` is not positive."""
         limit = self._context.limits[CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value]

@@ -33,12 +33,13 @@ _SAME_STREAM = "allocate in the stream of the work (stream=s), or make one strea
 
 
 class _Freed(NamedTuple):
-    """The record of a free; for a stream-ordered free, it includes the stream and the freeing work's sequence number.
+    """The record of a free and the program's line; for a stream-ordered free, the stream and the work's number as well.
 
     It does not hold the allocation itself, which would keep alive the objects to which the allocation refers.
     """
 
     record: AllocationRecord
+    site: str = ""
     stream: str = ""
     identity: int = 0
     sequence: int = 0
@@ -148,9 +149,9 @@ def end_life(allocation: Allocation, stream: Stream | None = None) -> None:
 def _remember(allocation: Allocation, stream: Stream | None = None) -> None:
     """Remember a free for reports, if there is memory for that."""
     with contextlib.suppress(MemoryError):  # because the free itself must not fail
-        freed = _Freed(allocation.record)
+        freed = _Freed(allocation.record, allocation.freed_at)
         if stream is not None and runner.piece is not None:
-            freed = _Freed(allocation.record, str(stream), stream.identity, runner.piece.work.sequence)
+            freed = freed._replace(stream=str(stream), identity=stream.identity, sequence=runner.piece.work.sequence)
         _recently_freed.append(freed)
 
 
@@ -215,19 +216,31 @@ def describe(address: int, context: Context | None = None) -> str:
     mapped = reservations.describe(address)
     if mapped:
         return mapped
-    freed = next((freed for freed in reversed(_recently_freed) if freed.record.contains(address)), None)
+    freed = _last_free(address)
     if freed is not None:
         text = f"{_bytes(address - freed.record.address)} into {freed.record}, which was freed"
-        elsewhere = _freed_elsewhere(freed)
+        site = f" at {freed.site}" if freed.site else ""
+        elsewhere = _freed_elsewhere(freed, site)
         # The address now refers to the allocation that reuses the freed bytes, unless this work came before the free.
         beside = "" if elsewhere else _beside(address, freed.record)
-        return f"{beside}; earlier, it was {text}" if beside else text + elsewhere
+        return f"{beside}; earlier, it was {text}{site}" if beside else text + (elsewhere or site)
     beside = _beside(address)
     if beside:
         return beside
     if known.find(address) is None and not space.region.contains(address):
-        return "host memory that is neither pinned, managed nor registered, or nothing at all"
+        return "an invalid address, or host memory that is neither pinned, managed nor registered"
     return "no allocation is near it"
+
+
+def is_freed(address: int) -> bool:
+    """Return whether an address is in an allocation that was freed, and near no other allocation in its place."""
+    freed = None if _not_begun(address) or live.find(address) or reservations.describe(address) else _last_free(address)
+    return freed is not None and (bool(_freed_elsewhere(freed)) or not _beside(address, freed.record))
+
+
+def _last_free(address: int) -> _Freed | None:
+    """Return the record of the last free of an allocation that contained an address, None if it is not remembered."""
+    return next((freed for freed in reversed(_recently_freed) if freed.record.contains(address)), None)
 
 
 def _out_of_reach(allocation: Allocation, context: Context) -> str:
@@ -270,14 +283,17 @@ def _not_begun(address: int) -> Allocation | None:
     return allocation if running.work.sequence > allocation.begin.sequence else None
 
 
-def _freed_elsewhere(freed: _Freed) -> str:
-    """Return a phrase about a free in another stream that was queued after the current work, "" for any other free."""
+def _freed_elsewhere(freed: _Freed, site: str = "") -> str:
+    """Return a phrase about a free in another stream that was queued after the current work, "" for any other free.
+
+    `site` is the end of the phrase for the place of the free.
+    """
     running = runner.piece
     if not freed.stream or running is None:
         return ""
     if running.work.stream == freed.identity or running.work.sequence > freed.sequence:
         return ""
-    return f" in {freed.stream}, and nothing orders the free after this work: {_SAME_STREAM}"
+    return f" in {freed.stream}{site}, and nothing orders the free after this work: {_SAME_STREAM}"
 
 
 def _bytes(count: int) -> str:

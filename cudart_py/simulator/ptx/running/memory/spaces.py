@@ -338,7 +338,10 @@ class Resolver:
         # An H200 returns a different status if the cluster has no block of this rank.
         absent = address.space.name == "shared" and self._absent_rank(int(seen[position])) is not None
         status = "CUDA_ERROR_LAUNCH_FAILED" if absent else "CUDA_ERROR_ILLEGAL_ADDRESS"
-        self._fail(status, "is out of bounds", address, position, int(seen[position]), size, site, positions)
+        place = int(seen[position])
+        freed = address.space.size is None and self._memory.is_freed(place)
+        what = "touches freed memory" if freed else "is out of bounds"
+        self._fail(status, what, address, position, place, size, site, positions)
 
     def _absent_rank(self, seen: int) -> int | None:
         """Return the rank in an address of a cluster's shared memory if no block has this rank, else None."""
