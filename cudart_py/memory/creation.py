@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import arguments
+from ..hints import answers_keywords
 from ..shapes import Shape
 from ..streams.stream import Stream, legacy_default
 from .allocation import PitchedAllocation
@@ -110,6 +111,7 @@ def _converted(source: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         ) from error
 
 
+@answers_keywords("empty_pitched")
 def empty_pitched(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
     """Allocate a 2-D array (rows, columns) with the pitch that the device prefers (cuMemAllocPitch).
 

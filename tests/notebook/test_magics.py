@@ -211,7 +211,7 @@ def print_fault():
 def test_a_fault_is_in_the_findings_and_is_raised(forks, tmp_path):
     found = forks.run(f"{__name__}:print_fault", [], own_environment(), tmp_path).stdout
     assert "IllegalAddressError <" in found
-    assert "<strong>fault</strong> in beyond" in found
+    assert "<strong>bounds</strong> in beyond" in found
 
 
 def test_a_time_is_a_measurement_of_the_code_after_the_options(shell, x):

@@ -12,7 +12,7 @@ from cudart_py.simulator import calls, driver
 
 OTHERS = {
     "CAPABILITIES", "attach_debugger", "begin_profile", "complete_profile", "detach_debugger", "drop_bytes",
-    "end_profile", "host_time", "in_a_call", "in_finalizer", "lost_by", "note_exit", "reset", "run_queued",
+    "end_profile", "has_unwaited", "host_time", "in_a_call", "in_finalizer", "lost_by", "note_exit", "reset", "run_queued",
     "set_sanitizer", "take_report",
 }  # fmt: skip  # grouped
 FUNCTIONS = {name: function for name, function in vars(driver).items() if name.startswith("cu")}
