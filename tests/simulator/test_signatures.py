@@ -12,8 +12,8 @@ from cudart_py.simulator import calls, driver
 
 OTHERS = {
     "CAPABILITIES", "attach_debugger", "begin_profile", "complete_profile", "detach_debugger", "drop_bytes",
-    "end_profile", "has_unwaited", "host_time", "in_a_call", "in_finalizer", "lost_by", "note_exit", "reset", "run_queued",
-    "set_sanitizer", "take_report",
+    "end_profile", "has_unwaited", "host_time", "in_a_call", "in_finalizer", "lost_by", "note_exit", "reset",
+    "run_queued", "set_sanitizer", "take_report",
 }  # fmt: skip  # grouped
 FUNCTIONS = {name: function for name, function in vars(driver).items() if name.startswith("cu")}
 

@@ -259,7 +259,11 @@ def test_work_that_nobody_waited_for_is_reported_once(run, tmp_path):
 def test_paths_with_blanks_are_no_obstacle(run, driver_program, ptx, tmp_path):
     program = tmp_path / "a program"
     shutil.copy(driver_program, program)
-    assert run(program, ptx(SQUARES), 1000, CUDART_PY_CACHE=str(tmp_path / "a cache")).returncode == 3
+    ended = run(program, ptx(SQUARES), 1000, CUDART_PY_CACHE=str(tmp_path / "a cache"))
+    assert (ended.returncode, ended.stderr) == (3, "")
+    colon = run(program, ptx(SQUARES), 1000, CUDART_PY_CACHE=str(tmp_path / "a:cache"))
+    assert colon.returncode == 2
+    assert "a colon" in colon.stderr
 
 
 def test_a_cuda_file_is_compiled_with_nvcc_if_there_is_one(run, tmp_path):

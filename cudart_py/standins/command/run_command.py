@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ...compilation import cache
 from ...driver.backend import ENVIRONMENT_VARIABLE
 from ...findings import reports
 from ...findings.options import add_report_options, report_format
@@ -154,10 +155,17 @@ def _command(options: argparse.Namespace) -> tuple[str | int, list[str]]:
 def _environment(options: argparse.Namespace) -> dict[str, str]:
     """Return the environment of the program: the stand-ins come first where the loader looks for libraries."""
     folder = libraries()
+    if not {":", ";"}.isdisjoint(str(folder)):
+        raise StandInError(
+            f"the loader finds no libraries in {str(folder)!r}, because its name has a colon or a semicolon; set "
+            f"{cache.ENVIRONMENT_VARIABLE} to another folder"
+        )
     environment = dict(os.environ)
     _prepend(environment, _LIBRARY_PATH, str(folder))
-    # Python packages load these by their paths, unless a library of that name is loaded already.
-    _prepend(environment, _PRELOAD, *map(str, preloaded(folder)))
+    # Python packages load these by their paths, unless a library of that name is loaded already. Blanks separate the
+    # paths in this variable, so libraries in a folder with a blank are found by their names.
+    has_blank = any(letter.isspace() for letter in str(folder))
+    _prepend(environment, _PRELOAD, *(path.name if has_blank else str(path) for path in preloaded(folder)))
     if (folder / ASSEMBLER).is_file():
         environment.update(dict.fromkeys(_ASSEMBLERS, str(folder / ASSEMBLER)))
     environment[ENVIRONMENT_VARIABLE] = "simulator"

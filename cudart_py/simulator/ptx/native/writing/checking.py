@@ -379,6 +379,9 @@ def _least_shift(layout: Layout) -> int:
         form.vector * type_size(form.type)
         for place in layout.places
         for form in map(form_of, place.block.instructions)
-        if form.row.access in ("ld", "st", "atom", "red") and form.space not in ("param", "const", "local")
+        # An access without a type, tensormap.cp_fenceproxy, is larger than any other.
+        if form.types
+        and form.row.access in ("ld", "st", "atom", "red")
+        and form.space not in ("param", "const", "local")
     ]
     return min([_WORD, *(size.bit_length() - 1 for size in sizes)])
