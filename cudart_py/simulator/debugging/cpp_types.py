@@ -102,9 +102,9 @@ DOUBLE = Scalar("double", np.dtype(np.float64))
 _DTYPES = {
     "float": "f4", "double": "f8", "int": "i4", "signed": "i4", "unsigned": "u4", "unsigned int": "u4", "bool": "?",
     "char": "i1", "signed char": "i1", "unsigned char": "u1", "short": "i2", "unsigned short": "u2", "long long": "i8",
-    "unsigned long long": "u8", "long": "i8", "unsigned long": "u8", "size_t": "u8", "__half": "f2", "half": "f2", "int8_t": "i1",
-    "uint8_t": "u1", "int16_t": "i2", "uint16_t": "u2", "int32_t": "i4", "uint32_t": "u4", "int64_t": "i8",
-    "uint64_t": "u8",
+    "unsigned long long": "u8", "long": "i8", "unsigned long": "u8", "size_t": "u8", "__half": "f2", "half": "f2",
+    "int8_t": "i1", "uint8_t": "u1", "int16_t": "i2", "uint16_t": "u2", "int32_t": "i4", "uint32_t": "u4",
+    "int64_t": "i8", "uint64_t": "u8",
 }  # fmt: skip  # rows of a table
 # The number types by the names that C++ and CUDA give them.
 NUMBERS = {name: Scalar(name, np.dtype(dtype)) for name, dtype in _DTYPES.items()}
