@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 # The widest row of a grid, and the number of its rows that are shown.
 _COLUMNS = 16
+_WORD = 4
 _ROWS = 64
 AROUND = 5
 # The number of lines that a listing shows.
@@ -283,8 +285,14 @@ def _shared(session: Session, variable: Any) -> str:
 
 
 def element_and_shape(type_: Any) -> tuple[Any, list[int]]:
-    """Return the type of the elements of an array, and its shape; the shape of anything else is empty."""
+    """Return the type of the elements of an array, and its shape; the shape of anything else is empty.
+
+    A variable of an unknown type has words as elements, or bytes if it does not consist of words.
+    """
     shape = []
+    if type(type_).__name__ == "Unknown":
+        each = _WORD if type_.size % _WORD == 0 else 1
+        return replace(type_, size=each), [type_.size // each]
     while type(type_).__name__ == "Array":
         shape.append(type_.count)
         type_ = type_.element

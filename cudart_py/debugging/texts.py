@@ -99,7 +99,7 @@ def element_text(type_: Any, data: bytes, written: Sequence[bool], depth: int = 
         return "{" + ", ".join([*texts, *more]) + "}"
     if not all(written):
         return UNKNOWN
-    if kind == "Pointer":
+    if kind in ("Pointer", "Unknown"):
         return f"{int.from_bytes(data, 'little'):#x}"
     return number_text(np.frombuffer(data, type_.dtype)[0], type_)
 

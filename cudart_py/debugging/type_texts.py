@@ -28,7 +28,7 @@ def definition(type_: Any) -> str:
     if type(inner).__name__ == "Structure":
         members = "".join(f"    {declaration(one.type, one.name)};\n" for one in inner.members)
         around = f"struct {inner.name} {{\n{members}}}"
-    elif inner.enumerators:
+    elif getattr(inner, "enumerators", ()):
         around = f"enum {inner.name} {{{', '.join(_enumerators(inner.enumerators))}}}"
     return around + declaration(type_).removeprefix(inner.name) if around else declaration(type_)
 

@@ -75,7 +75,20 @@ class Structure:
     members: tuple[Member, ...] = field(repr=False)
 
 
-CType: TypeAlias = Scalar | Pointer | Array | Structure
+@dataclass(frozen=True)
+class Unknown:
+    """The type of a variable of which only the size in bytes is known."""
+
+    variable: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        """A text that says so in the place of a type."""
+        return f"<unknown type, {self.size} bytes>"
+
+
+CType: TypeAlias = Scalar | Pointer | Array | Structure | Unknown
 
 BOOL = Scalar("bool", np.dtype(np.bool_))
 CHAR = Scalar("char", np.dtype(np.int8))
@@ -89,18 +102,30 @@ DOUBLE = Scalar("double", np.dtype(np.float64))
 _DTYPES = {
     "float": "f4", "double": "f8", "int": "i4", "signed": "i4", "unsigned": "u4", "unsigned int": "u4", "bool": "?",
     "char": "i1", "signed char": "i1", "unsigned char": "u1", "short": "i2", "unsigned short": "u2", "long long": "i8",
-    "unsigned long long": "u8", "long": "i8", "unsigned long": "u8", "long int": "i8", "unsigned long int": "u8",
-    "long long int": "i8", "short int": "i2", "size_t": "u8", "__half": "f2", "half": "f2", "int8_t": "i1",
-    "uint8_t": "u1", "int16_t": "i2", "uint16_t": "u2", "int32_t": "i4", "uint32_t": "u4", "int64_t": "i8",
-    "uint64_t": "u8",
+    "unsigned long long": "u8", "long": "i8", "unsigned long": "u8", "size_t": "u8", "__half": "f2", "half": "f2",
+    "int8_t": "i1", "uint8_t": "u1", "int16_t": "i2", "uint16_t": "u2", "int32_t": "i4", "uint32_t": "u4",
+    "int64_t": "i8", "uint64_t": "u8",
 }  # fmt: skip  # rows of a table
 # The number types by the names that C++ and CUDA give them.
 NUMBERS = {name: Scalar(name, np.dtype(dtype)) for name, dtype in _DTYPES.items()}
+# The words of the names of integers, in the order in which `NUMBERS` has them; it leaves "int" and "signed" out.
+_INTEGER_WORDS = ("signed", "unsigned", "long", "short", "char", "int")
 _VECTOR_ELEMENTS = {
     "char": "char", "uchar": "unsigned char", "short": "short", "ushort": "unsigned short", "int": "int",
     "uint": "unsigned int", "long": "long", "ulong": "unsigned long", "longlong": "long long",
     "ulonglong": "unsigned long long", "float": "float", "double": "double",
 }  # fmt: skip  # rows of a table
+
+
+def number_named(name: str) -> Scalar | None:
+    """Return the number type with a name, whose words may have any order: ``long unsigned int``."""
+    words = name.split()
+    if name in NUMBERS or not words or not set(words) <= set(_INTEGER_WORDS):
+        return NUMBERS.get(name)
+    kept = sorted(set(words) - {"int", "signed"}, key=_INTEGER_WORDS.index)
+    if words.count("long") > 1:
+        kept.append("long")
+    return NUMBERS.get(" ".join(kept) or "int")
 
 
 def vector_type(name: str, element: CType, count: int) -> Structure:

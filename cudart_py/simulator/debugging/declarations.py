@@ -7,18 +7,31 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ...debugging.expression_syntax import ExpressionError, Node, parse
-from .cpp_types import NUMBERS, VECTORS, Array, CType, Member, Structure
+from .cpp_types import VECTORS, Array, CType, Member, Pointer, Structure, number_named
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .dwarf import DebugInformation
 
 _EXTENTS = r"((?:\[[^\]]*\]\s*)*)"
-_ALIGNED = r"(?:(?:__align__|alignas)\s*\([^)]*\)\s*)?"
-_SHARED = r"__shared__\s+" + _ALIGNED + r"(?:struct\s+|volatile\s+)?([A-Za-z_][\w:]*(?:\s+[a-z]+)*)\s+%s\s*" + _EXTENTS
 _EXTENT = re.compile(r"\[([^\]]*)\]")
+_QUALIFIERS = re.compile(
+    r"\b(?:extern|static|const|volatile|struct|class|union|enum|__restrict__)\b"
+    r"|\b(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)"
+)
+_DIRECTIVES = re.compile(r"^\s*#(?:\\\n|[^\n])*", re.MULTILINE)
+# The words before and after ``__shared__``, which together declare variables.
+_SHARED = re.compile(r"([^;{}()]*)\b__shared__\b([^;{}]*);")
+_DECLARATORS = re.compile(r",(?![^\[\]]*\])")
+_FIRST = re.compile(r"\s*([A-Za-z_][\w:]*(?:\s+\w+)*?)([\s*]+)(\w+)\s*" + _EXTENTS)
+_NEXT = re.compile(r"([\s*]*)(\w+)\s*" + _EXTENTS)
 _STRUCTURE = r"\bstruct\s+%s\s*\{([^{}]*)\}"
-_MEMBERS = re.compile(r"\s*((?:\w+\s+)*?\w+)\s+(\w+\s*(?:\[[^\]]*\]\s*)*(?:,\s*\w+\s*(?:\[[^\]]*\]\s*)*)*)$")
-_MEMBER = re.compile(r"(\w+)\s*" + _EXTENTS)
+# What moves a member, or is none.
+_UNUSUAL = re.compile(r"\b(?:static|__align__|alignas)\b")
+_ALIAS = r"\btypedef\s+([\w\s:*]+?[\s*])%s\s*;|\busing\s+%s\s*=([\w\s:*]+);|#define[ \t]+%s[ \t]+([^\n]+)"
+_ALIASED = re.compile(r"\s*([A-Za-z_][\w:]*(?:\s+\w+)*?)([\s*]*)")
+_PARAMETER = r"\b(?:typename|class)\s+%s\s*[,>=]"
 _CONSTANT = r"(?:#define\s+%s\s+|\bconst(?:expr)?\b[\w\s]*\b%s\s*=\s*)([^;\n/]+)"
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _DEEPEST = 8
@@ -30,52 +43,81 @@ class Declarations:
     def __init__(self, source: str, information: DebugInformation) -> None:
         self._source = _COMMENTS.sub("", source)
         self._information = information
+        # The names whose types are being looked up, since a structure may contain a pointer to itself.
+        self._pending: set[str] = set()
 
     def shared_type(self, name: str, size: int, function: str) -> CType | None:
         """Return the type of a shared variable that is declared in the text of a function, if its size agrees.
 
         The size gives one extent that the source does not, such as a template's argument, or an empty one that the
-        launch sets. An array with several of them is shown with one dimension.
+        launch sets. An array with several of them is shown with one dimension. Declarations that disagree give no type.
         """
-        match = re.search(_SHARED % re.escape(name), function)
-        element = None if match is None else self._named(" ".join(match[1].split()))
-        if match is None or element is None or size % element.size:
-            return None
-        counts = [self._integer_in(extent) or 0 for extent in _EXTENT.findall(match[2])]
-        known = element.size * prod(count for count in counts if count)
-        if counts.count(0) == 1 and size % known == 0:
-            counts[counts.index(0)] = size // known
-        elif 0 in counts:
-            counts = [size // element.size]
-        elif known != size:
-            return None
-        return _array(element, counts)
+        text = _QUALIFIERS.sub(" ", _DIRECTIVES.sub("", _COMMENTS.sub("", function)))
+        types = {
+            type_
+            for match in _SHARED.finditer(text)
+            for declared, element, counts in self._declared(match[1] + " " + match[2])
+            if declared == name and (type_ := _of_size(element, counts, size)) is not None
+        }
+        return types.pop() if len(types) == 1 else None
+
+    def _declared(self, text: str) -> Iterator[tuple[str, CType | None, list[int]]]:
+        """Yield the name, the type of the elements and the extents of each variable in a declaration.
+
+        The type is None if it is not known. An extent that is not known is 0.
+        """
+        first, *others = _DECLARATORS.split(text)
+        match = _FIRST.fullmatch(first)
+        if match is None:
+            return
+        base = self._named(" ".join(match[1].split()))
+        for one in (_NEXT.fullmatch("".join(match.groups()[1:])), *map(_NEXT.fullmatch, others)):
+            if one is not None:
+                counts = [self._integer_in(extent) or 0 for extent in _EXTENT.findall(one[3])]
+                yield one[2], _pointer(base, one[1]), counts
 
     def _named(self, name: str) -> CType | None:
         plain = name.rpartition("::")[2]
-        return NUMBERS.get(name) or VECTORS.get(name) or self._information.named(plain) or self._structure(plain)
+        if plain in self._pending or re.search(_PARAMETER % re.escape(plain), self._source):
+            return None
+        self._pending.add(plain)
+        try:
+            return (
+                number_named(name)
+                or VECTORS.get(name)
+                or self._information.named(plain)
+                or self._structure(plain)
+                or self._aliased(plain)
+            )
+        finally:
+            self._pending.discard(plain)
+
+    def _aliased(self, name: str) -> CType | None:
+        """Return the type that a name stands for by a ``typedef``, a ``using`` or a macro, if all of them agree."""
+        found = re.findall(_ALIAS % ((re.escape(name),) * 3), self._source)
+        matches = [_ALIASED.fullmatch(_QUALIFIERS.sub(" ", "".join(texts)).rstrip()) for texts in found]
+        types = {None if one is None else _pointer(self._named(" ".join(one[1].split())), one[2]) for one in matches}
+        return types.pop() if len(types) == 1 else None
 
     def _structure(self, name: str) -> Structure | None:
-        """Return a structure of numbers, vectors and arrays by its declaration, or None if it has other members."""
+        """Return a structure by its declaration, or None if it has members of types that are not known."""
         match = re.search(_STRUCTURE % re.escape(name), self._source)
         if match is None:
             return None
         members: list[Member] = []
         offset, most = 0, 1
         for text in filter(str.strip, match[1].split(";")):
-            declared = _MEMBERS.match(text)
-            element = None if declared is None else self._named(" ".join(declared[1].split()))
-            if declared is None or element is None:
+            declared = [] if _UNUSUAL.search(text) else list(self._declared(_QUALIFIERS.sub(" ", text)))
+            if len(declared) != len(_DECLARATORS.split(text)):
                 return None
-            alignment = _alignment(element)
-            most = max(most, alignment)
-            for one in _MEMBER.finditer(declared[2]):
-                counts = [self._integer_in(extent) or 0 for extent in _EXTENT.findall(one[2])]
-                if 0 in counts:
+            for member, element, counts in declared:
+                if element is None or 0 in counts:
                     return None
+                alignment = _alignment(element)
+                most = max(most, alignment)
                 type_ = _array(element, counts)
                 offset = -(-offset // alignment) * alignment
-                members.append(Member(one[1], offset, type_))
+                members.append(Member(member, offset, type_))
                 offset += type_.size
         return Structure(name, -(-offset // most) * most, tuple(members)) if members else None
 
@@ -99,6 +141,27 @@ class Declarations:
             return None
         results = {"+": one + other, "-": one - other, "*": one * other}
         return one // other if node[1] == "/" else results.get(node[1])
+
+
+def _pointer(type_: CType | None, signs: str) -> CType | None:
+    """Return a type with as many levels of pointers as there are ``*`` in a text."""
+    for _ in range(signs.count("*")):
+        type_ = Pointer(type_)
+    return type_
+
+
+def _of_size(element: CType | None, counts: list[int], size: int) -> CType | None:
+    """Return an array of a size, which gives the extents that are 0, or None for other sizes."""
+    if element is None or size % element.size:
+        return None
+    known = element.size * prod(count for count in counts if count)
+    if counts.count(0) == 1 and size % known == 0:
+        counts = [count or size // known for count in counts]
+    elif 0 in counts:
+        counts = [size // element.size]
+    elif known != size:
+        return None
+    return _array(element, counts)
 
 
 def _array(element: CType, counts: list[int]) -> CType:

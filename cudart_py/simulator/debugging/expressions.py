@@ -21,7 +21,6 @@ from .cpp_types import (
     FLOAT,
     INT,
     LONG,
-    NUMBERS,
     UNSIGNED,
     UNSIGNED_LONG,
     Array,
@@ -29,8 +28,9 @@ from .cpp_types import (
     Pointer,
     Scalar,
     Structure,
+    number_named,
 )
-from .values import Value, as_pointer
+from .values import Value, as_address, as_pointer
 
 if TYPE_CHECKING:
     from .scope import Scope
@@ -131,7 +131,7 @@ def type_of(text: str, scope: Scope) -> CType:
 
 def _type_of(written: Type, scope: Any) -> CType:
     """Return a type; raises ExpressionError if it is not known."""
-    type_: CType | None = NUMBERS.get(written.name)
+    type_: CType | None = number_named(written.name)
     if type_ is None and written.name == "void" and written.stars:
         return _pointer_to(Pointer(None), written.stars - 1)
     if type_ is None:
@@ -155,7 +155,7 @@ def _cast(written: Type, value: Value, scope: Any) -> Value:
         return Value(type_, value.data.astype(type_.dtype), None, value.known)
     if not isinstance(type_, Pointer):
         raise ExpressionError(f"a value cannot be cast to {written.name}, but its address can be to {written.name}*")
-    addresses = as_pointer(value).data.astype(np.uint64)
+    addresses = as_address(value).data.astype(np.uint64)
     window = np.uint64(_WINDOWS.get(written.space, 0))
     return Value(type_, np.where(addresses < WINDOW_BYTES, addresses + window, addresses), None, value.known)
 

@@ -23,7 +23,7 @@ from .moments import Change, LaneGroup, Mistake, Moment
 from .repeats import Repeats, block_of, named_lane
 from .scope import Scope
 from .shared_variables import SharedVariable, shared_variables
-from .values import MemoryView, Value, as_pointer
+from .values import MemoryView, Value, as_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -284,7 +284,7 @@ class Recorder(Observer):
 
     def pointer(self, text: str, scope: Scope) -> Value:
         """Return the value of an expression, an array as a pointer to its first element."""
-        return as_pointer(self.evaluate(text, scope))
+        return as_address(self.evaluate(text, scope))
 
     def type_of(self, text: str, scope: Scope) -> CType:
         """Return the type that a text names, or that of an expression; raises ValueError for another text."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...debugging.expression_syntax import ExpressionError
 from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW
-from .cpp_types import INT, NUMBERS, VECTORS, CType, Pointer, Scalar, Structure
+from .cpp_types import INT, VECTORS, CType, Pointer, Scalar, Structure, number_named
 from .frames import is_between
 from .moments import WARP
 from .values import MemoryView, Value, extents_value, index_value
@@ -64,7 +64,7 @@ class Scope:
 
     def type_named(self, name: str) -> CType | None:
         """Return the type with a name: a number, a vector, or a structure that is described; None for another name."""
-        return NUMBERS.get(name) or VECTORS.get(name) or self._information.named(name)
+        return number_named(name) or VECTORS.get(name) or self._information.named(name)
 
     def whole(self, type_: CType) -> CType:
         """Return a type; a structure that only a pointer inside it names gets its members."""

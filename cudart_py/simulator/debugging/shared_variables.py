@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .cpp_types import Array, CType, Scalar
+from .cpp_types import Array, CType, Scalar, Unknown
 from .declarations import Declarations
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ _PTX = {
     "f64": "f8",
     "u64": "u8",
     "s64": "i8",
+    "u32": "u4",
+    "s32": "i4",
     "u16": "u2",
     "s16": "i2",
-    "s32": "i4",
     "u8": "u1",
     "s8": "i1",
 }
-_WORD = 4
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class SharedVariable:
 def shared_variables(lines: Lines, size: int, information: DebugInformation) -> dict[str, SharedVariable]:
     """Return the kernel's shared variables by name; `size` is that of all shared memory of a block."""
     entry = lines.entry
-    described = {one.memory.name: one.type for one in information.globals if one.memory is not None and one.type.size}
+    described = {one.memory.name: one.type for one in information.globals if one.memory is not None}
     declared: dict[str, tuple[Variable, str]] = {}
     for body in (entry.body, *entry.called):
         declared |= {name: (one, lines.source(body)) for name, one in body.shared.items()}
@@ -57,9 +57,10 @@ def shared_variables(lines: Lines, size: int, information: DebugInformation) -> 
         bytes_ = variable.size or size - offset
         if bytes_ > 0:
             type_ = (
-                described.get(mangled.partition("@")[0])
+                _with_size(described.get(mangled.partition("@")[0]), bytes_)
                 or declarations.shared_type(name, bytes_, source)
-                or _of_ptx(variable.element_type, bytes_)
+                or _of_ptx(mangled, variable.element_type, bytes_)
+                or Unknown(name, bytes_)
             )
             found.setdefault(name, SharedVariable(name, offset, type_))
     return found
@@ -76,7 +77,19 @@ def plain_name(mangled: str) -> str:
     return mangled
 
 
-def _of_ptx(kind: str, size: int) -> CType:
-    """Return the type of a variable by its type in PTX, which for an array is bytes; they are shown as words."""
-    element = Scalar(kind, np.dtype(_PTX.get(kind, "u4" if size % _WORD == 0 else "u1")))
+def _with_size(type_: CType | None, size: int) -> CType | None:
+    """Return a type if it has a size; debug information gives the array in dynamic shared memory no elements."""
+    if isinstance(type_, Array) and not type_.count and type_.element.size and size % type_.element.size == 0:
+        return Array(type_.element, size // type_.element.size)
+    return type_ if type_ is not None and type_.size == size else None
+
+
+def _of_ptx(mangled: str, kind: str, size: int) -> CType | None:
+    """Return the type of a variable by its type in PTX, or None if that does not tell it.
+
+    NVRTC declares arrays and structures as bytes, and pointers and signed integers as unsigned integers.
+    """
+    if kind not in _PTX or (mangled.startswith("_Z") and kind[0] != "f"):
+        return None
+    element = Scalar(kind, np.dtype(_PTX[kind]))
     return element if element.size == size else Array(element, size // element.size)

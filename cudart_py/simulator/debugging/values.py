@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...debugging.expression_syntax import ExpressionError
 from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
-from .cpp_types import INDEX, UNSIGNED, CType, Pointer, Scalar, Structure
+from .cpp_types import INDEX, UNSIGNED, CType, Pointer, Scalar, Structure, Unknown
 from .cpp_types import Array as ArrayType
 
 if TYPE_CHECKING:
@@ -47,10 +47,19 @@ class Value:
 
     @property
     def data(self) -> Array:
-        """The numbers or addresses; raises ExpressionError for an array or a structure."""
+        """The numbers or addresses; raises ExpressionError for an array, a structure or an unknown type."""
+        self.check_type()
         if self._data is None:
             raise ExpressionError(f"a {self.type.name} is not a number: name one of its elements or members")
         return self._data
+
+    def check_type(self) -> None:
+        """Raise ExpressionError if the type is not known."""
+        if isinstance(self.type, Unknown):
+            name = self.type.variable
+            raise ExpressionError(
+                f"the type of {name!r} is not known: cast it, as in ((float*){name})[0], or use x/4fw {name}"
+            )
 
 
 class MemoryView:
@@ -63,7 +72,7 @@ class MemoryView:
 
     def load(self, type_: CType, addresses: Array, known: Array) -> Value:
         """Return the value at an address per lane."""
-        if isinstance(type_, (ArrayType, Structure)):
+        if isinstance(type_, (ArrayType, Structure, Unknown)):
             return Value(type_, None, addresses, known)
         raw, inside = self.bytes(addresses, type_.size)
         data = raw.view(type_.dtype if isinstance(type_, Scalar) else _ADDRESS).reshape(-1)
@@ -132,7 +141,18 @@ def extents_value(extents: tuple[int, int, int], lanes: int) -> Value:
 
 
 def as_pointer(value: Value) -> Value:
-    """Return an array as a pointer to its first element, as C++ does, and any other value unchanged."""
+    """Return an array as a pointer to its first element, as C++ does, and any other value unchanged.
+
+    Raises ExpressionError for a value of an unknown type.
+    """
+    value.check_type()
     if isinstance(value.type, ArrayType):
         return Value(Pointer(value.type.element), value.addresses, None, value.known)
     return value
+
+
+def as_address(value: Value) -> Value:
+    """Return a value as `as_pointer` does, but one of an unknown type as a pointer to ``void``."""
+    if isinstance(value.type, Unknown):
+        return Value(Pointer(None), value.addresses, None, value.known)
+    return as_pointer(value)
