@@ -50,12 +50,14 @@ def test_a_process_releases_its_memory_and_continues(device, other):
 
 
 @pytest.mark.needs("checkpoint")
+@pytest.mark.unsanitized("the driver supports no checkpoints under compute-sanitizer")
 def test_a_process_that_does_not_exist_is_named(device):
     with pytest.raises(cuda.errors.InvalidValueError, match="there is no process 2147483647 that uses CUDA"):
         print(Process(2**31 - 1).state)
 
 
 @pytest.mark.needs("checkpoint")
+@pytest.mark.unsanitized("the driver supports no checkpoints under compute-sanitizer")
 def test_a_process_knows_its_own_state(device):
     assert Process(os.getpid()).state == "running"
 

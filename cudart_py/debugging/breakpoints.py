@@ -24,9 +24,9 @@ class Breakpoint:
     """A breakpoint at a line of a file, or at a function, for some blocks and threads.
 
     `file` is the end of a path, and "" stands for the file of the kernel that runs. `line` is 0 for a function. Only
-    lanes for which the condition holds stop the launch, and only once if `is_temporary`. `found` is the line that has
-    code, once a kernel has been launched that contains it; `shown_line` is its number in the Python program if that
-    contains the source.
+    lanes for which the condition holds stop the launch, and only once if `is_temporary`. The next `ignored` hits do not
+    stop it. `found` is the line that has code, once a kernel has been launched that contains it; `shown_line` is its
+    number in the Python program if that contains the source.
     """
 
     number: int
@@ -39,6 +39,7 @@ class Breakpoint:
     kernel: str = ""
     is_temporary: bool = False
     hits: int = 0
+    ignored: int = 0
     found: tuple[str, int] | None = None
     shown_line: int = 0
     sites: set[int] = field(default_factory=set, repr=False)

@@ -169,8 +169,13 @@ class Commands(Inspection):
         self.running = True
         return True
 
-    def resume(self, _: str) -> bool:
-        """Continue to the next breakpoint or finding."""
+    def resume(self, text: str) -> bool:
+        """Continue to the next breakpoint or finding; with a number, to so many hits of this breakpoint from now."""
+        if text:
+            times = number(text)
+            if not times:
+                raise ValueError("continue: the number must be at least 1")
+            self.session.ignore(times - 1)
         return self._resumed(self.session.resume())
 
     def step(self, text: str) -> bool:
@@ -304,6 +309,7 @@ _USAGE = {
     "until": "block X,Y,Z | as for break",
     "watch": "EXPRESSION",
     "delete": "[NUMBER]",
+    "continue": "[TIMES]",
     "step": "[TIMES]",
     "next": "[TIMES]",
     "stepi": "[TIMES]",

@@ -69,6 +69,8 @@ class Session:
         self._sites: dict[int, list[Breakpoint]] = {}
         self._interrupted = stop_at_entry
         self._entry = stop_at_entry
+        # The breakpoint at which the launch is stopped.
+        self._hit: Breakpoint | None = None
 
     # --- the launch that runs
 
@@ -101,11 +103,13 @@ class Session:
         """Forget the launch, which has ended."""
         self._frontend.finished(self)
         self._recorder = self._moment = None
-        self.watches = []
+        self.watches = [one for one in self.watches if one.is_global]
+        for one in self.watches:
+            one.leave_launch()
 
     def stops_from(self, recorder: Recorder, first: int) -> int:
-        """Return the first block, from `first` on, in which a breakpoint or the plan may stop the launch."""
-        if self._entry or not isinstance(self._plan, Continue):
+        """Return the first block, from `first` on, in which a break- or watchpoint or the plan may stop the launch."""
+        if self._entry or not isinstance(self._plan, Continue) or any(one.is_global for one in self.watches):
             return first
         blocks: int = recorder.state.blocks
         return min((one.first_block(recorder, first) for one in self.breakpoints if one.sites), default=blocks)
@@ -126,6 +130,7 @@ class Session:
     def ignore_stops(self) -> None:
         """Let launches run from now on, whatever happens."""
         self.breakpoints.clear()
+        self.watches = []
         self.locate()
         self.stop_at_findings = self._interrupted = False
 
@@ -142,6 +147,7 @@ class Session:
 
     def _stop(self, stop: Stop) -> None:
         self._interrupted = self._entry = False
+        self._hit = stop.breakpoint
         self._settle()
         self.recorder.shown(self.moment)
         self._frontend.stopped(self, stop)
@@ -166,10 +172,9 @@ class Session:
 
     def _stop_at(self, moment: Moment) -> Stop | None:
         """Return why a moment stops the launch, and put its thread in focus."""
-        for watch in self.watches:
-            change = watch.changed(self.recorder, moment)
-            if change:
-                return Stop("watch", change)
+        changes = [change for watch in self.watches if (change := watch.changed(self.recorder, moment))]
+        if changes:
+            return Stop("watch", "\n".join(changes))
         group = moment.running
         hits = self._sites.get(id(group.site)) if group is not None and group.begins else None
         for one in hits or ():
@@ -179,6 +184,9 @@ class Session:
                 return Stop("breakpoint", f"the condition {one.condition!r} has no value: {error}", one)
             if lane is not None:
                 one.hits += 1
+                if one.ignored:
+                    one.ignored -= 1
+                    continue
                 self.lane = lane
                 if one.is_temporary:
                     self.breakpoints.remove(one.number)
@@ -251,7 +259,7 @@ class Session:
     def focus_block(self, index: tuple[int, ...]) -> None:
         """Put the first thread of another block in focus, at its latest moment; raises ValueError if there is none.
 
-        Blocks that wait for others take turns, so that this moment may be in the past.
+        `index` has three coordinates. Blocks that wait for others take turns, so that this moment may be in the past.
         """
         for moment in reversed(self.recorder.history):
             for lane in range(0, moment.chunk.blocks * moment.chunk.threads, moment.chunk.threads):
@@ -260,7 +268,14 @@ class Session:
                     self._moment, self.lane = moment, present[0]
                     self._settle()
                     return
-        raise ValueError(f"block {index} has not begun, or it has ended, or it is not in the recorded history")
+        grid = self.moment.chunk.state.launch.grid
+        if len(index) > 3 or any(one >= extent for one, extent in zip(index, grid, strict=True)):
+            raise ValueError(f"there is no block {index}: the grid is {grid}")
+        number = index[0] + grid[0] * (index[1] + grid[1] * index[2])
+        if number >= self.recorder.begun:
+            text = ",".join(map(str, index)).removesuffix(",0").removesuffix(",0")
+            raise ValueError(f"block {index} has not begun: until block {text} continues to it")
+        raise ValueError(f"block {index} has ended, or it is not in the recorded history")
 
     def watch(self, text: str) -> Watch:
         """Stop the launch when the value of an expression for the thread in focus changes."""
@@ -275,6 +290,16 @@ class Session:
         else:
             self.breakpoints.remove(number)
             self.locate()
+
+    def ignore(self, hits: int) -> Breakpoint:
+        """Let the next hits of the breakpoint pass at which the launch is stopped, and return this breakpoint.
+
+        Raises ValueError if the launch is not stopped at a breakpoint that is still there.
+        """
+        if self._hit is None or not any(one is self._hit for one in self.breakpoints):
+            raise ValueError("the launch is not stopped at a breakpoint whose hits could be ignored")
+        self._hit.ignored = hits
+        return self._hit
 
     def resume(self) -> Stop | None:
         """Continue to the next breakpoint or finding. Returns None if the launch itself must resume first."""
@@ -330,5 +355,6 @@ class Session:
 
     def _show(self, moment: Moment, stop: Stop) -> Stop:
         self._moment = moment
+        self._hit = stop.breakpoint
         self._settle()
         return stop

@@ -45,8 +45,20 @@ def place_text(recorder: Recorder, group: LaneGroup, frame: int | None = None) -
 def thread_text(moment: Moment, lane: int) -> str:
     """Return a thread's coordinates, warp and lane."""
     warp, number = moment.warp_of(lane)
-    block, thread = index_text(moment.block_index(lane)), index_text(moment.thread_index(lane))
-    return f"block {block}, thread {thread}, warp {warp} lane {number}"
+    return f"{threads_text(moment, [lane])}, warp {warp} lane {number}"
+
+
+def threads_text(moment: Moment, lanes: Sequence[int]) -> str:
+    """Return the block and the thread of a lane, or those of several lanes: ``block (1, 0, 0), threads 0-31``."""
+    if len(lanes) == 1:
+        return f"block {index_text(moment.block_index(lanes[0]))}, thread {index_text(moment.thread_index(lanes[0]))}"
+    threads = moment.chunk.threads
+    blocks = {moment.block_of(lane): lane for lane in lanes}
+    return " and ".join(
+        f"block {index_text(moment.block_index(first))}, threads "
+        + ranges(lane % threads for lane in lanes if moment.block_of(lane) == block)
+        for block, first in blocks.items()
+    )
 
 
 def ranges(numbers: Iterable[int]) -> str:

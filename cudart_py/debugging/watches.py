@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .texts import UNKNOWN, place_text, value_text_in
+from .texts import UNKNOWN, place_text, threads_text, value_text_in
 
 if TYPE_CHECKING:
     from ..simulator.debugging.frames import Frame
@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """A watchpoint of one launch. It is compared at each moment, and has no value while its function does not run."""
+    """A watchpoint. Its value is compared at each moment.
+
+    The expression is evaluated while its function runs in the thread. At other moments, the value is that of the memory
+    at the address that the expression had last, which another thread, block or launch may change. Memory of another
+    block, and a value that is not in global or shared memory, cannot be followed so.
+    """
 
     def __init__(self, number: int, text: str, session: Session) -> None:
         self.number = number
@@ -25,7 +30,9 @@ class Watch:
         self._lane = session.lane
         # The frame is counted from the outermost one.
         self._place = session.level - len(session.recorder.frames(session.group))
-        self._function = _function(session.group, session.frame)
+        self._function: Any = _function(session.group, session.frame)
+        # The state space, the type and the address of the value, if it is in global or shared memory.
+        self._memory: tuple[str, Any, int] | None = None
         session.recorder.evaluate(text, session.scope)  # raises ValueError for an expression that has no value
         self.update(session.recorder, session.moment)
 
@@ -38,16 +45,52 @@ class Watch:
 
     def changed(self, recorder: Recorder, moment: Moment) -> str:
         """Return how the value has changed since the last comparison, or "" if it has not."""
+        if not self._is_visible(moment):
+            return ""
         before, self._last = self._last, self._value(recorder, moment)
         if before == self._last or None in (before, self._last):
             return ""
-        number = moment.number - recorder.history[0].number - 1
-        writer = recorder.history[number].running if number >= 0 else None
-        place = f" after {place_text(recorder, writer)}" if writer is not None else ""
-        return f"Watchpoint {self.number}: {self.text} changes from {before} to {self._last}{place}"
+        change = f"Watchpoint {self.number}: {self.text} changes from {before} to {self._last}"
+        return change + self._writer(recorder, moment)
+
+    @property
+    def is_global(self) -> bool:
+        """Whether the value is in global memory, so that all blocks and later launches may change it."""
+        return self._memory is not None and self._memory[0] == "global"
+
+    def leave_launch(self) -> None:
+        """Take note that the launch has ended; the host may change the value before the next one."""
+        self._chunk = self._function = self._last = None
+
+    def _is_visible(self, moment: Moment) -> bool:
+        """Return whether the value can be read at a moment; shared and local memory is that of the moment's block."""
+        return self.is_global or moment.chunk is self._chunk
+
+    def _writer(self, recorder: Recorder, moment: Moment) -> str:
+        """Return after which line and in which threads the value has changed, or "" if that was not recorded."""
+        earlier = (one for one in reversed(recorder.history) if one.number < moment.number and self._is_visible(one))
+        last = next(earlier, None)
+        if last is None or last.running is None:
+            return ""
+        place = f" after {place_text(recorder, last.running)}"
+        if self._memory is not None:
+            _, type_, address = self._memory
+            lanes = recorder.memory_of(last, self._lane, 1).writing_lanes(address, type_.size).tolist()
+        else:
+            lanes = [self._lane] if last.chunk is self._chunk and last.runs(self._lane) else []
+        return f"{place} in {threads_text(last, lanes)}" if lanes else place
 
     def _value(self, recorder: Recorder, moment: Moment) -> str | None:
         """Return the value as text, or None if the thread has exited or is not in the function."""
+        value = self._evaluated(recorder, moment)
+        if value in (None, UNKNOWN) and self._memory is not None and self._is_visible(moment):
+            _, type_, address = self._memory
+            memory = recorder.memory_of(moment, self._lane, 1)
+            loaded = memory.load(type_, np.array([address], np.uint64), np.ones(1, np.bool_))
+            return value_text_in(memory, loaded, 0)
+        return value
+
+    def _evaluated(self, recorder: Recorder, moment: Moment) -> str | None:
         group = moment.group_of(self._lane) if moment.chunk is self._chunk else None
         frames = [] if group is None else recorder.frames(group)
         if group is None or len(frames) + self._place < 0 or _function(group, frames[self._place]) != self._function:
@@ -57,7 +100,13 @@ class Watch:
             value = recorder.evaluate(self.text, scope)
         except ValueError:
             return UNKNOWN
-        return value_text_in(scope.memory, value, int(np.searchsorted(group.lanes, self._lane)))
+        position = int(np.searchsorted(group.lanes, self._lane))
+        self._memory = None
+        if value.addresses is not None and value.is_placed[position]:
+            address = int(value.addresses[position])
+            space = recorder.space_of(address)
+            self._memory = (space, value.type, address) if space != "local" else None
+        return value_text_in(scope.memory, value, position)
 
 
 def _function(group: LaneGroup, frame: Frame) -> tuple[Any, Any]:

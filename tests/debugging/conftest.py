@@ -76,7 +76,10 @@ def kernel_file(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def debugged(kernel_file) -> Callable[..., Transcript]:
-    """Return a function that launches a kernel with the given commands and arguments, and returns the transcript."""
+    """Return a function that launches a kernel with the given commands and arguments, and returns the transcript.
+
+    `then` contains the arguments of a second launch.
+    """
 
     def debug(
         commands: str,
@@ -86,6 +89,7 @@ def debugged(kernel_file) -> Callable[..., Transcript]:
         shared: int = 0,
         optimized: bool = False,
         source: str | Path = kernel_file,
+        then: tuple[object, ...] | None = None,
     ) -> Transcript:
         output = io.StringIO()
         frontend = CommandLine(commands.splitlines(), output)
@@ -94,7 +98,8 @@ def debugged(kernel_file) -> Callable[..., Transcript]:
         with attached(session, optimized=optimized):
             module = cuda.compile(source)
             frontend.read_commands()
-            module[kernel][grid, 64, shared](*arguments)
+            for each in (arguments,) if then is None else (arguments, then):
+                module[kernel][grid, 64, shared](*each)
             cuda.current_device().synchronize()
         return Transcript(output.getvalue())
 

@@ -1,6 +1,7 @@
 """The debugger's commands: breakpoints, steps in both directions, and the tables of a stopped launch."""
 
 import contextlib
+import itertools
 import re
 
 import numpy as np
@@ -250,6 +251,59 @@ def test_a_watchpoint_stops_at_each_change_and_says_which_line_made_it(debugged,
     assert out.to_host()[0] == numbers.sum()
 
 
+WATCHED = """extern "C" __global__ void stores(int* b, int first) {
+    __shared__ int tile[64];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    tile[threadIdx.x] = 0, __syncthreads();
+    if (i == 1 || i == 70 || i == 130) atomicExch(&b[3], first + i);
+    if (blockIdx.x == 1) b[i - 55] = first + 5;
+    if (threadIdx.x < 9) atomicMax(&b[5], first + 7);
+    if (threadIdx.x == 63) tile[0] = 6;
+    for (int turn = 0; turn < 2; turn++) {
+        if (threadIdx.x == 63) tile[0] += turn;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "values", "writers"),
+    [
+        ("b[3]", [0, 1, 70, 130, 1001, 1070, 1130], [(0, "1", 5), (1, "6", 5), (2, "2", 5)] * 2),
+        ("*(b + 20)", [0, 5, 1005], [(1, "11", 6)] * 2),
+        ("b[5]", [0, 7, 1007], [(0, "0-8", 7)] * 2),
+        ("tile[0]", [0, 6, 7], [(0, "63", 8), (0, "63", 10)]),
+    ],
+)
+def test_a_watchpoint_follows_memory_into_other_blocks_and_launches_and_names_the_writers(
+    debugged, expression, values, writers
+):
+    b = cuda.zeros(73, np.int32)
+    commands = f"break 5 block 0\nrun\ndelete\nwatch {expression}\nwatch {expression}\n"
+    commands += "continue\n" * (len(values) + 1)
+    shown = debugged(commands, "stores", b, 0, grid=3, source=WATCHED, then=(b, 1000))
+    change = r"{}: .* changes from (\d+) to (\d+) after \S+:(\d+) in block \((\d), 0, 0\), threads? \(?([\d-]+)"
+    for number in (2, 3):  # both stop at the same instruction
+        found = re.findall(change.format(f"Watchpoint {number}"), shown)
+        assert [(int(before), int(after)) for before, after, *_ in found] == list(itertools.pairwise(values))
+        assert [(int(block), thread, int(line)) for *_, line, block, thread in found] == writers
+    assert b.to_host()[[3, 5, 20]].tolist() == [1130, 1007, 1005]
+
+
+def test_continue_with_a_number_ignores_hits_of_the_breakpoint(debugged, numbers):
+    x, out = cuda.to_device(numbers), cuda.zeros(1, np.float32)
+    commands = "break kernels.cu:15\nrun\ncontinue 3\nprint step\ncontinue 0\ncontinue x\n"
+    commands += "step\ncontinue 2\ncontinue\nprint step\ncontinue 9\n"
+    shown = debugged(commands, "total", x, out, 64)
+    assert shown.after("print step") == "4\n", "after 32, the hits at 16 and 8 are ignored"
+    assert "at least 1" in shown.after("continue 0")
+    assert "is not a number" in shown.after("continue x")
+    assert "not stopped at a breakpoint" in shown.after("continue 2")
+    assert shown.after("print step", 1) == "2\n", "a number that is refused ignores nothing"
+    assert shown.after("continue 9") == ""
+    assert out.to_host()[0] == numbers.sum()
+
+
 def test_a_temporary_breakpoint_stops_once_and_displays_follow_each_stop(debugged, numbers):
     x, out = cuda.to_device(numbers), cuda.zeros(1, np.float32)
     commands = "display step\ntbreak kernels.cu:15\nrun\ninfo b\nbreak kernels.cu:15 if step < 8\n"
@@ -305,7 +359,7 @@ def test_another_block_that_has_begun_can_be_looked_at(debugged):
     assert "[in the past] block (0, 0, 0), thread (0, 0, 0)" in shown.after("block 0")
     assert shown.after("print blockIdx.x") == "0\n"
     assert shown.after("print turns") == "3000\n"
-    assert "has not begun, or it has ended" in shown.after("block 7")
+    assert "there is no block (7, 0, 0)" in shown.after("block 7")
 
 
 def test_source_is_listed_on_and_around_functions(debugged, numbers):
@@ -398,7 +452,7 @@ def test_cuda_and_info_cuda_are_those_of_cuda_gdb(debugged, numbers):
     assert shown.after("cuda thread") == shown.after("cuda block 1,0,0 thread (7,0,0)")
     assert "thread (2, 0, 0)" in shown.after("cuda kernel 0 grid 1 block 1 thread 2")
     assert "no device 3" in shown.after("cuda device 3")
-    assert "has not begun" in shown.after("cuda block 2 thread 1")
+    assert "until block 2 " in shown.after("cuda block 2 thread 1")
     assert "no thread 99" in shown.after("cuda block 1 thread 99")
     for command in ("cuda", "cuda tread 5"):
         assert "is not understood" in shown.after(command)

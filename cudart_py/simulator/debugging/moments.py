@@ -113,11 +113,24 @@ class Change:
     before: Array
 
 
+class Write(NamedTuple):
+    """The accesses of an instruction that write to an array: `size` bytes at each place, each by a lane of the chunk.
+
+    A lane may leave the bytes as they are, for example with an atomicCAS that fails.
+    """
+
+    array: Array
+    places: Array
+    size: int
+    lanes: Array
+
+
 @dataclass
 class Moment:
     """The state of a chunk before an instruction: the group that is about to execute it, and all other groups.
 
-    `running` is None at the end of a launch that failed because all lanes wait. `changes` are those of the instruction.
+    `running` is None at the end of a launch that failed because all lanes wait. `changes` are those of the instruction,
+    and `writes` its accesses to global and shared memory.
     """
 
     number: int
@@ -125,6 +138,7 @@ class Moment:
     running: LaneGroup | None
     others: tuple[LaneGroup, ...]
     changes: list[Change] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
     mistake: Mistake | None = None
 
     @property

@@ -19,11 +19,11 @@ from .dwarf import DebugInformation
 from .expressions import evaluate, holds, type_of
 from .frames import Frame, frames_of, inlined_at, inlined_in
 from .lines import Lines, Place, place_of
-from .moments import Change, LaneGroup, Mistake, Moment
+from .moments import Change, LaneGroup, Mistake, Moment, Write
 from .repeats import Repeats, block_of, named_lane
 from .scope import Scope
 from .shared_variables import SharedVariable, shared_variables
-from .values import MemoryView, Value, as_address
+from .values import MemoryView, Value, as_address, space_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -294,6 +294,10 @@ class Recorder(Observer):
         """Return memory as a lane sees it, for `count` addresses at a time."""
         return MemoryView(self, moment, np.full(count, lane))
 
+    def space_of(self, address: int) -> str:
+        """Return the state space of an address: global, shared or local."""
+        return space_of(address)
+
     def holds(self, text: str, scope: Scope) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return for which lanes of a scope a condition holds, and for which it has a value."""
         return holds(text, scope)
@@ -398,12 +402,14 @@ class Recorder(Observer):
             if not group.code.stepped:
                 continue
             where = (places[inside][:, None] + np.arange(size)).ravel()
-            lanes = np.repeat(group.lane_numbers[positions][inside], size)
+            lanes = group.lane_numbers[positions][inside]
+            if space != "local":
+                self.history[-1].writes.append(Write(part.space.bytes, places[inside], size, lanes))
             if space == "shared":
                 writers = self.writers(group.chunk)
                 self._keep(writers.lanes, where)
                 self._keep(writers.sites, where)
-                writers.lanes[where] = lanes
+                writers.lanes[where] = np.repeat(lanes, size)
                 writers.sites[where] = self._number(site)
             elif space == "local":
                 written = self.writers(group.chunk).local

@@ -98,6 +98,16 @@ class MemoryView:
                 written[picked] = self._read(self._recorder.writers(chunk).local, where).all(axis=1)
         return found, written
 
+    def writing_lanes(self, address: int, size: int) -> Array:
+        """Return the lanes that write to `size` bytes at an address in the moment's instruction, in ascending order."""
+        found = [
+            write.lanes[(write.places < place + size) & (write.places + write.size > place)]
+            for array, (place,), _ in self._placed(np.array([address], np.uint64), size)
+            for write in self._moment.writes
+            if write.array is array
+        ]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
+
     def _read(self, array: Array, where: Array) -> Array:
         return self._recorder.read(array, where.ravel(), self._moment).reshape(where.shape)
 
@@ -127,6 +137,12 @@ class MemoryView:
             if len(picked):
                 parts.append((memory.bytes, addresses[picked] - memory.base, picked))
         return parts
+
+
+def space_of(address: int) -> str:
+    """Return the state space of an address: global, shared or local."""
+    windows = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW))
+    return next((name for name, first in windows if first <= address < first + WINDOW_BYTES), "global")
 
 
 def index_value(coordinates: Array) -> Value:
