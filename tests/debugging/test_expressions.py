@@ -51,8 +51,10 @@ KERNEL = f"""
 #include <cuda_fp16.h>
 constexpr int WIDTH = 8;
 {STRUCTURES}
+struct Floats {{ typedef float Item; }};
+struct Integers {{ typedef int Item; }};
 #define DECLARE(type, declarator) __shared__ type declarator
-template <typename T, class U = int, unsigned ROWS = 1, int COLUMNS = 3> __device__ double templated() {{
+template <typename T, class U = int, unsigned ROWS = 1, unsigned COLUMNS = 3> __device__ double templated() {{
     __shared__ T grid[ROWS][COLUMNS * 2], **deep;
     __shared__ U other;
     grid[ROWS - 1][COLUMNS] = 2.5;
@@ -69,8 +71,11 @@ extern "C" __global__ void values(double* out, int index) {{
     __shared__ struct {{ float value; int second; }} anonymous[2];
     DECLARE(float, hidden[4]);
     DECLARE(int, lonely);
+    __shared__ Floats::Item ambiguous[2];
+    if (index) {{ __shared__ float twice[64]; twice[threadIdx.x] = 1; }}
+    else {{ __shared__ int twice[64]; twice[threadIdx.x] = 1; }}
     {SHARED}
-    if (threadIdx.x == 0) {{{STORES} hidden[3] = 1.0f; lonely = -5; anonymous[1].value = 0.5f;}}
+    if (threadIdx.x == 0) {{{STORES} hidden[3] = 1.0f; lonely = -5; ambiguous[1] = 1.5f; anonymous[1].value = 0.5f;}}
     {VARIABLES}
     float unwritten[4];
     half h = __float2half(1.25f);
@@ -120,8 +125,8 @@ GDB = [
     "print acc[1]@2", "print *acc@3", "print node.pair.b[0]@2",
     *(f"ptype {text}" for text in ("node", "Node", "struct Pair", "acc", "&acc", "u", "f * 2", "float*", "node.pair",
       "second", "pointers", "rows")),
-    *(f"whatis {text}" for text in ("alone", "odd", "inverse", "brief", "negative", "nobody", "links",
-      "node", "&node", "&acc", "acc[1]", "u + neg", "low + low", "u * d", "neg < 1")),
+    *(f"whatis {text}" for text in ("(long long unsigned int)u", "alone", "odd", "inverse", "brief", "negative",
+      "nobody", "links", "node", "&node", "&acc", "acc[1]", "u + neg", "low + low", "u * d", "neg < 1")),
     *(f"x/{chosen} {text}" for text in ("acc", "&node.pair")
       for chosen in ("4xw", "3xb", "9xb", "5xh", "2xg", "4dw", "3uh", "5ub", "3db", "2ow", "3tb", "1th", "2cb", "3c")),
     "x/4fw acc", "x/3xw acc + 1", "x/fg acc", "x", "x/2xh &node.pair.b", "x", "x/2",
@@ -129,6 +134,7 @@ GDB = [
 UNKNOWN = [
     "hidden", "hidden[3]", "*hidden", "hidden > 1", "hidden == 0", "hidden && 1", "!hidden", "hidden + 1",
     "hidden ? 1 : 2", "hidden@2", "sizeof(hidden[0])", "(int)hidden", "anonymous[1]", "lonely < 0",
+    "ambiguous[1]", "twice[0]",
 ]  # fmt: skip  # rows of a table
 TEXTS = [text.strip() for text in EXPRESSIONS.split(" | ") if text.strip()]
 
@@ -205,7 +211,7 @@ def test_memory_has_the_declared_types_and_shows_only_what_was_written(shown, te
 
 @pytest.mark.parametrize("text", UNKNOWN)
 def test_a_shared_variable_of_an_unknown_type_has_no_value(shown, text):
-    name = re.search("hidden|anonymous|lonely", text)
+    name = re.search("hidden|anonymous|lonely|ambiguous|twice", text)
     assert f"the type of {name[0]!r} is not known" in shown.after(f"print {text}")
 
 
