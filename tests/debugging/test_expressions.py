@@ -35,7 +35,7 @@ SHARED = """
     __shared__ long unsigned int inverse[2]; __shared__ short int unsigned brief;
     __shared__ int negative, *nobody;
     __shared__ real reals[3]; alignas(16) __shared__ word words[5]; __shared__ COUNT_TYPE counts[3];
-    // __shared__ int second[32];
+    // float first[32]; __shared__ int second[32];
     __shared__ struct Link links[2];
 """
 # One thread does this.
@@ -51,7 +51,17 @@ KERNEL = f"""
 #include <cuda_fp16.h>
 constexpr int WIDTH = 8;
 {STRUCTURES}
-#define DECLARE(name) __shared__ float name[4]
+struct Floats {{ typedef float Item; }};
+struct Integers {{ typedef int Item; }};
+#define DECLARE(type, declarator) __shared__ type declarator
+template <typename T, class U = int, unsigned ROWS = 1, unsigned COLUMNS = 3> __device__ double templated() {{
+    __shared__ T grid[ROWS][COLUMNS * 2], **deep;
+    __shared__ U other;
+    grid[ROWS - 1][COLUMNS] = 2.5;
+    deep = nullptr;
+    other = -3;
+    return grid[ROWS - 1][COLUMNS] + other + (deep == nullptr);
+}}
 extern "C" __global__ void values(double* out, int index) {{
     extern __shared__ float dynamic[];
     __shared__ double tile[WIDTH][WIDTH + 1];
@@ -59,9 +69,13 @@ extern "C" __global__ void values(double* out, int index) {{
     __shared__ Pair pairs[2];
     __shared__ float4 four[2];
     __shared__ struct {{ float value; int second; }} anonymous[2];
-    DECLARE(hidden);
+    DECLARE(float, hidden[4]);
+    DECLARE(int, lonely);
+    __shared__ Floats::Item ambiguous[2];
+    if (index) {{ __shared__ float twice[64]; twice[threadIdx.x] = 1; }}
+    else {{ __shared__ int twice[64]; twice[threadIdx.x] = 1; }}
     {SHARED}
-    if (threadIdx.x == 0) {{{STORES} hidden[3] = 1.0f; anonymous[1].value = 0.5f;}}
+    if (threadIdx.x == 0) {{{STORES} hidden[3] = 1.0f; lonely = -5; ambiguous[1] = 1.5f; anonymous[1].value = 0.5f;}}
     {VARIABLES}
     float unwritten[4];
     half h = __float2half(1.25f);
@@ -72,6 +86,7 @@ extern "C" __global__ void values(double* out, int index) {{
     if (threadIdx.x < 4) halves[threadIdx.x] = -threadIdx.x;
     if (threadIdx.x < 30) dynamic[threadIdx.x] = threadIdx.x * 10;
     unwritten[index] = index;
+    if (threadIdx.x == 0) out[0] = templated<double, short, 2>() + lonely;
     __syncthreads();
     out[threadIdx.x] = u + neg + small + low + yes + big + huge + f + d + acc[index] + unwritten[index] + color
         + node.pair.b[1] + __half2float(h) + tile[7][7] + pairs[1].b[1] + four[1].y + dynamic[2] + halves[1];
@@ -99,6 +114,7 @@ MEMORY = {
     "four[1].y": "1.5", "h": "1.25", "color": "RED", "warpSize": "32", "blockDim": "{x = 64, y = 1, z = 1}",
     "threadIdx.y": "0", "second[29]": "-", "((float*)hidden)[3]": "1", "sizeof(hidden)": "16",
     "sizeof(anonymous)": "16", "((@shared float*)anonymous)[2]": "0.5", "halves[3]": "-3",
+    "grid[1][3]": "2.5", "other": "-3",
 }  # fmt: skip  # rows of a table
 # Commands of gdb whose answers do not contain addresses of variables.
 GDB = [
@@ -109,15 +125,16 @@ GDB = [
     "print acc[1]@2", "print *acc@3", "print node.pair.b[0]@2",
     *(f"ptype {text}" for text in ("node", "Node", "struct Pair", "acc", "&acc", "u", "f * 2", "float*", "node.pair",
       "second", "pointers", "rows")),
-    *(f"whatis {text}" for text in ("alone", "odd", "inverse", "brief", "negative", "nobody", "links",
-      "node", "&node", "&acc", "acc[1]", "u + neg", "low + low", "u * d", "neg < 1")),
+    *(f"whatis {text}" for text in ("(long long unsigned int)u", "alone", "odd", "inverse", "brief", "negative",
+      "nobody", "links", "node", "&node", "&acc", "acc[1]", "u + neg", "low + low", "u * d", "neg < 1")),
     *(f"x/{chosen} {text}" for text in ("acc", "&node.pair")
       for chosen in ("4xw", "3xb", "9xb", "5xh", "2xg", "4dw", "3uh", "5ub", "3db", "2ow", "3tb", "1th", "2cb", "3c")),
     "x/4fw acc", "x/3xw acc + 1", "x/fg acc", "x", "x/2xh &node.pair.b", "x", "x/2",
 ]  # fmt: skip  # rows of a table
 UNKNOWN = [
     "hidden", "hidden[3]", "*hidden", "hidden > 1", "hidden == 0", "hidden && 1", "!hidden", "hidden + 1",
-    "hidden ? 1 : 2", "hidden@2", "sizeof(hidden[0])", "(int)hidden", "anonymous[1]",
+    "hidden ? 1 : 2", "hidden@2", "sizeof(hidden[0])", "(int)hidden", "anonymous[1]", "lonely < 0",
+    "ambiguous[1]", "twice[0]",
 ]  # fmt: skip  # rows of a table
 TEXTS = [text.strip() for text in EXPRESSIONS.split(" | ") if text.strip()]
 
@@ -194,8 +211,8 @@ def test_memory_has_the_declared_types_and_shows_only_what_was_written(shown, te
 
 @pytest.mark.parametrize("text", UNKNOWN)
 def test_a_shared_variable_of_an_unknown_type_has_no_value(shown, text):
-    name = "hidden" if "hidden" in text else "anonymous"
-    assert f"the type of {name!r} is not known" in shown.after(f"print {text}")
+    name = re.search("hidden|anonymous|lonely|ambiguous|twice", text)
+    assert f"the type of {name[0]!r} is not known" in shown.after(f"print {text}")
 
 
 def test_memory_of_an_unknown_type_can_be_shown(shown):
@@ -228,6 +245,7 @@ def test_shared_variables_have_the_types_and_shapes_of_their_declarations(shown)
         "Pair[2] pairs", "double[8][9] tile", "float4[2] four", "float[40] dynamic", "short[4] halves",
         "float[32] second", "float alone",
         "float*[3] pointers", "float[3][5] rows", "int* nobody", "double[3] reals", "Link[2] links",
+        "double[2][6] grid", "double** deep", "short other",
     }  # fmt: skip  # names in one row
 
 

@@ -6,6 +6,7 @@ import re
 from math import prod
 from typing import TYPE_CHECKING
 
+from ...compilation.names.demangling import split_arguments
 from ...debugging.expression_syntax import ExpressionError, Node, parse
 from .cpp_types import VECTORS, Array, CType, Member, Pointer, Structure, number_named
 
@@ -30,7 +31,8 @@ _STRUCTURE = r"\bstruct\s+%s\s*\{([^{}]*)\}"
 # What moves a member, or is none.
 _UNUSUAL = re.compile(r"\b(?:static|__align__|alignas)\b")
 _ALIAS = r"\btypedef\s+([\w\s:*]+?[\s*])%s\s*;|\busing\s+%s\s*=([\w\s:*]+);|#define[ \t]+%s[ \t]+([^\n]+)"
-_ALIASED = re.compile(r"\s*([A-Za-z_][\w:]*(?:\s+\w+)*?)([\s*]*)")
+_SPELLED = re.compile(r"\s*([A-Za-z_][\w:]*(?:\s+\w+)*?)([\s*]*)")
+_TEMPLATE = r"\btemplate\s*<([^<>]*)>(?:(?!\btemplate\b)[^;{}])*?\b%s\s*\("
 _PARAMETER = r"\b(?:typename|class)\s+%s\s*[,>=]"
 _CONSTANT = r"(?:#define\s+%s\s+|\bconst(?:expr)?\b[\w\s]*\b%s\s*=\s*)([^;\n/]+)"
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -38,19 +40,23 @@ _DEEPEST = 8
 
 
 class Declarations:
-    """The declarations in a source file, beside the types that debug information describes."""
+    """The declarations in a source file, beside the types that debug information describes.
 
-    def __init__(self, source: str, information: DebugInformation) -> None:
+    `function` is the name of the function whose variables are declared, with the arguments of its template.
+    """
+
+    def __init__(self, source: str, information: DebugInformation, function: str = "") -> None:
         self._source = _COMMENTS.sub("", source)
         self._information = information
         # The names whose types are being looked up, since a structure may contain a pointer to itself.
         self._pending: set[str] = set()
+        self._arguments = self._arguments_of(function)
 
     def shared_type(self, name: str, size: int, function: str) -> CType | None:
         """Return the type of a shared variable that is declared in the text of a function, if its size agrees.
 
-        The size gives one extent that the source does not, such as a template's argument, or an empty one that the
-        launch sets. An array with several of them is shown with one dimension. Declarations that disagree give no type.
+        The size gives one extent that the source does not, such as an empty one that the launch sets. An array with
+        several of them is shown with one dimension. Declarations that disagree give no type.
         """
         text = _QUALIFIERS.sub(" ", _DIRECTIVES.sub("", _COMMENTS.sub("", function)))
         types = {
@@ -78,10 +84,14 @@ class Declarations:
 
     def _named(self, name: str) -> CType | None:
         plain = name.rpartition("::")[2]
-        if plain in self._pending or re.search(_PARAMETER % re.escape(plain), self._source):
+        if plain in self._pending:
+            return None
+        if plain not in self._arguments and re.search(_PARAMETER % re.escape(plain), self._source):
             return None
         self._pending.add(plain)
         try:
+            if plain in self._arguments:
+                return self._spelled(self._arguments[plain])
             return (
                 number_named(name)
                 or VECTORS.get(name)
@@ -92,11 +102,28 @@ class Declarations:
         finally:
             self._pending.discard(plain)
 
+    def _spelled(self, text: str) -> CType | None:
+        """Return the type that a text is, which may have qualifiers and ``*``."""
+        match = _SPELLED.fullmatch(_QUALIFIERS.sub(" ", text).rstrip())
+        return None if match is None else _pointer(self._named(" ".join(match[1].split())), match[2])
+
+    def _arguments_of(self, function: str) -> dict[str, str]:
+        """Return the template's arguments in a function's name by the names of its parameters, if these are clear."""
+        name, _, arguments = function.partition("<")
+        header = _TEMPLATE % re.escape(name.rpartition("::")[2])
+        headers = set(re.findall(header, self._source)) if arguments.endswith(">") else set()
+        if len(headers) != 1:
+            return {}
+        parameters = [one.partition("=")[0].split() for one in headers.pop().split(",")]
+        values = split_arguments(arguments[:-1])
+        if len(values) != len(parameters) or not all(parameters):
+            return {}
+        return {words[-1]: value for words, value in zip(parameters, values, strict=True)}
+
     def _aliased(self, name: str) -> CType | None:
         """Return the type that a name stands for by a ``typedef``, a ``using`` or a macro, if all of them agree."""
         found = re.findall(_ALIAS % ((re.escape(name),) * 3), self._source)
-        matches = [_ALIASED.fullmatch(_QUALIFIERS.sub(" ", "".join(texts)).rstrip()) for texts in found]
-        types = {None if one is None else _pointer(self._named(" ".join(one[1].split())), one[2]) for one in matches}
+        types = {self._spelled("".join(texts)) for texts in found}
         return types.pop() if len(types) == 1 else None
 
     def _structure(self, name: str) -> Structure | None:
@@ -131,6 +158,9 @@ class Declarations:
     def _integer(self, node: Node, depth: int) -> int | None:
         if node[0] == "number":
             return int(node[1], 0) if node[1].isdigit() else None
+        if node[0] == "name" and node[1] in self._arguments:
+            digits = self._arguments[node[1]].rstrip("ul")
+            return int(digits) if digits.isdigit() else None
         if node[0] == "name":
             match = re.search(_CONSTANT % (node[1], node[1]), self._source)
             return self._integer_in(match[1], depth + 1) if match is not None and depth < _DEEPEST else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache, cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
     from ..ptx.syntax.instructions import Function, Instruction
     from ..ptx.syntax.parser import Entry
+
+_HEAD = re.compile(r"\b__(?:global|device)__\b")
 
 
 class Place(NamedTuple):
@@ -51,10 +54,15 @@ class Lines:
         return _lines_of(name) if known is None else tuple(known.splitlines())
 
     def source(self, body: Function) -> str:
-        """Return the lines from the first to the last one of a function's code."""
+        """Return the lines from a function's head, or the first line of its code, to the last line of its code.
+
+        Code begins after the declarations of variables in a function without parameters.
+        """
         file = next((site.user[0] for site in body.instructions if site.user[0]), 0)
         numbers = [place.line for site in body.instructions if (place := place_of(site)).file == file]
-        return "\n".join(self.text(file)[min(numbers, default=1) - 1 : max(numbers, default=0)])
+        text, first = self.text(file), min(numbers, default=1)
+        heads = (number for number in range(first, 0, -1) if _HEAD.search("".join(text[number - 1 : number])))
+        return "\n".join(text[next(heads, first) - 1 : max(numbers, default=0)])
 
     def shown_in(self, file: int) -> tuple[str, int]:
         """Return the path of the file that contains a source, and the distance of its line numbers there.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...compilation.names.demangling import function_name
 from .cpp_types import Array, CType, Scalar, Unknown
 from .declarations import Declarations
 
@@ -44,16 +45,17 @@ def shared_variables(lines: Lines, size: int, information: DebugInformation) -> 
     """Return the kernel's shared variables by name; `size` is that of all shared memory of a block."""
     entry = lines.entry
     described = {one.memory.name: one.type for one in information.globals if one.memory is not None}
-    declared: dict[str, tuple[Variable, str]] = {}
-    for body in (entry.body, *entry.called):
-        declared |= {name: (one, lines.source(body)) for name, one in body.shared.items()}
     whole = "\n".join(lines.text(entry.home))
+    declared: dict[str, tuple[Variable, str, Declarations]] = {}
+    for body in (entry.body, *entry.called):
+        declarations = Declarations(whole, information, function_name(body.name))
+        declared |= {name: (one, lines.source(body), declarations) for name, one in body.shared.items()}
     declarations = Declarations(whole, information)
-    declared |= {name: (one, whole) for name, one in entry.module.shared.items()}
+    declared |= {name: (one, whole, declarations) for name, one in entry.module.shared.items()}
     found: dict[str, SharedVariable] = {}
     for mangled, offset in entry.shared_offsets.items():
         name = plain_name(mangled)
-        variable, source = declared[mangled]
+        variable, source, declarations = declared[mangled]
         bytes_ = variable.size or size - offset
         if bytes_ > 0:
             type_ = (
