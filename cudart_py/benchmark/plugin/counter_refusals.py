@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import warnings
 from typing import Any
 
 import pytest
-import warnings
 
 _OPTIONS = ("--counters-compare-fail", "--counters-json", "--counters-markdown")
 
