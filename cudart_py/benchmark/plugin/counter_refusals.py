@@ -90,8 +90,8 @@ def _why_not_stored(config: pytest.Config, benchmarks: Any) -> str | None:
         return f"needs --benchmark-compare with a stored run. Store one: {store}"
     if _is_file_name(name) and not os.path.exists(name):
         return f"needs a stored run, and {name} does not exist. Store it: {store}"
-    with warnings.catch_warnings():  # about files that cannot be loaded, for which there is an error below
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a file that cannot be loaded has an error below
         stored = list(benchmarks.storage.load()) if name is True else list(benchmarks.storage.load(name))
     if not stored and _is_file_name(name):
         return f"needs a stored run, and {name} is not one. Store it: {store}"
