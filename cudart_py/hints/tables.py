@@ -71,7 +71,7 @@ NAMESPACES = {"cuda": "module", **dict.fromkeys(("fft", "linalg", "random", "sci
 
 # For the module, for `libraries` and for each class: the names, with the packages that have them, and what to write.
 # Names of NumPy that are missing here are answered too: functions by `KERNEL`, dtypes and constants by themselves.
-# What to write is code, or a sentence with code in backticks.
+# Each text to write is code, or a sentence with code in backticks.
 # The letters are packages: c for CuPy, k for cuda.core, n for numba.cuda, p for PyCUDA, t for PyTorch, y for NumPy and
 # SciPy.
 HINTS: dict[str, dict[str, tuple[str, str]]] = {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Waiting(IntEnum):
-    """How probably a loop around a block waits for other lanes, the least probable first."""
+    """The likelihood that a loop around a block waits for other lanes, the lowest first."""
 
     NEVER = 0  # it reads nothing that other lanes can change
     LOADS = 1  # it reads memory, calls a function or has a barrier
