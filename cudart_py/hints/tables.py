@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+# The submodules that must be imported explicitly.
+IMPORTED_BY_NAME = ("benchmark", "checkpoints", "coredumps", "green_contexts", "interop", "libraries", "multicast")
+
 KERNEL = "x.to_host() and use NumPy, write a kernel or, on a GPU, pass x to CuPy"
 DOT = "`libraries.dot(x, y)` for vectors, and `libraries.matmul(a, b)` for matrices"
 CONJUGATE_GRADIENTS = "a loop with libraries.spmv, dot and axpy, as in the guide's page about libraries"
