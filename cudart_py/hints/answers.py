@@ -7,16 +7,17 @@ import functools
 import itertools
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from inspect import getattr_static
-from types import FrameType, ModuleType
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from types import FrameType, FunctionType, ModuleType
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 import numpy as np
 
 from . import cuda_names
-from .tables import ASSIGNMENTS, HINTS, IMPORTED_BY_NAME, KERNEL, KEYWORDS, NAMESPACES, OPERATORS, SYMBOLS
+from .keywords import KEYWORDS, POSITIONAL, STREAM
+from .tables import ASSIGNMENTS, HINTS, IMPORTED_BY_NAME, KERNEL, NAMESPACES, OPERATORS, SYMBOLS
 
 T = TypeVar("T")
 Arguments = ParamSpec("Arguments")
@@ -198,16 +199,37 @@ def host_only(thing: object, function: str, instead: str = "") -> TypeError:
     return TypeError(f"{function} takes host arrays, but this is a {kind}: write {write}")
 
 
+def unexpected(name: str, surplus: Sequence[object], named: Iterable[str]) -> TypeError:
+    """Return the error for arguments that a function does not have, which says what to write instead if known.
+
+    `surplus` are positional arguments beyond those of the function, and `named` the names of keyword arguments.
+    """
+    hints = KEYWORDS.get(name.removesuffix(".plan"), STREAM)
+    unknown = list(named)
+    for keyword in unknown:
+        if keyword in hints:
+            return TypeError(f"{name}: there is no argument {keyword!r}: {hints[keyword]}")
+    if unknown:
+        return TypeError(f"{name}() got an unexpected keyword argument {unknown[0]!r}")
+    count = f"{len(surplus)} positional argument{'s' * (len(surplus) > 1)} too many"
+    return TypeError(f"{name}: there {'are' if len(surplus) > 1 else 'is'} {count}: {POSITIONAL[name]}")
+
+
 def answers_keywords(name: str) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """Return a decorator for a function in `KEYWORDS`: its error for such a keyword says what to write instead."""
+    """Return a decorator for a function in `KEYWORDS`: its error for such a keyword says what to write instead.
+
+    For a function in `POSITIONAL`, this also holds for the error for too many positional arguments. The decorator adds
+    a call to each call. A function that takes only a few microseconds passes its unknown arguments to `unexpected`.
+    """
     hints = KEYWORDS[name]
 
     def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+        most = cast(FunctionType, function).__code__.co_argcount if name in POSITIONAL else sys.maxsize
+
         @functools.wraps(function)
         def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
-            if named and not hints.keys().isdisjoint(named):
-                keyword = next(each for each in named if each in hints)
-                raise TypeError(f"{name}: there is no argument {keyword!r}: {hints[keyword]}")
+            if (named and not hints.keys().isdisjoint(named)) or len(arguments) > most:
+                raise unexpected(name, arguments[most:], [each for each in named if each in hints])
             return function(*arguments, **named)
 
         return call

@@ -67,10 +67,9 @@ def equivalent(name: str) -> str:
     text = said.get(name, said.get(pattern, ""))
     if not text:
         return ": docs/names.md lists CUDA's functions and types, and docs/enumerators.md its enumerators"
+    joint = ": write " if text.startswith("`") else ": "
     if text.startswith(_UNWRITTEN):
         joint = ", which is "
-    else:
-        joint = ": write " if text.startswith("`") else ": "
     # Links lose their targets, which the reader of an error cannot follow.
     text = re.sub(r"`([^`]+)`|\[([^\]]+)\]\([^)]*\)", lambda span: span[2] or _code(span[1]), text)
     raw = f"; the raw call is cuda.raw.{name}" if re.match("cu[A-Z]", name) else ""
@@ -97,9 +96,9 @@ def _written(first: str, rest: str, is_last: bool) -> str:
     owner, name = None, first
     for name in rest.split(".")[1:]:
         owner, thing = thing, inspect.getattr_static(thing, name, None)
-    is_member = inspect.isclass(owner) and not isinstance(thing, staticmethod | classmethod)
-    parameters = _parameters(thing, skip=is_member) if is_last else ""
-    return f"{_variable(owner)}.{name}{parameters}" if is_member else f"{prefix}{first}{rest}{parameters}"
+    if isinstance(owner, type) and not isinstance(thing, staticmethod | classmethod):
+        return f"{_variable(owner)}.{name}{_parameters(thing, skip=True) if is_last else ''}"
+    return f"{prefix}{first}{rest}{_parameters(thing) if is_last else ''}"
 
 
 def _variable(kind: type) -> str:
@@ -109,8 +108,11 @@ def _variable(kind: type) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
-def _parameters(thing: Any, skip: bool) -> str:
-    """Return the required parameters of a function in parentheses, "()" for a class without any, and otherwise ""."""
+def _parameters(thing: Any, skip: bool = False) -> str:
+    """Return the required parameters of a function in parentheses, "()" for a class without any, and otherwise "".
+
+    `skip` leaves out the first parameter, `self` or `cls`.
+    """
     if isinstance(thing, staticmethod | classmethod):
         thing, skip = thing.__func__, isinstance(thing, classmethod)
     if not callable(thing) or (inspect.isclass(thing) and issubclass(thing, BaseException)):
@@ -119,6 +121,6 @@ def _parameters(thing: Any, skip: bool) -> str:
     required = [
         "..." if each.kind is each.VAR_POSITIONAL else each.name
         for each in parameters
-        if each.default is each.empty and each.kind is not each.VAR_KEYWORD
+        if each.default is each.empty and each.kind is not each.VAR_KEYWORD and each.annotation != "Never"
     ]
     return "" if inspect.isclass(thing) and required else f"({', '.join(required)})"

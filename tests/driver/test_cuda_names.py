@@ -16,7 +16,14 @@ from tests.tables import quoted, rows
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {page: rows((DOCS / page).read_text(encoding="utf-8")) for page in ("names.md", "enumerators.md")}
 NAMES = sorted(
-    {name for page in PAGES.values() for row in page for cell in row[:-1] for name in quoted(cell) if name.isidentifier()}
+    {
+        name
+        for page in PAGES.values()
+        for row in page
+        for cell in row[:-1]
+        for name in quoted(cell)
+        if name.isidentifier()
+    }
 )
 MODULES = {"cuda": cuda} | {
     module.__name__.rpartition(".")[2]: module
@@ -83,7 +90,9 @@ def test_a_name_of_cuda_says_what_to_write(name: str, code: str) -> None:
 
 
 def test_an_import_of_cudas_name_says_what_to_write() -> None:
-    with pytest.raises(ImportError, match=r"cannot import name 'cudaMalloc' from 'cudart_py': write cuda\.empty\(shape"):
+    with pytest.raises(
+        ImportError, match=r"cannot import name 'cudaMalloc' from 'cudart_py': write cuda\.empty\(shape"
+    ):
         exec("from cudart_py import cudaMalloc")
 
 

@@ -99,7 +99,9 @@ def test_a_profile_names_the_kernels_whose_launches_failed_or_says_there_are_non
 def test_the_profile_of_a_program_that_never_calls_cuda_says_so_once(run, tmp_path):
     script = tmp_path / "script.py"
     # Its children are copies of it, and other programs.
-    script.write_text("import os, subprocess, sys\nif os.fork(): os.wait(), subprocess.run([sys.executable, '-c', ''])\n")
+    script.write_text(
+        "import os, subprocess, sys\nif os.fork(): os.wait(), subprocess.run([sys.executable, '-c', ''])\n"
+    )
     for profile in ("--profile", f"--profile={tmp_path / 'page.html'}"):
         assert run(profile, script).stderr.count("called no function of CUDA") == 1
     assert run(script).stderr == ""
