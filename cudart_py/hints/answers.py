@@ -73,6 +73,8 @@ class _Refusal:
 
     def _refuse(self, thing: object, *operands: object) -> NoReturn:
         write = for_one_element(thing) if self._write == KERNEL else self._write
+        if self._what.endswith(" +") and operands and type(operands[0]) is int and write == KERNEL:
+            write = f"x[n:] for the elements from index n on; to add n to each element, {KERNEL}"
         raise TypeError(f"{self._what}: write {write}{_imports(write, sys._getframe(1))}")
 
 
@@ -86,10 +88,14 @@ def _missing(kind: str, path: list[str], what: str, user: FrameType) -> Attribut
     if not hint:
         write, path = _instead(kind, path)
         hint = f": write {write}" if write else ""
+    if not hint and kind == "module":
+        hint, path = cuda_names.without_prefix(path[0]), path[:1]
     hint += _imports(hint, user)
     if hint and user.f_code.co_code[user.f_lasti] == _IMPORT_FROM:  # Python would drop the text of an AttributeError
         return ImportError(f"cannot import name {path[0]!r} from {what.partition(' ')[2]}{hint}", name=path[0])
-    return AttributeError(f"{what} has no attribute {'.'.join(path)!r}{hint}")
+    text = f"{what} has no attribute {'.'.join(path)!r}{hint}"
+    # With a name but no object, Python does not add a similar name of the object to the hint.
+    return AttributeError(text, name=path[0], obj=None) if hint else AttributeError(text)
 
 
 def _path(name: str, user: FrameType) -> list[str]:

@@ -76,6 +76,15 @@ def equivalent(name: str) -> str:
     return f"{joint}{text}{raw}"
 
 
+def without_prefix(name: str) -> str:
+    """Return the same for a name of the runtime without its prefix, such as `stream_create` or `streamCreate`.
+
+    The text is "" for all other names.
+    """
+    words = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+    return equivalent(f"cuda{words}") if f"cuda{words}" in cells() else ""
+
+
 def _code(span: str) -> str:
     """Return the code of a page as a program writes it: `cuda.empty(shape)` for `empty`.
 

@@ -156,6 +156,8 @@ KEYWORDS: dict[str, dict[str, str]] = {
 
 # What to write instead of more positional arguments than a function takes.
 POSITIONAL: dict[str, str] = {
+    "DeviceArray.copy_from": "write stream= before the stream",
+    "DeviceArray.to_host": "write stream= before the stream",
     "compile": "write cuda.compile(source)[name] for a kernel, and names=[name] for an instance of a template",
     "memcpy": "sizes and direction come from the arrays, so write cuda.memcpy(dst, src), with slices for parts of them",
     "memcpy2d": "pitches and direction come from the arrays, so write cuda.memcpy2d(dst, src, (rows, columns))",

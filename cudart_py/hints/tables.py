@@ -183,6 +183,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "ObjectCode": ("k", "cuda.load(module.ptx)"),
         "Linker": ("k", 'cuda.link([cuda.images.compile_image(source, options=["-rdc=true"])])'),
         "LaunchConfig": ("k", "kernel[4, 256, 0, stream](2.0, x, y, n)"),
+        "dim3": ("", "a tuple, as in `kernel[(4, 1, 1), (256, 1, 1)]`"),
         "grid": ("n", "in the kernel: int index = blockIdx.x * blockDim.x + threadIdx.x"),
         "gridsize": ("n", "in the kernel: int stride = gridDim.x * blockDim.x"),
         "syncthreads": ("n", "in the kernel: __syncthreads()"),
@@ -283,6 +284,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "set_attribute": ("p", "kernel.carveout = 50"),
     },
     "Stream": {
+        "destroy": ("", "stream.close()"),
         "use": ("c", "kernel[4, 256, 0, stream](2.0, x, y, n)"),
         "sync": ("k", "stream.synchronize()"),
         "from_handle": ("k", "cuda.Stream.borrow(stream.handle)"),
@@ -305,6 +307,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "end_capture": ("c", "with stream.capture() as graph: ..."),
     },
     "Event": {
+        "destroy": ("", "event.close()"),
         "elapsed_time": ("t", "end - start"),
         "time_since": ("p", "end - start"),
         "time_till": ("p", "end - start"),

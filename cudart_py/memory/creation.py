@@ -97,7 +97,7 @@ def to_device(
     if foreign:
         raise unexpected("to_device", (), foreign)
     if isinstance(host, DeviceArray):
-        raise arguments.wrong_type("to_device", "host", "a host array (use DeviceArray.copy for a device array)", host)
+        raise arguments.wrong_type("to_device", "host", "a host array", host, "use DeviceArray.copy for a device array")
     source = arguments.host_array("to_device", "host", host)
     if dtype is not None:
         source = _converted(source, arguments.dtype("to_device", "dtype", dtype))

@@ -81,6 +81,9 @@ def test_each_name_on_the_pages_is_answered_with_names_that_exist() -> None:
         ("cudaGreenCtxCreate", "from cudart_py import green_contexts"),
         ("cudaGetLastError", "left out: every failure raises an exception"),
         ("runtime.memcpyDeviceToHost", "to_host()"),  # CuPy's cp.cuda.runtime
+        ("malloc", "cuda.empty(shape)"),
+        ("stream_create", "cuda.Stream()"),
+        ("deviceSynchronize", "device.synchronize()"),
         ("cudaOfTheFuture", "docs/names.md"),
     ],
 )

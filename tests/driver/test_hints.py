@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +92,11 @@ def test_an_array_is_no_index_and_says_how_to_copy_its_element(device: cuda.Devi
     assert list(range(int(one))) == [0, 1]
 
 
+def test_an_address_plus_an_int_is_a_slice(device: cuda.Device) -> None:
+    with pytest.raises(TypeError, match=r"no operator \+: write x\[n:\]"):
+        _ = cuda.zeros(3) + 2  # type: ignore[operator]  # arrays have no arithmetic
+
+
 def test_an_unknown_device_attribute_suggests_a_similar_one(device: cuda.Device) -> None:
     with pytest.raises(KeyError, match="did you mean 'warp_size'"):
         device.attributes["WarpSize"]
@@ -142,6 +148,8 @@ def test_a_plan_answers_the_keywords_of_its_function(device: cuda.Device) -> Non
 def test_arguments_in_the_order_of_cudas_functions_say_what_to_write(device: cuda.Device) -> None:
     x, host = cuda.zeros((4, 4), np.float32), np.zeros((4, 4), np.float32)
     calls: dict[str, tuple[Any, ...]] = {
+        "DeviceArray.copy_from": (x, host, cuda.legacy_default),
+        "DeviceArray.to_host": (x, host, cuda.legacy_default),
         "compile": ("source", "saxpy"),
         "memcpy": (x, host, 64, 1),
         "memcpy2d": (x, 16, host, 16, 16, 4, 1),
@@ -151,7 +159,7 @@ def test_arguments_in_the_order_of_cudas_functions_say_what_to_write(device: cud
     assert calls.keys() == POSITIONAL.keys()
     for name, values in calls.items():
         with pytest.raises(TypeError) as raised:
-            getattr(cuda, name)(*values)
+            operator.attrgetter(name)(cuda)(*values)
         assert POSITIONAL[name] in str(raised.value)
     # A keyword argument that the function has is not what is wrong.
     with pytest.raises(TypeError, match="memcpy: there is 1 positional argument too many"):
@@ -219,7 +227,17 @@ def test_a_public_submodule_lists_its_public_names_alone(name: str) -> None:
 # Hints whose code would close the array, change the process or its devices, or need another library, a capture,
 # asyncio or another process.
 NOT_RUN = (
-    *("as_cuda_array", "async_done", "checks", "free", "get_ipc_handle", "graph_empty", "ipc_empty", "ipc_handle"),
+    *(
+        "as_cuda_array",
+        "async_done",
+        "checks",
+        "destroy",
+        "free",
+        "get_ipc_handle",
+        "graph_empty",
+        "ipc_empty",
+        "ipc_handle",
+    ),
     *("memcpy_dtoh", "profile_start", "reset", "set_allocator", "start_profiler"),
 )
 NOT_PYTHON = ("in the kernel: ", "nothing: ", KERNEL, "a loop ")

@@ -33,7 +33,7 @@ def _check_tall_batch(call: str, a: DeviceArray, device: Device) -> Kind:
     kind = views.kind(call, "a", a, TYPES)
     view = check_batch(call, "a", a, square=False)
     if view.columns > view.rows:
-        raise arguments.unusable(call, "a", "have as many rows as columns or more", f"the shape {a.shape}")
+        raise arguments.unusable(call, "a", "have at least as many rows as columns", f"the shape {a.shape}")
     return kind
 
 

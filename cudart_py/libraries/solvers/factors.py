@@ -265,7 +265,7 @@ def _check_tall(call: str, a: DeviceArray, stream: Stream, device: Device) -> tu
         raise arguments.unusable(
             call,
             "a",
-            "have at least one column, and as many rows as columns or more",
+            "have at least one column, and at least as many rows as columns",
             f"the shape {a.shape}",
             "pass method='svd'" if call == "lstsq" and a.size else "",
         )
