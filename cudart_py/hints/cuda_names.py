@@ -37,8 +37,9 @@ def find(page: str, package: Path = Path(__file__).parent) -> Path:
 def cells() -> Mapping[str, str]:
     """Return what the rows of the pages say, keyed by CUDA's names and by patterns with `*`."""
     said: dict[str, str] = {}
-    for page in _PAGES:
-        for line in find(page).read_text(encoding="utf-8").splitlines():
+    for path in map(find, _PAGES):
+        # A copy of the package's folder alone lacks the pages.
+        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
             *columns, ours = line.strip("|").split("|") if line.startswith("|") else ("",)
             for column in columns:
                 names = re.findall("`([^`]+)`", column)

@@ -6,7 +6,7 @@ from __future__ import annotations
 STREAM = dict.fromkeys(("queue", "s", "strm"), "write stream=")
 
 _STREAM_OF_LAUNCH = dict.fromkeys(("queue", "s", "strm"), "write kernel[grid, block, shared_bytes, stream](...)")
-_SHARED = ("shared_mem", "sharedmem", "shared", "shmem_size", "smem")
+_SHARED = ("shared_mem", "sharedmem", "shmem_size", "smem")
 _BLOCKING = "leave it out: the call waits, unless both stream= and a pinned host array are given"
 _PADDED = {"n": "copy x into cuda.zeros(n), or take a slice of it"}
 _TRANSFORM = {
@@ -101,7 +101,7 @@ KEYWORDS: dict[str, dict[str, str]] = {
     },
     "Kernel.configure": {
         **STREAM,
-        **dict.fromkeys(_SHARED, "write shared_bytes="),
+        **dict.fromkeys((*_SHARED, "shared"), "write shared_bytes="),
         "cooperative_launch": "write cooperative=",
     },
     **{name: {**STREAM, **_PADDED, **_TRANSFORM} for name in ("fft", "ifft", "rfft")},
