@@ -93,11 +93,31 @@ LESSON = Lesson(
             "would read and write the whole array once more.",
         ),
         Step(
-            name="in a kernel, cuFFTDx",
-            shows=["transformed"],
-            text="A kernel can also compute transforms itself. cuFFTDx is a library of device functions: the threads "
-            "of a block keep the elements of a row in registers and exchange them through shared memory. nvmath lets "
-            "kernels call it that are written in Python, for numba-cuda. This step needs a GPU.",
+            name="filter, cuFFT",
+            shows=["filter_in_three_calls", "multiply"],
+            text="A filter multiplies the amplitude of each wave by a factor. With calls of a library, it takes three "
+            "passes over the rows: a transform, a kernel that multiplies, and the inverse transform. Each pass reads "
+            "all elements from memory and writes them back.",
+        ),
+        Step(
+            name="filter, cuFFTDx",
+            shows=["filter_in_a_kernel"],
+            text="A kernel can also compute transforms itself, so that one pass is enough. **cuFFTDx** is a library "
+            "of device functions. The threads of a block keep the elements of a row in registers (`own`), and "
+            "`execute` exchanges them through shared memory. An `FFT` object says how many elements each thread has, "
+            "how far apart they are, and which block and how much shared memory the kernel needs. The kernel is a "
+            "Python function that numba-cuda compiles. nvmath provides cuFFTDx as link-time code, and "
+            "`interop.numba.kernel` links both, so that the transform is inlined. This step needs the extra `dx`, and "
+            "on the simulator the command `cudart-py run -m library_tour run fft`.",
+        ),
+        Step(
+            name="product, cuBLASDx",
+            shows=["product_in_a_kernel", "product_in_a_call"],
+            text="The transform of a row of n elements is its product with an n x n matrix of complex exponentials. "
+            "It takes n^2 multiplications instead of about n log n, but for a short row the arithmetic is hidden "
+            "behind the memory accesses. **cuBLASDx** multiplies tiles in shared memory. Each block loads the matrix "
+            "once, and then multiplies one tile of 32 rows after another. With cuBLAS, the same product is one call of "
+            "`gemm`.",
         ),
         Step(
             name="Poisson's equation",
