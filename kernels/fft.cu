@@ -10,6 +10,9 @@
 //   window    is a callback, which a transform of rows of n elements calls for each element that it loads. It multiplies
 //             the element by sin^2(pi k / n), where k is its place in the row
 
+// cuFFT links only code without kernels.
+#ifndef ONLY_CALLBACKS
+
 extern "C" __global__ void poisson(double2* spectrum, int n)
 {
     int column = blockIdx.x * blockDim.x + threadIdx.x;
@@ -34,6 +37,8 @@ extern "C" __global__ void multiply(float2* spectrum, const float2* response, in
     float2 element = spectrum[i], factor = response[i % n];
     spectrum[i] = make_float2(element.x * factor.x - element.y * factor.y, element.x * factor.y + element.y * factor.x);
 }
+
+#endif
 
 __device__ double2 window(void* x, unsigned long long i, void* data, void*)
 {

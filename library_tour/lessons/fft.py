@@ -87,7 +87,7 @@ LESSON = Lesson(
         ),
         Step(
             name="with a load callback",
-            shows=["callback_row[load:plan]", "window"],
+            shows=["window", "window_of", "callback_row[load:plan]"],
             text="A **callback** is a device function that the transform calls for each element that it loads or "
             "stores. Here it multiplies the elements by a window. A kernel before the transform could do the same, but "
             "would read and write the whole array once more.",

@@ -88,8 +88,8 @@ def filtered(x: Array, response: Array) -> Array:
 def missing() -> str:
     """Return the reason why kernels cannot call the device functions here; empty if they can."""
     try:
-        import numba_cuda  # noqa: F401  # nvmath.device can be imported without it, but has no kernels then
-        import nvmath.device
+        import numba_cuda  # noqa: F401  # without it, nvmath.device can be imported, but not called in kernels
+        import nvmath.device  # noqa: F401  # it loads MathDx's library
     except Exception as error:  # a missing package raises ImportError, a missing library errors of nvmath's own
         text = (str(error) or type(error).__name__).partition("\n")[0]
         if "driver" in text:
@@ -128,7 +128,6 @@ def filter_in_a_kernel(response: cuda.DeviceArray) -> Work:
     storage, element = max(forward.storage_size, inverse.storage_size), forward.value_type
     shared_bytes = max(forward.shared_memory_size, inverse.shared_memory_size)
 
-    @numba_cuda.jit
     def filter_rows(rows: Any, response: Any, out: Any) -> None:
         own = numba_cuda.local.array(shape=(storage,), dtype=element)
         shared = numba_cuda.shared.array(shape=(0,), dtype=element)
@@ -145,14 +144,13 @@ def filter_in_a_kernel(response: cuda.DeviceArray) -> Work:
                 out[row, first + i * stride] = own[i]
 
     kernel = interop.numba.kernel(filter_rows, "void(complex64[:, ::1], complex64[::1], complex64[:, ::1])")
-    return lambda rows, out: kernel[
-        blocks_for(rows.shape[0], per_block), tuple(forward.block_dim), shared_bytes
-    ].bind(rows, response, out)
+    return lambda rows, out: kernel[blocks_for(rows.shape[0], per_block), tuple(forward.block_dim), shared_bytes].bind(
+        rows, response, out
+    )
 
 
 def product_in_a_call(matrix: cuda.DeviceArray) -> Work:
     """Multiply all rows by the matrix with cuBLAS."""
-
     return lambda rows, out: lambda: libraries.gemm(rows, matrix, out)
 
 
@@ -168,7 +166,6 @@ def product_in_a_kernel(matrix: cuda.DeviceArray) -> Work:
     )  # fmt: skip  # grouped by meaning
     size, element = SHORT * SHORT, tile.c_value_type
 
-    @numba_cuda.jit
     def multiply_tiles(rows: Any, matrix: Any, out: Any) -> None:
         a = numba_cuda.shared.array(shape=(size,), dtype=element)
         b = numba_cuda.shared.array(shape=(size,), dtype=element)

@@ -271,7 +271,7 @@ def callback_row(n: int, size: int, limit: Limit) -> Row:
     from scipy import fft as reference
 
     x = numbers((BATCH, n), np.complex128)
-    load = libraries.Callback(find("fft"), "window", cuda.to_device(np.array([n], np.int32)))
+    load = window_of(n)
     plan = libraries.fft.plan(cuda.to_device(x), poisoned(x.shape, np.complex128), load=load)
     got = plan().to_host()
     window = np.sin(np.pi * np.arange(n, dtype=np.longdouble) / n) ** 2
@@ -279,13 +279,18 @@ def callback_row(n: int, size: int, limit: Limit) -> Row:
     error = relative_error(exact(got), reference.fft(window * exact(x)))
     work: Callable[[], object] | None = None
     if timing.available():
-        rows, length = cuda.zeros((size, size), np.complex128), cuda.to_device(np.array([size], np.int32))
-        work = libraries.fft.plan(rows, load=libraries.Callback(find("fft"), "window", length))
+        work = libraries.fft.plan(cuda.zeros((size, size), np.complex128), load=window_of(size))
     how = "by cuFFT itself" if plan.fused else "by a kernel before the transform, since cuFFT cannot"
     note = f"the callback is called {how}"
     does, bound = transform_work(x, got, n), 2 * bound_of(np.complex128, n)
     return judged("with a load callback", "cuFFT", error, bound, work=work, amount=32 * size**2, limit=limit,
                   does=does, note=note)  # fmt: skip  # grouped by meaning
+
+
+def window_of(n: int) -> libraries.Callback:
+    """Return the callback for rows of n elements, from a source that also defines kernels."""
+    length = cuda.to_device(np.array([n], np.int32))
+    return libraries.Callback(find("fft"), "window", length, define={"ONLY_CALLBACKS": 1})
 
 
 def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
