@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,8 @@ from .precisions import exact, numbers, on_device, unit_roundoff
 LENGTH, SHORT = 256, 32
 CHECKED_ROWS = 96
 BLOCK = 256
-THREADS = 128
+# The rows that a block multiplies at a time, and its threads.
+TILE_ROWS, THREADS = 32, 128
 
 Array = NDArray[Any]
 # Queues the work of a row: reads the rows, and writes as many others.
@@ -154,37 +156,40 @@ def product_in_a_call(matrix: cuda.DeviceArray) -> Work:
     return lambda rows, out: lambda: libraries.gemm(rows, matrix, out)
 
 
-def product_in_a_kernel(matrix: cuda.DeviceArray) -> Work:
+def product_in_a_kernel(matrix: cuda.DeviceArray, tile_rows: int = TILE_ROWS, threads: int = THREADS) -> Work:
     """Multiply all rows by the matrix in one kernel, whose blocks each multiply a tile of rows at a time."""
     from numba import cuda as numba_cuda
     from nvmath.device import ComputeCapability, Matmul
 
     device = cuda.current_device()
     tile = Matmul(
-        size=(SHORT, SHORT, SHORT), precision=np.float32, data_type="complex", arrangement=("row_major",) * 3,
-        execution="Block", block_size=THREADS, sm=ComputeCapability(*device.compute_capability),
+        size=(tile_rows, SHORT, SHORT), precision=np.float32, data_type="complex", arrangement=("row_major",) * 3,
+        execution="Block", block_size=threads, sm=ComputeCapability(*device.compute_capability),
     )  # fmt: skip  # grouped by meaning
-    size, element = SHORT * SHORT, tile.c_value_type
+    matrix_size, tile_size, element = SHORT * SHORT, tile_rows * SHORT, tile.c_value_type
 
     def multiply_tiles(rows: Any, matrix: Any, out: Any) -> None:
-        a = numba_cuda.shared.array(shape=(size,), dtype=element)
-        b = numba_cuda.shared.array(shape=(size,), dtype=element)
-        c = numba_cuda.shared.array(shape=(size,), dtype=element)
-        for i in range(numba_cuda.threadIdx.x, size, THREADS):
+        a = numba_cuda.shared.array(shape=(tile_size,), dtype=element)
+        b = numba_cuda.shared.array(shape=(matrix_size,), dtype=element)
+        c = numba_cuda.shared.array(shape=(tile_size,), dtype=element)
+        for i in range(numba_cuda.threadIdx.x, matrix_size, threads):
             b[i] = matrix[i // SHORT, i % SHORT]
-        for first in range(numba_cuda.blockIdx.x * SHORT, rows.shape[0], numba_cuda.gridDim.x * SHORT):
-            for i in range(numba_cuda.threadIdx.x, size, THREADS):
+        for first in range(numba_cuda.blockIdx.x * tile_rows, rows.shape[0], numba_cuda.gridDim.x * tile_rows):
+            for i in range(numba_cuda.threadIdx.x, tile_size, threads):
                 a[i] = rows[first + i // SHORT, i % SHORT]
             numba_cuda.syncthreads()
             tile.execute(1 + 0j, a, b, 0j, c)
             numba_cuda.syncthreads()
-            for i in range(numba_cuda.threadIdx.x, size, THREADS):
+            for i in range(numba_cuda.threadIdx.x, tile_size, threads):
                 out[first + i // SHORT, i % SHORT] = c[i]
 
-    kernel = interop.numba.kernel(multiply_tiles, "void(complex64[:, ::1], complex64[:, ::1], complex64[:, ::1])")
+    with warnings.catch_warnings():
+        # nvmath itself reads attributes of the product that it calls deprecated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        kernel = interop.numba.kernel(multiply_tiles, "void(complex64[:, ::1], complex64[:, ::1], complex64[:, ::1])")
 
     def work(rows: cuda.DeviceArray, out: cuda.DeviceArray) -> Callable[[], object]:
-        blocks = min(rows.shape[0] // SHORT, WAVES * device.sm_count)
-        return kernel[blocks, THREADS].bind(rows, matrix, out)
+        blocks = min(rows.shape[0] // tile_rows, WAVES * device.sm_count)
+        return kernel[blocks, threads].bind(rows, matrix, out)
 
     return work
