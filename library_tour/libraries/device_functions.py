@@ -184,8 +184,7 @@ def product_in_a_kernel(matrix: cuda.DeviceArray, tile_rows: int = TILE_ROWS, th
                 out[first + i // SHORT, i % SHORT] = c[i]
 
     with warnings.catch_warnings():
-        # nvmath itself reads attributes of the product that it calls deprecated.
-        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)  # nvmath reads deprecated attributes of the product itself
         kernel = interop.numba.kernel(multiply_tiles, "void(complex64[:, ::1], complex64[:, ::1], complex64[:, ::1])")
 
     def work(rows: cuda.DeviceArray, out: cuda.DeviceArray) -> Callable[[], object]:

@@ -177,6 +177,7 @@ def test_what_is_wrong_with_a_callback_is_named(device, call, error):
         (512, np.complex64, None, True),
         (1024, np.complex64, None, False),
         (1024, np.complex64, True, True),
+        (1000, np.complex64, None, False),
         (512, np.complex64, False, False),
         (1024, np.complex128, None, True),
     ],

@@ -30,13 +30,6 @@ _ELEMENTS = {
     np.dtype(np.complex64): ("float2", "COMPLEX"),
     np.dtype(np.complex128): ("double2", "COMPLEX_DOUBLE"),
 }
-# The callbacks and the powers of two for which cuFFT's kernels with callbacks take longer than its others and a kernel
-# before and after them. Both were measured on an H200 with cuFFT 12.0, for rows of complex64 elements.
-_SLOW = {
-    ("load",): frozenset({256, 1024, 2048, 4096, 8192, 65536}),
-    ("store",): frozenset({65536}),
-    ("load", "store"): frozenset({256, 4096, 8192, 65536}),
-}
 
 
 class Callback(SetOnce):
@@ -159,12 +152,25 @@ class Callbacks(NamedTuple):
 
     def fuses(self, dtypes: tuple[np.dtype[Any], np.dtype[Any]], lengths: tuple[int, ...]) -> bool:
         """Return whether cuFFT should call the callbacks of a transform itself, if it can."""
-        given = {name: callback for name, callback in self._asdict().items() if callback is not None}
-        wishes = {callback.fuse for callback in given.values()}
-        if not given or False in wishes:
+        wishes = {callback.fuse for callback in self if callback is not None}
+        if not wishes or False in wishes:
             return False
-        known = len(lengths) == 1 and set(dtypes) == {np.dtype(np.complex64)}
-        return True in wishes or not (known and lengths[0] in _SLOW[tuple(given)])
+        return True in wishes or not self._slow_in_cufft(dtypes, lengths)
+
+    def _slow_in_cufft(self, dtypes: tuple[np.dtype[Any], np.dtype[Any]], lengths: tuple[int, ...]) -> bool:
+        """Return whether kernels that call the callbacks are faster than cuFFT: docs/libraries.md has the figures.
+
+        They were measured on an H200 with cuFFT 12.0, for transforms along one axis. Only rows of complex64 elements
+        are ever slow in cuFFT.
+        """
+        if len(lengths) > 1 or dtypes[0] != np.complex64:
+            return False
+        (length,) = lengths
+        if self.load is None:
+            return dtypes[1] == np.complex64 and length > 16384
+        if self.store is None:
+            return length >= 256 and length != 512
+        return length == 256 or length >= 4096
 
     def set(self, functions: Any, plan: int, device: Device, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> list[Any]:
         """Let cuFFT call the callbacks in a plan that has not been made; return what must outlive the making."""
