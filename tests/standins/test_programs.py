@@ -162,6 +162,7 @@ print(x.to_host().sum())
 """
 
 
+@pytest.mark.exhaustive  # two links take almost ten seconds
 def test_link_time_code_of_unspecified_kind_is_linked(run, tmp_path):
     (tmp_path / "program.py").write_text(LINK)
     ended = run(tmp_path / "program.py")
