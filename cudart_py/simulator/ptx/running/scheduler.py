@@ -39,9 +39,12 @@ ndarray = np.ndarray
 Path = tuple[int, ...]
 
 # The number of backward branches that a group may take before other groups get a turn: few in loops that poll memory,
-# more in loops whose atomics may be locks, and many in other loops that read memory. A loop that reads no memory can't
-# depend on what other lanes do.
-_TURNS = {Waiting.POLLS: 16, Waiting.ATOMICS: 256, Waiting.LOADS: 4096}
+# more in loops with atomics, and many in other loops that read memory. A loop that reads no memory can't depend on what
+# other lanes do.
+_TURNS = {Waiting.POLLS: 16, Waiting.LOCKS: 256, Waiting.ATOMICS: 256, Waiting.LOADS: 4096}
+# The same for a loop that may take a lock, counted since a lane has last left the loop. In other loops around a
+# compare-and-swap, one lane at least succeeds and leaves the loop in each iteration.
+_TURNS_WITHOUT_CHANGE = 16
 _STALLED_EPOCHS = 4
 
 
@@ -328,11 +331,13 @@ class Chunk:
         """Move a group to a block; branching backwards in a loop that may wait for other lanes ages the group."""
         group.pc = target
         if target <= source and (not alone or self._others):
-            waiting = group.code.loop_waiting(target, source)
+            waiting = self.program.loop_waiting(group.code, target, source)
             if waiting:
                 group.spins += 1
-                if group.spins >= _TURNS[waiting]:
-                    group.spins = 0
+                group.unchanged += 1
+                is_stalled = waiting is Waiting.LOCKS and group.unchanged >= _TURNS_WITHOUT_CHANGE
+                if is_stalled or group.spins >= _TURNS[waiting]:
+                    group.spins = group.unchanged = 0
                     group.epoch += 1
         return group
 
