@@ -11,6 +11,7 @@ from . import overviews, tables
 from .formats import Format, printed_letter, read_format
 from .memory_dump import MemoryDump
 from .texts import UNKNOWN, shown_path
+from .waits import waits
 
 if TYPE_CHECKING:
     from .breakpoints import Index
@@ -316,7 +317,7 @@ _TABLES: dict[str, Table] = {
     "frame": lambda session, _: tables.location(session),
     "registers": lambda session, text: tables.registers(session, text.split()),
     "shared": lambda session, text: tables.shared(session, text.split()),
-    "barriers": lambda session, _: tables.barriers(session),
+    "barriers": lambda session, _: waits(session),
     "breakpoints": _breakpoints,
     "threads": lambda session, _: overviews.threads(session),
     "cuda": lambda session, text: _chosen(_CUDA_TABLES, "info cuda", text)(session, _rest(text)),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from .breakpoints import Breakpoint, Breakpoints
 from .stepping import Continue, Kind, Step, is_past_prologue, step_back
+from .waits import waits
 from .watches import Watch
 
 if TYPE_CHECKING:
@@ -168,6 +169,8 @@ class Session:
             return None
         self.lane = moment.mistake.lane
         report = moment.mistake.report.replace(os.getcwd() + os.sep, "")
+        if moment.mistake.waits:
+            report += "\n" + waits(self)
         return Stop("fault" if moment.mistake.is_fault else "finding", report)
 
     def _stop_at(self, moment: Moment) -> Stop | None:

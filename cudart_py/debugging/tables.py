@@ -16,7 +16,6 @@ from .texts import (
     index_text,
     mask_text,
     place_text,
-    ranges,
     table,
     thread_text,
     value_text,
@@ -129,33 +128,6 @@ def warps(session: Session) -> str:
 
 def _mask(session: Session, lanes: Sequence[int]) -> str:
     return mask_text(session.moment.warp_of(lane)[1] for lane in lanes)
-
-
-def barriers(session: Session) -> str:
-    """Return which threads of the block wait at which barriers, and where all the others are."""
-    moment, recorder = session.moment, session.recorder
-    block = moment.block_lanes(session.lane)
-    waiting: list[str] = []
-    others: list[str] = []
-    present: set[int] = set()
-    for group in moment.groups:
-        inside = [int(lane) for lane in group.lanes if int(lane) in block]
-        if not inside:
-            continue
-        present.update(inside)
-        threads = f"threads {ranges(lane - block.start for lane in inside)}"
-        if group.waiting is not None:
-            where = waiting_text(group).removeprefix("waits ")
-            waiting.append(f"  {threads} ({len(inside)}): {where}, {place_text(recorder, group)}")
-        else:
-            others.append(f"  {threads} ({len(inside)}): {place_text(recorder, group)}")
-    exited = [lane - block.start for lane in block if lane not in present]
-    if exited:
-        others.append(f"  threads {ranges(exited)} ({len(exited)}): exited")
-    if not waiting:
-        return "no thread of the block waits at a barrier"
-    lines = ["waiting:", *waiting]
-    return "\n".join([*lines, "not waiting:", *others] if others else lines)
 
 
 def lanes(session: Session, expressions: Sequence[str], letter: str = "") -> str:

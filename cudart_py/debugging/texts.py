@@ -42,6 +42,16 @@ def place_text(recorder: Recorder, group: LaneGroup, frame: int | None = None) -
     return f"{shown_path(recorder.lines.name(place.file))}:{place.line}"
 
 
+def user_place_text(recorder: Recorder, group: LaneGroup) -> str:
+    """Return the line of a group in the kernel's file, and that in the header that it has reached from there."""
+    inner = place_text(recorder, group)
+    places = [frame.place for frame in recorder.frames(group) if frame.place is not None]
+    home = next((place for place in places if place.file == recorder.lines.entry.home), None)
+    if home is None or home == recorder.source_place(group):
+        return inner
+    return f"{shown_path(recorder.lines.name(home.file))}:{home.line} (in {os.path.basename(inner)})"
+
+
 def thread_text(moment: Moment, lane: int) -> str:
     """Return a thread's coordinates, warp and lane."""
     warp, number = moment.warp_of(lane)

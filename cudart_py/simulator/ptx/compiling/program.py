@@ -96,7 +96,7 @@ class Program:
         if key not in self._loops:
             blocks = code.blocks[target : source + 1]
             called = {body.name: body for block in blocks for body in self._called(block)}
-            self._loops[key] = max(*(block.waiting for block in blocks), *map(waiting_in, called.values()), Waiting.NEVER)
+            self._loops[key] = max((*(block.waiting for block in blocks), *map(waiting_in, called.values())))
         return self._loops[key]
 
     def _called(self, block: Block) -> Iterator[Function]:

@@ -33,7 +33,7 @@ def waiting_of(block: Block) -> Waiting:
 
 
 def waiting_in(body: Function) -> Waiting:
-    """Return how probably a loop that calls a function waits for other lanes, as far as the function's own code says."""
+    """Return how probably a loop that calls a function waits for other lanes, by the function's own code."""
     return max(map(_waiting, body.instructions), default=Waiting.NEVER)
 
 

@@ -70,8 +70,8 @@ class Group:
 
     __slots__ = (
         "_local_base", "_own", "_shared_base", "_specials", "cache", "chunk", "code", "epoch", "forced", "frames",
-        "lanes", "meeting", "n", "notes", "pc", "prefix", "registers", "rows", "selections", "spins", "stack", "unchanged",
-        "wait",
+        "lanes", "meeting", "n", "notes", "pc", "prefix", "registers", "rows", "selections", "spins", "stack",
+        "unchanged", "wait",
     )  # fmt: skip  # grouped by meaning
 
     def __init__(self, chunk: Chunk, code: Code, lanes: Indices | None, n: int) -> None:
