@@ -147,7 +147,8 @@ class Breakpoints:
     def read(self, text: str) -> Breakpoint:
         """Add the breakpoint that a text describes: ``FILE:LINE block 1,0 thread 3 if CONDITION``, or a function."""
         place, _, condition = f" {text} ".partition(" if ") if " if " in f" {text} " else (text, "", "")
-        where, *rest = place.strip().split(None, 1) or [""]
+        # The arguments of a template may contain spaces.
+        where, *rest = re.sub(r"\s*([<>,])\s*(?=[^<]*>)", r"\1", place).strip().split(None, 1) or [""]
         if not where:
             raise ValueError("name a line, such as kernel.cu:12, or a kernel")
         chosen: dict[str, str] = {}

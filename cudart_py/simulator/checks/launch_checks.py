@@ -171,7 +171,11 @@ class LaunchChecks(Observer):
             past = divergence.passing(group, block)
             if past is not None:
                 barrier, position = past
-                what = "divergent barrier: threads of the block wait here, but this thread has already passed it"
+                where = self._findings.where(block.instructions[0])
+                what = (
+                    f"divergent barrier: threads of the block wait here, but this thread is at {where}, from which it "
+                    "does not reach it"
+                )
                 self._findings.put("divergence", barrier, group, position, what)
 
     @without_failing

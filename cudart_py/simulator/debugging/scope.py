@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...debugging.expression_syntax import ExpressionError
 from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW
 from .cpp_types import INT, VECTORS, CType, Pointer, Scalar, Structure, number_named
+from .dwarf import is_named
 from .frames import is_between
 from .moments import WARP
 from .values import MemoryView, Value, extents_value, index_value
@@ -81,13 +82,32 @@ class Scope:
         shared = self._recorder.shared_variables.get(name)
         if shared is not None:
             return self._in_memory(shared.type, SHARED_WINDOW + RESERVED_SHARED + shared.offset)
-        variable = next((one for one in self._information.globals if one.name == name), None)
+        variable = self._global(name)
         if variable is not None:
             return self._variable(variable)
         builtin = self._builtin(name)
         if builtin is not None:
             return builtin
+        enumerator = self._information.enumerator(name)
+        if enumerator is not None and isinstance(enumerator[0], Scalar):
+            type_, number = enumerator
+            return Value(type_, np.full(len(self.group.lanes), number, type_.dtype))
+        outer, _, inner = name.rpartition("::")
+        if outer and is_named(self._lines.called(self.code.name), outer):
+            return self.value(inner)  # as in gdb, a variable of the function
         raise ExpressionError(self._unknown(name))
+
+    def _global(self, name: str) -> Variable | None:
+        """Return the variable of a module with a name, whose namespaces and classes may be left out if it is the only one.
+
+        Raises ExpressionError if there are several.
+        """
+        whole = name.removeprefix("::")
+        known = {one.name: one for one in self._information.globals}
+        found = [whole] if whole in known else [one for one in known if is_named(one, name)]
+        if len(found) > 1:
+            raise ExpressionError(f"{name!r} may be {' or '.join(found)}")
+        return known[found[0]] if found else None
 
     def _builtin(self, name: str) -> Value | None:
         """Return threadIdx, warpSize and the like, or None for another name."""
