@@ -50,8 +50,8 @@ class CommandLine(Commands):
             stop = following
         self._left = "into", 0
         with contextlib.nullcontext() if self._streams is None else self._streams.restored():
-            self._show(stop)
-            self.read_commands()
+            if not self._stopped_at(stop):
+                self.read_commands()
 
     def ended(self, session: Session, status: int) -> None:
         """Show how the program has ended, and which breakpoints no kernel has reached."""
@@ -79,6 +79,10 @@ class CommandLine(Commands):
                 return
 
     @property
+    def _prompt(self) -> str:
+        return PROMPT if self._reading is None else ">"
+
+    @property
     def repeats(self) -> bool:
         """Whether an empty line repeats a command: in a terminal."""
         return self._is_terminal
@@ -95,7 +99,7 @@ class CommandLine(Commands):
             return None
         line = sys.stdin.readline() if self._commands is None else self._commands.pop(0)
         # As in a terminal, so that the output can be read on its own.
-        self._print(PROMPT + line.rstrip("\n"))
+        self._print(self._prompt + line.rstrip("\n"))
         return line or None
 
     def _read_from_terminal(self) -> str | None:
@@ -103,7 +107,7 @@ class CommandLine(Commands):
             import readline  # noqa: F401  # its import lets input() edit lines
         self.at_prompt = True
         try:
-            return input(PROMPT)
+            return input(self._prompt)
         except EOFError:
             return None
         finally:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[uUlLfF]*)"
     r"|(?P<character>'(?:[^'\\]|\\.)')"
-    r"|(?P<name>%?[A-Za-z_]\w*)|(?P<sign>->|&&|\|\||::|[=!<>]=|<<|>>|[-+*/%&|^~!<>()\[\].?:@]))"
+    r"|(?P<name>%?[A-Za-z_]\w*|\$(?:\$|\d+|\w+)?)|(?P<sign>->|&&|\|\||::|[=!<>]=|<<|>>|[-+*/%&|^~!<>()\[\].?:@]))"
 )
 # Binary operators, those that bind least first.
 _LEVELS = (

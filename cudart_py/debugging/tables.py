@@ -16,6 +16,7 @@ from .texts import (
     index_text,
     mask_text,
     place_text,
+    site_text,
     table,
     thread_text,
     value_text,
@@ -100,6 +101,32 @@ def calls(session: Session) -> str:
         name = f"{one.function} (inlined)" if one.inlined is not None else one.function
         rows.append((f"{mark}#{number}", name, place_text(session.recorder, session.group, number)))
     return table(rows, left=3)
+
+
+def calls_with_variables(session: Session) -> str:
+    """Return the call stack of the thread in focus, with the variables of each function."""
+    shown, before = [], session.level
+    try:
+        for number, row in enumerate(calls(session).split("\n")):
+            session.level = number
+            shown += [row, *(f"      {line}" for line in variables(session).split("\n"))]
+    finally:
+        session.level = before
+    return "\n".join(shown)
+
+
+def instructions(session: Session, count: int, text: str) -> str:
+    """Return PTX instructions from that of the thread in focus on, or from the start of a function."""
+    lines = session.recorder.lines
+    level = session.group.levels[session.frame.level]
+    found = [level.site] if text in ("", "$pc") else session.recorder.function(text)
+    if not found or found[0] is None:
+        raise ValueError("instructions are shown from $pc on, or from a function on")
+    body, first = lines.body(found[0]), lines.index(found[0])
+    return "\n".join(
+        f"{'=>' if site is level.site else '  '} {site_text(session.recorder, site)}:\t{site.text}"
+        for site in body.instructions[first : first + count]
+    )
 
 
 def warps(session: Session) -> str:
@@ -202,6 +229,15 @@ def printed(session: Session, expression: str, letter: str = "") -> str:
     position = _position(session.group, session.lane)
     assert position is not None
     return value_text(session, value, position, letter)
+
+
+def keep(session: Session, expression: str) -> None:
+    """Keep the value of an expression for the thread in focus, so that later expressions can name it."""
+    value = session.recorder.evaluate(expression, session.scope)
+    position = _position(session.group, session.lane)
+    assert position is not None
+    if value.known[position]:
+        session.shown.append(session.recorder.shown_value(value, position))
 
 
 def address(session: Session, expression: str) -> int:

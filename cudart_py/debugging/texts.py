@@ -42,6 +42,12 @@ def place_text(recorder: Recorder, group: LaneGroup, frame: int | None = None) -
     return f"{shown_path(recorder.lines.name(place.file))}:{place.line}"
 
 
+def site_text(recorder: Recorder, site: Any) -> str:
+    """Return the line of an instruction as ``file:line``."""
+    place = recorder.place(site)
+    return f"{shown_path(recorder.lines.name(place.file))}:{place.line}"
+
+
 def user_place_text(recorder: Recorder, group: LaneGroup) -> str:
     """Return the line of a group in the kernel's file, and that in the header that it has reached from there."""
     inner = place_text(recorder, group)

@@ -14,14 +14,14 @@ from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
 from ..ptx.windows import SHARED_WINDOW
 from ..state.fault_reports import readable
 from .block_scope import BlockScope
-from .cpp_types import CType
+from .cpp_types import CType, Pointer, Scalar
 from .endless import Endless, Read
 from .exits import Exits
 from .expressions import evaluate, holds, type_of
 from .kernel_source import KernelSource
 from .moments import Change, LaneGroup, Mistake, Moment, Write
 from .repeats import Repeats, block_of, named_lane
-from .scope import Scope
+from .scope import Scope, ShownValue
 from .values import MemoryView, Value, as_address, space_of
 from .writers import LastWrite, Writers, last_writer
 
@@ -260,6 +260,12 @@ class Recorder(KernelSource, Observer):
     def evaluate(self, text: str, scope: Scope) -> Value:
         """Return the value of an expression for the lanes of a scope; raises ValueError if it has none."""
         return evaluate(text, scope)
+
+    def shown_value(self, value: Value, position: int) -> ShownValue:
+        """Return the value for the lane at a position, to be named later."""
+        address = None if value.addresses is None else int(value.addresses[position])
+        is_number = isinstance(value.type, (Scalar, Pointer))
+        return ShownValue(value.type, value.data[position] if is_number else None, address)
 
     def pointer(self, text: str, scope: Scope) -> Value:
         """Return the value of an expression, an array as a pointer to its first element."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from .moments import WARP
 from .values import MemoryView, Value, extents_value, index_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from .dwarf import DebugInformation, Variable
     from .frames import Frame
@@ -30,6 +30,14 @@ _BITS = {"b8": np.uint8, "b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "
 _FLOATS = {"f32": np.float32, "f64": np.float64}
 
 
+class ShownValue(NamedTuple):
+    """A value that `print` has shown: its type, its number, and its address; either of the latter two may be None."""
+
+    type: CType
+    data: Any
+    address: int | None
+
+
 class Scope:
     """The names that are visible to a group of lanes in one frame of their call stack."""
 
@@ -37,6 +45,8 @@ class Scope:
         self._recorder = recorder
         self._moment = moment
         self.group = group
+        # The values that `print` has shown, for $, $$ and $1: their types, and their numbers or addresses.
+        self.shown: Sequence[ShownValue] = ()
         self._inlined = frame.inlined
         self.level = frame.level
         self.code, _, self.site = group.levels[frame.level]
@@ -76,6 +86,8 @@ class Scope:
         """Return the value of a name; raises ExpressionError for one that is not known, or that has no value here."""
         if name.startswith("%"):
             return self._register(name)
+        if name.startswith("$"):
+            return self._shown(name)
         variable = next((one for one in self.variables if one.name == name), None)
         if variable is not None:
             return self._variable(variable)
@@ -89,8 +101,8 @@ class Scope:
         if builtin is not None:
             return builtin
         enumerator = self._information.enumerator(name)
-        if enumerator is not None and isinstance(enumerator[0], Scalar):
-            type_, number = enumerator
+        type_, number = enumerator or (None, 0)
+        if isinstance(type_, Scalar):
             return Value(type_, np.full(len(self.group.lanes), number, type_.dtype))
         outer, _, inner = name.rpartition("::")
         if outer and is_named(self._lines.called(self.code.name), outer):
@@ -98,9 +110,9 @@ class Scope:
         raise ExpressionError(self._unknown(name))
 
     def _global(self, name: str) -> Variable | None:
-        """Return the variable of a module with a name, whose namespaces and classes may be left out if it is the only one.
+        """Return the variable of the module with a name, or None. Namespaces and classes may be left out.
 
-        Raises ExpressionError if there are several.
+        Raises ExpressionError if several variables may be meant.
         """
         whole = name.removeprefix("::")
         known = {one.name: one for one in self._information.globals}
@@ -108,6 +120,19 @@ class Scope:
         if len(found) > 1:
             raise ExpressionError(f"{name!r} may be {' or '.join(found)}")
         return known[found[0]] if found else None
+
+    def _shown(self, name: str) -> Value:
+        """Return a value that `print` has shown: the last one is $, the one before it $$, and $1 the first one."""
+        digits = name[1:].removeprefix("$")
+        if digits and not digits.isdigit():
+            raise ExpressionError(f"{name} is not known: $, $$ and $1 are values that print has shown")
+        number = int(digits) if digits else len(self.shown) - (name == "$$")
+        if not 0 < number <= len(self.shown):
+            raise ExpressionError(f"print has not shown a value {name}")
+        type_, data, address = self.shown[number - 1]
+        lanes = len(self.group.lanes)
+        addresses = None if address is None else np.full(lanes, address, np.uint64)
+        return Value(type_, None if data is None else np.full(lanes, data), addresses)
 
     def _builtin(self, name: str) -> Value | None:
         """Return threadIdx, warpSize and the like, or None for another name."""
