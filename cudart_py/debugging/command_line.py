@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from .terminal import Streams
 
 PROMPT = "(cudart-py) "
+# The first lines in a terminal.
+_GREETING = """\
+The debugger for kernels on the simulator. {program} has not started yet.
+break FILE:LINE or break KERNEL chooses where to stop, run starts the program, and help lists all commands.
+Without a breakpoint, kernels stop only at mistakes that the sanitizer finds, and where a launch fails."""
 
 
 class CommandLine(Commands):
@@ -61,6 +66,11 @@ class CommandLine(Commands):
                     f"Breakpoint {one.number} at {one} was not set: no kernel that was launched has code there."
                 )
         self._print(f"The program has ended with status {status}.")
+
+    def greet(self, program: str) -> None:
+        """Say in a terminal how to begin."""
+        if self._is_terminal:
+            self._print(_GREETING.format(program=program))
 
     def read_commands(self) -> None:
         """Read and execute commands until one resumes the launch or the program; the end of the input ends both.

@@ -171,7 +171,10 @@ class LaunchChecks(Observer):
             past = divergence.passing(group, block)
             if past is not None:
                 barrier, position = past
-                where = self._findings.where(block.instructions[0])
+                accesses = (
+                    one for one in block.instructions if form_of(one).row.access and form_of(one).space != "param"
+                )
+                where = self._findings.where(next(accesses, block.instructions[-1]))
                 what = (
                     f"divergent barrier: threads of the block wait here, but this thread is at {where}, from which it "
                     "does not reach it"
