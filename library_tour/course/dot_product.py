@@ -28,7 +28,7 @@ On the simulator, which checks and counts but does not time:
         134 | __syncthreads();
     barrier in a loop: kernel dot_in_loop at kernels/dot_product.cu:148: divergent
     barrier: threads of the block wait here, but this thread is at
-    kernels/dot_product.cu:146, from which it does not reach it; block (0, 0, 0),
+    kernels/dot_product.cu:150, from which it does not reach it; block (0, 0, 0),
     thread (44, 0, 0), instruction 'bar.sync 0'
         148 | __syncthreads();
     A tree over 256 elements in shared memory has 8 steps with one barrier each, and
