@@ -68,12 +68,15 @@ def threads_text(moment: Moment, lanes: Sequence[int]) -> str:
     """Return the block and the thread of a lane, or those of several lanes: ``block (1, 0, 0), threads 0-31``."""
     if len(lanes) == 1:
         return f"block {index_text(moment.block_index(lanes[0]))}, thread {index_text(moment.thread_index(lanes[0]))}"
-    threads = moment.chunk.threads
-    blocks = {moment.block_of(lane): lane for lane in lanes}
+    blocks: dict[int, list[int]] = {}
+    for lane in lanes:
+        blocks.setdefault(moment.block_of(lane), []).append(lane)
     return " and ".join(
-        f"block {index_text(moment.block_index(first))}, threads "
-        + ranges(lane % threads for lane in lanes if moment.block_of(lane) == block)
-        for block, first in blocks.items()
+        threads_text(moment, inside)
+        if len(inside) == 1
+        else f"block {index_text(moment.block_index(inside[0]))}, threads "
+        + ranges(lane % moment.chunk.threads for lane in inside)
+        for inside in blocks.values()
     )
 
 

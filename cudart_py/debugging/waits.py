@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .texts import index_text, place_text, ranges, shown_path, threads_text, user_place_text, waiting_text
+from .texts import index_text, ranges, shown_path, threads_text, user_place_text, waiting_text
 
 if TYPE_CHECKING:
     from ..simulator.debugging.endless import Read
@@ -93,7 +93,8 @@ def _read_text(session: Session, read: Read, places: NDArray[Any]) -> str:
         return "all blocks arrive at the grid's barrier"
     place, size, array = int(places[0]), read.size, read.array
     address = recorder.address_of(read.space, place, read.chunk)
-    text = f"the {size} bytes at {address:#x}"
+    name = session.scope.name_at(address) or recorder.allocation_of(address)
+    text = f"the {size} bytes at {address:#x}" + (f" ({name})" if name else "")
     if len(places) > 1:
         return f"{text} or {len(places) - 1} other addresses change"
     value = int.from_bytes(array[place : place + size].tobytes(), "little")
@@ -101,7 +102,7 @@ def _read_text(session: Session, read: Read, places: NDArray[Any]) -> str:
     text += f" change (now {value}"
     if writer is not None:
         moment, group, lanes = writer
-        text += f", written at {place_text(recorder, group)}"
+        text += f", written at {user_place_text(recorder, group)}"
         text += f" by {'one of ' if len(lanes) > 1 else ''}{threads_text(moment, lanes)}" if lanes else ""
     return f"{text})"
 

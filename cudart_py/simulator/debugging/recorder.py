@@ -249,6 +249,11 @@ class Recorder(KernelSource, Observer):
         """Return the generic address of a place in global memory, or in the shared memory of a chunk."""
         return SHARED_WINDOW + place % chunk.shared_stride if space == "shared" else self.state.memory.base + place
 
+    def allocation_of(self, address: int) -> str:
+        """Return the line that allocated the memory at an address as ``allocated at file:line``, or ""."""
+        _, mark, line = self.state.memory.describe(address).rpartition("allocated at ")
+        return f"{mark}{line}" if mark else ""
+
     def last_writer(self, array: Array, place: int, size: int) -> LastWrite | None:
         """Return the latest instruction that has changed bytes of an array, or None if the history lacks it."""
         return last_writer(self.history, array, place, size)

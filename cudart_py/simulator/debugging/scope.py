@@ -66,11 +66,17 @@ class Scope:
         return list(self.code.slots)
 
     def name_at(self, address: int) -> str:
-        """Return the variable at an address in shared memory as ``tile+4``, or ""."""
+        """Return the variable of a block or of the module at an address as ``tile+4``, or ""."""
         offset = address - SHARED_WINDOW - RESERVED_SHARED
         for one in self._recorder.shared_variables.values():
             if one.offset <= offset < one.offset + one.type.size:
                 return f"{one.name}+{offset - one.offset}" if offset > one.offset else one.name
+        for variable in self._information.globals:
+            if variable.memory is None or variable.memory.name not in self._lines.entry.module.variables:
+                continue
+            distance = address - self._moment.chunk.state.symbol(variable.memory.name) - variable.memory.offset
+            if 0 <= distance < variable.type.size:
+                return f"{variable.name}+{distance}" if distance else variable.name
         return ""
 
     def type_named(self, name: str) -> CType | None:
