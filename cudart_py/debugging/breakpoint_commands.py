@@ -93,7 +93,7 @@ class BreakpointCommands(Inspection):
             self._reading.commands.append(line.strip())
 
     @staticmethod
-    def _attached(stop: Stop) -> tuple[list[str], bool]:
+    def commands_at(stop: Stop) -> tuple[list[str], bool]:
         """Return the commands of a stop's break- and watchpoints, and whether the stop itself is shown."""
         texts = [text for one in stop.points for text in one.commands]
         return [text for text in texts if text != _SILENT], _SILENT not in texts

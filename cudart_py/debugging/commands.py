@@ -211,7 +211,7 @@ class Commands(BreakpointCommands):
 
     def _stopped_at(self, stop: Stop) -> bool:
         """Show a stop, and execute the commands of its breakpoint; return whether one of them resumes the launch."""
-        texts, is_shown = self._attached(stop)
+        texts, is_shown = self.commands_at(stop)
         if is_shown:
             self._show(stop)
         return any(self.execute(text) for text in texts)

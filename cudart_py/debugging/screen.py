@@ -193,6 +193,9 @@ class Screen(App[int]):
         if reason:
             self._say(reason)
         self._refresh_state()
+        for text in self._command_line.commands_at(stop)[0]:
+            if self._stopped:
+                self.action_command(text)
         self._changed.set()
 
     def _refresh_state(self) -> None:
