@@ -25,8 +25,8 @@ class Breakpoint:
 
     `file` is the end of a path, and "" stands for the file of the kernel that runs. `line` is 0 for a function. Only
     lanes for which the condition holds stop the launch, and only once if `is_temporary`. The next `ignored` hits do not
-    stop it. `found` is the line that has code, once a kernel has been launched that contains it; `shown_line` is its
-    number in the Python program if that contains the source.
+    stop it. Its `commands` are executed at each stop. `found` is the line that has code, once a kernel that contains it
+    has been launched; `shown_line` is its number in the Python program if that contains the source.
     """
 
     number: int
@@ -42,6 +42,8 @@ class Breakpoint:
     ignored: int = 0
     found: tuple[str, int] | None = None
     shown_line: int = 0
+    is_enabled: bool = True
+    commands: list[str] = field(default_factory=list, repr=False)
     sites: set[int] = field(default_factory=set, repr=False)
 
     def __str__(self) -> str:
@@ -133,11 +135,20 @@ class Breakpoints:
         self._last += 1
         return self._last
 
-    def remove(self, number: int) -> None:
-        """Remove a breakpoint; raises ValueError if there is none with this number."""
+    @property
+    def last(self) -> int:
+        """The number that was given last."""
+        return self._last
+
+    def get(self, number: int) -> Breakpoint:
+        """Return a breakpoint; raises ValueError if there is none with this number."""
         if number not in self._all:
             raise ValueError(f"there is no breakpoint or watchpoint {number}")
-        del self._all[number]
+        return self._all[number]
+
+    def remove(self, number: int) -> None:
+        """Remove a breakpoint; raises ValueError if there is none with this number."""
+        del self._all[self.get(number).number]
 
     def clear(self, file: str | None = None) -> None:
         """Remove all breakpoints, or those at lines of a file, or, if the file is "", those at functions."""
@@ -147,7 +158,8 @@ class Breakpoints:
     def read(self, text: str) -> Breakpoint:
         """Add the breakpoint that a text describes: ``FILE:LINE block 1,0 thread 3 if CONDITION``, or a function."""
         place, _, condition = f" {text} ".partition(" if ") if " if " in f" {text} " else (text, "", "")
-        where, *rest = place.strip().split(None, 1) or [""]
+        # The arguments of a template may contain spaces.
+        where, *rest = re.sub(r"\s*([<>,])\s*(?=[^<]*>)", r"\1", place).strip().split(None, 1) or [""]
         if not where:
             raise ValueError("name a line, such as kernel.cu:12, or a kernel")
         chosen: dict[str, str] = {}

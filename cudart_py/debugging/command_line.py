@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from .terminal import Streams
 
 PROMPT = "(cudart-py) "
+# The first lines in a terminal.
+_GREETING = """\
+The debugger for kernels on the simulator. {program} has not started yet.
+break FILE:LINE or break KERNEL chooses where to stop, run starts the program, and help lists all commands.
+Without a breakpoint, kernels stop only at mistakes that the sanitizer finds, and where a launch fails."""
 
 
 class CommandLine(Commands):
@@ -50,8 +55,8 @@ class CommandLine(Commands):
             stop = following
         self._left = "into", 0
         with contextlib.nullcontext() if self._streams is None else self._streams.restored():
-            self._show(stop)
-            self.read_commands()
+            if not self._stopped_at(stop):
+                self.read_commands()
 
     def ended(self, session: Session, status: int) -> None:
         """Show how the program has ended, and which breakpoints no kernel has reached."""
@@ -61,6 +66,11 @@ class CommandLine(Commands):
                     f"Breakpoint {one.number} at {one} was not set: no kernel that was launched has code there."
                 )
         self._print(f"The program has ended with status {status}.")
+
+    def greet(self, program: str) -> None:
+        """Say in a terminal how to begin."""
+        if self._is_terminal:
+            self._print(_GREETING.format(program=program))
 
     def read_commands(self) -> None:
         """Read and execute commands until one resumes the launch or the program; the end of the input ends both.
@@ -79,6 +89,10 @@ class CommandLine(Commands):
                 return
 
     @property
+    def _prompt(self) -> str:
+        return PROMPT if self._reading is None else ">"
+
+    @property
     def repeats(self) -> bool:
         """Whether an empty line repeats a command: in a terminal."""
         return self._is_terminal
@@ -95,7 +109,7 @@ class CommandLine(Commands):
             return None
         line = sys.stdin.readline() if self._commands is None else self._commands.pop(0)
         # As in a terminal, so that the output can be read on its own.
-        self._print(PROMPT + line.rstrip("\n"))
+        self._print(self._prompt + line.rstrip("\n"))
         return line or None
 
     def _read_from_terminal(self) -> str | None:
@@ -103,7 +117,7 @@ class CommandLine(Commands):
             import readline  # noqa: F401  # its import lets input() edit lines
         self.at_prompt = True
         try:
-            return input(PROMPT)
+            return input(self._prompt)
         except EOFError:
             return None
         finally:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
-from .inspecting import Inspection, number
+from .breakpoint_commands import BreakpointCommands
+from .inspecting import number
 from .session import NotRunningError
 from .texts import shown_path
 
 if TYPE_CHECKING:
-    from .breakpoints import Breakpoint
     from .session import Stop
     from .stepping import Kind
 
@@ -25,7 +25,7 @@ class QuitDebugger(BaseException):
     """The command to end the debugger, and with it the program. No handler of the program catches it."""
 
 
-class Commands(Inspection):
+class Commands(BreakpointCommands):
     """The commands. Each returns whether the launch, or the program, resumes."""
 
     def __init__(self, output: TextIO | None = None) -> None:
@@ -45,6 +45,9 @@ class Commands(Inspection):
 
     def execute(self, line: str) -> bool:
         """Execute one command, and return whether the launch resumes; an error is printed."""
+        if self._reading is not None:
+            self._read_attached(line)
+            return False
         text = line.strip()
         if not text:
             text = self._last
@@ -121,16 +124,6 @@ class Commands(Inspection):
         self._print("Commands may be shortened, and in a terminal an empty line repeats the last one.")
         return False
 
-    def set_breakpoint(self, text: str) -> bool:
-        """Stop at a line or at the start of a function, for all threads or for some."""
-        self._made(text)
-        return False
-
-    def set_temporary_breakpoint(self, text: str) -> bool:
-        """Stop there once."""
-        self._made(text).is_temporary = True
-        return False
-
     def until(self, text: str) -> bool:
         """Continue to a place, or to the first line of the kernel in a block."""
         session = self.session
@@ -143,24 +136,6 @@ class Commands(Inspection):
             session.remove(made.number)
             raise ValueError(f"the launch has no place {shown_path(str(made))}")
         return self.resume("")
-
-    def watch(self, text: str) -> bool:
-        """Stop when a value of the thread in focus changes."""
-        if not text:
-            raise ValueError("an expression is missing")
-        made = self.session.watch(text)
-        self._print(f"Watchpoint {made.number}: {made}")
-        return False
-
-    def delete(self, text: str) -> bool:
-        """Remove a breakpoint or a watchpoint, or all of them without a number."""
-        if text:
-            self.session.remove(number(text))
-        else:
-            self.session.breakpoints.clear()
-            self.session.watches = []
-            self.session.locate()
-        return False
 
     def run(self, _: str) -> bool:
         """Start the program."""
@@ -187,7 +162,7 @@ class Commands(Inspection):
         return self._steps(text, "over")
 
     def finish(self, _: str) -> bool:
-        """Continue until this function has returned."""
+        """Continue until the function in the chosen frame has returned."""
         return self._resumed(self.session.step("out"))
 
     def step_instruction(self, text: str) -> bool:
@@ -215,6 +190,15 @@ class Commands(Inspection):
         """Go back to the instruction before."""
         return self._steps_back(text, "instruction")
 
+    def set_value(self, text: str) -> bool:
+        """Explain that values cannot be changed; settings of gdb that have no meaning here are accepted."""
+        if text.split(None, 1)[:1] in (["pagination"], ["confirm"], ["height"], ["width"]):
+            return False
+        raise ValueError(
+            "values cannot be changed: a launch computes what it would without the debugger, so that it can be run "
+            "again. Change the source or the arguments of the launch"
+        )
+
     def quit(self, _: str) -> bool:
         """End the program and the debugger."""
         self.has_quit = True
@@ -222,20 +206,15 @@ class Commands(Inspection):
 
     # --- what the commands share
 
-    def _made(self, text: str) -> Breakpoint:
-        made = self.session.breakpoints.read(text)
-        self.session.locate()
-        self._print(
-            f"Breakpoint {made.number} at {shown_path(str(made))}"
-            + ("" if made.sites else " (pending: no kernel that has been launched has code there)")
-        )
-        return made
-
     def _resumed(self, stop: Stop | None) -> bool:
-        if stop is None:
-            return True
-        self._show(stop)
-        return False
+        return stop is None or self._stopped_at(stop)
+
+    def _stopped_at(self, stop: Stop) -> bool:
+        """Show a stop, and execute the commands of its breakpoint; return whether one of them resumes the launch."""
+        texts, is_shown = self.commands_at(stop)
+        if is_shown:
+            self._show(stop)
+        return any(self.execute(text) for text in texts)
 
     def _steps(self, text: str, kind: Kind) -> bool:
         self._left = kind, number(text) if text else 1
@@ -271,6 +250,11 @@ _SHOWN: dict[str, Command] = {
     "until": Commands.until,
     "watch": Commands.watch,
     "delete": Commands.delete,
+    "disable": Commands.disable,
+    "enable": Commands.enable,
+    "ignore": Commands.ignore,
+    "condition": Commands.condition,
+    "commands": Commands.attach_commands,
     "run": Commands.run,
     "continue": Commands.resume,
     "step": Commands.step,
@@ -300,6 +284,7 @@ _SHOWN: dict[str, Command] = {
     "warp": Commands.warp,
     "lane": Commands.lane,
     "cuda": Commands.cuda,
+    "set": Commands.set_value,
     "help": Commands.help,
     "quit": Commands.quit,
 }
@@ -307,8 +292,13 @@ _USAGE = {
     "break": "[FILE:]LINE | FUNCTION [block X,Y,Z] [thread X,Y,Z] [kernel NAME] [if CONDITION]",
     "tbreak": "as for break",
     "until": "block X,Y,Z | as for break",
-    "watch": "EXPRESSION",
-    "delete": "[NUMBER]",
+    "watch": "EXPRESSION [if CONDITION]",
+    "delete": "[NUMBER ...]",
+    "disable": "[NUMBER ...]",
+    "enable": "[NUMBER ...]",
+    "ignore": "NUMBER TIMES",
+    "condition": "NUMBER [CONDITION]",
+    "commands": "[NUMBER]",
     "continue": "[TIMES]",
     "step": "[TIMES]",
     "next": "[TIMES]",
@@ -320,7 +310,8 @@ _USAGE = {
     "cuda kernels | cuda blocks | cuda threads | cuda warps | cuda lanes",
     "lanes": "[/FORMAT] [EXPRESSION, ...]",
     "print": "[/FORMAT] EXPRESSION",
-    "x": "[/COUNT FORMAT SIZE] [ADDRESS]",
+    "x": "[/COUNT FORMAT SIZE] [ADDRESS] | /COUNT i [$pc]",
+    "backtrace": "[full]",
     "ptype": "EXPRESSION | TYPE",
     "whatis": "EXPRESSION | TYPE",
     "display": "[/FORMAT] [EXPRESSION]",

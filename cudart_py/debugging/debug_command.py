@@ -130,6 +130,7 @@ def _in_terminal(program: Program, options: argparse.Namespace) -> int:
         if options.breakpoints:
             frontend.running = True
         else:
+            frontend.greet(options.program)
             frontend.read_commands()
         with attached(session, optimized=options.optimized), interrupting(session, frontend):
             status = program.run()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[uUlLfF]*)"
     r"|(?P<character>'(?:[^'\\]|\\.)')"
-    r"|(?P<name>%?[A-Za-z_]\w*)|(?P<sign>->|&&|\|\||::|[=!<>]=|<<|>>|[-+*/%&|^~!<>()\[\].?:@]))"
+    r"|(?P<name>%?[A-Za-z_]\w*|\$(?:\$|\d+|\w+)?)|(?P<sign>->|&&|\|\||::|[=!<>]=|<<|>>|[-+*/%&|^~!<>()\[\].?:@]))"
 )
 # Binary operators, those that bind least first.
 _LEVELS = (
@@ -140,7 +140,7 @@ class _Parser:
         if not words and self._tokens and self._tokens[0][0] == "name":
             words.append(self._tokens.pop(0)[1])
             while self._take("::"):
-                words = [self._name()]
+                words = [f"{words[0]}::{self._name()}"]
         stars = 0
         while self._take("*"):
             stars += 1
@@ -153,7 +153,7 @@ class _Parser:
 
     def _name(self) -> str:
         if not self._tokens or self._tokens[0][0] != "name":
-            raise ExpressionError(f"a member's name is missing in {self._text.strip()!r}")
+            raise ExpressionError(f"a name is missing in {self._text.strip()!r}")
         return self._tokens.pop(0)[1]
 
     def _primary(self) -> Node:
@@ -163,9 +163,12 @@ class _Parser:
             return node
         if not self._tokens:
             raise ExpressionError(f"the expression {self._text.strip()!r} is incomplete")
-        kind, text = self._tokens.pop(0)
-        if kind == "sign":
+        is_global = bool(self._take("::"))
+        kind, text = self._tokens.pop(0) if self._tokens else ("sign", "::")
+        if kind == "sign" or (is_global and kind != "name"):
             raise self._error(text)
+        while kind == "name" and self._take("::"):
+            text = f"{text}::{self._name()}"
         if text == "sizeof":
             return self._size()
         return kind, text

@@ -11,11 +11,14 @@ from . import overviews, tables
 from .formats import Format, printed_letter, read_format
 from .memory_dump import MemoryDump
 from .texts import UNKNOWN, shown_path
+from .waits import waits
 
 if TYPE_CHECKING:
-    from .breakpoints import Index
+    from .breakpoints import Breakpoint, Index
     from .session import Session
+    from .watches import Watch
 
+_INSTRUCTIONS = re.compile(r"/(\d*)i\s*(.*)$")
 _FORMATTED = re.compile(r"/(\S*)\s*(.*)$", re.DOTALL)
 # The coordinates that `cuda` accepts, in the order in which they are chosen; of the first ones there is only one.
 _SINGLE = ("kernel", "grid", "device", "sm")
@@ -59,13 +62,15 @@ class Inspection:
         """Show a value of the thread in focus, after a slash in a format: x d u o t z a c f."""
         letter, expression = with_letter(text)
         self._print(tables.printed(self.session, expression, letter))
+        tables.keep(self.session, expression)
         return False
 
     def display(self, text: str) -> bool:
         """Show a value at each stop; without an expression, show these values now."""
         if text:
             number = max(self._displays, default=0) + 1
-            tables.check(with_letter(text)[1])
+            if not _INSTRUCTIONS.match(text):
+                tables.check(with_letter(text)[1])
             self._displays[number] = text
             if self.session.is_running:
                 self._print(f"{number}: {text} = {self._value_of(text)}")
@@ -84,6 +89,9 @@ class Inspection:
         return "\n".join(f"{number}: {text} = {self._value_of(text)}" for number, text in self._displays.items())
 
     def _value_of(self, text: str) -> str:
+        instructions = _INSTRUCTIONS.match(text)
+        if instructions is not None:
+            return "\n" + tables.instructions(self.session, int(instructions[1] or 1), instructions[2])
         letter, expression = with_letter(text)
         try:
             return tables.printed(self.session, expression, letter)
@@ -99,6 +107,10 @@ class Inspection:
     def examine(self, text: str) -> bool:
         """Show memory at an address, or after what was shown last: x/4xw shows four words in hexadecimal."""
         match = _FORMATTED.match(text)
+        instructions = _INSTRUCTIONS.match(text)
+        if instructions is not None:
+            self._print(tables.instructions(self.session, int(instructions[1] or 1), instructions[2]))
+            return False
         chosen = Format(None, "", "") if match is None else read_format(match[1])
         self._print(self._dump.show(self.session, text if match is None else match[2], chosen))
         return False
@@ -138,9 +150,11 @@ class Inspection:
         self._listed = key, middle
         return False
 
-    def backtrace(self, _: str) -> bool:
-        """Show the calls that the thread in focus is in, also those that are inlined."""
-        self._print(tables.calls(self.session))
+    def backtrace(self, text: str) -> bool:
+        """Show the calls that the thread in focus is in, also those that are inlined; full adds their variables."""
+        if text not in ("", "full", "-full"):
+            raise ValueError(f"{text!r} is not understood: write backtrace or backtrace full")
+        self._print((tables.calls_with_variables if text else tables.calls)(self.session))
         return False
 
     # --- the frame and the thread in focus
@@ -294,12 +308,16 @@ def _rest(text: str) -> str:
 
 
 def _breakpoints(session: Session, _: str) -> str:
-    rows = []
-    for one in session.breakpoints:
-        state = f"hit {one.hits} time{'' if one.hits == 1 else 's'}" if one.found is not None else "pending"
-        rows.append(f"  {one.number}  {shown_path(str(one))}, {state}")
-    rows += [f"  {one.number}  watchpoint, {one}" for one in session.watches]
-    return "\n".join(rows) or "no breakpoints"
+    rows: list[tuple[Breakpoint | Watch, str]] = []
+    for made in session.breakpoints:
+        state = f"hit {made.hits} time{'' if made.hits == 1 else 's'}" if made.found is not None else "pending"
+        rows.append((made, f"{shown_path(str(made))}, {state}"))
+    rows += [(watch, f"watchpoint, {watch}") for watch in session.watches]
+    texts = []
+    for one, text in rows:
+        marks = ("" if one.is_enabled else ", disabled") + (f", ignores {one.ignored} more" if one.ignored else "")
+        texts += [f"  {one.number}  {text}{marks}", *(f"         {command}" for command in one.commands)]
+    return "\n".join(texts) or "no breakpoints"
 
 
 _CUDA_TABLES: dict[str, Table] = {
@@ -316,7 +334,7 @@ _TABLES: dict[str, Table] = {
     "frame": lambda session, _: tables.location(session),
     "registers": lambda session, text: tables.registers(session, text.split()),
     "shared": lambda session, text: tables.shared(session, text.split()),
-    "barriers": lambda session, _: tables.barriers(session),
+    "barriers": lambda session, _: waits(session),
     "breakpoints": _breakpoints,
     "threads": lambda session, _: overviews.threads(session),
     "cuda": lambda session, text: _chosen(_CUDA_TABLES, "info cuda", text)(session, _rest(text)),

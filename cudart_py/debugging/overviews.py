@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import tables
 from .texts import index_text, place_text, table, waiting_text
@@ -13,6 +14,9 @@ from .texts import index_text, place_text, table, waiting_text
 if TYPE_CHECKING:
     from ..simulator.debugging.moments import LaneGroup
     from .session import Session
+
+# If the threads at one place form more runs of neighbours than this, they have one row.
+_MOST_RUNS = 4
 
 
 def kernels(session: Session) -> str:
@@ -45,26 +49,35 @@ def blocks(session: Session) -> str:
 
 
 def threads(session: Session) -> str:
-    """Return the threads that have begun and not exited, in runs of neighbours that are at the same place."""
+    """Return the threads that have begun and not exited, in runs of neighbours that are at the same place.
+
+    Threads at one place that are not neighbours, such as all even ones, have one row.
+    """
     moment, recorder = session.moment, session.recorder
     rows = []
-    for lanes, group in sorted(_neighbours(session), key=lambda one: one[0].start):
+    for lanes, note, group in sorted(_rows_of(session), key=lambda one: int(one[0][0])):
         ends = [
             text
-            for lane in (lanes.start, lanes.stop - 1)
+            for lane in (int(lanes[0]), int(lanes[-1]))
             for text in (index_text(moment.block_index(lane)), index_text(moment.thread_index(lane)))
         ]
         state = "runs" if group is moment.running else waiting_text(group) or "ready"
         mark = "*" if session.lane in lanes else ""
-        rows.append((mark, *ends, str(len(lanes)), state, place_text(recorder, group)))
+        rows.append((mark, *ends, str(len(lanes)), state, place_text(recorder, group) + note))
     return table([("", "block", "thread", "to block", "thread", "count", "state", "at"), *rows], left=8)
 
 
-def _neighbours(session: Session) -> Iterator[tuple[range, LaneGroup]]:
+def _rows_of(session: Session) -> Iterator[tuple[NDArray[np.int64], str, LaneGroup]]:
+    """Yield lanes that have a row, with a note about those between them that are elsewhere, and their group."""
     for group in session.moment.groups:
-        ends = np.flatnonzero(np.diff(group.lanes) != 1) + 1
-        for part in np.split(group.lanes, ends):
-            yield range(int(part[0]), int(part[-1]) + 1), group
+        distances = np.diff(group.lanes)
+        ends = np.flatnonzero(distances != 1) + 1
+        if len(ends) < _MOST_RUNS:
+            yield from ((part, "", group) for part in np.split(group.lanes, ends))
+        elif (distances == distances[0]).all():
+            yield group.lanes, f" (one thread in {distances[0]})", group
+        else:
+            yield group.lanes, " (not all of these: info warps shows which)", group
 
 
 def _runs(keys: list[tuple[str, bool]]) -> Iterator[tuple[int, int]]:

@@ -21,6 +21,7 @@ from . import tables
 from .attaching import attached
 from .command_line import CommandLine
 from .session import Session, Stop
+from .waits import waits
 
 _LINES = 30
 # The panes, with the functions that make their texts.
@@ -29,7 +30,7 @@ _PANES: dict[str, Callable[[Session], str]] = {
     "Lanes": lambda session: tables.lanes(session, []),
     "Warps": tables.warps,
     "Shared": tables.shared,
-    "Barriers": tables.barriers,
+    "Barriers": waits,
     "Calls": tables.calls,
     "Registers": tables.registers,
 }
@@ -192,6 +193,9 @@ class Screen(App[int]):
         if reason:
             self._say(reason)
         self._refresh_state()
+        for text in self._command_line.commands_at(stop)[0]:
+            if self._stopped:
+                self.action_command(text)
         self._changed.set()
 
     def _refresh_state(self) -> None:

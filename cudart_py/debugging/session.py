@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from .breakpoints import Breakpoint, Breakpoints
 from .stepping import Continue, Kind, Step, is_past_prologue, step_back
+from .waits import waits
 from .watches import Watch
 
 if TYPE_CHECKING:
@@ -30,6 +31,12 @@ class Stop:
     reason: str
     text: str = ""
     breakpoint: Breakpoint | None = None
+    watches: tuple[Watch, ...] = ()
+
+    @property
+    def points(self) -> tuple[Breakpoint | Watch, ...]:
+        """The breakpoint or the watchpoints at which the launch has stopped."""
+        return self.watches if self.breakpoint is None else (self.breakpoint,)
 
 
 class NotRunningError(ValueError):
@@ -62,6 +69,8 @@ class Session:
         self.stop_at_findings = stop_at_findings
         self.level = 0
         self.lane = 0
+        # The values that `print` has shown.
+        self.shown: list[Any] = []
         self._frontend = frontend
         self._recorder: Recorder | None = None
         self._moment: Moment | None = None
@@ -109,10 +118,16 @@ class Session:
 
     def stops_from(self, recorder: Recorder, first: int) -> int:
         """Return the first block, from `first` on, in which a break- or watchpoint or the plan may stop the launch."""
-        if self._entry or not isinstance(self._plan, Continue) or any(one.is_global for one in self.watches):
+        if self._entry or not isinstance(self._plan, Continue) or self._follows_memory:
             return first
         blocks: int = recorder.state.blocks
-        return min((one.first_block(recorder, first) for one in self.breakpoints if one.sites), default=blocks)
+        active = (one for one in self.breakpoints if one.sites and one.is_enabled)
+        return min((one.first_block(recorder, first) for one in active), default=blocks)
+
+    @property
+    def _follows_memory(self) -> bool:
+        """Whether a watchpoint follows global memory, so that all blocks must be recorded."""
+        return any(one.is_global and one.is_enabled for one in self.watches)
 
     @property
     def is_interrupted(self) -> bool:
@@ -140,7 +155,7 @@ class Session:
         for one in self.breakpoints:
             if self._recorder is not None:
                 one.locate(self._recorder)
-                for site in one.sites:
+                for site in one.sites if one.is_enabled else ():
                     sites.setdefault(site, []).append(one)
         # At once, because a launch may be running in another thread.
         self._sites = sites
@@ -168,13 +183,16 @@ class Session:
             return None
         self.lane = moment.mistake.lane
         report = moment.mistake.report.replace(os.getcwd() + os.sep, "")
+        if moment.mistake.waits:
+            report += "\n" + waits(self)
         return Stop("fault" if moment.mistake.is_fault else "finding", report)
 
     def _stop_at(self, moment: Moment) -> Stop | None:
         """Return why a moment stops the launch, and put its thread in focus."""
-        changes = [change for watch in self.watches if (change := watch.changed(self.recorder, moment))]
+        watches = [one for one in self.watches if one.is_enabled]
+        changes = {watch: text for watch in watches if (text := watch.changed(self.recorder, moment))}
         if changes:
-            return Stop("watch", "\n".join(changes))
+            return Stop("watch", "\n".join(changes.values()), watches=tuple(changes))
         group = moment.running
         hits = self._sites.get(id(group.site)) if group is not None and group.begins else None
         for one in hits or ():
@@ -238,7 +256,9 @@ class Session:
     @property
     def scope(self) -> Scope:
         """The names that are visible to the thread in focus."""
-        return self.recorder.scope(self.moment, self.group, self.level)
+        scope = self.recorder.scope(self.moment, self.group, self.level)
+        scope.shown = self.shown
+        return scope
 
     @property
     def focused(self) -> tuple[Moment, int, int]:
@@ -263,9 +283,11 @@ class Session:
         """
         for moment in reversed(self.recorder.history):
             for lane in range(0, moment.chunk.blocks * moment.chunk.threads, moment.chunk.threads):
-                present = [one for one in moment.block_lanes(lane) if moment.group_of(one) is not None]
-                if moment.block_index(lane) == index and present:
-                    self._moment, self.lane = moment, present[0]
+                if moment.block_index(lane) != index:
+                    continue
+                present = next((one for one in moment.block_lanes(lane) if moment.group_of(one) is not None), None)
+                if present is not None:
+                    self._moment, self.lane = moment, present
                     self._settle()
                     return
         grid = self.moment.chunk.state.launch.grid
@@ -282,6 +304,17 @@ class Session:
         made = Watch(self.breakpoints.next_number(), text, self)
         self.watches.append(made)
         return made
+
+    def stop_point(self, number: int) -> Breakpoint | Watch:
+        """Return a breakpoint or a watchpoint; raises ValueError if there is none with this number."""
+        return next((one for one in self.watches if one.number == number), None) or self.breakpoints.get(number)
+
+    def set_enabled(self, one: Breakpoint | Watch, *, is_enabled: bool) -> None:
+        """Let a breakpoint or a watchpoint stop launches, or not."""
+        if isinstance(one, Watch) and is_enabled and not one.is_enabled and self._moment is not None:
+            one.update(self.recorder, self.moment)
+        one.is_enabled = is_enabled
+        self.locate()
 
     def remove(self, number: int) -> None:
         """Remove a breakpoint or a watchpoint; raises ValueError if there is none with this number."""
@@ -307,7 +340,7 @@ class Session:
 
     def step(self, kind: Kind) -> Stop | None:
         """Continue to another line of the thread in focus; see `Step` and `resume`."""
-        return self._forwards(Step(self.recorder, self.moment, self.lane, kind))
+        return self._forwards(Step(self.recorder, self.moment, self.lane, kind, self.level))
 
     def resume_backwards(self) -> Stop:
         """Return to the last moment before this one at a breakpoint or a finding, or to the start of the history."""
@@ -320,7 +353,7 @@ class Session:
 
     def step_back(self, kind: Kind) -> Stop:
         """Return to the start of the thread's line, or of the line before; or else to the start of the history."""
-        moment = step_back(self.recorder, self.moment, self.lane, kind)
+        moment = step_back(self.recorder, self.moment, self.lane, kind, self.level)
         if moment is None:
             return self._show_start()
         return self._show(moment, Stop("step"))

@@ -26,18 +26,18 @@ class Continue:
 class Step:
     """Run until a lane is at another line.
 
-    "into" also stops at the first line of a function that it calls, "over" does not, "out" stops when its function has
-    returned, and "instruction" stops at its next instruction.
+    "into" also stops at the first line of a function that it calls, "over" does not, "out" stops when the function in
+    the frame `level` has returned, and "instruction" stops at its next instruction.
     """
 
     backwards = False
 
-    def __init__(self, recorder: Recorder, moment: Moment, lane: int, kind: Kind) -> None:
+    def __init__(self, recorder: Recorder, moment: Moment, lane: int, kind: Kind, level: int) -> None:
         self._recorder = recorder
         self._chunk: Any = moment.chunk
         self._lane = lane
         self._kind = kind
-        self._start = position_of(recorder, moment, lane)
+        self._start = _start(recorder, moment, lane, kind, level)
 
     def stops(self, moment: Moment) -> str:
         """Return why a moment ends the plan, or "" if it does not."""
@@ -80,17 +80,26 @@ def position_of(recorder: Recorder, moment: Moment, lane: int) -> tuple[Place, i
     return frames[number].place or recorder.place(group.site), len(frames) - 1 - number
 
 
-def step_back(recorder: Recorder, moment: Moment, lane: int, kind: Kind) -> Moment | None:
+def _start(recorder: Recorder, moment: Moment, lane: int, kind: Kind, level: int) -> tuple[Place, int] | None:
+    """Return the position from which a step begins: for "out", the number of calls is that of the frame `level`."""
+    start, group = position_of(recorder, moment, lane), moment.group_of(lane)
+    if start is None or group is None or kind != "out":
+        return start
+    return start[0], len(recorder.frames(group)) - 1 - level
+
+
+def step_back(recorder: Recorder, moment: Moment, lane: int, kind: Kind, level: int) -> Moment | None:
     """Return the earlier moment at which a lane was at the start of its present line, or else of the line before.
 
-    None means that the history does not go back so far.
+    For "out", it is that of the call of the function in the frame `level`. None means that the history does not go back
+    so far.
     """
     earlier = [
         one for one in recorder.history if one.number < moment.number and one.chunk is moment.chunk and one.runs(lane)
     ]
     if kind == "instruction":
         return earlier[-1] if earlier else None
-    start = position_of(recorder, moment, lane)
+    start = _start(recorder, moment, lane, kind, level)
     depth = start[1] if start is not None else 0
     found: Moment | None = None
     line: tuple[Place, int] | None = None

@@ -16,7 +16,7 @@ from .texts import (
     index_text,
     mask_text,
     place_text,
-    ranges,
+    site_text,
     table,
     thread_text,
     value_text,
@@ -103,6 +103,32 @@ def calls(session: Session) -> str:
     return table(rows, left=3)
 
 
+def calls_with_variables(session: Session) -> str:
+    """Return the call stack of the thread in focus, with the variables of each function."""
+    shown, before = [], session.level
+    try:
+        for number, row in enumerate(calls(session).split("\n")):
+            session.level = number
+            shown += [row, *(f"      {line}" for line in variables(session).split("\n"))]
+    finally:
+        session.level = before
+    return "\n".join(shown)
+
+
+def instructions(session: Session, count: int, text: str) -> str:
+    """Return PTX instructions from that of the thread in focus on, or from the start of a function."""
+    lines = session.recorder.lines
+    level = session.group.levels[session.frame.level]
+    found = [level.site] if text in ("", "$pc") else session.recorder.function(text)
+    if not found or found[0] is None:
+        raise ValueError("instructions are shown from $pc on, or from a function on")
+    body, first = lines.body(found[0]), lines.index(found[0])
+    return "\n".join(
+        f"{'=>' if site is level.site else '  '} {site_text(session.recorder, site)}:\t{site.text}"
+        for site in body.instructions[first : first + count]
+    )
+
+
 def warps(session: Session) -> str:
     """Return, for each warp of the block, which of its lanes are where."""
     moment, recorder = session.moment, session.recorder
@@ -129,33 +155,6 @@ def warps(session: Session) -> str:
 
 def _mask(session: Session, lanes: Sequence[int]) -> str:
     return mask_text(session.moment.warp_of(lane)[1] for lane in lanes)
-
-
-def barriers(session: Session) -> str:
-    """Return which threads of the block wait at which barriers, and where all the others are."""
-    moment, recorder = session.moment, session.recorder
-    block = moment.block_lanes(session.lane)
-    waiting: list[str] = []
-    others: list[str] = []
-    present: set[int] = set()
-    for group in moment.groups:
-        inside = [int(lane) for lane in group.lanes if int(lane) in block]
-        if not inside:
-            continue
-        present.update(inside)
-        threads = f"threads {ranges(lane - block.start for lane in inside)}"
-        if group.waiting is not None:
-            where = waiting_text(group).removeprefix("waits ")
-            waiting.append(f"  {threads} ({len(inside)}): {where}, {place_text(recorder, group)}")
-        else:
-            others.append(f"  {threads} ({len(inside)}): {place_text(recorder, group)}")
-    exited = [lane - block.start for lane in block if lane not in present]
-    if exited:
-        others.append(f"  threads {ranges(exited)} ({len(exited)}): exited")
-    if not waiting:
-        return "no thread of the block waits at a barrier"
-    lines = ["waiting:", *waiting]
-    return "\n".join([*lines, "not waiting:", *others] if others else lines)
 
 
 def lanes(session: Session, expressions: Sequence[str], letter: str = "") -> str:
@@ -230,6 +229,15 @@ def printed(session: Session, expression: str, letter: str = "") -> str:
     position = _position(session.group, session.lane)
     assert position is not None
     return value_text(session, value, position, letter)
+
+
+def keep(session: Session, expression: str) -> None:
+    """Keep the value of an expression for the thread in focus, so that later expressions can name it."""
+    value = session.recorder.evaluate(expression, session.scope)
+    position = _position(session.group, session.lane)
+    assert position is not None
+    if value.known[position]:
+        session.shown.append(session.recorder.shown_value(value, position))
 
 
 def address(session: Session, expression: str) -> int:

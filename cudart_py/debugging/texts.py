@@ -42,6 +42,22 @@ def place_text(recorder: Recorder, group: LaneGroup, frame: int | None = None) -
     return f"{shown_path(recorder.lines.name(place.file))}:{place.line}"
 
 
+def site_text(recorder: Recorder, site: Any) -> str:
+    """Return the line of an instruction as ``file:line``."""
+    place = recorder.place(site)
+    return f"{shown_path(recorder.lines.name(place.file))}:{place.line}"
+
+
+def user_place_text(recorder: Recorder, group: LaneGroup) -> str:
+    """Return the line of a group in the kernel's file, and that in the header that it has reached from there."""
+    inner = place_text(recorder, group)
+    places = [frame.place for frame in recorder.frames(group) if frame.place is not None]
+    home = next((place for place in places if place.file == recorder.lines.entry.home), None)
+    if home is None or home == recorder.source_place(group):
+        return inner
+    return f"{shown_path(recorder.lines.name(home.file))}:{home.line} (in {os.path.basename(inner)})"
+
+
 def thread_text(moment: Moment, lane: int) -> str:
     """Return a thread's coordinates, warp and lane."""
     warp, number = moment.warp_of(lane)
@@ -52,12 +68,15 @@ def threads_text(moment: Moment, lanes: Sequence[int]) -> str:
     """Return the block and the thread of a lane, or those of several lanes: ``block (1, 0, 0), threads 0-31``."""
     if len(lanes) == 1:
         return f"block {index_text(moment.block_index(lanes[0]))}, thread {index_text(moment.thread_index(lanes[0]))}"
-    threads = moment.chunk.threads
-    blocks = {moment.block_of(lane): lane for lane in lanes}
+    blocks: dict[int, list[int]] = {}
+    for lane in lanes:
+        blocks.setdefault(moment.block_of(lane), []).append(lane)
     return " and ".join(
-        f"block {index_text(moment.block_index(first))}, threads "
-        + ranges(lane % threads for lane in lanes if moment.block_of(lane) == block)
-        for block, first in blocks.items()
+        threads_text(moment, inside)
+        if len(inside) == 1
+        else f"block {index_text(moment.block_index(inside[0]))}, threads "
+        + ranges(lane % moment.chunk.threads for lane in inside)
+        for inside in blocks.values()
     )
 
 

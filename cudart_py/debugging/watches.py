@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..simulator.debugging.frames import Frame
     from ..simulator.debugging.moments import LaneGroup, Moment
     from ..simulator.debugging.recorder import Recorder
+    from ..simulator.debugging.scope import Scope
     from .session import Session
 
 
@@ -26,6 +27,10 @@ class Watch:
     def __init__(self, number: int, text: str, session: Session) -> None:
         self.number = number
         self.text = text
+        self.condition = ""
+        self.is_enabled = True
+        self.ignored = self.hits = 0
+        self.commands: list[str] = []
         self._chunk: Any = session.moment.chunk
         self._lane = session.lane
         # The frame is counted from the outermost one.
@@ -37,18 +42,27 @@ class Watch:
         self.update(session.recorder, session.moment)
 
     def __str__(self) -> str:
-        return self.text
+        return f"{self.text} if {self.condition}" if self.condition else self.text
 
     def update(self, recorder: Recorder, moment: Moment) -> None:
         """Take the value at a moment as the one to compare with."""
         self._last = self._value(recorder, moment)
 
     def changed(self, recorder: Recorder, moment: Moment) -> str:
-        """Return how the value has changed since the last comparison, or "" if it has not."""
+        """Return how the value has changed since the last comparison, or "" if that does not stop the launch.
+
+        A condition is evaluated for the thread in which the watchpoint was set. Outside its function it counts as true.
+        """
         if not self._is_visible(moment):
             return ""
         before, self._last = self._last, self._value(recorder, moment)
         if before == self._last or None in (before, self._last):
+            return ""
+        if self.condition and not self._holds(recorder, moment):
+            return ""
+        self.hits += 1
+        if self.ignored:
+            self.ignored -= 1
             return ""
         change = f"Watchpoint {self.number}: {self.text} changes from {before} to {self._last}"
         return change + self._writer(recorder, moment)
@@ -90,17 +104,31 @@ class Watch:
             return value_text_in(memory, loaded, 0)
         return value
 
-    def _evaluated(self, recorder: Recorder, moment: Moment) -> str | None:
+    def _scope(self, recorder: Recorder, moment: Moment) -> Scope | None:
+        """Return the names that are visible to the thread in the watchpoint's function, or None outside of it."""
         group = moment.group_of(self._lane) if moment.chunk is self._chunk else None
         frames = [] if group is None else recorder.frames(group)
         if group is None or len(frames) + self._place < 0 or _function(group, frames[self._place]) != self._function:
             return None
-        scope = recorder.scope(moment, group, self._place)
+        return recorder.scope(moment, group, self._place)
+
+    def _holds(self, recorder: Recorder, moment: Moment) -> bool:
+        scope = self._scope(recorder, moment)
+        if scope is None:
+            return True
+        holds, known = recorder.holds(self.condition, scope)
+        position = int(np.searchsorted(scope.group.lanes, self._lane))
+        return bool(holds[position] or not known[position])
+
+    def _evaluated(self, recorder: Recorder, moment: Moment) -> str | None:
+        scope = self._scope(recorder, moment)
+        if scope is None:
+            return None
         try:
             value = recorder.evaluate(self.text, scope)
         except ValueError:
             return UNKNOWN
-        position = int(np.searchsorted(group.lanes, self._lane))
+        position = int(np.searchsorted(scope.group.lanes, self._lane))
         self._memory = None
         if value.addresses is not None and value.is_placed[position]:
             address = int(value.addresses[position])

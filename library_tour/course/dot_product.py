@@ -17,16 +17,19 @@ On the simulator, which checks and counts but does not time:
     barrier in the tree's if                                              caught
     barrier in a loop                                                     caught
     barrier in a branch: kernel dot_in_branch at kernels/dot_product.cu:114:
-    divergent barrier: threads of the block wait here, but this thread has already
-    passed it; block (0, 0, 0), thread (200, 0, 0), instruction 'bar.sync 0'
+    divergent barrier: threads of the block wait here, but this thread is at
+    kernels/dot_product.cu:116, from which it does not reach it; block (0, 0, 0),
+    thread (200, 0, 0), instruction 'bar.sync 0'
         114 | __syncthreads();
     barrier in the tree's if: kernel dot_in_tree at kernels/dot_product.cu:134:
-    divergent barrier: threads of the block wait here, but this thread has already
-    passed it; block (0, 0, 0), thread (128, 0, 0), instruction 'bar.sync 0'
+    divergent barrier: threads of the block wait here, but this thread is at
+    kernels/dot_product.cu:136, from which it does not reach it; block (0, 0, 0),
+    thread (128, 0, 0), instruction 'bar.sync 0'
         134 | __syncthreads();
     barrier in a loop: kernel dot_in_loop at kernels/dot_product.cu:148: divergent
-    barrier: threads of the block wait here, but this thread has already passed it;
-    block (0, 0, 0), thread (44, 0, 0), instruction 'bar.sync 0'
+    barrier: threads of the block wait here, but this thread is at
+    kernels/dot_product.cu:150, from which it does not reach it; block (0, 0, 0),
+    thread (44, 0, 0), instruction 'bar.sync 0'
         148 | __syncthreads();
     A tree over 256 elements in shared memory has 8 steps with one barrier each, and
     each step uses half as many threads as the one before. Shuffles pass values from

@@ -212,3 +212,7 @@ def test_variables_have_type_and_shape():
         "value": ("managed", "double", "float64", ()),
     }
     assert image.symbols("z::flags") == ("_ZN1z5flagsE",)
+
+
+def test_the_name_of_a_const_member_function_has_no_qualifier():
+    assert function_name("_ZNK7physics3Vec3dotERKS0_") == "physics::Vec::dot"

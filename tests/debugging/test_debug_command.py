@@ -89,7 +89,9 @@ class Terminal:
 def test_a_deadlock_in_a_terminal_shows_who_waits_and_where_the_others_are(program):
     terminal = Terminal(str(program), "stuck")
     try:
-        terminal.until("(cudart-py) ")
+        assert re.search(r"\bbreak\b.*\brun\b.*\bhelp\b", terminal.until("(cudart-py) ")), (
+            "the first commands are named"
+        )
         stop = terminal.command("run")
         assert "deadlock: 40 threads wait" in stop
         line = KERNELS.splitlines().index('        asm volatile("bar.sync 1, 64;");') + 1

@@ -14,6 +14,8 @@ from collections.abc import Callable
 _LIBRARY = "libstdc++.so.6"
 # Numba keeps the options of a compilation in such tags of a kernel's name.
 _ABI_TAG = re.compile(r"\[abi:\w+\]")
+# What follows the arguments of a member function.
+_QUALIFIERS = re.compile(r"(?<=\))(?: const| volatile| &&?)+$")
 
 
 @functools.cache
@@ -56,7 +58,7 @@ def function_name(symbol: str) -> str:
     Returns the symbol itself if it is not mangled.
     """
     declaration = demangle(symbol)
-    return symbol if declaration is None else _ABI_TAG.sub("", declared_name(declaration))
+    return symbol if declaration is None else _ABI_TAG.sub("", declared_name(_QUALIFIERS.sub("", declaration)))
 
 
 def _list_start(declaration: str) -> int:

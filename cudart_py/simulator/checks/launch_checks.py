@@ -171,7 +171,14 @@ class LaunchChecks(Observer):
             past = divergence.passing(group, block)
             if past is not None:
                 barrier, position = past
-                what = "divergent barrier: threads of the block wait here, but this thread has already passed it"
+                accesses = (
+                    one for one in block.instructions if form_of(one).row.access and form_of(one).space != "param"
+                )
+                where = self._findings.where(next(accesses, block.instructions[-1]))
+                what = (
+                    f"divergent barrier: threads of the block wait here, but this thread is at {where}, from which it "
+                    "does not reach it"
+                )
                 self._findings.put("divergence", barrier, group, position, what)
 
     @without_failing

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...compilation.names.demangling import function_name
 from .cpp_types import HALF, INT, Array, CType, Member, Pointer, Scalar, Structure
 from .lines import Place
 
@@ -182,8 +183,18 @@ class DebugInformation:
         """Return the structure, class or enumeration with a name, or None if none is described."""
         for reference, entry in self._entries.items():
             is_type = entry.tag in _STRUCTURES or entry.tag == _ENUMERATION
-            if is_type and entry.attributes.get(_NAME) == name and entry.attributes.get(_SIZE):
+            known = _name_of(entry) if is_type else ""
+            # The names of structures have no namespaces.
+            if known and (is_named(known, name) or is_named(name, known)) and entry.attributes.get(_SIZE):
                 return self._type(reference)
+        return None
+
+    def enumerator(self, name: str) -> tuple[CType, int] | None:
+        """Return the enumeration that has an enumerator with a name, and its value, or None if there is none."""
+        for reference, entry in self._entries.items():
+            for one in entry.children if entry.tag == _ENUMERATION else ():
+                if is_named(_name_of(one), name) and (type_ := self._type(reference)) is not None:
+                    return type_, one.attributes.get(_CONSTANT, 0)
         return None
 
     def __bool__(self) -> bool:
@@ -265,9 +276,9 @@ class DebugInformation:
     def _variable(self, entry: _Entry, low: str | None, high: str | None) -> Iterator[Variable]:
         attributes = self._described(entry)
         kind = self._type(attributes.get(_TYPE))
-        name = attributes.get(_NAME)
-        if kind is None or not name:
+        if kind is None or not attributes.get(_NAME):
             return
+        name = function_name(attributes[_NAME])
         location = entry.attributes.get(_LOCATION)
         memory: Symbol | None = None
         registers: tuple[InRegister, ...] = ()
@@ -306,7 +317,7 @@ class DebugInformation:
 
     def _made_type(self, entry: _Entry) -> CType | None:
         attributes = entry.attributes
-        name, size = attributes.get(_NAME, ""), attributes.get(_SIZE, 0)
+        name, size = _name_of(entry), attributes.get(_SIZE, 0)
         target = attributes.get(_TYPE)
         if entry.tag == _BASE:
             kind = _KINDS.get(attributes.get(_ENCODING, 0))
@@ -317,9 +328,7 @@ class DebugInformation:
             return self._type(target)
         if entry.tag == _ENUMERATION:
             names = tuple(
-                (one.attributes.get(_CONSTANT, 0), one.attributes.get(_NAME, ""))
-                for one in entry.children
-                if one.tag == _ENUMERATOR
+                (one.attributes.get(_CONSTANT, 0), _name_of(one)) for one in entry.children if one.tag == _ENUMERATOR
             )
             return Scalar(name, np.dtype(f"i{size if size in (1, 2, 4, 8) else INT.size}"), names)
         if entry.tag == _ARRAY:
@@ -359,6 +368,16 @@ def _abbreviations(section: _Section) -> dict[int, tuple[int, bool, list[tuple[i
             attributes.append(pair)
         found[code] = tag, has_children, attributes
     return found
+
+
+def is_named(whole: str, name: str) -> bool:
+    """Return whether a qualified name is a name, or ends with it; namespaces and classes may be left out."""
+    return f"::{whole}".endswith(f"::{name.removeprefix('::')}")
+
+
+def _name_of(entry: _Entry) -> str:
+    """Return the C++ name of an entry; NVRTC gives variables and enumerations inside namespaces mangled names."""
+    return function_name(entry.attributes.get(_NAME, ""))
 
 
 def _label(address: object) -> str | None:

@@ -108,9 +108,9 @@ class Lines:
 
         The namespaces and classes of a C++ name, and the arguments of templates, may be left out.
         """
-        found = []
+        found, name = [], name.replace(" ", "").removeprefix("::")
         for body in self.bodies:
-            whole, plain = function_name(body.name), self.called(body.name)
+            whole, plain = function_name(body.name).replace(" ", ""), self.called(body.name)
             if body.instructions and (
                 name == body.name or any(f"::{one}".endswith(f"::{name}") for one in (whole, plain))
             ):

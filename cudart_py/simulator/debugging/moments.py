@@ -43,8 +43,8 @@ class Level(NamedTuple):
 class LaneGroup:
     """The copy of a group at one moment. `lanes` are indices within the chunk, in ascending order.
 
-    `levels` is the call stack, innermost function first. Arrays of registers are shared with the engine, which never
-    changes them.
+    `levels` is the call stack, innermost function first, and `pc` the innermost function's basic block. Arrays of
+    registers are shared with the engine, which never changes them.
     """
 
     def __init__(self, group: Group, parked: Parked | None = None) -> None:
@@ -60,7 +60,7 @@ class LaneGroup:
                 for frame, call in zip(reversed(group.frames), group.calls, strict=True)
             ),
         )
-        self._pc = group.pc
+        self.pc = group.pc
         self._selections = group.selections
         # The offset of the local variables of each level in a thread's local memory.
         self.stacks = _stacks(group)
@@ -69,7 +69,7 @@ class LaneGroup:
         """Return whether a group is still as it was when it was copied."""
         return (
             (self.waiting is None) == (parked is None)
-            and self._pc == group.pc
+            and self.pc == group.pc
             and self.levels[0].code is group.code
             and self.depth == len(group.frames)
             and all(map(operator.is_, self.levels[0].registers, group.registers))
@@ -97,11 +97,15 @@ class LaneGroup:
 
 
 class Mistake(NamedTuple):
-    """The report of the sanitizer about an instruction, or of the fault that ended the launch, and its lane."""
+    """The report of the sanitizer about an instruction, or of the fault that ended the launch, and its lane.
+
+    `waits` is true if the launch has ended because threads wait.
+    """
 
     report: str
     lane: int
     is_fault: bool
+    waits: bool = False
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -12,18 +11,19 @@ from numpy.typing import NDArray
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.addresses import Mixed
 from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
+from ..ptx.windows import SHARED_WINDOW
 from ..state.fault_reports import readable
 from .block_scope import BlockScope
-from .cpp_types import CType
-from .dwarf import DebugInformation
+from .cpp_types import CType, Pointer, Scalar
+from .endless import Endless, Read
+from .exits import Exits
 from .expressions import evaluate, holds, type_of
-from .frames import Frame, frames_of, inlined_at, inlined_in
-from .lines import Lines, Place, place_of
+from .kernel_source import KernelSource
 from .moments import Change, LaneGroup, Mistake, Moment, Write
 from .repeats import Repeats, block_of, named_lane
-from .scope import Scope
-from .shared_variables import SharedVariable, shared_variables
+from .scope import Scope, ShownValue
 from .values import MemoryView, Value, as_address, space_of
+from .writers import LastWrite, Writers, last_writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,16 +34,14 @@ if TYPE_CHECKING:
     from ..ptx.running.launch import LaunchState
     from ..ptx.running.memory.addresses import Address
     from ..ptx.running.scheduler import Chunk
-    from ..ptx.syntax.instructions import Function, Instruction
-    from ..ptx.syntax.parser import Entry, Module
+    from ..ptx.syntax.instructions import Instruction
 
 Array = NDArray[Any]
 # The number of instructions that can be undone. Each costs the values of the registers that it writes.
 HISTORY = 20_000
-# The modules whose debug information is kept between launches.
-_MODULES = 16
-# The index of the writer of bytes that nothing has written, and the lane of a write that no single lane makes.
-NOBODY = -1
+# The status of a launch that does not end, and the largest number of its blocks that are all recorded to show why.
+_ENDLESS = "CUDA_ERROR_LAUNCH_TIMEOUT"
+_MOST_WAITING_BLOCKS = 64
 
 
 class Listener(Protocol):
@@ -71,21 +69,7 @@ class Listener(Protocol):
         """The launch has ended."""
 
 
-class Writers:
-    """The writers of a chunk's memory.
-
-    For each byte of shared memory, these are the lane that wrote it last and the index of the instruction; for local
-    memory, only whether anything has written the byte.
-    """
-
-    def __init__(self, chunk: Chunk) -> None:
-        self.chunk = chunk
-        self.lanes = np.full(len(chunk.shared.bytes), NOBODY, np.int32)
-        self.sites = np.full(len(chunk.shared.bytes), NOBODY, np.int32)
-        self.local = np.zeros(len(chunk.local.bytes), np.bool_)
-
-
-class Recorder(Observer):
+class Recorder(KernelSource, Observer):
     """The recorder of one launch. `history` contains its latest moments, in order.
 
     Blocks in which the launch will not stop run without being recorded, many of them together. If one of them makes a
@@ -97,11 +81,11 @@ class Recorder(Observer):
     can_restart = True
 
     def __init__(self, listener: Listener) -> None:
+        super().__init__()
         self._listener = listener
         self.history: deque[Moment] = deque(maxlen=HISTORY)
         # The instructions that have written shared memory.
         self.sites: list[Instruction] = []
-        self.state: Any = None
         self._site_numbers: dict[int, int] = {}
         self._count = 0
         self._running: Group | None = None
@@ -115,6 +99,10 @@ class Recorder(Observer):
         self._known: dict[int, list[tuple[Array, Array]]] = {}
         # Whether the launch runs again because of an interrupt.
         self._is_interrupting = False
+        self._endless = Endless()
+        self.exits = Exits()
+        # What the threads of a launch that is stuck read again and again.
+        self.reads: list[Read] = []
 
     def start(self, state: LaunchState) -> None:
         """Tell the debugger that a launch begins."""
@@ -135,6 +123,8 @@ class Recorder(Observer):
         self._repeats.undo(state)
         self._active.clear()
         self.begun = 0
+        self._endless.clear()
+        self.exits.clear()
         self._forget_history()
 
     def _forget_history(self) -> None:
@@ -178,18 +168,34 @@ class Recorder(Observer):
         self._note_changes(chunk)
         self._known.pop(id(chunk), None)
 
+    def exit(self, group: Group) -> None:
+        """Record where lanes exit."""
+        if group.code.stepped:
+            self.exits.note(group, self)
+
+    def is_stuck(self, chunks: Sequence[Chunk]) -> bool:
+        """Return whether the launch is in an earlier state again, and note what its threads read in between."""
+        if not self._repeats.are_possible or not self._endless.is_repeated(chunks):
+            return False
+        self.reads = list(self._endless.reads.values())
+        return True
+
     def failed(self, chunk: Chunk, fault: Fault) -> None:
         """Show the debugger the fault that ends the launch: at its instruction, or when all lanes wait."""
         waiting = list(chunk.waiting())
         if not chunk.program.is_stepped and self._listener.stop_at_findings and not self.state.limit_reached():
+            if fault.status_name == _ENDLESS and self.state.blocks <= _MOST_WAITING_BLOCKS:
+                # Any block may be the one that the others wait for.
+                raise self._repeats.all_again()
             raise self._repeats.again(self._block_in(fault.report, chunk))
         if not chunk.program.is_stepped and self._running is not None:
             self._add(chunk, LaneGroup(self._running))
-        elif not self.history or self._has_stopped(chunk, waiting):
+        elif not self.history or self.history[-1].chunk is not chunk or self._has_stopped(chunk, waiting):
             self._note_changes(chunk)
             self._add(chunk, None)
         moment = self.history[-1]
-        moment.mistake = Mistake(readable(fault.report), self._lane_in(fault.report, moment), is_fault=True)
+        lane, waits = self._lane_in(fault.report, moment), fault.status_name == _ENDLESS
+        moment.mistake = Mistake(readable(fault.report), lane, is_fault=True, waits=waits)
         self._listener.found(moment)
         self._listener.finished()
 
@@ -209,6 +215,12 @@ class Recorder(Observer):
         """Record the writer of shared memory, and the previous contents of global memory."""
         if kind != "ld":
             self._write(group, address, offset, size, site)
+        if kind not in ("st", "red") and self._endless.is_searching and group.code.stepped:
+            running = self.history[-1].running
+            assert running is not None
+            for positions, part in _parts(group, address):
+                places = np.broadcast_to(part.places, len(positions)) + offset
+                self._endless.read(group, running, positions, part, places, size)
 
     def matrix(
         self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
@@ -228,51 +240,23 @@ class Recorder(Observer):
         """The chunks that have begun and not ended."""
         return self._active.values()
 
-    @cached_property
-    def lines(self) -> Lines:
-        """The source lines of the kernel."""
-        return lines_of(self.state.launch.entry)
+    def elsewhere(self, moment: Moment) -> list[tuple[Chunk, LaneGroup]]:
+        """Return the groups of the chunks that have begun and not ended, except that of a moment."""
+        chunks = [chunk for chunk in self.active if chunk is not moment.chunk]
+        return [(chunk, LaneGroup(group, parked)) for chunk in chunks for group, parked in chunk.waiting()]
 
-    @cached_property
-    def information(self) -> DebugInformation:
-        """The compiler's descriptions of the variables; there are none without -G."""
-        return information_of(self.state.launch.entry.module)
+    def address_of(self, space: str, place: int, chunk: Chunk) -> int:
+        """Return the generic address of a place in global memory, or in the shared memory of a chunk."""
+        return SHARED_WINDOW + place % chunk.shared_stride if space == "shared" else self.state.memory.base + place
 
-    @cached_property
-    def shared_variables(self) -> dict[str, SharedVariable]:
-        """The kernel's variables in shared memory, by name."""
-        return shared_variables(self.lines, self.state.shared_size, self.information)
+    def allocation_of(self, address: int) -> str:
+        """Return the line that allocated the memory at an address as ``allocated at file:line``, or ""."""
+        _, mark, line = self.state.memory.describe(address).rpartition("allocated at ")
+        return f"{mark}{line}" if mark else ""
 
-    def function(self, name: str) -> list[Instruction]:
-        """Return the first instructions of the functions with a name, and of their inlined copies; see `Lines`."""
-        return self.lines.function(name) + [
-            body.instructions[body.labels[one.low]]
-            for body in self.lines.bodies
-            for one in inlined_in(self.information.inlined(body.name))
-            if one.name == name
-        ]
-
-    def begin(self, file: str, line: int) -> list[Instruction]:
-        """Return the instructions at which a line begins, or the next line that has code; see `Lines.begin`."""
-        return self.lines.begin(file, line, self._instance)[1]
-
-    def _instance(self, body: Function, index: int) -> object:
-        """Return the call of an inlined function that an instruction belongs to, or None."""
-        chain = list(inlined_at(self.information.inlined(body.name), body, index))
-        return id(chain[-1]) if chain else None
-
-    def place(self, site: Instruction) -> Place:
-        """Return the line of an instruction."""
-        return place_of(site)
-
-    def frames(self, group: LaneGroup) -> list[Frame]:
-        """Return the frames of a group's call stack, innermost first."""
-        return frames_of(group, self.lines, self.information)
-
-    def source_frame(self, group: LaneGroup) -> int:
-        """Return the index of the innermost frame whose source is available, or 0 if there is none."""
-        places = [frame.place for frame in self.frames(group)]
-        return next((i for i, place in enumerate(places) if place is not None and self.lines.text(place.file)), 0)
+    def last_writer(self, array: Array, place: int, size: int) -> LastWrite | None:
+        """Return the latest instruction that has changed bytes of an array, or None if the history lacks it."""
+        return last_writer(self.history, array, place, size)
 
     def scope(self, moment: Moment, group: LaneGroup, frame: int = 0) -> Scope:
         """Return the names that are visible to a group in the frame of an index."""
@@ -281,6 +265,12 @@ class Recorder(Observer):
     def evaluate(self, text: str, scope: Scope) -> Value:
         """Return the value of an expression for the lanes of a scope; raises ValueError if it has none."""
         return evaluate(text, scope)
+
+    def shown_value(self, value: Value, position: int) -> ShownValue:
+        """Return the value for the lane at a position, to be named later."""
+        address = None if value.addresses is None else int(value.addresses[position])
+        is_number = isinstance(value.type, (Scalar, Pointer))
+        return ShownValue(value.type, value.data[position] if is_number else None, address)
 
     def pointer(self, text: str, scope: Scope) -> Value:
         """Return the value of an expression, an array as a pointer to its first element."""
@@ -390,14 +380,15 @@ class Recorder(Observer):
     def _write(self, group: Group, address: Address | Mixed, offset: int, size: int, site: Instruction) -> None:
         for positions, part in _parts(group, address):
             space = part.space.name
-            if space not in ("shared", "global", "local"):
+            if space not in ("shared", "global", "local", "workspace"):
                 continue
             places = np.broadcast_to(part.places, len(positions)) + offset
-            if space != "global" and not group.code.stepped:
+            if space in ("shared", "local") and not group.code.stepped and not self._endless.is_searching:
                 continue
             # This comes before the engine's own check. Bytes outside all allocations may be inaccessible to Python too.
             inside = self._inside(places, size) if space == "global" else _fits(places, size, len(part.space.bytes))
-            if space == "global":
+            self._endless.write(part.space.bytes, places[inside], size)
+            if space in ("global", "workspace"):
                 self._repeats.save(part.space.bytes, places[inside], size)
             if not group.code.stepped:
                 continue
@@ -440,18 +431,6 @@ class Recorder(Observer):
             number = self._site_numbers[id(site)] = len(self.sites)
             self.sites.append(site)
         return number
-
-
-@lru_cache(maxsize=_MODULES)
-def lines_of(entry: Entry) -> Lines:
-    """Return the source lines of a kernel."""
-    return Lines(entry)
-
-
-@lru_cache(maxsize=_MODULES)
-def information_of(module: Module) -> DebugInformation:
-    """Return the debug information of a module."""
-    return DebugInformation(module.text)
 
 
 def _parts(group: Group, address: Address | Mixed) -> Iterator[tuple[Array, Address]]:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..ptx.running.observer import RunAgain
 from ..ptx.syntax.instructions import Call, Symbol
+from .saved_memory import SavedMemory
 
 if TYPE_CHECKING:
     from ..ptx.running.groups import Group
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ..ptx.running.scheduler import Chunk
 
 Array = NDArray[Any]
-# Memory is saved in aligned pieces of 256 bytes, each of which belongs to one allocation.
-_SHIFT = 8
 # The functions of the device's runtime that change nothing but the output of the launch.
 _HARMLESS = frozenset({"vprintf", "__assertfail"})
 
@@ -35,7 +33,8 @@ class Repeats:
     """
 
     def __init__(self, launch: Launch) -> None:
-        self._are_possible = can_be_undone(launch)
+        self.are_possible = can_be_undone(launch)
+        self._all = False
         self._blocks: set[int] = set()
         self._saved = SavedMemory()
         self.following = 0
@@ -45,7 +44,7 @@ class Repeats:
 
         `stops_from` returns the first one, from a block on, in which the launch may stop for another reason.
         """
-        if not self._are_possible or len(self._blocks) > _MOST_REPEATS:
+        if not self.are_possible or self._all or len(self._blocks) > _MOST_REPEATS:
             return first
         return min([stops_from(max(first, self.following)), *(block for block in self._blocks if block >= first)])
 
@@ -54,34 +53,20 @@ class Repeats:
         self._blocks.add(block)
         return RunAgain()
 
+    def all_again(self) -> RunAgain:
+        """Return the exception that makes the launch run again, to record all blocks."""
+        self._all = True
+        return RunAgain()
+
     def save(self, memory: Array, places: Array, size: int) -> None:
         """Save global memory that is about to be written: `size` bytes at each place."""
-        if self._are_possible:
+        if self.are_possible:
             self._saved.save(memory, places, size)
 
     def undo(self, state: LaunchState) -> None:
         """Restore memory, and discard the output of the launch."""
-        self._saved.restore(state.memory.bytes)
+        self._saved.restore()
         state.printed.empty(lambda _: None)
-
-
-class SavedMemory:
-    """The contents that pieces of global memory had before the first write."""
-
-    def __init__(self) -> None:
-        self._pieces: dict[int, Array] = {}
-
-    def save(self, memory: Array, places: Array, size: int) -> None:
-        """Save the pieces that are about to be written: `size` bytes at each place."""
-        for number in np.unique(np.concatenate([places, places + (size - 1)]) >> _SHIFT).tolist():
-            if number not in self._pieces:
-                self._pieces[number] = memory[number << _SHIFT : number + 1 << _SHIFT].copy()
-
-    def restore(self, memory: Array) -> None:
-        """Write the saved contents back, and forget them."""
-        for number, contents in self._pieces.items():
-            memory[number << _SHIFT : number + 1 << _SHIFT] = contents
-        self._pieces.clear()
 
 
 def can_be_undone(launch: Launch) -> bool:

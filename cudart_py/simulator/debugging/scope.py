@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from ...debugging.expression_syntax import ExpressionError
 from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW
 from .cpp_types import INT, VECTORS, CType, Pointer, Scalar, Structure, number_named
+from .dwarf import is_named
 from .frames import is_between
 from .moments import WARP
 from .values import MemoryView, Value, extents_value, index_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from .dwarf import DebugInformation, Variable
     from .frames import Frame
@@ -29,6 +30,14 @@ _BITS = {"b8": np.uint8, "b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "
 _FLOATS = {"f32": np.float32, "f64": np.float64}
 
 
+class ShownValue(NamedTuple):
+    """A value that `print` has shown: its type, its number, and its address; either of the latter two may be None."""
+
+    type: CType
+    data: Any
+    address: int | None
+
+
 class Scope:
     """The names that are visible to a group of lanes in one frame of their call stack."""
 
@@ -36,6 +45,8 @@ class Scope:
         self._recorder = recorder
         self._moment = moment
         self.group = group
+        # The values that `print` has shown, for $, $$ and $1: their types, and their numbers or addresses.
+        self.shown: Sequence[ShownValue] = ()
         self._inlined = frame.inlined
         self.level = frame.level
         self.code, _, self.site = group.levels[frame.level]
@@ -55,11 +66,17 @@ class Scope:
         return list(self.code.slots)
 
     def name_at(self, address: int) -> str:
-        """Return the variable at an address in shared memory as ``tile+4``, or ""."""
+        """Return the variable of a block or of the module at an address as ``tile+4``, or ""."""
         offset = address - SHARED_WINDOW - RESERVED_SHARED
         for one in self._recorder.shared_variables.values():
             if one.offset <= offset < one.offset + one.type.size:
                 return f"{one.name}+{offset - one.offset}" if offset > one.offset else one.name
+        for variable in self._information.globals:
+            if variable.memory is None or variable.memory.name not in self._lines.entry.module.variables:
+                continue
+            distance = address - self._moment.chunk.state.symbol(variable.memory.name) - variable.memory.offset
+            if 0 <= distance < variable.type.size:
+                return f"{variable.name}+{distance}" if distance else variable.name
         return ""
 
     def type_named(self, name: str) -> CType | None:
@@ -75,19 +92,53 @@ class Scope:
         """Return the value of a name; raises ExpressionError for one that is not known, or that has no value here."""
         if name.startswith("%"):
             return self._register(name)
+        if name.startswith("$"):
+            return self._shown(name)
         variable = next((one for one in self.variables if one.name == name), None)
         if variable is not None:
             return self._variable(variable)
         shared = self._recorder.shared_variables.get(name)
         if shared is not None:
             return self._in_memory(shared.type, SHARED_WINDOW + RESERVED_SHARED + shared.offset)
-        variable = next((one for one in self._information.globals if one.name == name), None)
+        variable = self._global(name)
         if variable is not None:
             return self._variable(variable)
         builtin = self._builtin(name)
         if builtin is not None:
             return builtin
+        enumerator = self._information.enumerator(name)
+        type_, number = enumerator or (None, 0)
+        if isinstance(type_, Scalar):
+            return Value(type_, np.full(len(self.group.lanes), number, type_.dtype))
+        outer, _, inner = name.rpartition("::")
+        if outer and is_named(self._lines.called(self.code.name), outer):
+            return self.value(inner)  # as in gdb, a variable of the function
         raise ExpressionError(self._unknown(name))
+
+    def _global(self, name: str) -> Variable | None:
+        """Return the variable of the module with a name, or None. Namespaces and classes may be left out.
+
+        Raises ExpressionError if several variables may be meant.
+        """
+        whole = name.removeprefix("::")
+        known = {one.name: one for one in self._information.globals}
+        found = [whole] if whole in known else [one for one in known if is_named(one, name)]
+        if len(found) > 1:
+            raise ExpressionError(f"{name!r} may be {' or '.join(found)}")
+        return known[found[0]] if found else None
+
+    def _shown(self, name: str) -> Value:
+        """Return a value that `print` has shown: the last one is $, the one before it $$, and $1 the first one."""
+        digits = name[1:].removeprefix("$")
+        if digits and not digits.isdigit():
+            raise ExpressionError(f"{name} is not known: $, $$ and $1 are values that print has shown")
+        number = int(digits) if digits else len(self.shown) - (name == "$$")
+        if not 0 < number <= len(self.shown):
+            raise ExpressionError(f"print has not shown a value {name}")
+        type_, data, address = self.shown[number - 1]
+        lanes = len(self.group.lanes)
+        addresses = None if address is None else np.full(lanes, address, np.uint64)
+        return Value(type_, None if data is None else np.full(lanes, data), addresses)
 
     def _builtin(self, name: str) -> Value | None:
         """Return threadIdx, warpSize and the like, or None for another name."""

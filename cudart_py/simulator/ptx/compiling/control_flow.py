@@ -92,7 +92,6 @@ class Code:
         self.parameter_pieces: dict[str, dict[tuple[int, int], int]] = {}
         self.zeros: tuple[Any, ...] = ()
         self.variants: dict[tuple[Any, ...], Any] = {}
-        self._loops: dict[tuple[int, int], Waiting] = {}
         self.local_offsets, self.local_bytes = _local_layout(function)
         for name in (*function.parameters, *function.results):
             if name in function.registers:
@@ -308,13 +307,6 @@ class Code:
             return {(0, TYPE_SIZES[self.function.registers[operand.name]]): self.slot(operand.name)}
         assert isinstance(operand, Symbol)
         return dict(stored.get(operand.name, {}))
-
-    def loop_waiting(self, target: int, source: int) -> Waiting:
-        """Return how probably lanes wait for others in a loop from one block to another."""
-        key = (target, source)
-        if key not in self._loops:
-            self._loops[key] = max(block.waiting for block in self.blocks[target : source + 1])
-        return self._loops[key]
 
     def _find_live(self) -> None:
         for block in self.blocks:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+from ..syntax.instructions import Call, Function, Symbol
 from ..syntax.parser import Entry
 from .codegen import BlockFunction, compile_block, storage_zero
-from .control_flow import Code
+from .control_flow import Block, Code
 from .environment import Environment
 from .guessed_loads import GuessedLoads
 from .opcodes import form_of
+from .wait_loops import Waiting, waiting_in
 
 # Once a block has this many variants, the scalars among its inputs are expanded to arrays.
 _MOST_VARIANTS = 6
@@ -40,6 +43,7 @@ class Program:
         self.launches_with_mistakes = 0
         self.seconds_with_mistakes = 0.0
         self.estimate: Any = None
+        self._loops: dict[tuple[int, int], Waiting] = {}
         self._codes: dict[str, Code] = {}
         self._bases = 0
         self._environments: dict[tuple[frozenset[str], bool], Environment] = {}
@@ -82,6 +86,31 @@ class Program:
             if code is not None
             for instruction in code.function.instructions
         )
+
+    def loop_waiting(self, code: Code, target: int, source: int) -> Waiting:
+        """Return how probably lanes wait for others in a loop from one block of a code to another.
+
+        The functions that the loop calls count: with `-G`, each atomic is a call.
+        """
+        key = code.base + target, code.base + source
+        if key not in self._loops:
+            blocks = code.blocks[target : source + 1]
+            called = {body.name: body for block in blocks for body in self._called(block)}
+            self._loops[key] = max((*(block.waiting for block in blocks), *map(waiting_in, called.values())))
+        return self._loops[key]
+
+    def _called(self, block: Block) -> Iterator[Function]:
+        """Yield the functions that a block's terminator may call, and those that they may call."""
+        module, instruction = self.entry.module, block.terminator.instruction
+        if block.terminator.kind != "call" or instruction is None:
+            return
+        call = instruction.operands[0]
+        assert isinstance(call, Call)
+        if not isinstance(call.target, Symbol):
+            yield from self.entry.called
+        elif (callee := module.function(call.target.name)) is not None:
+            yield callee
+            yield from module.reachable_bodies(callee)
 
     def environment(self, uniform_specials: frozenset[str], observed: bool) -> Environment:
         """Return the environment for launches with these scalar special registers, with or without an observer."""

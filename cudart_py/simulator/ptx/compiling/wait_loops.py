@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from ..syntax.instructions import Immediate, Instruction, Symbol
+from ..syntax.instructions import Function, Immediate, Instruction, Symbol
 from ..syntax.special_names import is_clock
 from .opcodes import form_of
 
@@ -21,8 +21,9 @@ class Waiting(IntEnum):
 
     NEVER = 0  # it reads nothing that other lanes can change
     LOADS = 1  # it reads memory, calls a function or has a barrier
-    ATOMICS = 2  # it has an atomic or a fence: atomics can lock
-    POLLS = 3  # it has an instruction that may show the progress of other lanes (`Row.spins`), or an atomic that reads
+    ATOMICS = 2  # it has an atomic or a fence
+    LOCKS = 3  # it has a compare-and-swap or an exchange, as every loop that takes a lock has
+    POLLS = 4  # it has an instruction that may show the progress of other lanes (`Row.spins`), or an atomic that reads
 
 
 def waiting_of(block: Block) -> Waiting:
@@ -31,11 +32,18 @@ def waiting_of(block: Block) -> Waiting:
     return max(found, Waiting.LOADS) if block.terminator.kind in ("call", "barrier") else found
 
 
+def waiting_in(body: Function) -> Waiting:
+    """Return how probably a loop that calls a function waits for other lanes, by the function's own code."""
+    return max(map(_waiting, body.instructions), default=Waiting.NEVER)
+
+
 def _waiting(instruction: Instruction) -> Waiting:
     form = form_of(instruction)
     row = form.row
     if row.spins or _only_reads(instruction):
         return Waiting.POLLS
+    if row.access == "atom" and form.operation in ("cas", "exch"):
+        return Waiting.LOCKS
     if row.access == "atom" or row.name in ("membar", "fence"):
         return Waiting.ATOMICS
     reads = row.access not in ("", "st") and form.space not in ("param", "const")

@@ -34,6 +34,8 @@ class Clock:
     def __init__(self, kilohertz: int = _KILOHERTZ) -> None:
         self._kilohertz = kilohertz
         self._passed = 0
+        # The number of times that threads have read the clock.
+        self.readings = 0
 
     def cycles(self, steps: int) -> int:
         """Return the time in cycles after a launch has executed `steps` instructions."""
@@ -44,6 +46,7 @@ class Clock:
 
         `loop` is the first block of the loop that waits for the clock, or -1 for none.
         """
+        self.readings += 1
         now = self._passed + elapsed
         if loop >= 0:
             wait = waiter.wait

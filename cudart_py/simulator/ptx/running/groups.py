@@ -70,7 +70,8 @@ class Group:
 
     __slots__ = (
         "_local_base", "_own", "_shared_base", "_specials", "cache", "chunk", "code", "epoch", "forced", "frames",
-        "lanes", "meeting", "n", "notes", "pc", "prefix", "registers", "rows", "selections", "spins", "stack", "wait",
+        "lanes", "meeting", "n", "notes", "pc", "prefix", "registers", "rows", "selections", "spins", "stack",
+        "unchanged", "wait",
     )  # fmt: skip  # grouped by meaning
 
     def __init__(self, chunk: Chunk, code: Code, lanes: Indices | None, n: int) -> None:
@@ -86,6 +87,8 @@ class Group:
         self.cache: dict[int, tuple[Lazy, Array]] = {}
         self.epoch = 0
         self.spins = 0
+        # The backward branches since these lanes were separated from others or joined by others.
+        self.unchanged = 0
         self.stack = 0
         # The first block of the loop that waits for the clock, when the wait began, and when the clock was last read.
         self.wait: tuple[int, int, int] | None = None

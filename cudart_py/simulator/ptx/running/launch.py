@@ -456,6 +456,7 @@ def _run_all_chunks(state: LaunchState, native: MachineCode | None) -> None:
     """Run chunks in order; if a chunk waits for blocks that haven't started, also start the next chunk."""
     each = _blocks_per_chunk(state)
     following = 0
+    most = _MOST_CHUNKS
     active: list[Chunk] = []
     try:
         while active or following < state.blocks:
@@ -465,7 +466,7 @@ def _run_all_chunks(state: LaunchState, native: MachineCode | None) -> None:
                     return
                 native = None
             pending = following < state.blocks
-            if pending and len(active) < _MOST_CHUNKS:
+            if pending and len(active) < most:
                 active.append(_next_chunk(state, following, each))
                 following += active[-1].blocks
             for chunk in list(active):
@@ -482,6 +483,14 @@ def _run_all_chunks(state: LaunchState, native: MachineCode | None) -> None:
                     if state.observer is not None:
                         state.observer.ended(chunk)
                     chunk.let_go()
+            observer = state.observer
+            if active and observer is not None and observer.stepped and observer.is_stuck(active):
+                if following == state.blocks:
+                    chunk = next(one for one in active if one.is_spinning)
+                    deadlock = chunk.endless(active)
+                    observer.failed(chunk, deadlock)
+                    raise deadlock
+                most *= 2  # because the blocks may wait for one that has not begun
     finally:
         # Chunks are left only if an exception has ended the launch.
         for chunk in active:

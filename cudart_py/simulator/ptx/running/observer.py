@@ -275,6 +275,13 @@ class Observer:
     def exit(self, group: Group) -> None:
         """Observe lanes that exit."""
 
+    def is_stuck(self, chunks: Sequence[Chunk]) -> bool:
+        """Return whether the launch can only repeat what it has done. Only a stepped observer is asked.
+
+        `chunks` are those that have begun and not ended; all of their lanes wait, or have had a turn.
+        """
+        return False
+
     def ended(self, chunk: Chunk) -> None:
         """Observe a chunk whose lanes have all exited."""
 

@@ -7,7 +7,7 @@ run first, so spinning lanes let all others pass, whatever their program counter
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,9 +39,12 @@ ndarray = np.ndarray
 Path = tuple[int, ...]
 
 # The number of backward branches that a group may take before other groups get a turn: few in loops that poll memory,
-# more in loops whose atomics may be locks, and many in other loops that read memory. A loop that reads no memory can't
-# depend on what other lanes do.
-_TURNS = {Waiting.POLLS: 16, Waiting.ATOMICS: 256, Waiting.LOADS: 4096}
+# more in loops with atomics, and many in other loops that read memory. A loop that reads no memory can't depend on what
+# other lanes do.
+_TURNS = {Waiting.POLLS: 16, Waiting.LOCKS: 256, Waiting.ATOMICS: 256, Waiting.LOADS: 4096}
+# The same for a loop that may take a lock, counted since a lane has last left the loop. In other loops around a
+# compare-and-swap, one lane at least succeeds and leaves the loop in each iteration.
+_TURNS_WITHOUT_CHANGE = 16
 _STALLED_EPOCHS = 4
 
 
@@ -103,6 +106,22 @@ class Chunk:
         yield from ((group, None) for group in self._held.values())
         yield from ((parked.group, parked) for parked in self.barriers.parked)
 
+    @property
+    def is_spinning(self) -> bool:
+        """Return whether a group of lanes could run, although it may only wait in a loop."""
+        return bool(self._ready)
+
+    def endless(self, chunks: Sequence[Chunk]) -> Fault:
+        """Return the fault for a launch that is stuck; `chunks` are all that have begun and not ended."""
+        parked = sum(one.group.n for chunk in chunks for one in chunk.barriers.parked)
+        group = next(group for groups in self._ready.values() for group in groups)
+        what = (
+            f"deadlock: {sum(chunk.live for chunk in chunks) - parked} threads repeat the same instructions for ever, "
+            "because no thread changes the memory that they read"
+        )
+        what += f", and {parked} threads wait at barriers" if parked else ""
+        return self._endless(group, group.code.blocks[group.pc], what)
+
     def let_go(self) -> None:
         """Drop the references back to the chunk, so that its memory is freed with the last reference to it.
 
@@ -162,8 +181,9 @@ class Chunk:
     def run(self, alone: bool) -> bool:
         """Run until all lanes have exited, or, unless `alone`, until they only wait for other chunks.
 
-        Return whether all lanes have exited.
+        Return whether all lanes have exited. For a debugger, a chunk that is alone also returns while its lanes wait.
         """
+        goes_on = alone and not self.state.stepped
         started: int | None = None
         while True:
             while not self._ready:
@@ -175,7 +195,7 @@ class Chunk:
                 started = lowest[0]
             elif lowest[0] > started:
                 self.barriers.release(self, lowest[0])
-                if not alone and lowest[0] > started + _STALLED_EPOCHS:
+                if not goes_on and lowest[0] > started + _STALLED_EPOCHS:
                     return False
             self._advance(self._pop(), alone)
 
@@ -325,14 +345,19 @@ class Chunk:
         return None
 
     def _go(self, group: Group, source: int, target: int, alone: bool) -> Group:
-        """Move a group to a block; branching backwards in a loop that may wait for other lanes ages the group."""
+        """Move a group to a block; branching backwards in a loop that may wait for other lanes ages the group.
+
+        A group without others has nobody to wait for. A debugger must notice that it goes on for ever.
+        """
         group.pc = target
-        if target <= source and (not alone or self._others):
-            waiting = group.code.loop_waiting(target, source)
+        if target <= source and (not alone or self.state.stepped or self._others):
+            waiting = self.program.loop_waiting(group.code, target, source)
             if waiting:
                 group.spins += 1
-                if group.spins >= _TURNS[waiting]:
-                    group.spins = 0
+                group.unchanged += 1
+                is_stalled = waiting is Waiting.LOCKS and group.unchanged >= _TURNS_WITHOUT_CHANGE
+                if is_stalled or group.spins >= _TURNS[waiting]:
+                    group.spins = group.unchanged = 0
                     group.epoch += 1
         return group
 

@@ -56,4 +56,4 @@ def _turns(block: Block) -> int:
     """Return how many iterations a loop around a block may have before other lanes get a turn; 0 means no limit."""
     if block.waits:
         return _WAIT_TURNS
-    return {Waiting.POLLS: _SPIN_TURNS, Waiting.ATOMICS: _LOOP_TURNS}.get(block.waiting, 0)
+    return {Waiting.POLLS: _SPIN_TURNS, Waiting.LOCKS: _LOOP_TURNS, Waiting.ATOMICS: _LOOP_TURNS}.get(block.waiting, 0)

@@ -1,0 +1,130 @@
+"""Threads that wait for other threads in loops: they go on once these have had a turn, or are named if none will."""
+
+import io
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.debugging.attaching import attached
+from cudart_py.debugging.command_line import CommandLine
+from cudart_py.debugging.session import Session
+from tests.debugging.conftest import Transcript
+
+pytestmark = pytest.mark.needs("debugger")
+
+# The tests refer to line numbers of this text.
+SOURCE = """#include <cooperative_groups.h>
+extern "C" __global__ void locked(int* lock, int* sum, int released) {
+    while (atomicCAS(lock, 0, 1) != 0) {
+    }
+    *sum = *sum + 1;
+    __threadfence();
+    if (released)
+        atomicExch(lock, 0);
+}
+extern "C" __global__ void met(int* arrived, int* sum, int absent) {
+    if (blockIdx.x == absent)
+        return;
+    if (threadIdx.x == 0) {
+        atomicAdd(arrived, 1);
+        while (*(volatile int*)arrived < gridDim.x) {
+        }
+        atomicAdd(sum, 1);
+    }
+}
+extern "C" __global__ void synchronised(int* arrived, int* sum, int absent) {
+    if (blockIdx.x == absent)
+        return;
+    cooperative_groups::this_grid().sync();
+    if (threadIdx.x == 0) atomicAdd(sum, 1);
+}
+extern "C" __global__ void timed(int* flag, int* sum, int cycles) {
+    long long start = clock64();
+    while (*(volatile int*)flag == 0 && clock64() - start < cycles) {
+    }
+    if (threadIdx.x == 0) *sum = 7;
+}
+"""
+# Without the turns that a lock needs, the launch would take many times as many steps.
+STEPS = 200_000
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """Return a function that launches a kernel under the debugger, and returns the transcript and `sum`."""
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", str(STEPS))
+
+    def launch(kernel: str, value: int, commands: str = "run\n", grid: int = 4) -> tuple[Transcript, int]:
+        flag, total = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32)
+        output = io.StringIO()
+        frontend = CommandLine(commands.splitlines(), output)
+        session = Session(frontend)
+        frontend.attach(session)
+        with attached(session):
+            module = cuda.compile(SOURCE)
+            frontend.read_commands()
+            module[kernel].launch(grid, 32, flag, total, value, cooperative=kernel == "synchronised")
+            cuda.current_device().synchronize()
+        return Transcript(output.getvalue()), int(total.to_host()[0])
+
+    return launch
+
+
+@pytest.mark.parametrize("commands", ["run\n", "break 5 block 1\nrun\ndelete\ncontinue\n"])
+def test_a_lock_passes_from_thread_to_thread(launched, commands):
+    assert launched("locked", 1, commands)[1] == 4 * 32
+
+
+def test_blocks_wait_for_blocks_that_the_debugger_has_not_begun(launched):
+    assert launched("met", -1, "break 17 block 0\nrun\ncontinue\n", 20)[1] == 20
+
+
+def test_threads_that_wait_for_the_clock_are_not_stuck(launched):
+    assert launched("timed", 100_000, grid=1)[1] == 7
+
+
+PROGRAM = """import sys
+from pathlib import Path
+import numpy as np
+import cudart_py as cuda
+one, other = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32)
+name, grid, value = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+cuda.compile(Path("waits.cu"))[name].launch(grid, 32, one, other, value, cooperative=name == "synchronised")
+"""
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """Return a function that debugs a launch that never ends, and returns the threads and what they wait for."""
+    (tmp_path / "waits.cu").write_text(SOURCE)
+    (tmp_path / "waits.py").write_text(PROGRAM)
+
+    def debug(*arguments: object) -> list[tuple[str, str]]:
+        command = [sys.executable, "-m", "cudart_py", "debug", "waits.py", *map(str, arguments)]
+        ran = subprocess.run(
+            command, input="run\nquit\n", cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True
+        )
+        assert "deadlock" in ran.stdout, ran.stdout
+        return re.findall(r"^  (.*) \([\d,]+\): (.*)$", ran.stdout, re.MULTILINE)
+
+    return debug
+
+
+def test_a_lock_that_is_never_released_is_named_with_the_thread_that_took_it(rows):
+    (waiting, reason), (exited, line) = rows("locked", 1, 0)
+    assert (waiting, exited) == ("block 0, threads 1-31", "block 0, thread 0")
+    where = r"in a loop, waits.cu:3, until the 4 bytes at 0x\w+ \(allocated at waits.py:5\)"
+    assert re.match(rf"{where} change \(now 1, written at waits.cu:3 ", reason)
+    assert line == "exited after waits.cu:7"
+
+
+@pytest.mark.parametrize(("kernel", "line", "left"), [("met", 15, 12), ("synchronised", 23, 22)])
+def test_a_block_that_never_reaches_the_grids_barrier_is_named_with_its_line(rows, kernel, line, left):
+    found = rows(kernel, 4, 2)
+    assert found[-1] == ("block 2, threads 0-31", f"exited after waits.cu:{left}")
+    assert found[0][0] == "blocks 0-1, 3, thread 0"
+    assert found[0][1].startswith(f"in a loop, waits.cu:{line}")
