@@ -356,9 +356,9 @@ def random_program(number: int) -> list[Step]:
     return steps
 
 
-@pytest.mark.parametrize("numbers", [range(40), pytest.param(range(40, 120), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("numbers", [[*range(40), 421], pytest.param(range(40, 700), marks=pytest.mark.exhaustive)])
 def test_random_programs_race_where_nothing_orders_a_hazard(
-    module: Any, numbers: range, monkeypatch: pytest.MonkeyPatch
+    module: Any, numbers: Sequence[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both engines report the same threads and lines."""
     hazards = 0
@@ -413,6 +413,80 @@ def test_a_wait_for_a_value_is_ordered_after_the_kernel_that_released_it(
         waiting.synchronize()
 
     assert bool(found(work)) is race
+
+
+@pytest.mark.parametrize(
+    ("initial", "writes", "condition", "race"),
+    [
+        (0, [1, None, 1], "geq", True),  # the first write ends the wait
+        (0, [1, None, 2], "geq", True),
+        (0, [1, None, 2], "eq", False),  # only the second write ends the wait
+        (0, [None, 1, 2], "geq", False),
+        (2, [None, 2], "eq", True),  # the value is there from the start
+        (3, [None, 2], "eq", False),
+        (6, [None, 2], "and", True),
+        (5, [None, 2], "and", False),
+    ],
+)
+@pytest.mark.usefixtures("engine")
+def test_a_wait_for_a_value_is_ordered_only_after_the_first_write_that_ends_it(
+    initial: int, writes: list[int | None], condition: str, race: bool
+) -> None:
+    """CUDA: work after the wait blocks "until the given condition on the memory is satisfied", by whichever write.
+
+    None stands for the kernel that writes what the work after the wait reads. A wait for another value, which a third
+    stream writes last, lets all the writes run before the wait ends.
+    """
+    compiled, (waiting, other, last) = cuda.compile(SIGNAL), separate(3)
+    x, out, unused = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32), cuda.zeros(1, np.uint32)
+    flags = cuda.pinned_empty(2, np.uint32)
+    flags[:] = initial, 0
+    gc.collect()  # as above
+    cuda.current_device().synchronize()
+
+    def work() -> None:
+        for value in writes:
+            if value is None:
+                compiled["plain"][1, 1, 0, other](x, unused)
+            else:
+                other.write_value(flags[:1], value)
+        last.write_value(flags[1:], 1)
+        waiting.wait_value(flags[1:], 1)
+        waiting.wait_value(flags[:1], 2 if condition != "geq" else 1, condition)
+        compiled["get"][1, 1, 0, waiting](x, out)
+        waiting.synchronize()
+
+    assert bool(found(work)) is race
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_wait_by_the_host_orders_only_the_work_that_it_waited_for() -> None:
+    """While a stream waits for a value, the simulator runs work of others, which the host does not wait for."""
+    compiled, (waiting, other, last) = cuda.compile(SIGNAL), separate(3)
+    x, out, unused = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32), cuda.zeros(1, np.uint32)
+    flag = cuda.pinned_empty(1, np.uint32)
+    flag[0] = 0
+    gc.collect()  # as above
+    cuda.current_device().synchronize()
+
+    def work(ordered: str) -> None:
+        flag[0] = 0
+        compiled["plain"][1, 1, 0, other](x, unused)
+        waiting.wait_value(flag, 1)
+        last.write_value(flag, 1)
+        waiting.synchronize()
+        if ordered == "event":
+            waiting.wait(other)
+        elif ordered == "host":
+            other.synchronize()
+        elif ordered == "query":
+            assert other.done
+        compiled["get"][1, 1, 0, waiting](x, out)
+        waiting.synchronize()
+
+    assert found(work, "")
+    for ordered in ("event", "host", "query"):
+        assert found(work, ordered) == []
 
 
 @pytest.mark.parametrize("ordered", [False, True])

@@ -16,7 +16,7 @@ from ...state import contexts, memory
 from ...state.memory.record_limit import limit
 from ...state.memory.shadow import STRONG, TIME, History, ShadowMemory, clock
 from ...state.queue.runner import Piece, runner
-from ...state.queue.work import Work
+from ...state.queue.work import Work, is_all_heard
 from ..findings import mode, put_finding
 from .traces import RACING, RECORDED, VERBS, Parts, Ranges, Trace
 
@@ -80,7 +80,7 @@ def unordered() -> list[Span]:
     if running is None or not _spans:
         return []
     unordered_spans = [span for span in _spans if not running.comes_after(span.piece)]
-    if not unordered_spans and not others_wait():
+    if not unordered_spans and not others_wait() and is_all_heard():
         _spans.clear()
     return unordered_spans
 
