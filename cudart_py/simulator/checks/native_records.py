@@ -152,8 +152,7 @@ def _new(shadow: ShadowMemory, shift: int) -> PieceRecords | None:
 def _table(count: int) -> Array | None:
     """Return new records, which are 0, with room for their sites, or None if there is no memory for them."""
     units = -(-count // 4)
-    # The sites, a fifth of it, don't count, because launches that no other work overlaps never use them.
-    room = limit.zeros(20 * units, np.uint16, uncounted=8 * units)
+    room = limit.zeros(20 * units, np.uint16)
     return None if room is None else records_in(room)[:count]
 
 
