@@ -297,6 +297,13 @@ class LaunchChecks(Observer):
                 self._memory_checks.check(access.part(part, positions))
 
     @without_failing
+    def object_access(
+        self, group: Group, kind: str, positions: Any, address: Address, size: int, site: Instruction, values: Any
+    ) -> None:
+        """Check the reads of a fetch, or the accesses to a surface."""
+        self._memory_checks.check(MemoryAccess(group, kind, address, 0, size, site, values, positions))
+
+    @without_failing
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
         """Record the ends of groups of asynchronous copies, and the waits for them."""
         if self._racing:

@@ -343,6 +343,34 @@ def test_a_race_in_a_graph_is_between_nodes_and_names_the_lines_of_the_capture()
     assert "another stream" not in text
 
 
+FREE = (
+    r"a free releases global memory at \S+ \(\d+ bytes? into the 1024-byte allocation .*\), which .* in another stream"
+)
+
+
+@pytest.mark.parametrize("first", OPERATIONS)
+@pytest.mark.usefixtures("engine")
+def test_a_free_races_with_work_in_another_stream_unless_the_two_are_ordered(module: Any, first: str) -> None:
+    """CUDA: "accessing the memory after the free operation has been started is undefined behavior"."""
+    for how in (None, *WAITS):
+        buffers, (using, freeing) = Buffers(module, 1), separate()
+        with cuda.Stream(non_blocking=True) as made:
+            x = cuda.zeros(N, np.int32, stream=made)
+        cuda.current_device().synchronize()
+        gc.disable()  # to free pinned memory, the host waits for the device, which orders everything
+        try:
+            with reports() as texts:
+                OPERATIONS[first].work(buffers, x, using)
+                if how:
+                    WAITS[how](freeing, using)
+                x.close(stream=freeing)
+                using.synchronize()  # the other order is a fault
+        finally:
+            gc.enable()
+        assert bool(texts) is (how is None), (how, texts)
+        assert all(re.search(FREE, text) for text in texts)
+
+
 def random_program(number: int) -> list[Step]:
     generator = random.Random(number)
     steps = []

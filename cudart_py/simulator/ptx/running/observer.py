@@ -243,6 +243,15 @@ class Observer:
         `places` contains one row per lane: the offsets of its texels in global memory, or -1 if the border is read.
         """
 
+    def object_access(
+        self, group: Group, kind: str, positions: Any, address: Address, size: int, site: Instruction, values: Any
+    ) -> None:
+        """Observe the lanes at `positions` of a group, which are about to access a texture or a surface.
+
+        Each of them reads (`kind` is ld) or writes (st) `size` bytes at its address in global memory, such as one of
+        the texels of a fetch. `values` is as in `access`.
+        """
+
     def fence(self, group: Group, site: Instruction) -> None:
         """Observe a fence."""
 

@@ -267,8 +267,6 @@ class Speculation:
         self._saved: list[tuple[int, int, int, Array]] = []
         # The numbers of granules that were saved together, keyed by the granule after them.
         self._together: dict[int, int] = {}
-        # The indices of allocations that may be changed without a check.
-        self._changed: set[int] = set()
         self._tables = tables = launch.check_tables()
         self._starts, self._ends = tables.of
         # The records that machine code uses.
@@ -334,17 +332,6 @@ class Speculation:
         # Machine code may store to the granules once their flags are set.
         flags[number : number + count] = 1
 
-    def save(self, address: int, size: int) -> None:
-        """Save memory of one allocation that machine code may change without a check of the access."""
-        first = address - self._tables.first >> GRANULE_BITS
-        last = address + size - 1 - self._tables.first >> GRANULE_BITS
-        try:
-            for number in range(first, last + 1):
-                self._save(number)
-        except MemoryError:
-            raise SpeculationFailed(counts=False, lacks_records=True) from None
-        self._changed.add(int(np.searchsorted(self._starts, address, "right")) - 1)
-
     def _prepare(self, index: int) -> None:
         if self._tables.extents[index][ExtentCheck.READY]:
             return
@@ -387,7 +374,7 @@ class Speculation:
         host may have written to them in the meantime.
         """
         for index, low, high, kept in self._saved:
-            if self._tables.extents[index][ExtentCheck.STORED] or index in self._changed:
+            if self._tables.extents[index][ExtentCheck.STORED]:
                 self._memory.bytes[low:high] = kept[: high - low]
 
     def used(self) -> dict[int, tuple[int, int]]:

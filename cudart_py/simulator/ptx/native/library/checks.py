@@ -4,7 +4,8 @@
 elements of `SIZE` bytes with the records of its pieces of ``1 << SHIFT`` bytes, and leaves its own records. It only
 determines whether there may be something to report; if so, the launch runs again on the NumPy engine.
 
-`KIND` is the kind of access: "load", "store", "atomic", or "guess" for a load whose value a compare-and-swap checks.
+`KIND` is the kind of access: "load", "store", "atomic", "guess" for a load whose value a compare-and-swap checks, or
+"fetch" for a read through a texture or a surface, which races with all earlier writes of the launch, ordered or not.
 `STRENGTH` is "plain" for a weak access, "block" for a strong access with block scope to memory that other blocks can
 access too, and "strong" for all other strong accesses. An atomic is never plain.
 """
