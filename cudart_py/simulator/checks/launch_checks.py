@@ -100,9 +100,7 @@ class LaunchChecks(Observer):
             racing=self._racing,
             concurrent=self._concurrent,
         )
-        # Machine code does not record the loads that race only with plain writes, or only with those of block scope.
-        unrecorded = any(span.block_scoped for span in spans) or (self._concurrent and state.program.guesses)
-        self.watch = frozenset({"checks"}) if self._racing and not unrecorded else None
+        self.watch = frozenset({"checks"}) if self._racing else None
 
     def has_mistake(self) -> bool:
         """Return whether there is a finding in this launch, or were findings in many launches of the kernel."""

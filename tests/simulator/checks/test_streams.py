@@ -230,13 +230,22 @@ def test_two_operations_race_unless_their_streams_are_ordered(module: Any, engin
 def test_work_that_overlaps_without_a_race_runs_in_machine_code(
     engine: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Kernels with guesses for a compare-and-swap, and kernels beside work with block scope, are left to NumPy."""
     (tmp_path / "fresh.cu").write_text((FOLDER / "streams.cu").read_text())  # without doubts of earlier launches
     fresh = cuda.compile(tmp_path / "fresh.cu")
     monkeypatch.setattr("cudart_py.simulator.ptx.running.launch._run_chunks", None)
     for name in OPERATIONS:
-        if name not in ("compare-and-swap", "atomic of a block"):
-            assert races(fresh, [Step(0, name, "first"), Step(1, name, "second"), Step(0, name, "first")]) == []
+        assert races(fresh, [Step(0, name, "first"), Step(1, name, "second"), Step(0, name, "first")]) == []
+
+
+@pytest.mark.parametrize("other", OPERATIONS)
+@pytest.mark.usefixtures("engine")
+def test_a_volatile_load_races_only_with_accesses_of_block_scope(
+    module: Any, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    """The stream that was used last runs first."""
+    monkeypatch.setitem(OPERATIONS, "volatile load", Operation(reader("watch"), writes=False))
+    assert bool(races(module, [Step(0, "volatile load"), Step(1, other)])) is (other == "atomic of a block")
+    assert races(module, [Step(0, "volatile load", "first"), Step(1, other, "second")]) == []
 
 
 def test_the_legacy_default_stream_orders_streams_unless_they_do_not_block(module: Any) -> None:

@@ -10,7 +10,6 @@ from ..syntax.parser import Entry
 from .codegen import BlockFunction, compile_block, storage_zero
 from .control_flow import Code
 from .environment import Environment
-from .guessed_loads import GuessedLoads
 from .opcodes import form_of
 
 # Once a block has this many variants, the scalars among its inputs are expanded to arrays.
@@ -69,18 +68,6 @@ class Program:
             form.strong and form.scope == "cta"
             for body in (self.entry.body, *self.entry.called)
             for form in map(form_of, body.instructions)
-        )
-
-    @cached_property
-    def guesses(self) -> bool:
-        """Return whether the kernel, or a function that it calls, loads a guess for a compare-and-swap."""
-        guessed = GuessedLoads(self)
-        called = (self.code(body.name) for body in self.entry.called)
-        return any(
-            guessed.contain(code, instruction)
-            for code in (self.main, *called)
-            if code is not None
-            for instruction in code.function.instructions
         )
 
     def environment(self, uniform_specials: frozenset[str], observed: bool) -> Environment:

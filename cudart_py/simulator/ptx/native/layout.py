@@ -264,7 +264,8 @@ class SiteCheck(IntEnum):
     """The words of the checks' state for a site: the allocation that it used last, and that allocation's records.
 
     `MODE` says whether the site's loads from this allocation are recorded, and `RECORDS` whether its loads from all
-    allocations are recorded.
+    allocations are recorded. `FIRST` and `LAST` are the bounds of the loads that leave no records, kept only if other
+    work may overlap the launch.
     """
 
     LOW = 0
@@ -276,6 +277,8 @@ class SiteCheck(IntEnum):
     RECORDS = 6
     WRITE_LINES = 7
     READ_LINES = 8
+    FIRST = 9
+    LAST = 10
     WORDS = 16
 
 

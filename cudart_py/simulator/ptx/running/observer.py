@@ -138,10 +138,18 @@ class AccessRecords(Protocol):
         None means that they would cost too much; the NumPy engine then runs the launch.
         """
 
-    def races(self, used: Mapping[int, tuple[int, int]], shift: int, sites: Sequence[Instruction]) -> bool:
+    def races(
+        self,
+        used: Mapping[int, tuple[int, int]],
+        unrecorded: Iterable[tuple[int, int, int]],
+        shift: int,
+        sites: Sequence[Instruction],
+    ) -> bool:
         """Return whether the launch, which has ended without a doubt, may race with other work.
 
         `used` maps the start of each allocation that it has used to two addresses between which all its writes are.
+        `unrecorded` has a site's number and two addresses for the loads that have left no records: strong loads, and
+        guesses for a compare-and-swap.
         `shift` is the one given to `of`, and `sites` are the instructions that the sites in the records refer to.
         """
 

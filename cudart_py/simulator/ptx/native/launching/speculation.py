@@ -207,7 +207,7 @@ class CheckTables:
         }
 
         self._new_sites = self.sites.copy()
-        self._new_sites[:, [SiteCheck.LOW, SiteCheck.HIGH]] = _NEVER
+        self._new_sites[:, [SiteCheck.LOW, SiteCheck.HIGH, SiteCheck.FIRST]] = _NEVER
         # The rows of allocations at the beginning of a launch. The rows of completely written allocations stay ready,
         # because every launch of the same era can use their records, as long as these exist.
         self._new_extents = np.zeros_like(self.extents)
@@ -386,6 +386,12 @@ class Speculation:
                 first, end = found[start]
                 found[start] = (low if end == first else min(first, low), max(end, high))
         return found
+
+    def unrecorded(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the loads that have left no records, as `AccessRecords.races` expects them."""
+        for sites in self._sites:
+            for number in np.flatnonzero(sites[:, SiteCheck.LAST]):
+                yield int(number), int(sites[number, SiteCheck.FIRST]), int(sites[number, SiteCheck.LAST])
 
     def changed(self) -> Iterator[tuple[int, int, int]]:
         """Yield the parts of memory that the launch may have changed, as `AccessRecords.keep` expects them."""

@@ -118,6 +118,8 @@ class _Check(LaneByLane):
             among = b.and_(b.icmp_unsigned(">=", self.addresses, low), b.icmp_unsigned("<=", self.addresses, high))
             return b.icmp_unsigned("==", b.and_(b.bits(among), self.mask), self.mask)
 
+        if self.loads and not self.leaves:
+            self._note_bounds(site)
         quiet = b.icmp_unsigned("==", kept(SiteCheck.MODE), I64(0))
         known = all_known()
         if self.loads:
@@ -174,6 +176,16 @@ class _Check(LaneByLane):
                     f"noted.load.plain.global.{self.size}.{self.count}.{self.shift}", ir.VoidType(), types
                 )
                 b.call(function, [self.context, self.addresses, self.mask, self.site])
+
+    def _note_bounds(self, site: Value) -> None:
+        """Widen the bounds of the site's loads, which are compared with other work's accesses after the launch."""
+        b, active = self.b, self.b.truth(self.mask)
+        with in_complete_records(b, self.context):
+            low = b.reduced("umin", b.select(active, self.addresses, b.const(I64, -1)))
+            high = b.add(b.reduced("umax", b.select(active, self.addresses, b.const(I64, 0))), I64(self.whole))
+            first, last = (b.at(site, 8 * word) for word in (SiteCheck.FIRST, SiteCheck.LAST))
+            b.store(b.least(b.load(first, typ=I64), low, False), first)
+            b.store(b.greatest(b.load(last, typ=I64), high, False), last)
 
     def _find(self, address: Value) -> None:
         b = self.b
