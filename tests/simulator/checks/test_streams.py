@@ -237,15 +237,21 @@ def test_work_that_overlaps_without_a_race_runs_in_machine_code(
         assert races(fresh, [Step(0, name, "first"), Step(1, name, "second"), Step(0, name, "first")]) == []
 
 
+@pytest.mark.parametrize("kernel", ["watch", "guess"])
 @pytest.mark.parametrize("other", OPERATIONS)
 @pytest.mark.usefixtures("engine")
-def test_a_volatile_load_races_only_with_accesses_of_block_scope(
-    module: Any, monkeypatch: pytest.MonkeyPatch, other: str
+def test_volatile_loads_and_guesses_race_with_fewer_accesses_than_other_loads(
+    module: Any, monkeypatch: pytest.MonkeyPatch, other: str, kernel: str
 ) -> None:
-    """The stream that was used last runs first."""
-    monkeypatch.setitem(OPERATIONS, "volatile load", Operation(reader("watch"), writes=False))
-    assert bool(races(module, [Step(0, "volatile load"), Step(1, other)])) is (other == "atomic of a block")
-    assert races(module, [Step(0, "volatile load", "first"), Step(1, other, "second")]) == []
+    """Volatile loads race only with accesses of block scope, and guesses for a compare-and-swap with plain writes.
+
+    The stream that was used last runs first.
+    """
+    monkeypatch.setitem(OPERATIONS, kernel, Operation(reader(kernel), writes=False))
+    scoped, operation = other == "atomic of a block", OPERATIONS[other]
+    expected = scoped if kernel == "watch" else operation.writes and not (operation.atomic or scoped)
+    assert bool(races(module, [Step(0, kernel), Step(1, other)])) is expected
+    assert races(module, [Step(0, kernel, "first"), Step(1, other, "second")]) == []
 
 
 def test_the_legacy_default_stream_orders_streams_unless_they_do_not_block(module: Any) -> None:
