@@ -20,7 +20,7 @@ from ...instructions import clusters
 from ...windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
 from ..layout import PER_BLOCK, ROW_BYTES, BlockCheck, Context, Doubt, SiteCheck
 from ..vectors import I1, I32, I64, PTR
-from .frame import each_active, element, when, words_at
+from .frame import alike, each_active, each_group, element, when, words_at
 from .hosts import address_type, safe_addresses
 from .lane_by_lane import LaneByLane
 from .records import block_value, block_word, in_complete_records, note_unwritten, raise_doubt, site_row
@@ -54,22 +54,13 @@ class _Check(LaneByLane):
         exists = b.icmp_unsigned("<=", above, b.splat(b.trunc(b.word(context, Context.CLUSTER), I32)))
         ranks = b.select(b.compare("==", above, 0), b.splat(b.trunc(own, I32)), b.sub(above, b.const(I32, 1)))
         places = b.and_(self.addresses, b.const(I32, clusters.OFFSET))
-        rest = b.alloca(I32)
+
+        def check(same: Value) -> None:
+            self._enter(b.zext(b.extract_element(ranks, b.trailing_zeros(same)), I64))
+            b.call(function, [context, places, same, self.site, *self.values])
+
         # An address in a block that doesn't exist is a fault, which the access itself detects.
-        b.store(b.and_(self.mask, b.bits(exists)), rest)
-        head, body, after = (b.append_basic_block() for _ in range(3))
-        b.branch(head)
-        b.position_at_end(head)
-        left = b.load(rest, typ=I32)
-        b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, after)
-        b.position_at_end(body)
-        rank = b.extract_element(ranks, b.trailing_zeros(left))
-        same = b.and_(b.bits(b.icmp_unsigned("==", ranks, b.splat(rank))), left)
-        b.store(b.and_(left, b.not_(same)), rest)
-        self._enter(b.zext(rank, I64))
-        b.call(function, [context, places, same, self.site, *self.values])
-        b.branch(head)
-        b.position_at_end(after)
+        each_group(b, b.and_(self.mask, b.bits(exists)), alike(b, ranks), check)
         self._enter(own)
         b.ret_void()
 

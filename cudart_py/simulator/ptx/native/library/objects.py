@@ -24,7 +24,7 @@ from ...instructions.values import Value as Number
 from ...instructions.values import value_type
 from ..layout import LANES, Context, Count, HostCall, ObjectWord
 from ..vectors import F64, I32, I64, PTR, Builder, integer_like, lane_type, vector
-from .frame import ask_python, begin, each_active, each_number, element, when
+from .frame import alike, ask_python, begin, each_active, each_group, each_number, element, when
 
 Value = Any
 
@@ -57,20 +57,12 @@ def each_object(
 
     The function returns if Python finds no such object.
     """
-    rest = b.alloca(I32)
-    b.store(mask, rest)
-    head, inside, after = (b.append_basic_block() for _ in range(3))
-    b.branch(head)
-    b.position_at_end(head)
-    left = b.load(rest, typ=I32)
-    b.cbranch(b.icmp_unsigned("!=", left, I32(0)), inside, after)
-    b.position_at_end(inside)
-    handle = b.extract_element(handles, b.trailing_zeros(left))
-    lanes = b.and_(b.bits(b.icmp_unsigned("==", handles, b.splat(handle))), left)
-    b.store(b.xor(left, lanes), rest)
-    body(_found(b, context, site, handle, lanes), lanes)
-    b.branch(head)
-    b.position_at_end(after)
+
+    def use(lanes: Value) -> None:
+        handle = b.extract_element(handles, b.trailing_zeros(lanes))
+        body(_found(b, context, site, handle, lanes), lanes)
+
+    each_group(b, mask, alike(b, handles), use)
 
 
 def _found(b: Builder, context: Value, site: Value, handle: Value, lanes: Value) -> Value:
