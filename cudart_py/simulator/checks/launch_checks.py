@@ -100,9 +100,7 @@ class LaunchChecks(Observer):
             racing=self._racing,
             concurrent=self._concurrent,
         )
-        # Machine code does not record the loads that race only with plain writes, or only with those of block scope.
-        unrecorded = any(span.block_scoped for span in spans) or (self._concurrent and state.program.guesses)
-        self.watch = frozenset({"checks"}) if self._racing and not unrecorded else None
+        self.watch = frozenset({"checks"}) if self._racing else None
 
     def has_mistake(self) -> bool:
         """Return whether there is a finding in this launch, or were findings in many launches of the kernel."""
@@ -302,6 +300,13 @@ class LaunchChecks(Observer):
             assert isinstance(address, Mixed)
             for positions, part in address.parts:
                 self._memory_checks.check(access.part(part, positions))
+
+    @without_failing
+    def object_access(
+        self, group: Group, kind: str, positions: Any, address: Address, size: int, site: Instruction, values: Any
+    ) -> None:
+        """Check the reads of a fetch, or the accesses to a surface."""
+        self._memory_checks.check(MemoryAccess(group, kind, address, 0, size, site, values, positions))
 
     @without_failing
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:

@@ -31,6 +31,10 @@ Array = NDArray[Any]
 ndarray = np.ndarray
 _VERBS = {"read": "read", "write": "wrote"}
 _UNWRITTEN = "where nothing has been written"
+_CACHED = (
+    "fetches from textures and loads from surfaces are defined only for memory that no thread has written in the same "
+    "launch: write to other memory, and read it in the next launch"
+)
 _BLOCK_SCOPED = (
     "; one of the two has block scope, so that it is atomic for the threads of its own block alone (use device scope: "
     "atomicAdd for atomicAdd_block, thread_scope_device for thread_scope_block)"
@@ -176,6 +180,8 @@ class MemoryChecks:
             self._scattered(access)
             return
         read_only = "nc" in form.words or form.space == "const"
+        # Memory of textures and surfaces is not checked for uninitialised values.
+        track = not shadow.initialised and not form.accesses_object
         quiet = not self._racing or (read_only and not self._concurrent)
         if kind == "ld" and shadow.initialised and quiet:
             return
@@ -187,8 +193,8 @@ class MemoryChecks:
         if self._concurrent:
             self._races.touches(history, access.low - shadow.first, access.high - shadow.first)
         if history.prepare(access.size, reads=self._racing):
-            self._pieces(Footprint(access, origin, history.shift), history, track=not shadow.initialised)
-        elif not shadow.initialised:
+            self._pieces(Footprint(access, origin, history.shift), history, track=track)
+        elif track or (kind != "ld" and not shadow.initialised):
             self._coarsely(Footprint(access, origin, history.coarse_shift), history)
 
     def _scattered(self, access: MemoryAccess) -> None:
@@ -236,7 +242,8 @@ class MemoryChecks:
         if kind == "ld":
             exempt = self._guessed_loads.contain(footprint.group.code, site)
             lasts = form_of(site).row.name == "wgmma"
-            race = races.load(footprint, history, now, strength=strength, exempt=exempt, lasts=lasts)
+            cached = form_of(site).accesses_object
+            race = races.load(footprint, history, now, strength=strength, exempt=exempt, lasts=lasts, cached=cached)
         else:
             race = races.store(footprint, history, now, strength=strength)
         if race is not None:
@@ -368,10 +375,14 @@ class MemoryChecks:
         mine = _strength(form_of(site), footprint.access.kind)
         if mine & record & STRONG and (mine | record) & BLOCK_SCOPE:
             strong += _BLOCK_SCOPED
-        what = (
-            f"race: it {self._findings.access(footprint, piece)}, which {name(record, _VERBS[before])}{strong}, "
-            f"and {'nothing orders the two accesses' if span is None else span.remedy}"
-        )
+        if span is not None:
+            why = span.remedy
+        elif form_of(site).accesses_object and footprint.access.kind == "ld":
+            why = _CACHED
+        else:
+            why = "nothing orders the two accesses"
+        how = f"{name(record, _VERBS[before])}{strong}"
+        what = f"race: it {self._findings.access(footprint, piece)}, which {how}, and {why}"
         self._findings.put("race", site, footprint.group, footprint.position(piece), what)
 
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.observer import PieceRecords, records_in
 from ..state.memory.record_limit import limit
 from ..state.memory.shadow import FILLED, History, ShadowMemory
 from .races.concurrency import Span, meeting
-from .races.traces import NativeTrace, Trace
+from .races.traces import NativeTrace, Ranges, Trace
 
 if TYPE_CHECKING:
     from ..ptx.syntax.instructions import Instruction
@@ -81,7 +82,13 @@ class NativeRecords:
         self._unwritten[start] = shadow, shift, kept
         return replace(kept, unwritten=True)
 
-    def races(self, used: Mapping[int, tuple[int, int]], shift: int, sites: Sequence[Instruction]) -> bool:
+    def races(
+        self,
+        used: Mapping[int, tuple[int, int]],
+        unrecorded: Iterable[tuple[int, int, int]],
+        shift: int,
+        sites: Sequence[Instruction],
+    ) -> bool:
         """Return whether the launch may race with other work; `AccessRecords` describes the arguments."""
         assert self._past is not None
         name = self._past.native_records(sites)
@@ -93,6 +100,20 @@ class NativeRecords:
                 self.traces[shadow.history] = trace
                 if meeting(self._spans, shadow.history, trace.parts):
                     return True
+        return any(self._meets_writes(sites[number], low, high) for number, low, high in unrecorded)
+
+    def _meets_writes(self, site: Instruction, low: int, high: int) -> bool:
+        """Return whether loads between two addresses may race with writes of other work.
+
+        Strong loads race only with accesses of block scope, and guesses only with plain writes.
+        """
+        spans = [span for span in self._spans if span.block_scoped or not form_of(site).strong]
+        starts, ends = self._memory.extents()
+        for index in np.flatnonzero((starts < high) & (ends > low)) if spans else ():
+            shadow: ShadowMemory = self._memory.shadow(int(starts[index]))
+            part = max(low - shadow.first, 0), min(high - shadow.first, shadow.size)
+            if meeting(spans, shadow.history, {"unrecorded": Ranges.of_rows([part])}):
+                return True
         return False
 
     def end(self, now: int) -> None:
@@ -152,8 +173,7 @@ def _new(shadow: ShadowMemory, shift: int) -> PieceRecords | None:
 def _table(count: int) -> Array | None:
     """Return new records, which are 0, with room for their sites, or None if there is no memory for them."""
     units = -(-count // 4)
-    # The sites, a fifth of it, don't count, because launches that no other work overlaps never use them.
-    room = limit.zeros(20 * units, np.uint16, uncounted=8 * units)
+    room = limit.zeros(20 * units, np.uint16)
     return None if room is None else records_in(room)[:count]
 
 

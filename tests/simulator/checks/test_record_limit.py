@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.simulator.checks import native_records
 from cudart_py.simulator.ptx.running import launch as numpy_launch
+from cudart_py.simulator.ptx.running.observer import site_numbers
 from cudart_py.simulator.state.memory import record_limit
 from cudart_py.simulator.state.memory.shadow import History, ShadowMemory
 from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found, reports
@@ -128,6 +130,16 @@ def test_a_long_launch_whose_accesses_cannot_be_recorded_runs_in_machine_code_an
     monkeypatch.undo()
     # It is not known what the launch has written.
     assert found(module["first"][1, 256], x, out, count - 256) == []
+
+
+def test_the_limit_counts_the_sites_of_machine_codes_records(limit: record_limit.RecordLimit) -> None:
+    """Only arrays of less than 64 KiB are not counted."""
+    before = limit.taken
+    records = native_records._new(ShadowMemory(4096, 1 << 16, True), 2)
+    assert records is not None
+    rooms = [array.base for array in (records.writes, records.reads)]
+    assert limit.taken - before == sum(room.nbytes for room in rooms)
+    assert all(np.shares_memory(site_numbers(array), array.base) for array in (records.writes, records.reads))
 
 
 def fail(*arguments: Any, **named: Any) -> Any:

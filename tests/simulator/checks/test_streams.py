@@ -236,13 +236,28 @@ def test_two_operations_race_unless_their_streams_are_ordered(module: Any, engin
 def test_work_that_overlaps_without_a_race_runs_in_machine_code(
     engine: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Kernels with guesses for a compare-and-swap, and kernels beside work with block scope, are left to NumPy."""
     (tmp_path / "fresh.cu").write_text((FOLDER / "streams.cu").read_text())  # without doubts of earlier launches
     fresh = cuda.compile(tmp_path / "fresh.cu")
     monkeypatch.setattr("cudart_py.simulator.ptx.running.launch._run_chunks", None)
     for name in OPERATIONS:
-        if name not in ("compare-and-swap", "atomic of a block"):
-            assert races(fresh, [Step(0, name, "first"), Step(1, name, "second"), Step(0, name, "first")]) == []
+        assert races(fresh, [Step(0, name, "first"), Step(1, name, "second"), Step(0, name, "first")]) == []
+
+
+@pytest.mark.parametrize("kernel", ["watch", "guess"])
+@pytest.mark.parametrize("other", OPERATIONS)
+@pytest.mark.usefixtures("engine")
+def test_volatile_loads_and_guesses_race_with_fewer_accesses_than_other_loads(
+    module: Any, monkeypatch: pytest.MonkeyPatch, other: str, kernel: str
+) -> None:
+    """Volatile loads race only with accesses of block scope, and guesses for a compare-and-swap with plain writes.
+
+    The stream that was used last runs first.
+    """
+    monkeypatch.setitem(OPERATIONS, kernel, Operation(reader(kernel), writes=False))
+    scoped, operation = other == "atomic of a block", OPERATIONS[other]
+    expected = scoped if kernel == "watch" else operation.writes and not (operation.atomic or scoped)
+    assert bool(races(module, [Step(0, kernel), Step(1, other)])) is expected
+    assert races(module, [Step(0, kernel, "first"), Step(1, other, "second")]) == []
 
 
 def test_the_legacy_default_stream_orders_streams_unless_they_do_not_block(module: Any) -> None:
@@ -349,6 +364,34 @@ def test_a_race_in_a_graph_is_between_nodes_and_names_the_lines_of_the_capture()
     assert "another stream" not in text
 
 
+FREE = (
+    r"a free releases global memory at \S+ \(\d+ bytes? into the 1024-byte allocation .*\), which .* in another stream"
+)
+
+
+@pytest.mark.parametrize("first", OPERATIONS)
+@pytest.mark.usefixtures("engine")
+def test_a_free_races_with_work_in_another_stream_unless_the_two_are_ordered(module: Any, first: str) -> None:
+    """CUDA: "accessing the memory after the free operation has been started is undefined behavior"."""
+    for how in (None, *WAITS):
+        buffers, (using, freeing) = Buffers(module, 1), separate()
+        with cuda.Stream(non_blocking=True) as made:
+            x = cuda.zeros(N, np.int32, stream=made)
+        cuda.current_device().synchronize()
+        gc.disable()  # to free pinned memory, the host waits for the device, which orders everything
+        try:
+            with reports() as texts:
+                OPERATIONS[first].work(buffers, x, using)
+                if how:
+                    WAITS[how](freeing, using)
+                x.close(stream=freeing)
+                using.synchronize()  # the other order is a fault
+        finally:
+            gc.enable()
+        assert bool(texts) is (how is None), (how, texts)
+        assert all(re.search(FREE, text) for text in texts)
+
+
 def random_program(number: int) -> list[Step]:
     generator = random.Random(number)
     steps = []
@@ -362,9 +405,9 @@ def random_program(number: int) -> list[Step]:
     return steps
 
 
-@pytest.mark.parametrize("numbers", [range(40), pytest.param(range(40, 120), marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("numbers", [[*range(40), 421], pytest.param(range(40, 700), marks=pytest.mark.exhaustive)])
 def test_random_programs_race_where_nothing_orders_a_hazard(
-    module: Any, numbers: range, monkeypatch: pytest.MonkeyPatch
+    module: Any, numbers: Sequence[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both engines report the same threads and lines."""
     hazards = 0
@@ -380,69 +423,3 @@ def test_random_programs_race_where_nothing_orders_a_hazard(
         assert texts["native"] == texts["numpy"], (number, steps)
         hazards += is_hazard(steps)
     assert len(numbers) / 4 <= hazards <= len(numbers) * 3 / 4
-
-
-SIGNAL = """
-extern "C" __global__ void atomic(int *x, unsigned *flag)
-{
-    *x = 1;
-    __threadfence_system();
-    atomicExch_system(flag, 1u);
-}
-extern "C" __global__ void plain(int *x, unsigned *flag) { *x = 1; *flag = 1; }
-extern "C" __global__ void get(const int *x, int *out) { *out = *x; }
-"""
-
-
-@pytest.mark.parametrize("wait_first", [False, True])
-@pytest.mark.parametrize(("kernel", "race"), [("atomic", False), ("plain", True)])
-@pytest.mark.usefixtures("engine")
-def test_a_wait_for_a_value_is_ordered_after_the_kernel_that_released_it(
-    kernel: str, race: bool, wait_first: bool
-) -> None:
-    compiled, (waiting, other) = cuda.compile(SIGNAL), separate()
-    x, out, flag = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32), cuda.pinned_empty(1, np.uint32, mapped=True)
-    flag[0] = 0
-    gc.collect()  # to free pinned memory, the host waits for the device, which orders everything
-    cuda.current_device().synchronize()
-
-    def release() -> None:
-        compiled[kernel][1, 1, 0, other](x, flag)
-
-    def wait() -> None:
-        waiting.wait_value(flag, 1)
-        compiled["get"][1, 1, 0, waiting](x, out)
-
-    def work() -> None:
-        for part in (wait, release) if wait_first else (release, wait):
-            part()
-        waiting.synchronize()
-
-    assert bool(found(work)) is race
-
-
-@pytest.mark.parametrize("ordered", [False, True])
-@pytest.mark.usefixtures("engine")
-def test_a_graph_that_waits_for_a_value_overlaps_work_that_is_queued_in_the_meantime(ordered: bool) -> None:
-    compiled, (launching, other) = cuda.compile(SIGNAL), separate()
-    x, out, flag = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32), cuda.pinned_empty(2, np.uint32)
-    unused = cuda.zeros(1, np.uint32)
-    flag[:] = 0
-    gc.collect()  # as above
-    cuda.current_device().synchronize()
-
-    def work() -> None:
-        with launching.capture() as graph:
-            compiled["get"][1, 1, 0, launching](x, out)
-            launching.write_value(flag[:1], 1)
-            launching.wait_value(flag[1:], 1)
-        executable = graph.instantiate()
-        executable.launch(launching)
-        assert not launching.done
-        if ordered:
-            other.wait_value(flag[:1], 1)
-        compiled["plain"][1, 1, 0, other](x, unused)
-        other.write_value(flag[1:], 1)
-        launching.synchronize()
-
-    assert bool(found(work)) is not ordered

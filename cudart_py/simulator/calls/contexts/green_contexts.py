@@ -179,5 +179,5 @@ def cuGreenCtxWaitEvent(hCtx: Any, hEvent: Any) -> None:
         event.captured[0].invalidate()
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
     captures.refuse_all(green.primary)
-    if event.mark is not None and not event.mark.done:
+    if event.mark is not None and not event.mark.heard:
         green.gates.append(event.mark)

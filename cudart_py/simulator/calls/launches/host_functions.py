@@ -17,6 +17,7 @@ from ...state.arguments import host_address, number
 from ...state.errors import StatusError
 from ...state.queue.operations import Operation
 from ...state.queue.runner import runner
+from ...state.queue.work import hear
 from ...state.streams import find_stream, submit
 from ..entry import entry
 
@@ -49,6 +50,8 @@ class HostCall(Operation):
                 _PROTOTYPE(self.function)(self.data)
         finally:
             runner.in_callback = False
+        if runner.piece is not None:
+            hear(runner.piece.work)  # the function may have told another thread of the host
         runner.poll()
         if raised:
             host_failures.drop(raised[0])

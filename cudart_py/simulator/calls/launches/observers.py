@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...ptx.faults import Fault
     from ...ptx.running.groups import Group
     from ...ptx.running.launch import LaunchState
-    from ...ptx.running.memory.addresses import Mixed
+    from ...ptx.running.memory.addresses import Address, Mixed
     from ...ptx.running.scheduler import Chunk
     from ...ptx.syntax.instructions import Instruction
 
@@ -75,6 +75,12 @@ class Observers(Observer):
     def texture(self, group: Group, positions: Any, places: Any, site: Instruction) -> None:
         for one in self._observers:
             one.texture(group, positions, places, site)
+
+    def object_access(
+        self, group: Group, kind: str, positions: Any, address: Address, size: int, site: Instruction, values: Any
+    ) -> None:
+        for one in self._observers:
+            one.object_access(group, kind, positions, address, size, site, values)
 
     def fence(self, group: Group, site: Instruction) -> None:
         for one in self._observers:

@@ -18,6 +18,7 @@ from cuda.bindings.driver import (
     cuuint64_t,
 )
 
+from ...checks.races import concurrency
 from ...state import memory
 from ...state.arguments import number
 from ...state.contexts import primary
@@ -122,6 +123,7 @@ class FreeInGraph(Operation):
 
     def run(self, context: Context) -> None:
         """Make the bytes no longer live for later work."""
+        concurrency.check_free(self.allocation)
         memory.end_life(self.allocation)
 
     def note_launched(self, launch: Work) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cuda.bindings.driver import CUdeviceptr, CUresult
 
 from ...checks.findings import mode, site_to_report
+from ...checks.races import concurrency
 from ...state import memory
 from ...state.arguments import number
 from ...state.contexts import all_active
@@ -48,6 +49,7 @@ class FreeOperation(AccountingOperation):
 
     def run(self, context: Context) -> None:
         """Make the allocation no longer live for later work."""
+        concurrency.check_free(self.allocation)
         memory.end_life(self.allocation, self.stream)
 
 
@@ -61,6 +63,7 @@ class DirectFree(AccountingOperation):
 
     def run(self, context: Context) -> None:
         """Drop the allocation's bytes."""
+        concurrency.check_free(self.allocation)
         memory.free(self.allocation, counted=True)
 
 

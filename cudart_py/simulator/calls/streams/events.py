@@ -22,7 +22,7 @@ from ...state.queue.operations import Operation
 from ...state.queue.runner import runner
 from ...state.queue.scheduling import complete, enqueue, mark_all, refuse_broken, run_at_once, step
 from ...state.queue.stream import Stream
-from ...state.queue.work import Work
+from ...state.queue.work import Work, hear
 from ...state.streams import find_stream
 from ..entry import entry
 
@@ -72,7 +72,7 @@ class RecordEvent(Operation):
     def run(self, context: Context) -> None:
         """Set the event's mark now, unless the event was recorded again after the launch."""
         if runner.piece is not None and self.event.mark is runner.piece.work:
-            mark = Work(context, None, (), 0)
+            mark = Work(context, None, (runner.piece.work,), -1)
             context.pending += 1
             mark.run()
             self.event.mark = mark
@@ -185,7 +185,7 @@ def cuCtxWaitEvent(hCtx: Any, hEvent: Any) -> None:
         captured[0].invalidate()
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
     captures.refuse_all(context)
-    if event.mark is not None and not event.mark.done:
+    if event.mark is not None and not event.mark.heard:
         context.gates.append(event.mark)
 
 
@@ -213,7 +213,7 @@ def cuStreamWaitEvent(hStream: Any, hEvent: Any, Flags: Any) -> None:
             raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
         captures.refuse_implicit(stream)
     mark = event.mark
-    if mark is not None and not mark.done:
+    if mark is not None and not mark.heard:
         enqueue(stream, None, mark)
 
 
@@ -259,6 +259,7 @@ def cuEventElapsedTime(hStart: Any, hEnd: Any) -> float:
     refuse_broken(end.mark)
     if not (start.mark.done and end.mark.done):
         raise StatusError(CUresult.CUDA_ERROR_NOT_READY)
+    hear(start.mark, end.mark)
     return (end.mark.time - start.mark.time) / 1e6
 
 

@@ -20,7 +20,7 @@ from ...state.arguments import number
 from ...state.errors import StatusError
 from ...state.memory import sharing
 from ...state.queue.operations import FaultError, Operation, Waits
-from ...state.queue.value_waits import join_writer, note_writer
+from ...state.queue.value_waits import join_writer, note_write
 from ...state.streams import find_stream, submit
 from ..entry import entry
 from ..launches.launches import SECONDS_VARIABLE, launch_limits
@@ -52,9 +52,10 @@ class WriteValue:
     def run(self, batch: MemoryOperations) -> None:
         """Write the value."""
         memory.require_live(self.address, self.size, str(batch))
-        _element(self.address, self.size)[...] = self.value
+        element = _element(self.address, self.size)
+        note_write(self.address, self.size, int(element[()]), self.value)
+        element[...] = self.value
         memory.note_written(self.address, self.size)
-        note_writer(self.address)
 
 
 class WaitValue:
@@ -80,7 +81,11 @@ class WaitValue:
     @property
     def met(self) -> bool:
         """Whether the value in memory meets the condition."""
-        now, wanted, bits = self.now, self.value, 8 * self.size
+        return self.meets(self.now)
+
+    def meets(self, now: int) -> bool:
+        """Return whether a value meets the condition."""
+        wanted, bits = self.value, 8 * self.size
         match self.condition:
             case 0:
                 return (now - wanted) % (1 << bits) < 1 << bits - 1  # the difference as a signed number is not negative
@@ -93,7 +98,8 @@ class WaitValue:
     def run(self, batch: MemoryOperations) -> None:
         """Order the batch after the work that wrote the value, which meets the condition."""
         memory.require_live(self.address, self.size, str(batch))
-        join_writer(self.address, concurrency.kernel_that_wrote(self.address, self.size))
+        kernel = concurrency.kernel_that_wrote(self.address, self.size)
+        join_writer(self.address, self.size, self.now, self.meets, kernel)
 
 
 class _HeldWait:

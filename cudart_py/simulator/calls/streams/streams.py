@@ -11,6 +11,7 @@ from ...state.contexts import current
 from ...state.errors import StatusError
 from ...state.queue.scheduling import settle, step
 from ...state.queue.stream import Stream
+from ...state.queue.work import hear
 from ...state.streams import GREATEST_PRIORITY, LEAST_PRIORITY, complete_stream, find_stream, refuse_captured, streams
 from ..entry import entry
 
@@ -71,6 +72,8 @@ def cuStreamQuery(hStream: Any) -> None:
         waiting = [other.tail for other in list(stream.context.busy) if other.blocking and other.tail is not None]
         undone = [piece for piece in waiting if not piece.done]
         tail = min(undone, key=lambda piece: piece.sequence) if undone else None
+        if not undone:
+            hear(*waiting)
     if not step(tail):
         raise StatusError(CUresult.CUDA_ERROR_NOT_READY)
     stream.context.raise_failure()

@@ -7,7 +7,7 @@ default stream and synchronisation by the host order pieces of work. Any other t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,12 @@ from ...state import contexts, memory
 from ...state.memory.record_limit import limit
 from ...state.memory.shadow import STRONG, TIME, History, ShadowMemory, clock
 from ...state.queue.runner import Piece, runner
-from ...state.queue.work import Work
+from ...state.queue.work import Work, is_all_heard
 from ..findings import mode, put_finding
 from .traces import RACING, RECORDED, VERBS, Parts, Ranges, Trace
+
+if TYPE_CHECKING:
+    from ...state.memory import Allocation
 
 _UNORDERED = (
     "nothing orders the two accesses: use the same stream for both (stream=s), or make one stream wait for the other"
@@ -80,7 +83,7 @@ def unordered() -> list[Span]:
     if running is None or not _spans:
         return []
     unordered_spans = [span for span in _spans if not running.comes_after(span.piece)]
-    if not unordered_spans and not others_wait():
+    if not unordered_spans and not others_wait() and is_all_heard():
         _spans.clear()
     return unordered_spans
 
@@ -180,6 +183,18 @@ def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool, site: str
         put_finding("race", f"race: {what} {verb} {race}{here}")
     queued = f" (queued at {site})" if site else ""
     keep(begin, lambda _, verb, where: f"{what} {where} {verb}{queued}", traces)
+
+
+def check_free(allocation: Allocation) -> None:
+    """Report a free, in stream order, of memory that work uses which is not ordered before the free."""
+    spans = [] if mode() == "off" or allocation.on_host else unordered()
+    if not spans:
+        return
+    shadow = allocation.shadow
+    race = _race(spans, shadow, {"write": Ranges.of_rows([(0, shadow.size)])})
+    if race:
+        queued = f"; this free was queued at {allocation.freed_at}" if allocation.freed_at else ""
+        put_finding("race", f"race: a free releases {race}{queued}")
 
 
 def kernel_that_wrote(address: int, size: int) -> Work | None:

@@ -117,19 +117,31 @@ class Races:
         return find_span(self._spans, record)
 
     def load(
-        self, footprint: Footprint, history: History, now: int, *, strength: int, exempt: bool, lasts: bool
+        self,
+        footprint: Footprint,
+        history: History,
+        now: int,
+        *,
+        strength: int,
+        exempt: bool,
+        lasts: bool,
+        cached: bool,
     ) -> Race | None:
         """Check a load and record it; `strength` is 0 for a plain load, or the flags of its record.
 
         A strong load races only with accesses of other blocks, and only if one of the two has block scope. An `exempt`
         load does not race with strong writes. A load that `lasts` beyond its instruction is not recorded here, because
-        `BulkCopies` keeps track of its end.
+        `BulkCopies` keeps track of its end. A `cached` load races with all earlier writes of the launch, ordered or
+        not.
         """
         if strength == STRONG and not (self._block_scope or self._spans):
             return None
         race = self._meeting(footprint, history, "write", strength, exempt=exempt)
         before = history.writes[footprint.index]
         latest = int(before.max())
+        if race is None and cached and latest >= self._begin:
+            first = int(np.flatnonzero(before >= self._begin)[0])
+            race = "write", first, int(before[first])
         if race is None and latest >= self._begin and not self._all_passed(footprint.group.chunk, latest, history):
             race = self._conflict(footprint, history, before, "write", strength, exempt=exempt)
         if strength != STRONG and not exempt and not lasts:

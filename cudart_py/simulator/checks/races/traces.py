@@ -26,9 +26,15 @@ _LINE_BITS = _LINE.bit_length() - 1
 _FLAGS = PieceRecords.STRONG | PieceRecords.BLOCK_SCOPE
 
 # The kinds of access: reads, writes, and atomic writes with device scope, which don't race with one another. Accesses
-# with block scope race with all accesses of other work, as plain ones do. For each kind: the kinds that it races with,
-# and the kinds of later work whose races include all races with it.
-RACING = {"read": ("write", "atomic"), "write": ("write", "atomic", "read"), "atomic": ("write", "read")}
+# with block scope race with all accesses of other work, as plain ones do. Reads that machine code does not record
+# (strong ones, and guesses for a compare-and-swap) are compared only with earlier work. For each kind: the kinds that
+# it races with, and the kinds of later work whose races include all races with it.
+RACING = {
+    "read": ("write", "atomic"),
+    "write": ("write", "atomic", "read"),
+    "atomic": ("write", "read"),
+    "unrecorded": ("write",),
+}
 _INCLUDING = {"read": ("read", "write"), "write": ("write",), "atomic": ("atomic", "write")}
 # The kinds of which the records of a history are, and the verbs of reports.
 KINDS = {"read": ("read",), "write": ("write", "atomic")}

@@ -35,8 +35,8 @@ def check_copy_to_host(rows: Sequence[tuple[int, int]], destination: int, site: 
     """Report the bytes that a copy to the host reads although nothing has written them.
 
     `rows` are the contiguous parts of the source, each an address and a size in bytes, in one allocation of a device.
-    Copies to other memory than the host's are not checked, and neither are CUDA arrays, because stores to surfaces are
-    not recorded. `site` is the line of the program that queued the copy.
+    Copies to other memory than the host's are not checked, and neither are CUDA arrays. `site` is the line of the
+    program that queued the copy.
     """
     source, target = _partly_written(rows[0][0]), memory.live.find(destination)
     if source is None or not (target is None or target.on_host):

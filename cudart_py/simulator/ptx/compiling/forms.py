@@ -229,6 +229,8 @@ class Form:
         self.strong = row.access in ("atom", "red") or not _STRONG.isdisjoint(self.words)
         self.releases = "release" in self.words or "acq_rel" in self.words
         self.scope = "cta" if "cta" in self.words else "gpu"
+        # Whether it accesses memory through a texture or a surface.
+        self.accesses_object = row.access in ("tex", "surf")
 
     @property
     def type(self) -> str:

@@ -12,7 +12,6 @@ from ..syntax.parser import Entry
 from .codegen import BlockFunction, compile_block, storage_zero
 from .control_flow import Block, Code
 from .environment import Environment
-from .guessed_loads import GuessedLoads
 from .opcodes import form_of
 from .wait_loops import Waiting, waiting_in
 
@@ -73,18 +72,6 @@ class Program:
             form.strong and form.scope == "cta"
             for body in (self.entry.body, *self.entry.called)
             for form in map(form_of, body.instructions)
-        )
-
-    @cached_property
-    def guesses(self) -> bool:
-        """Return whether the kernel, or a function that it calls, loads a guess for a compare-and-swap."""
-        guessed = GuessedLoads(self)
-        called = (self.code(body.name) for body in self.entry.called)
-        return any(
-            guessed.contain(code, instruction)
-            for code in (self.main, *called)
-            if code is not None
-            for instruction in code.function.instructions
         )
 
     def loop_waiting(self, code: Code, target: int, source: int) -> Waiting:

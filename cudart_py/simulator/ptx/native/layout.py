@@ -204,9 +204,9 @@ class ObjectWord(IntEnum):
     """The words that describe a texture or a surface.
 
     `NEXT` is the address of the next object in the list of a site. `HOST` and `ADDRESS` are the address of its memory
-    for the host and for the device. `FETCH` and `LOCATE` are functions of the library, and `CORNERS` is the number of
-    texels that a fetch reads. The extents and the border's color of a texture are floats; those of a surface are
-    integers.
+    for the host and for the device. `FETCH`, `LOCATE` and `CHECK` are functions of the library, and `CORNERS` is the
+    number of texels that a fetch reads. The extents and the border's color of a texture are floats; those of a surface
+    are integers.
     """
 
     HANDLE = 0
@@ -215,14 +215,15 @@ class ObjectWord(IntEnum):
     ADDRESS = 3
     FETCH = 4
     LOCATE = 5
-    CORNERS = 6
-    WIDTH = 7
-    HEIGHT = 8
-    DEPTH = 9
-    PITCH = 10
-    SLICE_PITCH = 11
-    BORDER = 12
-    WORDS = 16
+    CHECK = 6
+    CORNERS = 7
+    WIDTH = 8
+    HEIGHT = 9
+    DEPTH = 10
+    PITCH = 11
+    SLICE_PITCH = 12
+    BORDER = 13
+    WORDS = 17
 
 
 class Status(IntEnum):
@@ -263,7 +264,8 @@ class SiteCheck(IntEnum):
     """The words of the checks' state for a site: the allocation that it used last, and that allocation's records.
 
     `MODE` says whether the site's loads from this allocation are recorded, and `RECORDS` whether its loads from all
-    allocations are recorded.
+    allocations are recorded. `FIRST` and `LAST` are the bounds of the loads that leave no records, kept only if other
+    work may overlap the launch.
     """
 
     LOW = 0
@@ -275,6 +277,8 @@ class SiteCheck(IntEnum):
     RECORDS = 6
     WRITE_LINES = 7
     READ_LINES = 8
+    FIRST = 9
+    LAST = 10
     WORDS = 16
 
 

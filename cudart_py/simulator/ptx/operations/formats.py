@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..arrays.functions import array_function
-from ..instructions import formats, rounding
+from ..instructions import formats
 
 Array = NDArray[Any]
 
@@ -32,13 +32,3 @@ def narrow(numbers: Array, kind: str) -> Array:
 @lru_cache
 def _narrowing(kind: str) -> Callable[[Array], Array]:
     return array_function(partial(formats.narrow, kind), "f64")
-
-
-def cut_single(numbers: Array) -> Array:
-    """Round double to single precision, toward zero."""
-    return _cutting()(numbers)
-
-
-@lru_cache
-def _cutting() -> Callable[[Array], Array]:
-    return array_function(lambda x: rounding.narrow(x, None, "rz"), "f64")

@@ -138,10 +138,18 @@ class AccessRecords(Protocol):
         None means that they would cost too much; the NumPy engine then runs the launch.
         """
 
-    def races(self, used: Mapping[int, tuple[int, int]], shift: int, sites: Sequence[Instruction]) -> bool:
+    def races(
+        self,
+        used: Mapping[int, tuple[int, int]],
+        unrecorded: Iterable[tuple[int, int, int]],
+        shift: int,
+        sites: Sequence[Instruction],
+    ) -> bool:
         """Return whether the launch, which has ended without a doubt, may race with other work.
 
         `used` maps the start of each allocation that it has used to two addresses between which all its writes are.
+        `unrecorded` has a site's number and two addresses for the loads that have left no records: strong loads, and
+        guesses for a compare-and-swap.
         `shift` is the one given to `of`, and `sites` are the instructions that the sites in the records refer to.
         """
 
@@ -241,6 +249,15 @@ class Observer:
         """Observe the lanes at `positions` of a group, which are about to fetch texels.
 
         `places` contains one row per lane: the offsets of its texels in global memory, or -1 if the border is read.
+        """
+
+    def object_access(
+        self, group: Group, kind: str, positions: Any, address: Address, size: int, site: Instruction, values: Any
+    ) -> None:
+        """Observe the lanes at `positions` of a group, which are about to access a texture or a surface.
+
+        Each of them reads (`kind` is ld) or writes (st) `size` bytes at its address in global memory, such as one of
+        the texels of a fetch. `values` is as in `access`.
         """
 
     def fence(self, group: Group, site: Instruction) -> None:

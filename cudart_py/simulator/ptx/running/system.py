@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,6 +187,8 @@ class System:
             if self._state.observer is not None:
                 read = touched(texture, place, gathers=component is not None)
                 self._state.observer.texture(group, places, np.where(read < 0, read, read + start), site)
+                for corner in read.T:
+                    self._observe(group, "ld", places, texture.address + corner, corner >= 0, texture.texel, site)
             data.append(memory.bytes[start : start + texture.size])
         if component is not None:
             return gather(levels[0], data[0], place, dtype, component)
@@ -194,12 +196,30 @@ class System:
             return sample_between(levels, data, weights, place, dtype)
         return sample(levels[0], data[0], place, dtype)
 
+    def _observe(
+        self,
+        group: Group,
+        kind: str,
+        places: Array,
+        addresses: Array,
+        taking: Array,
+        size: int,
+        site: Instruction,
+        values: tuple[Array, ...] = (),
+    ) -> None:
+        """Let the observer see the accesses to a texture or surface of the lanes at `places` that are `taking` part."""
+        state, some = self._state, np.flatnonzero(taking)
+        if state.observer is not None and len(some):
+            address = state.memory_access.global_(group, addresses[some])
+            written = tuple(value[some] for value in values)
+            state.observer.object_access(group, kind, places[some], address, size, site, written)
+
     def surface_load(
         self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
     ) -> list[Array]:
         """Read `count` consecutive elements from a surface object for each lane; lanes may use different objects."""
         out = [np.zeros(group.n, dtype) for _ in range(count)]
-        for data, places, elements, outside in self.surfaces(group, handle, coordinates, dtype, count, site):
+        for data, places, elements, outside in self.surfaces(group, handle, coordinates, dtype, out, site):
             for element, column in enumerate(out):
                 column[places] = data[elements + element]
                 if form_of(site).boundary == "zero":
@@ -217,21 +237,29 @@ class System:
     ) -> None:
         """Write consecutive elements to a surface object for each lane; the last of several lanes at one place wins."""
         columns = [np.broadcast_to(value, group.n) for value in values]
-        for data, places, elements, outside in self.surfaces(group, handle, coordinates, dtype, len(values), site):
+        for data, places, elements, outside in self.surfaces(group, handle, coordinates, dtype, columns, site):
             written = ~outside if form_of(site).boundary == "zero" else slice(None)
             for element, column in enumerate(columns):
                 data[elements[written] + element] = column[places[written]]
 
     def surfaces(
-        self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
+        self,
+        group: Group,
+        handle: Any,
+        coordinates: tuple[Array, ...],
+        dtype: str,
+        columns: Sequence[Array],
+        site: Instruction,
     ) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Yield one tuple per surface object that lanes use.
 
         It contains the surface's memory as elements, the positions of these lanes, the index of each lane's first
-        element, and whether each lane's access is outside the surface.
+        element, and whether each lane's access is outside the surface. `columns` contains the group's values of each
+        element that the lanes store, or room for those that they load.
         """
-        memory, width = self._state.memory, np.dtype(dtype).itemsize
+        memory, width, count = self._state.memory, np.dtype(dtype).itemsize, len(columns)
         form = form_of(site)
+        kind, values = ("st", tuple(columns)) if form.row.name == "sust" else ("ld", ())
         handles = np.broadcast_to(handle, group.n)
         for value in np.unique(handles):
             places = np.flatnonzero(handles == value)
@@ -252,6 +280,9 @@ class System:
                     f"multiple of {width * count}"
                 )
                 raise Fault("CUDA_ERROR_MISALIGNED_ADDRESS", self._state.located(what, site, group, int(places[lane])))
+            taking = ~outside if form.boundary == "zero" else np.ones_like(outside)
+            stored = tuple(value[places] for value in values)
+            self._observe(group, kind, places, surface.address + offsets, taking, width * count, site, stored)
             start = surface.address - memory.base
             yield memory.bytes[start : start + surface.size].view(dtype), places, offsets // width, outside
 

@@ -46,13 +46,12 @@ class RecordLimit:
         """Return whether there is room for `size` more bytes."""
         return size < _SMALL or self.taken + size <= self.most()
 
-    def zeros(self, count: int, dtype: DTypeLike, uncounted: int = 0) -> NDArray[Any] | None:
-        """Return an array of zeros for records, or None if there is no room for it; some bytes of it may not count."""
-        size = count * np.dtype(dtype).itemsize - uncounted
-        if not self.admits(size):
+    def zeros(self, count: int, dtype: DTypeLike) -> NDArray[Any] | None:
+        """Return an array of zeros for records, or None if there is no room for it."""
+        if not self.admits(count * np.dtype(dtype).itemsize):
             return None
         try:
-            return self._counted(np.zeros(count, dtype), uncounted)
+            return self._counted(np.zeros(count, dtype))
         except MemoryError:
             return None
 
@@ -71,8 +70,8 @@ class RecordLimit:
         except MemoryError:
             return None
 
-    def _counted(self, records: NDArray[Any], uncounted: int = 0) -> NDArray[Any]:
-        size = records.nbytes - uncounted
+    def _counted(self, records: NDArray[Any]) -> NDArray[Any]:
+        size = records.nbytes
         if size >= _SMALL:
             weakref.finalize(records, self._give_back, size).atexit = False
             self.taken += size

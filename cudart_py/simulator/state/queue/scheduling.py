@@ -22,7 +22,7 @@ from ..progress import progress
 from .operations import AccountingOperation
 from .runner import runner
 from .stream import Stream
-from .work import Work, needed
+from .work import Work, hear, hear_all, needed, run_early
 
 if TYPE_CHECKING:
     from ..contexts import Context
@@ -52,32 +52,35 @@ def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
 
 
 def _before(stream: Stream, others: tuple[Work, ...]) -> list[Work]:
-    """Return the unfinished work that the next piece of a stream comes after, including `others`."""
+    """Return the work that the next piece of a stream comes after, including `others`.
+
+    Work of which the host knew that it is done is left out: the next piece comes after it anyway.
+    """
     context = stream.context
-    after = []
+    before = []
     tail = stream.tail
-    if tail is not None and not tail.done:
-        after.append(tail)
+    if tail is not None and not tail.heard:
+        before.append(tail)
     busy = context.busy
     if stream.is_legacy:
         for blocking in list(busy):
             last = blocking.tail
-            if last is None or last.done:
+            if last is None or last.heard:
                 busy.pop(blocking, None)
             elif blocking.blocking and blocking is not stream:
-                after.append(last)
+                before.append(last)
     elif stream.blocking:
         last = context.legacy.tail
-        if last is not None and not last.done:
-            after.append(last)
+        if last is not None and not last.heard:
+            before.append(last)
     if context.gates:
-        context.gates[:] = [gate for gate in context.gates if not gate.done]
-        after.extend(context.gates)
+        context.gates[:] = [gate for gate in context.gates if not gate.heard]
+        before.extend(context.gates)
     if stream.green is not None and stream.green.gates:
-        stream.green.gates[:] = [gate for gate in stream.green.gates if not gate.done]
-        after.extend(stream.green.gates)
-    after.extend(other for other in others if not other.done)
-    return after
+        stream.green.gates[:] = [gate for gate in stream.green.gates if not gate.heard]
+        before.extend(stream.green.gates)
+    before.extend(other for other in others if not other.heard)
+    return before
 
 
 def mark_all(context: Context, streams: Iterable[Stream] | None = None) -> Work:
@@ -112,6 +115,7 @@ def complete(work: Work | None) -> None:
     if not work.done:
         work.context.tell()
         complete_work((work,))
+    hear(work)
     refuse_broken(work)
 
 
@@ -126,6 +130,7 @@ def complete_work(targets: Iterable[Work]) -> None:
     targets = list(targets)
     contexts = dict.fromkeys(target.context for target in targets)
     _run(targets)
+    hear(*targets)
     for context in contexts:
         context.after_work()
         context.raise_failure()
@@ -147,6 +152,8 @@ def _next_pieces(targets: list[Work]) -> Iterator[Work]:
             piece = _runnable_beside() if work.held else work
             if piece is None:
                 return
+            if piece is not work:
+                run_early(piece)
             yield piece
 
 
@@ -198,6 +205,7 @@ def step(work: Work | None) -> bool:
         return True
     refuse_broken(work)
     if work.done:
+        hear(work)
         return True
     work.context.tell()
     first = next(_next_pieces([work]), None)
@@ -220,7 +228,7 @@ def settle(context: Context) -> None:
         tail = stream.tail
         if tail is not None and not tail.done:
             runner.keep_account(work for work in needed((tail,)) if _only_keeps_account(work))
-        if tail is None or tail.done:
+        if tail is None or tail.heard:
             context.destroyed.pop(stream, None)
             context.busy.pop(stream, None)
 
@@ -247,6 +255,7 @@ def complete_context(context: Context, *, freeing: bool = False) -> None:
             complete_work((tail,))
         except StatusError as error:
             failure = failure or error
+    hear_all(context)
     # Signal handlers may have submitted more work in the meantime.
     for stream in [stream for stream in list(context.busy) if stream.tail is None or stream.tail.done]:
         context.busy.pop(stream, None)
@@ -262,6 +271,7 @@ def run_ready(context: Context) -> bool:
     if next(_next_pieces(tails), None) is None:
         return False
     runner.run(_next_pieces(tails))
+    hear_all(context)  # the host may be waiting for a signal of the work
     context.after_work()
     context.raise_failure()
     return True
@@ -273,6 +283,7 @@ def abandon(context: Context) -> None:
     for work in needed(tails):
         if work.context is context:
             work.drop()
+    hear_all(context)
     context.busy.clear()
     context.destroyed.clear()
     _used.pop(context, None)

@@ -26,27 +26,28 @@ _sequence = itertools.count(1)
 class Work:
     """A piece of work in a stream; without an operation, it only marks a position.
 
-    `after` are the pieces of work that it comes after: the one before it in its stream, those that recorded the events
+    `before` are the pieces of work that it comes after: the one before it in its stream, those that recorded the events
     for which it waits, and those that the implicit synchronization of the legacy default stream orders before it.
-    `sequence` says when it was enqueued, and `finished` when it was done, as numbers of one counter; `finished` is 0
-    until then. `done` says that the queue has finished with it. `broken` says what was interrupted, if that was this
-    work or work that it comes after. `waits` are the waits for values in memory that hold up work that has begun.
+    `after` are those of them that are not done. `sequence` says when it was enqueued, and `heard` since when the host
+    could know that it is done, as numbers of one counter; `heard` is 0 until then. `done` says that the queue has
+    finished with it. `broken` says what was interrupted, if that was this work or work that it comes after. `waits` are
+    the waits for values in memory that hold up work that has begun.
     """
 
     __slots__ = (
-        "_clock", "_steps", "after", "broken", "context", "done", "finished", "operation", "sequence", "stream", "time",
+        "_clock", "_steps", "after", "broken", "context", "done", "heard", "operation", "sequence", "stream", "time",
         "waits",
     )  # fmt: skip  # on two lines
 
-    def __init__(self, context: Context, operation: Operation | None, after: tuple[Work, ...], stream: int) -> None:
+    def __init__(self, context: Context, operation: Operation | None, before: tuple[Work, ...], stream: int) -> None:
         self.context = context
         self.operation = operation
-        self.after = after
         self.stream = stream
         self.sequence = next(_sequence)
-        self.finished = 0
-        self._clock = _joined_clocks(stream, after)
+        self.heard = 0
+        self._clock = _joined_clocks(stream, before)
         self.done = False
+        self.after = tuple(work for work in before if not work.done)
         self.broken = ""
         self.time = 0
         self.waits: Waits = ()
@@ -60,13 +61,13 @@ class Work:
     def comes_after(self, piece: Piece) -> bool:
         """Return whether another piece of work, already done, happens before this one by the driver's rules.
 
-        It does if it is in the same stream, if it was done when this one was enqueued, or if events or the legacy
-        default stream order the two.
+        It does if it is earlier in the same stream, if the host knew that it was done when it enqueued this one, or if
+        events, the legacy default stream or waits for values order the two.
         """
         other = piece.work
         return (
-            other.stream == self.stream
-            or 0 < other.finished < self.sequence
+            (other.stream == self.stream and other.sequence <= self.sequence)
+            or 0 < other.heard < self.sequence
             or self._clock.get(other.stream, 0) >= other.sequence
             or any(
                 self._follows(wait) and clock.get(other.stream, 0) >= other.sequence for wait, clock in _value_orders
@@ -159,8 +160,49 @@ class Work:
     def _finish(self) -> None:
         self.operation = self._steps = None
         self.context.pending -= 1
-        self.finished = next(_sequence)
+        self.heard = 0 if self in _early else next(_sequence)
         self.time = time.perf_counter_ns()
+
+
+# Work that has run, or is about to run, although no call waits for it: a wait for a value held up the work that a call
+# waits for. The host does not know that it is done.
+_early: dict[Work, None] = {}
+_MOST_EARLY = 1024
+
+
+def run_early(work: Work) -> None:
+    """Note that a piece of work is about to run without a call that waits for it.
+
+    If there are many such pieces, the host counts as having heard of the oldest.
+    """
+    _early[work] = None
+    if len(_early) > _MOST_EARLY:
+        _hear(next(iter(_early)))
+
+
+def hear(*targets: Work) -> None:
+    """Note that the host knows that some pieces of work are done, and with them everything that they come after."""
+    for work in list(_early):
+        if any(target.done and target.comes_after(work) for target in targets):
+            _hear(work)
+
+
+def hear_all(context: Context) -> None:
+    """Note that the host knows that all work of a context that has run is done."""
+    for work in list(_early):
+        if work.context is context:
+            _hear(work)
+
+
+def is_all_heard() -> bool:
+    """Return whether the host knows of all work that has run."""
+    return not _early
+
+
+def _hear(work: Work) -> None:
+    del _early[work]
+    if work.done:
+        work.heard = next(_sequence)
 
 
 def _drop_after(context: Context) -> None:

@@ -42,8 +42,6 @@ def describe_object(launch: NativeLaunch, number: int) -> None:
     else:
         extents = [found.row, found.height, found.depth, found.pitch, found.slice_pitch]
         words[ObjectWord.WIDTH : ObjectWord.WIDTH + len(extents)] = extents
-        if form.row.name == "sust" and launch.speculation is not None:
-            launch.speculation.save(found.address, found.size)
     launch.add_object(index, words)
 
 
@@ -55,7 +53,8 @@ def report_surface(launch: NativeLaunch, number: int) -> None:
     kinds = form.coordinate_types("s32")
     coordinates = tuple(row.view(dtype_of(kind))[places] for kind, row in zip(kinds, launch.exchange, strict=False))
     handle, dtype = launch.context[Context.ANSWER], dtype_of(form.type)
-    for _ in group.chunk.system.surfaces(group, handle, coordinates, dtype, form.vector, site.instruction):
+    columns = [np.empty(group.n, dtype)] * form.vector
+    for _ in group.chunk.system.surfaces(group, handle, coordinates, dtype, columns, site.instruction):
         raise AssertionError(f"machine code refused an access that is right: {site.instruction.text}")
 
 
@@ -64,6 +63,8 @@ def _describe_texture(kernel: Kernel, texture: Texture, types: tuple[str, ...], 
     words[ObjectWord.FETCH] = kernel.function(f"texture.{how.name}")
     if "counters" in kernel.watch:
         words[ObjectWord.LOCATE] = kernel.function(f"texels.{how.name}")
+    if "checks" in kernel.watch:
+        words[ObjectWord.CHECK] = kernel.function(f"fetched.{kernel.sites.shift}.{how.name}")
     words[ObjectWord.CORNERS] = how.corners
     extents, pitches = texture.measures
     words.view(np.float64)[ObjectWord.WIDTH : ObjectWord.WIDTH + 3] = extents

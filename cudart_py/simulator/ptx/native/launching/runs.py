@@ -80,7 +80,7 @@ def _compare(kernel: Kernel, speculation: Speculation, records: AccessRecords) -
     """Raise SpeculationFailed if the launch, which has just run, may race with other work."""
     instructions = [site.instruction for site in kernel.sites.sites]
     try:
-        races = records.races(speculation.used(), kernel.sites.shift, instructions)
+        races = records.races(speculation.used(), speculation.unrecorded(), kernel.sites.shift, instructions)
     except MemoryError:
         raise SpeculationFailed(counts=False, lacks_records=True) from None
     if races:

@@ -207,7 +207,7 @@ class CheckTables:
         }
 
         self._new_sites = self.sites.copy()
-        self._new_sites[:, [SiteCheck.LOW, SiteCheck.HIGH]] = _NEVER
+        self._new_sites[:, [SiteCheck.LOW, SiteCheck.HIGH, SiteCheck.FIRST]] = _NEVER
         # The rows of allocations at the beginning of a launch. The rows of completely written allocations stay ready,
         # because every launch of the same era can use their records, as long as these exist.
         self._new_extents = np.zeros_like(self.extents)
@@ -267,8 +267,6 @@ class Speculation:
         self._saved: list[tuple[int, int, int, Array]] = []
         # The numbers of granules that were saved together, keyed by the granule after them.
         self._together: dict[int, int] = {}
-        # The indices of allocations that may be changed without a check.
-        self._changed: set[int] = set()
         self._tables = tables = launch.check_tables()
         self._starts, self._ends = tables.of
         # The records that machine code uses.
@@ -334,17 +332,6 @@ class Speculation:
         # Machine code may store to the granules once their flags are set.
         flags[number : number + count] = 1
 
-    def save(self, address: int, size: int) -> None:
-        """Save memory of one allocation that machine code may change without a check of the access."""
-        first = address - self._tables.first >> GRANULE_BITS
-        last = address + size - 1 - self._tables.first >> GRANULE_BITS
-        try:
-            for number in range(first, last + 1):
-                self._save(number)
-        except MemoryError:
-            raise SpeculationFailed(counts=False, lacks_records=True) from None
-        self._changed.add(int(np.searchsorted(self._starts, address, "right")) - 1)
-
     def _prepare(self, index: int) -> None:
         if self._tables.extents[index][ExtentCheck.READY]:
             return
@@ -387,7 +374,7 @@ class Speculation:
         host may have written to them in the meantime.
         """
         for index, low, high, kept in self._saved:
-            if self._tables.extents[index][ExtentCheck.STORED] or index in self._changed:
+            if self._tables.extents[index][ExtentCheck.STORED]:
                 self._memory.bytes[low:high] = kept[: high - low]
 
     def used(self) -> dict[int, tuple[int, int]]:
@@ -399,6 +386,12 @@ class Speculation:
                 first, end = found[start]
                 found[start] = (low if end == first else min(first, low), max(end, high))
         return found
+
+    def unrecorded(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the loads that have left no records, as `AccessRecords.races` expects them."""
+        for sites in self._sites:
+            for number in np.flatnonzero(sites[:, SiteCheck.LAST]):
+                yield int(number), int(sites[number, SiteCheck.FIRST]), int(sites[number, SiteCheck.LAST])
 
     def changed(self) -> Iterator[tuple[int, int, int]]:
         """Yield the parts of memory that the launch may have changed, as `AccessRecords.keep` expects them."""

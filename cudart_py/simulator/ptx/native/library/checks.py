@@ -4,7 +4,8 @@
 elements of `SIZE` bytes with the records of its pieces of ``1 << SHIFT`` bytes, and leaves its own records. It only
 determines whether there may be something to report; if so, the launch runs again on the NumPy engine.
 
-`KIND` is the kind of access: "load", "store", "atomic", or "guess" for a load whose value a compare-and-swap checks.
+`KIND` is the kind of access: "load", "store", "atomic", "guess" for a load whose value a compare-and-swap checks, or
+"fetch" for a read through a texture or a surface, which races with all earlier writes of the launch, ordered or not.
 `STRENGTH` is "plain" for a weak access, "block" for a strong access with block scope to memory that other blocks can
 access too, and "strong" for all other strong accesses. An atomic is never plain.
 """
@@ -19,7 +20,7 @@ from ...instructions import clusters
 from ...windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
 from ..layout import PER_BLOCK, ROW_BYTES, BlockCheck, Context, Doubt, SiteCheck
 from ..vectors import I1, I32, I64, PTR
-from .frame import each_active, element, when, words_at
+from .frame import alike, each_active, each_group, element, when, words_at
 from .hosts import address_type, safe_addresses
 from .lane_by_lane import LaneByLane
 from .records import block_value, block_word, in_complete_records, note_unwritten, raise_doubt, site_row
@@ -53,22 +54,13 @@ class _Check(LaneByLane):
         exists = b.icmp_unsigned("<=", above, b.splat(b.trunc(b.word(context, Context.CLUSTER), I32)))
         ranks = b.select(b.compare("==", above, 0), b.splat(b.trunc(own, I32)), b.sub(above, b.const(I32, 1)))
         places = b.and_(self.addresses, b.const(I32, clusters.OFFSET))
-        rest = b.alloca(I32)
+
+        def check(same: Value) -> None:
+            self._enter(b.zext(b.extract_element(ranks, b.trailing_zeros(same)), I64))
+            b.call(function, [context, places, same, self.site, *self.values])
+
         # An address in a block that doesn't exist is a fault, which the access itself detects.
-        b.store(b.and_(self.mask, b.bits(exists)), rest)
-        head, body, after = (b.append_basic_block() for _ in range(3))
-        b.branch(head)
-        b.position_at_end(head)
-        left = b.load(rest, typ=I32)
-        b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, after)
-        b.position_at_end(body)
-        rank = b.extract_element(ranks, b.trailing_zeros(left))
-        same = b.and_(b.bits(b.icmp_unsigned("==", ranks, b.splat(rank))), left)
-        b.store(b.and_(left, b.not_(same)), rest)
-        self._enter(b.zext(rank, I64))
-        b.call(function, [context, places, same, self.site, *self.values])
-        b.branch(head)
-        b.position_at_end(after)
+        each_group(b, b.and_(self.mask, b.bits(exists)), alike(b, ranks), check)
         self._enter(own)
         b.ret_void()
 
@@ -117,6 +109,8 @@ class _Check(LaneByLane):
             among = b.and_(b.icmp_unsigned(">=", self.addresses, low), b.icmp_unsigned("<=", self.addresses, high))
             return b.icmp_unsigned("==", b.and_(b.bits(among), self.mask), self.mask)
 
+        if self.loads and not self.leaves:
+            self._note_bounds(site)
         quiet = b.icmp_unsigned("==", kept(SiteCheck.MODE), I64(0))
         known = all_known()
         if self.loads:
@@ -173,6 +167,16 @@ class _Check(LaneByLane):
                     f"noted.load.plain.global.{self.size}.{self.count}.{self.shift}", ir.VoidType(), types
                 )
                 b.call(function, [self.context, self.addresses, self.mask, self.site])
+
+    def _note_bounds(self, site: Value) -> None:
+        """Widen the bounds of the site's loads, which are compared with other work's accesses after the launch."""
+        b, active = self.b, self.b.truth(self.mask)
+        with in_complete_records(b, self.context):
+            low = b.reduced("umin", b.select(active, self.addresses, b.const(I64, -1)))
+            high = b.add(b.reduced("umax", b.select(active, self.addresses, b.const(I64, 0))), I64(self.whole))
+            first, last = (b.at(site, 8 * word) for word in (SiteCheck.FIRST, SiteCheck.LAST))
+            b.store(b.least(b.load(first, typ=I64), low, False), first)
+            b.store(b.greatest(b.load(last, typ=I64), high, False), last)
 
     def _find(self, address: Value) -> None:
         b = self.b

@@ -29,7 +29,7 @@ from .records import (
 Value = Any
 
 # The kinds of accesses that don't change memory.
-LOADS = ("load", "guess")
+LOADS = ("load", "guess", "fetch")
 
 
 class Comparison:
@@ -47,7 +47,9 @@ class Comparison:
         self.strong_flags = STRONG | (BLOCK_SCOPE if self.block_scope else 0)
         # Whether the access leaves records. Strong loads leave none, because they race only with block-scope accesses
         # of other blocks; guesses leave none, because they don't race with compare-and-swaps.
-        self.leaves = not self.loads or (self.kind == "load" and not self.strong)
+        self.leaves = not self.loads or (self.kind != "guess" and not self.strong)
+        # Fetches race with all earlier writes of the launch, and may read memory that nothing has written.
+        self.cached = self.kind == "fetch"
         self.types = [vector(ir.IntType(8 * self.size))] * (self.count if self.kind == "store" else 0)
         self.b, arguments = begin(module, name, ir.VoidType(), [PTR, address_type(self.space), I32, I32, *self.types])
         self.context, self.addresses, self.mask, self.site, *self.values = arguments

@@ -68,6 +68,36 @@ def each_active(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:
     b.position_at_end(after)
 
 
+def each_group(b: Builder, mask: Value, choose: Callable[[Value], Value], body: Callable[[Value], None]) -> None:
+    """Write a loop over groups of lanes, until all lanes of the mask have been in one.
+
+    `choose` returns the group to serve next, of the lanes in a mask that are left, and `body` is called with its mask.
+    """
+    rest = b.alloca(I32)
+    b.store(mask, rest)
+    head, inside, after = (b.append_basic_block() for _ in range(3))
+    b.branch(head)
+    b.position_at_end(head)
+    left = b.load(rest, typ=I32)
+    b.cbranch(b.icmp_unsigned("!=", left, I32(0)), inside, after)
+    b.position_at_end(inside)
+    group = choose(left)
+    b.store(b.and_(left, b.not_(group)), rest)
+    body(group)
+    b.branch(head)
+    b.position_at_end(after)
+
+
+def alike(b: Builder, values: Value) -> Callable[[Value], Value]:
+    """Return a function for `each_group` that returns the lanes whose value is that of the first lane of a mask."""
+
+    def choose(left: Value) -> Value:
+        first = b.extract_element(values, b.trailing_zeros(left))
+        return b.and_(b.bits(b.icmp_unsigned("==", values, b.splat(first))), left)
+
+    return choose
+
+
 def each_number(b: Builder, count: int, body: Callable[[Value], None]) -> None:
     """Write a loop over the numbers from 0 to below `count`; `body` is called with the number, of 32 bits."""
     start, head, after = b.block, b.append_basic_block(), b.append_basic_block()

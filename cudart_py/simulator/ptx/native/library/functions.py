@@ -20,7 +20,7 @@ from .hosts import build_hosts
 from .matrices import build_product
 from .mbarriers import build_mbarrier
 from .notes import build_note
-from .objects import build_fetch, build_texels, build_texture
+from .objects import build_fetch, build_fetched, build_texels, build_texture
 from .records import build_expand, build_filled, build_find, build_ordered, build_readers
 from .surfaces import build_surface
 from .undefined import build_undefined
@@ -54,6 +54,7 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "fetch": build_fetch,
     "texture": build_texture,
     "texels": build_texels,
+    "fetched": build_fetched,
     "surface": build_surface,
     "mbarrier": build_mbarrier,
     "bulk": build_bulk_copy,

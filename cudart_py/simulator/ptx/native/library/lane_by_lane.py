@@ -120,6 +120,11 @@ class LaneByLane(SideBySide):
         """Compare one piece's records with a lane's access; a load also leaves its own record."""
         b = self.b
         before = b.load(write, typ=I64)
+        if self.cached:
+            with when(b, b.icmp_unsigned(">=", before, limit), likely=False):
+                self.doubt()
+            self._merge(read, b.load(read, typ=I64), thread, limit, now)
+            return
         if self.loads:
             with when(b, b.icmp_unsigned("<", before, floor), likely=False):
                 lane = b.trunc(b.and_(thread, I64(LANES - 1)), I32)

@@ -1,12 +1,14 @@
 """Find the textures and surfaces that lanes use, and fetch from textures.
 
-``fetch.plain(context, mask, site, handles, coordinates, results)`` fetches for each lane from the texture with its
-handle. `coordinates` points to one vector of 32-bit words per coordinate, and `results` to one per channel.
-``fetch.counted`` also adds the fetch to the row of counts that its last argument points to.
+``fetch.HOW(context, mask, site, handles, coordinates, results)`` fetches for each lane from the texture with its
+handle. `coordinates` points to one vector of 32-bit words per coordinate, and `results` to one per channel. `HOW` is
+"plain", or "counted" to add the fetch to the row of counts that one more argument points to, "checked" to let the
+checks examine it, or "counted.checked".
 
 ``texture.SAMPLING(object, coordinates, results)`` fetches for all lanes from one texture, and ``texels.SAMPLING(object,
-coordinates, places)`` returns the addresses of the texels: one vector per corner, with -1 for the border. `SAMPLING` is
-the name of a `Sampling`. These two are compiled when a launch first meets a texture of that kind.
+coordinates, places)`` returns the addresses of the texels: one vector per corner, with -1 for the border.
+``fetched.SHIFT.SAMPLING(context, object, coordinates, mask, site)`` checks the reads of these texels; `SHIFT` is as in
+`checks`. `SAMPLING` is the name of a `Sampling`. These are compiled when a launch first meets a texture of that kind.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from ...instructions.values import Value as Number
 from ...instructions.values import value_type
 from ..layout import LANES, Context, Count, HostCall, ObjectWord
 from ..vectors import F64, I32, I64, PTR, Builder, integer_like, lane_type, vector
-from .frame import ask_python, begin, each_active, each_number, element, when
+from .frame import alike, ask_python, begin, each_active, each_group, each_number, element, when
 
 Value = Any
 
@@ -39,6 +41,12 @@ class _Fetching(ir.PointerType):  # type: ignore[misc]  # because llvmlite has n
     pointee = ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR])
 
 
+class _Checking(ir.PointerType):  # type: ignore[misc]  # because llvmlite has no types
+    """The type of a pointer to a function that checks a fetch from one texture."""
+
+    pointee = ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR, I32, I32])
+
+
 # --- objects
 
 
@@ -49,20 +57,12 @@ def each_object(
 
     The function returns if Python finds no such object.
     """
-    rest = b.alloca(I32)
-    b.store(mask, rest)
-    head, inside, after = (b.append_basic_block() for _ in range(3))
-    b.branch(head)
-    b.position_at_end(head)
-    left = b.load(rest, typ=I32)
-    b.cbranch(b.icmp_unsigned("!=", left, I32(0)), inside, after)
-    b.position_at_end(inside)
-    handle = b.extract_element(handles, b.trailing_zeros(left))
-    lanes = b.and_(b.bits(b.icmp_unsigned("==", handles, b.splat(handle))), left)
-    b.store(b.xor(left, lanes), rest)
-    body(_found(b, context, site, handle, lanes), lanes)
-    b.branch(head)
-    b.position_at_end(after)
+
+    def use(lanes: Value) -> None:
+        handle = b.extract_element(handles, b.trailing_zeros(lanes))
+        body(_found(b, context, site, handle, lanes), lanes)
+
+    each_group(b, mask, alike(b, handles), use)
 
 
 def _found(b: Builder, context: Value, site: Value, handle: Value, lanes: Value) -> Value:
@@ -97,7 +97,7 @@ def _found(b: Builder, context: Value, site: Value, handle: Value, lanes: Value)
 
 def build_fetch(module: ir.Module, name: str) -> None:
     """Build a fetch from the textures that the lanes use."""
-    counts = name.endswith("counted")
+    counts, checks = "counted" in name, "checked" in name
     arguments = [PTR, I32, I32, vector(I64), PTR, PTR, *[PTR] * counts]
     b, (context, mask, site, handles, coordinates, results, *row) = begin(module, name, ir.VoidType(), arguments)
     fetched = b.alloca(ir.ArrayType(vector(I32), _CHANNELS))
@@ -107,6 +107,9 @@ def build_fetch(module: ir.Module, name: str) -> None:
         if counts:
             b.call(b.load(b.at(texture, 8 * ObjectWord.LOCATE), typ=_Fetching()), [texture, coordinates, places])
             _count(b, row[0], places, b.load(b.at(texture, 8 * ObjectWord.CORNERS), typ=I64), lanes)
+        if checks:
+            check = b.load(b.at(texture, 8 * ObjectWord.CHECK), typ=_Checking())
+            b.call(check, [context, texture, coordinates, lanes, site])
         b.call(b.load(b.at(texture, 8 * ObjectWord.FETCH), typ=_Fetching()), [texture, coordinates, fetched])
         for channel in range(_CHANNELS):
             to, found = (b.at(array, _VECTOR_BYTES * channel) for array in (results, fetched))
@@ -136,14 +139,32 @@ def build_texels(module: ir.Module, name: str) -> None:
     """Build the location of the texels of a fetch."""
     how = sampling_of(name.partition(".")[2])
     b, (texture, coordinates, places) = begin(module, name, ir.VoidType(), [PTR] * 3)
+    for corner, (place, beyond) in enumerate(_located(b, how, texture, coordinates)):
+        kept = place if beyond is None else b.select(beyond, b.const(I64, -1), place)
+        b.store(kept, b.at(places, 2 * _VECTOR_BYTES * corner), align=64)
+    b.ret_void()
+
+
+def build_fetched(module: ir.Module, name: str) -> None:
+    """Build the check of a fetch from one texture."""
+    _, shift, sampling = name.split(".", 2)
+    how = sampling_of(sampling)
+    b, (context, texture, coordinates, mask, site) = begin(module, name, ir.VoidType(), [PTR, PTR, PTR, I32, I32])
+    check = f"check.fetch.plain.global.{how.channel[1]}.{how.channels}.{shift}"
+    for place, beyond in _located(b, how, texture, coordinates):
+        lanes = mask if beyond is None else b.and_(mask, b.not_(b.bits(beyond)))
+        function = b.declared(check, ir.VoidType(), [PTR, place.type, I32, I32])
+        b.call(function, [context, place, lanes, site])
+    b.ret_void()
+
+
+def _located(b: Builder, how: Sampling, texture: Value, coordinates: Value) -> list[tuple[Value, Value | None]]:
+    """Return the addresses of the texels of each corner, and the lanes that read the border instead, if any do."""
     found = located(how, *_operands(b, how, texture, coordinates))
     start = b.splat(b.load(b.at(texture, 8 * ObjectWord.ADDRESS), typ=I64))
-    for corner, offset in enumerate(found[: how.corners]):
-        place = b.add(start, offset.raw)
-        if how.has_border:
-            place = b.select(found[how.corners + corner].raw, b.const(I64, -1), place)
-        b.store(place, b.at(places, 2 * _VECTOR_BYTES * corner), align=64)
-    b.ret_void()
+    places = [b.add(start, offset.raw) for offset in found[: how.corners]]
+    beyond = [one.raw for one in found[how.corners : 2 * how.corners]] if how.has_border else [None] * how.corners
+    return list(zip(places, beyond, strict=True))
 
 
 def _operands(b: Builder, how: Sampling, texture: Value, coordinates: Value) -> list[Number]:

@@ -134,6 +134,8 @@ class SideBySide(Comparison):
     def _good(self, before: Value, earlier: Value, thread: Value, limit: Value, floor: Value) -> Value:
         """Return whether the records of the last write and the last read (vectors or scalars) raise no suspicion."""
         b = self.b
+        if self.cached:
+            return b.and_(self._is_old(before, limit), self.plainly(earlier, thread, limit))
         good = self.plainly(before, thread, limit)
         if self.loads:
             same = b.splat(floor) if isinstance(before.type, ir.VectorType) else floor
@@ -148,6 +150,11 @@ class SideBySide(Comparison):
             if not self.block_scope:
                 good = b.and_(good, b.not_(self.scoped(before, limit)))
         return good
+
+    def _is_old(self, record: Value, limit: Value) -> Value:
+        """Return whether records (a vector or a scalar) are older than the launch."""
+        vector = isinstance(record.type, ir.VectorType)
+        return self.b.icmp_unsigned("<", record, self.b.splat(limit) if vector else limit)
 
     def _line_threads(self, part: int, base: Value) -> Value:
         """Return the thread bits of the record of one of the lines that a warp accesses.

@@ -3,7 +3,7 @@
 ``surface.load.GEOMETRY.SIZE.COUNT.BOUNDARY(context, mask, site, handles, coordinates, elements)`` loads `COUNT`
 adjacent elements of `SIZE` bytes for each lane, and ``surface.store`` stores them. `coordinates` points to one vector
 of 32-bit words per coordinate, and `elements` to one vector per element. `BOUNDARY` is the instruction's mode for
-accesses outside.
+accesses outside. With ``.SHIFT`` after it, which is as in `checks`, the checks examine the accesses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _VECTOR_BYTES = 4 * LANES
 
 def build_surface(module: ir.Module, name: str) -> None:
     """Build the accesses to the surfaces that the lanes use."""
-    _, verb, geometry, width, length, boundary = name.split(".")
+    _, verb, geometry, width, length, boundary, *shift = name.split(".")
     size, count = int(width), int(length)
     kind = ir.IntType(8 * size)
     arguments = [PTR, I32, I32, vector(I64), PTR, PTR]
@@ -57,6 +57,15 @@ def build_surface(module: ir.Module, name: str) -> None:
             b.ret_void()
         b.store(b.add(offset, b.splat(b.load(b.at(surface, 8 * ObjectWord.HOST), typ=I64))), kept, align=64)
         taking = b.and_(lanes, b.not_(beyond)) if boundary == "zero" else lanes
+        if shift:
+            place = b.add(offset, b.splat(b.load(b.at(surface, 8 * ObjectWord.ADDRESS), typ=I64)))
+            stored = [] if verb == "load" else [b.load(row, typ=vector(kind), align=32) for row in rows]
+            check = f"check.{'fetch' if verb == 'load' else 'store'}.plain.global.{size}.{count}.{shift[0]}"
+            examined = [context, place, taking, site, *stored]
+            b.call(b.declared(check, ir.VoidType(), [argument.type for argument in examined]), examined)
+            # A check that raises a doubt may not have saved the memory.
+            with when(b, b.icmp_unsigned("!=", b.word(context, Context.FAULT), I64(0)), likely=False):
+                b.ret_void()
         if verb == "load" and boundary == "zero":
             for row in rows:
                 before = b.load(row, typ=vector(kind), align=32)

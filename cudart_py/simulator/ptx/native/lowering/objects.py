@@ -33,7 +33,8 @@ def fetch(e: Emitter, i: Instruction, form: Form) -> None:
     coordinates = _coordinates(e, access, form, coordinate)
     results = b.alloca(ir.ArrayType(vector(I32), _CHANNELS))
     row = e.count_row(site, "ld", "texture")
-    name = "fetch.plain" if row is None else "fetch.counted"
+    watchers = [name for name, watches in (("counted", row), ("checked", e.checking)) if watches is not None]
+    name = ".".join(["fetch", *(watchers or ["plain"])])
     given = [handles, coordinates, results, *([] if row is None else [row])]
     e.accessed = e.sites.calls = True
     e.call(name, ir.VoidType(), e.context, e.mask, I32(site), *given)
@@ -81,6 +82,8 @@ def _access(e: Emitter, i: Instruction, form: Form, verb: str, access: Access, e
     site = e.sites.add(i, e.instance, int(verb == "load"))
     handles, coordinates = e.value(access.base, "u64"), _coordinates(e, access, form, "s32")
     name = f"surface.{verb}.{form.geometry}.{type_size(form.type)}.{count}.{form.boundary}"
+    if e.checking is not None:
+        name += f".{e.sites.shift}"
     e.accessed = e.sites.calls = True
     e.call(name, ir.VoidType(), e.context, e.mask, I32(site), handles, coordinates, elements)
 

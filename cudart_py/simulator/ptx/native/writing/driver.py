@@ -44,7 +44,6 @@ class _Driver:
         self._layout = layout
         self._alone = alone
         self._plain = plain
-        self._flushes = flushes
         self._waits = waits
         self._clustered = clustered
         self._checking = checking
