@@ -212,6 +212,13 @@ from .calls.graphs.node_settings import (
     cuGraphMemsetNodeSetParams,
     cuGraphNodeSetParams,
 )
+from .calls.graphs.user_objects import (
+    cuGraphReleaseUserObject,
+    cuGraphRetainUserObject,
+    cuUserObjectCreate,
+    cuUserObjectRelease,
+    cuUserObjectRetain,
+)
 from .calls.idle import run_queued
 from .calls.launches.debugger import attach_debugger, detach_debugger
 from .calls.launches.host_functions import cuLaunchHostFunc
