@@ -315,6 +315,8 @@ from .calls.memory.pools import (
     cuDeviceGetDefaultMemPool,
     cuDeviceGetMemPool,
     cuDeviceSetMemPool,
+    cuMemGetDefaultMemPool,
+    cuMemGetMemPool,
     cuMemPoolCreate,
     cuMemPoolDestroy,
     cuMemPoolGetAccess,
@@ -322,6 +324,7 @@ from .calls.memory.pools import (
     cuMemPoolSetAccess,
     cuMemPoolSetAttribute,
     cuMemPoolTrimTo,
+    cuMemSetMemPool,
 )
 from .calls.memory.stream_ordered import cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync
 from .calls.memory.tensor_maps import cuTensorMapEncodeIm2col, cuTensorMapEncodeTiled, cuTensorMapReplaceAddress
