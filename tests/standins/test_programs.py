@@ -114,6 +114,27 @@ def test_a_program_of_the_runtime_runs_with_its_registered_device_code(run, buil
     ]
 
 
+def test_copies_between_devices_and_arrays_in_batches_and_graphs(run, build, fatbin, tmp_path):
+    path = tmp_path / "image.fatbin"
+    path.write_bytes(fatbin((images.compile_image(SCALE, arch="compute_90").ptx, "90"), compress="speed"))
+    ended = run(build("copies.cpp"), FATBIN=str(path), CUDART_PY_SIMULATOR_DEVICES="2")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == [
+        "valid devices: cudaErrorInvalidDevice cudaSuccess 1",
+        "between devices: cudaSuccess, equal: 1",
+        "no such device: cudaErrorInvalidDevice",
+        "between arrays: 1",
+        "batch: cudaSuccess, 16 8 7",
+        "node: cudaSuccess, to 1, bytes 4, kind 2",
+        "changed: cudaSuccess cudaSuccess",
+        "seen: 0 20",
+        "seen: 40 20",
+        "pools: 1 cudaSuccess 1",
+        "destroyed: 0, then 1",
+        "last: cudaErrorInvalidDevice",
+    ]
+
+
 SCRIPT = """
 import sys
 import numpy as np
