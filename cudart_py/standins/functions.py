@@ -48,10 +48,14 @@ def driver_functions() -> dict[str, Function]:
     """Return the functions of libcuda by name."""
     from cuda.bindings import driver  # imported late: it takes long, and the command does not always need it
 
-    declared = [item for item in declarations("driver").values() if item.symbol not in _IN_C]
-    known = {item.symbol for item in declared}
-    declared += [item for item in _EARLIER if item.symbol not in known]
+    declared = [item for item in driver_declarations().values() if item.symbol not in _IN_C]
     return _by_name([*declared, *_without_version(declared)], driver)
+
+
+@functools.cache
+def driver_declarations() -> dict[str, Declaration]:
+    """Return the declarations of libcuda's functions by name, whichever version of the bindings is installed."""
+    return {item.symbol: item for item in _EARLIER} | declarations("driver")
 
 
 def _without_version(declared: Sequence[Declaration]) -> list[Declaration]:
@@ -137,9 +141,7 @@ _RUNTIME_ONLY = (
     _declared("cudaLaunchCooperativeKernel", _LAUNCH),
     _declared("cudaLaunchKernelExC", "const cudaLaunchConfig_t* config, const void* func, void** args"),
     _declared("cudaFuncGetName", "const char** name, const void* func"),
-    _declared(
-        "cudaFuncGetParamInfo", "const void* func, size_t paramIndex, size_t* paramOffset, size_t* paramSize"
-    ),
+    _declared("cudaFuncGetParamInfo", "const void* func, size_t paramIndex, size_t* paramOffset, size_t* paramSize"),
     _declared("cudaGetFuncBySymbol", "cudaFunction_t* functionPtr, const void* symbolPtr"),
     _declared("cudaGetSymbolAddress", "void** devPtr, const void* symbol"),
     _declared("cudaGetSymbolSize", "size_t* size, const void* symbol"),

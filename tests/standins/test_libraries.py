@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from cudart_py.driver import backend
+from cudart_py.standins import functions
+from cudart_py.standins.declarations import declarations
 from cudart_py.standins.driver.marshalling import STRUCTURE_BYTES
 from cudart_py.standins.driver.table import implemented
 from cudart_py.standins.functions import driver_functions, runtime_functions
@@ -49,6 +51,23 @@ def test_parameters_have_the_sizes_that_cudas_headers_declare(headers, tmp_path)
     }
     assert len(chosen) > 500
     assert {name: found[name][0] for name in STRUCTURE_BYTES} == STRUCTURE_BYTES
+
+
+def test_earlier_versions_exist_even_if_the_bindings_do_not_declare_them(monkeypatch):
+    """Version 13.3 of the bindings lacks these. The sizes of the parameters are those at the end of cuda.h."""
+    sizes = {"cuCtxCreate_v2": [8, 4, 4], "cuStreamGetCaptureInfo_v2": [8] * 6}
+    older = {name: item for name, item in declarations("driver").items() if name not in sizes}
+    cached = functions.driver_functions, functions.driver_declarations
+    monkeypatch.setattr(functions, "declarations", lambda module: older)
+    try:
+        for function in cached:
+            function.cache_clear()
+        found = {name: functions.driver_functions()[name] for name in sizes}
+        assert {name: [ctypes.sizeof(kind) for kind in one.types] for name, one in found.items()} == sizes
+        assert all(map(implemented, found.values()))
+    finally:
+        for function in cached:
+            function.cache_clear()
 
 
 def test_a_runtime_function_takes_the_arguments_of_the_driver_function_that_it_stands_for():

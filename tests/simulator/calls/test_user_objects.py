@@ -1,7 +1,6 @@
-"""User objects: their destructor runs after the last reference of the program, of graphs and of launches is released."""
+"""User objects: the destructor runs after the last reference of the program, of graphs and of launches."""
 
 import ctypes
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -33,8 +32,8 @@ class Destroyed(list[int]):
 
 
 @pytest.fixture
-def destroyed() -> Iterator[Destroyed]:
-    yield Destroyed()
+def destroyed() -> Destroyed:
+    return Destroyed()
 
 
 def graph_of(found: Any, flags: Any = MOVE) -> Any:
