@@ -167,6 +167,46 @@ def test_an_unmodified_program_of_cuda_core_runs(run, tmp_path):
     assert ended.stdout.splitlines() == ["in the kernel", "998001.0 ComputeCapability(major=9, minor=0)"]
 
 
+GRAPH = """
+import numpy as np
+from cuda.bindings import driver
+from cuda.core import Device, LaunchConfig, ManagedMemoryResource, PinnedMemoryResource, Program, ProgramOptions, launch
+
+device = Device()
+device.set_current()
+stream = device.create_stream()
+options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}")
+source = 'extern "C" __global__ void increase(int *n, int by) { n[threadIdx.x] += by; }'
+increase = Program(source, code_type="c++", options=options).compile("cubin").get_kernel("increase")
+managed = ManagedMemoryResource().allocate(128, stream=stream)
+pinned = PinnedMemoryResource().allocate(128, stream=stream)
+stream.sync()
+numbers = np.from_dlpack(managed).view(np.int32)
+numbers[:] = range(32)
+seen = []
+builder = device.create_graph_builder().begin_building()
+for by in (1, 10):
+    launch(builder, LaunchConfig(grid=1, block=32), increase, managed, np.int32(by))
+builder.callback(lambda: seen.append(int(numbers[31])))
+graph = builder.end_building().complete()
+del builder
+for _ in range(2):
+    graph.launch(stream)
+stream.sync()
+driver.cuMemcpyAsync(int(pinned.handle), int(managed.handle), 128, stream.handle)
+stream.sync()
+print(seen, numbers[0], np.from_dlpack(pinned).view(np.int32)[31])
+"""
+
+
+def test_graphs_with_host_functions_and_pools_of_cuda_core_run(run, tmp_path):
+    """A host function belongs to a user object, and managed and pinned memory come from pools of their locations."""
+    (tmp_path / "graph.py").write_text(GRAPH)
+    ended = run(tmp_path / "graph.py")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == "[42, 53] 22 53\n"
+
+
 @pytest.mark.parametrize("before", [[], ["--sanitizer", "off"], ["--sanitizer=off"]])
 def test_a_file_for_the_profile_follows_an_equals_sign(run, tmp_path, before):
     """The text after a blank is the program, which a page must not replace."""
