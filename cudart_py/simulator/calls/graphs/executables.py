@@ -23,9 +23,9 @@ from ...state.handles import Handles
 from ...state.queue.conditionals import Conditional
 from ...state.queue.graphs import Empty, Graph, find_graph, graphs
 from ...state.queue.operations import Operation, Waits
+from ...state.queue.user_objects import SharedReferences
 from ...state.queue.work import Work
 from ...state.streams import find_stream, submit
-from ...state.user_objects import SharedReferences
 from ..entry import entry
 from ..launches.launches import KernelLaunch
 from ..memory.graph_memory import AllocateInGraph, FreeInGraph

@@ -14,7 +14,7 @@ from ...state.arguments import number
 from ...state.errors import invalid_value
 from ...state.queue.graphs import ChildGraph, find_graph, find_node
 from ...state.queue.operations import Operation
-from ...state.user_objects import SharedReferences
+from ...state.queue.user_objects import SharedReferences
 from ..entry import entry
 from ..launches.host_functions import HostCall
 from ..launches.launches import KernelLaunch

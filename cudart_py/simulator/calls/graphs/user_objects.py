@@ -9,7 +9,7 @@ from cuda.bindings.driver import CUuserObject, CUuserObject_flags, CUuserObjectR
 from ...state.arguments import host_address, number
 from ...state.errors import invalid_value
 from ...state.queue.graphs import find_graph
-from ...state.user_objects import UserObject, user_objects
+from ...state.queue.user_objects import UserObject, user_objects
 from ..entry import entry
 
 _NO_SYNC = CUuserObject_flags.CU_USER_OBJECT_NO_DESTRUCTOR_SYNC.value

@@ -14,9 +14,9 @@ from cuda.bindings.driver import CUgraphDebugDot_flags, CUgraphNodeType, CUresul
 from ..arguments import number
 from ..errors import StatusError
 from ..handles import Handles
-from ..user_objects import References
 from .conditionals import Condition, Conditional
 from .operations import Operation
+from .user_objects import References
 
 if TYPE_CHECKING:
     from ..contexts import Context

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 from cuda.bindings.driver import CUresult
 
-from .errors import StatusError
-from .handles import Handles
-from .queue.runner import runner
+from ..errors import StatusError
+from ..handles import Handles
+from .runner import runner
 
 _DESTRUCTOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
