@@ -212,6 +212,13 @@ from .calls.graphs.node_settings import (
     cuGraphMemsetNodeSetParams,
     cuGraphNodeSetParams,
 )
+from .calls.graphs.user_objects import (
+    cuGraphReleaseUserObject,
+    cuGraphRetainUserObject,
+    cuUserObjectCreate,
+    cuUserObjectRelease,
+    cuUserObjectRetain,
+)
 from .calls.idle import run_queued
 from .calls.launches.debugger import attach_debugger, detach_debugger
 from .calls.launches.host_functions import cuLaunchHostFunc
@@ -308,6 +315,8 @@ from .calls.memory.pools import (
     cuDeviceGetDefaultMemPool,
     cuDeviceGetMemPool,
     cuDeviceSetMemPool,
+    cuMemGetDefaultMemPool,
+    cuMemGetMemPool,
     cuMemPoolCreate,
     cuMemPoolDestroy,
     cuMemPoolGetAccess,
@@ -315,6 +324,7 @@ from .calls.memory.pools import (
     cuMemPoolSetAccess,
     cuMemPoolSetAttribute,
     cuMemPoolTrimTo,
+    cuMemSetMemPool,
 )
 from .calls.memory.stream_ordered import cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync
 from .calls.memory.tensor_maps import cuTensorMapEncodeIm2col, cuTensorMapEncodeTiled, cuTensorMapReplaceAddress

@@ -48,8 +48,14 @@ def driver_functions() -> dict[str, Function]:
     """Return the functions of libcuda by name."""
     from cuda.bindings import driver  # imported late: it takes long, and the command does not always need it
 
-    declared = [item for item in declarations("driver").values() if item.symbol not in _IN_C]
+    declared = [item for item in driver_declarations().values() if item.symbol not in _IN_C]
     return _by_name([*declared, *_without_version(declared)], driver)
+
+
+@functools.cache
+def driver_declarations() -> dict[str, Declaration]:
+    """Return the declarations of libcuda's functions by name, whichever version of the bindings is installed."""
+    return {item.symbol: item for item in _EARLIER} | declarations("driver")
 
 
 def _without_version(declared: Sequence[Declaration]) -> list[Declaration]:
@@ -109,6 +115,17 @@ def _declared(symbol: str, parameters: str, result: str = "int") -> Declaration:
     return Declaration(symbol, parameters_of(parameters), result)
 
 
+# Earlier versions of functions, which libcuda still exports and programs look up by name. Not all versions of the
+# bindings declare them.
+_EARLIER = (
+    _declared("cuCtxCreate_v2", "CUcontext* pctx, unsigned int flags, CUdevice dev", "CUresult"),
+    _declared(
+        "cuStreamGetCaptureInfo_v2",
+        "CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out, CUgraph* graph_out, "
+        "const CUgraphNode** dependencies_out, size_t* numDependencies_out",
+        "CUresult",
+    ),
+)
 _LAUNCH = "const void* func, dim3 gridDim, dim3 blockDim, void** args, size_t sharedMem, cudaStream_t stream"
 _FROM_SYMBOL = "void* dst, const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind"
 _TO_SYMBOL = "const void* symbol, const void* src, size_t count, size_t offset, cudaMemcpyKind kind"
@@ -117,12 +134,14 @@ _NEW_NODE = (
 )
 _REGISTERED = "void** handle, char* hostVar, char* deviceAddress, const char* deviceName, int ext, size_t size"
 
-# Functions that Python's bindings lack, because only C++ has symbols and `<<<>>>`: those of cuda_runtime_api.h, and the
-# ones that nvcc's code calls, which crt/host_runtime.h declares.
+# Functions that some versions of the bindings lack, most of them because only C++ has symbols and `<<<>>>`: those of
+# cuda_runtime_api.h, and the ones that nvcc's code calls, which crt/host_runtime.h declares.
 _RUNTIME_ONLY = (
     _declared("cudaLaunchKernel", _LAUNCH),
     _declared("cudaLaunchCooperativeKernel", _LAUNCH),
     _declared("cudaLaunchKernelExC", "const cudaLaunchConfig_t* config, const void* func, void** args"),
+    _declared("cudaFuncGetName", "const char** name, const void* func"),
+    _declared("cudaFuncGetParamInfo", "const void* func, size_t paramIndex, size_t* paramOffset, size_t* paramSize"),
     _declared("cudaGetFuncBySymbol", "cudaFunction_t* functionPtr, const void* symbolPtr"),
     _declared("cudaGetSymbolAddress", "void** devPtr, const void* symbol"),
     _declared("cudaGetSymbolSize", "size_t* size, const void* symbol"),
@@ -132,6 +151,15 @@ _RUNTIME_ONLY = (
     _declared("cudaMemcpyToSymbolAsync", f"{_TO_SYMBOL}, cudaStream_t stream"),
     _declared("cudaGraphAddMemcpyNodeFromSymbol", f"{_NEW_NODE}, {_FROM_SYMBOL}"),
     _declared("cudaGraphAddMemcpyNodeToSymbol", f"{_NEW_NODE}, {_TO_SYMBOL}"),
+    _declared("cudaGraphMemcpyNodeSetParamsFromSymbol", f"cudaGraphNode_t node, {_FROM_SYMBOL}"),
+    _declared("cudaGraphMemcpyNodeSetParamsToSymbol", f"cudaGraphNode_t node, {_TO_SYMBOL}"),
+    _declared(
+        "cudaGraphExecMemcpyNodeSetParamsFromSymbol",
+        f"cudaGraphExec_t hGraphExec, cudaGraphNode_t node, {_FROM_SYMBOL}",
+    ),
+    _declared(
+        "cudaGraphExecMemcpyNodeSetParamsToSymbol", f"cudaGraphExec_t hGraphExec, cudaGraphNode_t node, {_TO_SYMBOL}"
+    ),
     _declared("cudaOccupancyMaxActiveClusters", "int* numClusters, const void* func, const cudaLaunchConfig_t* config"),
     _declared(
         "cudaOccupancyMaxPotentialClusterSize", "int* clusterSize, const void* func, const cudaLaunchConfig_t* config"

@@ -1,6 +1,7 @@
 """The functions of the stand-ins: their types, and which of them the simulator has."""
 
 import ctypes
+import fnmatch
 import re
 import subprocess
 from pathlib import Path
@@ -8,11 +9,18 @@ from pathlib import Path
 import pytest
 
 from cudart_py.driver import backend
+from cudart_py.standins import functions
+from cudart_py.standins.declarations import declarations
 from cudart_py.standins.driver.marshalling import STRUCTURE_BYTES
 from cudart_py.standins.driver.table import implemented
 from cudart_py.standins.functions import driver_functions, runtime_functions
+from cudart_py.standins.runtime import table
 from cudart_py.standins.runtime.same_arguments import SAME_ARGUMENTS
 from tests.standins.conftest import SECONDS
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "run.md"
+# The newest version of CUDA whose functions the guide takes into account.
+NEWEST = 13050
 
 
 def test_parameters_have_the_sizes_that_cudas_headers_declare(headers, tmp_path):
@@ -49,6 +57,44 @@ def test_parameters_have_the_sizes_that_cudas_headers_declare(headers, tmp_path)
     }
     assert len(chosen) > 500
     assert {name: found[name][0] for name in STRUCTURE_BYTES} == STRUCTURE_BYTES
+
+
+def test_the_guide_lists_the_functions_of_the_runtime_that_are_missing(headers):
+    text = Path(headers, "cuda_runtime_api.h").read_text()
+    declared = set(re.findall(r"cudaError_t CUDARTAPI (cuda\w+)\(", text)) - {"cudaGetExportTable"}
+    functions = runtime_functions()
+    missing = {name for name in declared if name not in functions or not _is_implemented(functions[name])}
+    rows = GUIDE.read_text().partition("### Functions of the runtime that are missing")[2]
+    patterns = re.findall(r"`(cuda[\w*]+)`", rows)
+    assert len(patterns) > 20
+    listed = {name for name in declared for pattern in patterns if fnmatch.fnmatchcase(name, pattern)}
+    assert listed - missing == set()
+    if int(re.search(r"define CUDART_VERSION\s+(\d+)", text)[1]) <= NEWEST:
+        assert missing - listed == set()
+
+
+def _is_implemented(function):
+    same = SAME_ARGUMENTS.get(function.symbol)
+    if same is not None:
+        return same in driver_functions() and implemented(driver_functions()[same]) is not None
+    return any(function.symbol in module.FUNCTIONS for module in table._MODULES)
+
+
+def test_earlier_versions_exist_even_if_the_bindings_do_not_declare_them(monkeypatch):
+    """Version 13.3 of the bindings lacks these. The sizes of the parameters are those at the end of cuda.h."""
+    sizes = {"cuCtxCreate_v2": [8, 4, 4], "cuStreamGetCaptureInfo_v2": [8] * 6}
+    older = {name: item for name, item in declarations("driver").items() if name not in sizes}
+    cached = functions.driver_functions, functions.driver_declarations
+    monkeypatch.setattr(functions, "declarations", lambda module: older)
+    try:
+        for function in cached:
+            function.cache_clear()
+        found = {name: functions.driver_functions()[name] for name in sizes}
+        assert {name: [ctypes.sizeof(kind) for kind in one.types] for name, one in found.items()} == sizes
+        assert all(map(implemented, found.values()))
+    finally:
+        for function in cached:
+            function.cache_clear()
 
 
 def test_a_runtime_function_takes_the_arguments_of_the_driver_function_that_it_stands_for():

@@ -134,36 +134,25 @@ def test_a_program_of_the_runtime_runs_with_its_registered_device_code(run, buil
     ]
 
 
-SCRIPT = """
-import sys
-import numpy as np
-from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
-from cuda.bindings import driver
-
-device = Device()
-device.set_current()
-stream = device.create_stream()
-options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}")
-module = Program(open(sys.argv[1]).read(), code_type="c++", options=options).compile("cubin")
-numbers = device.allocate(4000, stream=stream)
-launch(stream, LaunchConfig(grid=32, block=32), module.get_kernel("squares"), numbers, np.int32(1000))
-device.sync()
-host = np.empty(1000, np.float32)
-driver.cuMemcpyDtoH(host.ctypes.data, int(numbers.handle), host.nbytes)
-print(host[-1], device.compute_capability)
-sys.exit(5)
-"""
-
-
-def test_an_unmodified_program_of_cuda_core_runs(run, tmp_path):
-    """cuda.core asks NVRTC for machine code of the device that it finds, and loads it as a library."""
-    (tmp_path / "program.py").write_text(SCRIPT)
-    (tmp_path / "squares.cu").write_text(SQUARES)
-    ended = run("--profile", tmp_path / "program.py", tmp_path / "squares.cu")
-    assert ended.returncode == 5, ended.stderr
-    # Nothing but the table follows, although cuda.core frees the array after Python's own end.
-    assert [line.split()[0] for line in ended.stderr.split("\n") if line] == ["sectors", "kernel", "squares"]
-    assert ended.stdout.splitlines() == ["in the kernel", "998001.0 ComputeCapability(major=9, minor=0)"]
+def test_copies_between_devices_and_arrays_in_batches_and_graphs(run, build, fatbin, tmp_path):
+    path = tmp_path / "image.fatbin"
+    path.write_bytes(fatbin((images.compile_image(SCALE, arch="compute_90").ptx, "90"), compress="speed"))
+    ended = run(build("copies.cpp"), FATBIN=str(path), CUDART_PY_SIMULATOR_DEVICES="2")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == [
+        "valid devices: cudaErrorInvalidDevice cudaSuccess 1",
+        "between devices: cudaSuccess, equal: 1",
+        "no such device: cudaErrorInvalidDevice",
+        "between arrays: 1",
+        "batch: cudaSuccess, 16 8 7",
+        "node: cudaSuccess, to 1, bytes 4, kind 2",
+        "changed: cudaSuccess cudaSuccess",
+        "seen: 0 20",
+        "seen: 40 20",
+        "pools: 1 cudaSuccess 1",
+        "destroyed: 0, then 1",
+        "last: cudaErrorInvalidDevice",
+    ]
 
 
 LINK = """
@@ -290,13 +279,6 @@ def test_a_process_that_cannot_be_started_gets_a_sentence(run, driver_program, t
 def test_libraries_in_the_cache_need_no_compiler(run):
     run("true")
     assert run("sh", "-c", "exit 3", CUDART_PY_CC="nonsense").returncode == 3
-
-
-def test_work_that_nobody_waited_for_is_reported_once(run, tmp_path):
-    (tmp_path / "program.py").write_text(SCRIPT.replace("device.sync()", "sys.exit()"))
-    (tmp_path / "squares.cu").write_text(SQUARES)
-    ended = run(tmp_path / "program.py", tmp_path / "squares.cu")
-    assert ended.stderr.count("ended without waiting") == 1
 
 
 def test_paths_with_blanks_are_no_obstacle(run, driver_program, ptx, tmp_path):

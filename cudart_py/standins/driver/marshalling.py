@@ -36,6 +36,9 @@ STRUCTURE_BYTES = {
     "CUuuid": 16,
 }
 
+# The counts that come before their arrays, and what the names of the arrays contain.
+_PRECEDING = {"numOptions": "option", "numOps": "opList"}
+
 Reader = Callable[[tuple[Any, ...]], Any]
 Writer = Callable[[int, Any], None]
 
@@ -95,13 +98,17 @@ def _reader(parameters: tuple[Parameter, ...], index: int) -> Reader:
 def _count_index(parameters: tuple[Parameter, ...], index: int) -> int | None:
     """Return the index of the parameter that counts the elements of an array, or None if it is one element.
 
-    The count follows the arrays that it is for, except for options, which it precedes.
+    The count follows the arrays that it is for, except for options and operations, which it precedes.
     """
     following = next((place for place in range(index + 1, len(parameters)) if not parameters[place].is_pointer), None)
     if following is not None and _counts(parameters[following]):
         return following
-    preceding = [place for place in range(index) if parameters[place].name == "numOptions"]
-    return preceding[0] if preceding and "option" in parameters[index].name else None
+    preceding = [
+        place
+        for place in range(index)
+        if parameters[place].name in _PRECEDING and _PRECEDING[parameters[place].name] in parameters[index].name
+    ]
+    return preceding[0] if preceding else None
 
 
 def _counts(parameter: Parameter) -> bool:

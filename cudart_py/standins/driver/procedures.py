@@ -6,8 +6,8 @@ import ctypes
 import functools
 import re
 
-from ..declarations import declarations
 from ..foreign_memory import read_string, write
+from ..functions import driver_declarations
 from ..library_names import DRIVER
 
 _NOT_FOUND = 500
@@ -28,7 +28,7 @@ _SINCE = {
 def _versions() -> dict[str, list[str]]:
     """Return the exported names of each function, the newest version first, by the name without a version."""
     found: dict[str, list[str]] = {}
-    for symbol in declarations("driver"):
+    for symbol in driver_declarations():
         found.setdefault(_VERSION.sub("", symbol), []).append(symbol)
     for symbols in found.values():
         symbols.sort(key=_version, reverse=True)
@@ -42,7 +42,7 @@ def _version(symbol: str) -> int:
 
 def exported_name(name: str, cuda_version: int) -> str | None:
     """Return the name under which libcuda exports a function as a version of CUDA has it; None if it has none."""
-    declared = declarations("driver")
+    declared = driver_declarations()
     candidates = _versions().get(name, [name] if name in declared else [])
     return next((symbol for symbol in candidates if _SINCE.get(symbol, 0) <= cuda_version), None)
 

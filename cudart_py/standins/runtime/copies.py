@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cuda.bindings.driver import CUDA_MEMCPY3D, CUarray, CUmemorytype
+from cuda.bindings.driver import CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUarray, CUmemorytype
 
 from ..c_types import Extent, PitchedPointer
 from .calls import INVALID_MEMORY_DIRECTION, INVALID_PITCH, INVALID_VALUE, SUCCESS, Out, driver, primary_context
@@ -88,7 +88,10 @@ _PLACES: dict[int, tuple[bool | None, bool | None]] = {
 def box_parameters(destination: End, source: End, extent: tuple[int, int, int], kind: int) -> Any:
     """Return the driver's parameters for a copy of a box, whose extent is in bytes, rows and planes."""
     source.on_host, destination.on_host = _PLACES[kind]
-    copy = CUDA_MEMCPY3D()
+    return _filled(CUDA_MEMCPY3D(), destination, source, extent)
+
+
+def _filled(copy: Any, destination: End, source: End, extent: tuple[int, int, int]) -> Any:
     for prefix, end in (("src", source), ("dst", destination)):
         setattr(copy, f"{prefix}MemoryType", end.memory_type)
         setattr(copy, f"{prefix}XInBytes", end.position[0])
@@ -166,6 +169,21 @@ def copy_rows_between_arrays(
     return _copy_box(*ends, (width, height, 1), kind, None)
 
 
+def copy_between_arrays(to: int, to_x: int, to_y: int, origin: int, x: int, y: int, size: int, kind: int) -> int:
+    """Copy bytes from the rows of an array to those of another, one after another (cudaMemcpyArrayToArray)."""
+    width, to_width = array_row_bytes(origin), array_row_bytes(to)
+    if x >= width or to_x >= to_width:
+        return INVALID_VALUE
+    status = SUCCESS
+    while size and not status:
+        piece = min(width - x, to_width - to_x, size)
+        status = copy_rows_between_arrays(to, to_x, to_y, origin, x, y, piece, 1, kind)
+        size -= piece
+        x, y = (x + piece) % width, y + (x + piece) // width
+        to_x, to_y = (to_x + piece) % to_width, to_y + (to_x + piece) // to_width
+    return status
+
+
 def copy_to_array(array: int, x: int, y: int, source: int, size: int, kind: int, stream: int | None = None) -> int:
     """Copy bytes into the rows of an array, one after another (cudaMemcpyToArray, cudaMemcpyToArrayAsync)."""
     status = SUCCESS
@@ -223,12 +241,33 @@ class BoxCopy(ctypes.Structure):
     ]
 
 
+class PeerCopy(ctypes.Structure):
+    """cudaMemcpy3DPeerParms."""
+
+    _fields_ = [
+        ("source_array", ctypes.c_size_t),
+        ("source_position", Position),
+        ("source", PitchedPointer),
+        ("source_device", ctypes.c_int),
+        ("destination_array", ctypes.c_size_t),
+        ("destination_position", Position),
+        ("destination", PitchedPointer),
+        ("destination_device", ctypes.c_int),
+        ("extent", Extent),
+    ]
+
+
 def converted(parameters: int) -> tuple[End, End, tuple[int, int, int], int]:
-    """Return the ends, the extent and the kind of a cudaMemcpy3DParms.
+    """Return the ends, the extent and the kind of a cudaMemcpy3DParms."""
+    given = BoxCopy.from_address(parameters)
+    return *_ends_and_extent(given), given.kind
+
+
+def _ends_and_extent(given: BoxCopy | PeerCopy) -> tuple[End, End, tuple[int, int, int]]:
+    """Return the ends and the extent of a copy.
 
     With an array, the runtime counts widths in its elements, and the driver always in bytes.
     """
-    given = BoxCopy.from_address(parameters)
     element = array_element_bytes(given.source_array or given.destination_array)
     ends = []
     for array, position, memory in (
@@ -238,12 +277,55 @@ def converted(parameters: int) -> tuple[End, End, tuple[int, int, int], int]:
         x = position.x * (element if array else 1)
         ends.append(End(memory.ptr, memory.pitch, memory.ysize, array, (x, position.y, position.z)))
     extent = given.extent.width * element, given.extent.height, given.extent.depth
-    return ends[0], ends[1], extent, given.kind
+    return ends[0], ends[1], extent
 
 
 def copy_box(parameters: int, stream: int | None = None) -> int:
     """Copy a box (cudaMemcpy3D, cudaMemcpy3DAsync)."""
     return _copy_box(*converted(parameters), stream) if parameters else INVALID_VALUE
+
+
+def copy_box_between_devices(parameters: int, stream: int | None = None) -> int:
+    """Copy a box between devices (cudaMemcpy3DPeer, cudaMemcpy3DPeerAsync)."""
+    if not parameters:
+        return INVALID_VALUE
+    given = PeerCopy.from_address(parameters)
+    destination, source, extent = _ends_and_extent(given)
+    contexts = Out(), Out()
+    status = primary_context(given.source_device, contexts[0])
+    status = status or primary_context(given.destination_device, contexts[1])
+    if status or 0 in extent:
+        return status
+    copy = _filled(CUDA_MEMCPY3D_PEER(), destination, source, extent)
+    copy.srcContext, copy.dstContext = contexts[0].value, contexts[1].value
+    if stream is None:
+        return driver("cuMemcpy3DPeer")(copy.getPtr())
+    return driver("cuMemcpy3DPeerAsync")(copy.getPtr(), stream)
+
+
+# The kinds by whether the source and the destination are on the host.
+_KINDS = {places: kind for kind, places in _PLACES.items()}
+_ON_HOST = {CUmemorytype.CU_MEMORYTYPE_HOST: True, CUmemorytype.CU_MEMORYTYPE_UNIFIED: None}
+
+
+def write_box_copy(place: int, copy: Any) -> None:
+    """Write the driver's parameters of a copy as a cudaMemcpy3DParms."""
+    result = BoxCopy.from_address(place)
+    element = array_element_bytes(int(copy.srcArray) or int(copy.dstArray))
+    ends = []
+    for prefix in ("src", "dst"):
+        array = int(getattr(copy, f"{prefix}Array"))
+        on_host = _ON_HOST.get(getattr(copy, f"{prefix}MemoryType"), False)
+        address = int(getattr(copy, f"{prefix}Host" if on_host else f"{prefix}Device"))
+        pitch, height = getattr(copy, f"{prefix}Pitch"), getattr(copy, f"{prefix}Height")
+        x = getattr(copy, f"{prefix}XInBytes") // (element if array else 1)
+        position = Position(x, getattr(copy, f"{prefix}Y"), getattr(copy, f"{prefix}Z"))
+        memory = PitchedPointer() if array else PitchedPointer(address, pitch, pitch, height)
+        ends.append((array, position, memory, on_host))
+    result.source_array, result.source_position, result.source, from_host = ends[0]
+    result.destination_array, result.destination_position, result.destination, to_host = ends[1]
+    result.extent = Extent(copy.WidthInBytes // element, copy.Height, copy.Depth)
+    result.kind = _KINDS.get((from_host, to_host), _DEFAULT)
 
 
 def copy_to_symbol(host: int, source: int, size: int, offset: int, kind: int, stream: int | None = None) -> int:
@@ -281,6 +363,9 @@ FUNCTIONS: dict[str, Any] = {
     "cudaMemcpy2DToArrayAsync": copy_rows_to_array,
     "cudaMemcpy3D": copy_box,
     "cudaMemcpy3DAsync": copy_box,
+    "cudaMemcpy3DPeer": copy_box_between_devices,
+    "cudaMemcpy3DPeerAsync": copy_box_between_devices,
+    "cudaMemcpyArrayToArray": copy_between_arrays,
     "cudaMemcpyAsync": copy_line_async,
     "cudaMemcpyFromArray": copy_from_array,
     "cudaMemcpyFromArrayAsync": copy_from_array,

@@ -9,7 +9,7 @@ from typing import Any
 from cuda.bindings import runtime as bindings
 from cuda.bindings.driver import CUdevice_attribute
 
-from ..foreign_memory import write
+from ..foreign_memory import read_array, write
 from .calls import (
     INVALID_DEVICE,
     INVALID_VALUE,
@@ -82,6 +82,20 @@ def _known(ordinal: int) -> int:
     if status:
         return status
     return SUCCESS if 0 <= ordinal < count.value else INVALID_DEVICE
+
+
+def set_valid_devices(ordinals: int, count: int) -> int:
+    """Use the first device of a list in a thread that has not chosen one (cudaSetValidDevices).
+
+    All devices can be used, so no other device of the list is ever tried.
+    """
+    devices = read_array(ordinals, count, ctypes.c_int) if count > 0 else [0]
+    status = next(filter(None, map(_known, devices)), SUCCESS)
+    if not status and not devices:
+        status = INVALID_VALUE
+    if not status:
+        state.device = devices[0]
+    return status
 
 
 def get_device(ordinal: int) -> int:
@@ -199,4 +213,5 @@ FUNCTIONS: dict[str, Any] = {
     "cudaRuntimeGetVersion": runtime_version,
     "cudaSetDevice": set_device,
     "cudaSetDeviceFlags": set_device_flags,
+    "cudaSetValidDevices": set_valid_devices,
 }

@@ -6,12 +6,12 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from cuda.bindings.driver import CUDA_KERNEL_NODE_PARAMS
+from cuda.bindings.driver import CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D
 
 from ..c_types import Dim3, Extent, PitchedPointer
 from ..foreign_memory import read, write_structure
 from .calls import INVALID_MEMORY_DIRECTION, INVALID_VALUE, SUCCESS, Out, driver
-from .copies import BoxCopy, Position, box_parameters, converted
+from .copies import BoxCopy, Position, box_parameters, converted, write_box_copy
 from .registration import find_variable, function
 
 _KINDS = range(5)  # cudaMemcpyKind
@@ -139,6 +139,29 @@ def set_line(node: int, *copied: int) -> int:
     return status or driver("cuGraphMemcpyNodeSetParams")(node, copy.getPtr())
 
 
+def get_copy(node: int, place: int) -> int:
+    """Write the parameters of a copy (cudaGraphMemcpyNodeGetParams)."""
+    if not place:
+        return INVALID_VALUE
+    found = CUDA_MEMCPY3D()
+    status = driver("cuGraphMemcpyNodeGetParams")(node, found.getPtr())
+    if not status:
+        write_box_copy(place, found)
+    return status
+
+
+def set_copy_to_symbol(node: int, host: int, source: int, size: int, offset: int, kind: int) -> int:
+    """Change a copy to a variable (cudaGraphMemcpyNodeSetParamsToSymbol)."""
+    address = Out()
+    return find_variable(host, address, Out()) or set_line(node, address.value + offset, source, size, kind)
+
+
+def set_copy_from_symbol(node: int, destination: int, host: int, size: int, offset: int, kind: int) -> int:
+    """Change a copy from a variable (cudaGraphMemcpyNodeSetParamsFromSymbol)."""
+    address = Out()
+    return find_variable(host, address, Out()) or set_line(node, destination, address.value + offset, size, kind)
+
+
 def _set_in_executable(executable: int, node: int, parameters: tuple[int, Any]) -> int:
     status, copy = parameters
     context = Out()
@@ -154,6 +177,24 @@ def set_copy_in_executable(executable: int, node: int, parameters: int) -> int:
 def set_line_in_executable(executable: int, node: int, *copied: int) -> int:
     """Change a copy of bytes of an executable graph (cudaGraphExecMemcpyNodeSetParams1D)."""
     return _set_in_executable(executable, node, _line_parameters(*copied))
+
+
+def set_copy_to_symbol_in_executable(
+    executable: int, node: int, host: int, source: int, size: int, offset: int, kind: int
+) -> int:
+    """Change a copy to a variable of an executable graph (cudaGraphExecMemcpyNodeSetParamsToSymbol)."""
+    address = Out()
+    status = find_variable(host, address, Out())
+    return status or set_line_in_executable(executable, node, address.value + offset, source, size, kind)
+
+
+def set_copy_from_symbol_in_executable(
+    executable: int, node: int, destination: int, host: int, size: int, offset: int, kind: int
+) -> int:
+    """Change a copy from a variable of an executable graph (cudaGraphExecMemcpyNodeSetParamsFromSymbol)."""
+    address = Out()
+    status = find_variable(host, address, Out())
+    return status or set_line_in_executable(executable, node, destination, address.value + offset, size, kind)
 
 
 def _in_context(name: str) -> Callable[..., int]:
@@ -237,11 +278,16 @@ FUNCTIONS: dict[str, Any] = {
     "cudaGraphExecKernelNodeSetParams": _with_kernel("cuGraphExecKernelNodeSetParams_v2"),
     "cudaGraphExecMemcpyNodeSetParams": set_copy_in_executable,
     "cudaGraphExecMemcpyNodeSetParams1D": set_line_in_executable,
+    "cudaGraphExecMemcpyNodeSetParamsFromSymbol": set_copy_from_symbol_in_executable,
+    "cudaGraphExecMemcpyNodeSetParamsToSymbol": set_copy_to_symbol_in_executable,
     "cudaGraphExecNodeSetParams": _with_typed("cuGraphExecNodeSetParams"),
     "cudaGraphExecMemsetNodeSetParams": _in_context("cuGraphExecMemsetNodeSetParams"),
     "cudaGraphKernelNodeGetParams": get_kernel_parameters,
     "cudaGraphKernelNodeSetParams": _with_kernel("cuGraphKernelNodeSetParams_v2"),
+    "cudaGraphMemcpyNodeGetParams": get_copy,
     "cudaGraphMemcpyNodeSetParams": set_copy,
     "cudaGraphMemcpyNodeSetParams1D": set_line,
+    "cudaGraphMemcpyNodeSetParamsFromSymbol": set_copy_from_symbol,
+    "cudaGraphMemcpyNodeSetParamsToSymbol": set_copy_to_symbol,
     "cudaGraphNodeSetParams": _with_typed("cuGraphNodeSetParams"),
 }

@@ -187,6 +187,11 @@ def write_zero(place: int, *_: int) -> int:
     return SUCCESS
 
 
+def set_kernel_attribute(kernel: int, attribute: int, value: int, device: int) -> int:
+    """Set an attribute of a kernel on a device (cudaKernelSetAttributeForDevice)."""
+    return driver("cuKernelSetAttribute")(attribute, value, kernel, device)
+
+
 FUNCTIONS = {
     "__cudaPushCallConfiguration": push_configuration,
     "__cudaPopCallConfiguration": pop_configuration,
@@ -198,6 +203,7 @@ FUNCTIONS = {
     "cudaDeviceGetSharedMemConfig": write_zero,
     "cudaDeviceSetCacheConfig": do_nothing,
     "cudaDeviceSetSharedMemConfig": do_nothing,
+    "cudaKernelSetAttributeForDevice": set_kernel_attribute,
     "cudaFuncGetAttributes": function_attributes,
     "cudaFuncGetName": _of_function("cuFuncGetName", 1),
     "cudaFuncGetParamCount": _of_function("cuFuncGetParamCount", 0),

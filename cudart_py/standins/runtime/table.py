@@ -43,6 +43,7 @@ _BEFORE_CONTEXT = {
     "cudaRuntimeGetVersion",
     "cudaSetDevice",
     "cudaSetDeviceFlags",
+    "cudaSetValidDevices",
 }
 _PER_THREAD_STREAM = 2  # CU_STREAM_PER_THREAD
 

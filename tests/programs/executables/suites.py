@@ -117,7 +117,7 @@ def _copy(recipe: str, source: Path, folder: Path) -> None:
     places = {
         "${CMAKE_CURRENT_SOURCE_DIR}": str(source),
         "${CMAKE_CURRENT_BINARY_DIR}": str(folder),
-        "${CUDA_INCLUDE_DIR}": str(_WHEEL / "include"),
+        "${CUDA_INCLUDE_DIR}": str(_include_folder()),
     }
     for match in _COPIES.finditer(recipe):
         words = match[1].split()
@@ -129,6 +129,13 @@ def _copy(recipe: str, source: Path, folder: Path) -> None:
                 shutil.copytree(origin, target, dirs_exist_ok=True)
             elif origin.is_file():
                 shutil.copy(origin, target)
+
+
+def _include_folder() -> Path:
+    """Return the toolkit's folder of headers, or that of the wheels if the toolkit comes without the C++ libraries."""
+    toolkit = Path(shutil.which("nvcc") or "").resolve().parents[1:2]
+    folders = [*(folder / "include" for folder in toolkit), Path("/usr/local/cuda/include"), _WHEEL / "include"]
+    return next((folder for folder in folders if (folder / "cccl" / "nv").is_dir()), folders[-1])
 
 
 def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Program]:

@@ -92,3 +92,44 @@ def test_pools_that_a_gpu_refuses_are_refused(context: Any) -> None:
     managed = ok(create(MANAGED, DEVICE))
     ok(driver.cuDeviceSetMemPool(0, managed))
     ok(driver.cuMemPoolDestroy(managed))
+
+
+def place_of(kind: Any, number: int = 0) -> Any:
+    return struct("CUmemLocation", type=kind, id=number)
+
+
+@pytest.mark.parametrize(("kind", "place"), [(PINNED, HOST), (PINNED, NUMA), (MANAGED, HOST), (MANAGED, DEVICE)])
+def test_a_location_has_a_default_pool_that_stays_and_a_current_one(context: Any, kind: Any, place: Any) -> None:
+    location = place_of(place)
+    default = ok(driver.cuMemGetDefaultMemPool(location, kind))
+    assert int(ok(driver.cuMemGetMemPool(location, kind))) == int(default)
+    assert driver.cuMemPoolDestroy(default) == (INVALID,)
+    pool = ok(create(kind, place))
+    ok(driver.cuMemSetMemPool(location, kind, pool))
+    assert int(ok(driver.cuMemGetMemPool(location, kind))) == int(pool)
+    assert int(ok(driver.cuMemGetDefaultMemPool(location, kind))) == int(default)
+    ok(driver.cuMemPoolDestroy(pool))
+    assert int(ok(driver.cuMemGetMemPool(location, kind))) == int(default)
+
+
+def test_pools_of_managed_memory_need_no_location_and_differ_by_location(context: Any) -> None:
+    places = [place_of(Place.CU_MEM_LOCATION_TYPE_INVALID), place_of(HOST), place_of(DEVICE), place_of(DEVICE, 1)]
+    handles = [int(ok(driver.cuMemGetMemPool(place, MANAGED))) for place in places]
+    assert len(set(handles)) == len(handles)
+    values(allocate(handles[0]))[:] = 5
+
+
+def test_the_pools_of_device_memory_are_those_of_the_device(context: Any) -> None:
+    location, default = place_of(DEVICE), int(ok(driver.cuDeviceGetDefaultMemPool(0)))
+    assert int(ok(driver.cuMemGetDefaultMemPool(location, PINNED))) == default
+    pool = ok(create(PINNED, DEVICE))
+    ok(driver.cuMemSetMemPool(location, PINNED, pool))
+    assert int(ok(driver.cuDeviceGetMemPool(0))) == int(ok(driver.cuMemGetMemPool(location, PINNED))) == int(pool)
+
+
+def test_a_pool_is_current_only_for_its_own_kind_and_location(context: Any) -> None:
+    pool = ok(create(PINNED, HOST))
+    for place, kind in ((NUMA, PINNED), (HOST, MANAGED), (DEVICE, PINNED)):
+        assert driver.cuMemSetMemPool(place_of(place), kind, pool) == (INVALID,)
+    for place, kind in ((place_of(Place.CU_MEM_LOCATION_TYPE_INVALID), PINNED), (place_of(HOST), 0), (None, PINNED)):
+        assert driver.cuMemGetMemPool(place, kind) == (INVALID, None)

@@ -23,6 +23,7 @@ from ...state.handles import Handles
 from ...state.queue.conditionals import Conditional
 from ...state.queue.graphs import Empty, Graph, find_graph, graphs
 from ...state.queue.operations import Operation, Waits
+from ...state.queue.user_objects import SharedReferences
 from ...state.queue.work import Work
 from ...state.streams import find_stream, submit
 from ..entry import entry
@@ -52,7 +53,10 @@ _DEVICE_LAUNCH = _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH.value
 
 
 class Executable:
-    """An executable graph: its operations, and the positions of the direct predecessors of each operation."""
+    """An executable graph: its operations, and the positions of the direct predecessors of each operation.
+
+    `references` are the references to user objects, by the handle of the graph that owned them.
+    """
 
     def __init__(self, graph: Graph, flags: int) -> None:
         self.flags = flags
@@ -64,15 +68,24 @@ class Executable:
         self.order = NodeOrder(self.flat.before, self.flat.created)
         self.operations = self.flat.operations
         self.disabled: set[int] = set()
+        self.references = references_of(graph)
+
+
+def references_of(graph: Graph) -> dict[int, SharedReferences]:
+    """Retain the references of a graph and of the graphs inside it; return them by the handle of the graph."""
+    return {one.handle: SharedReferences([one.references]) for one in (graph, *graph.inner)}
 
 
 _NOTHING = Empty()
 
 
 class RunGraph(Operation):
-    """A launch of an executable graph, with its operations at the time of the launch."""
+    """A launch of an executable graph, with its operations at the time of the launch.
 
-    __slots__ = ("_may_wait", "operations", "order")
+    The queue drops it when it is done, and with it the references to user objects.
+    """
+
+    __slots__ = ("_may_wait", "_references", "operations", "order")
 
     computes = True
 
@@ -82,6 +95,7 @@ class RunGraph(Operation):
             for place, operation in enumerate(executable.operations)
         ]
         self.order = executable.order
+        self._references = list(executable.references.values())
         self._may_wait = any(operation.may_wait for operation in self.operations)
 
     @property
@@ -217,6 +231,7 @@ def cuGraphExecUpdate(hGraphExec: Any, hGraph: Any) -> Any:
         put_report(f"{outcome.name}: {reason}")
         raise StatusError(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE)
     executable.operations = flat.operations
+    executable.references = references_of(graph)
     information = CUgraphExecUpdateResultInfo()
     information.result = outcome
     return information

@@ -14,6 +14,7 @@ from ...state.arguments import number
 from ...state.errors import invalid_value
 from ...state.queue.graphs import ChildGraph, find_graph, find_node
 from ...state.queue.operations import Operation
+from ...state.queue.user_objects import SharedReferences
 from ..entry import entry
 from ..launches.host_functions import HostCall
 from ..launches.launches import KernelLaunch
@@ -70,6 +71,11 @@ def _change_child(executable: Executable, hNode: Any, childGraph: Any) -> None:
     ):
         raise invalid_value()
     executable.operations[places.start : places.stop] = flat.operations
+    for graph in (operation.graph, *operation.graph.inner):
+        executable.references.pop(graph.handle, None)
+    executable.references[operation.graph.handle] = SharedReferences(
+        graph.references for graph in (child, *child.inner)
+    )
 
 
 @entry()

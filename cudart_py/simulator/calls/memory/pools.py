@@ -21,7 +21,8 @@ from ...state.contexts import current
 from ...state.devices import Device, find_device
 from ...state.errors import StatusError
 from ...state.memory.imported_pools import ImportedPool
-from ...state.memory.pools import Pool, current_pool, default_pool, enter_pool, pools
+from ...state.memory.pool_choices import choose_pool, current_pool_at, default_pool_at
+from ...state.memory.pools import Location, Pool, current_pool, default_pool, enter_pool, pools
 from ..entry import entry
 
 _THRESHOLD = CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD.value
@@ -34,11 +35,9 @@ _SHAREABLE = (
     CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE.value,
     CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.value,
 )
-_MANAGED_PLACES = (
-    CUmemLocationType.CU_MEM_LOCATION_TYPE_INVALID,
-    CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE,
-    *_HOSTS,
-)
+# The header calls this CU_MEM_LOCATION_TYPE_NONE too: managed memory may have no preferred location.
+_NONE = CUmemLocationType.CU_MEM_LOCATION_TYPE_INVALID
+_MANAGED_PLACES = (_NONE, CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, *_HOSTS)
 
 
 @entry(values=1)
@@ -60,6 +59,42 @@ def cuDeviceSetMemPool(dev: Any, pool: Any) -> None:
     if chosen.device is not device or chosen.kind == memory.PINNED or isinstance(chosen, ImportedPool):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     device.current_pool = chosen
+
+
+@entry(values=1)
+def cuMemGetDefaultMemPool(location: Any, typename: Any) -> Any:
+    """Return the default pool of a location for a type of allocation (cuMemGetDefaultMemPool)."""
+    return CUmemoryPool(default_pool_at(*_choice(location, typename)).handle)
+
+
+@entry(values=1)
+def cuMemGetMemPool(location: Any, typename: Any) -> Any:
+    """Return the current pool of a location for a type of allocation (cuMemGetMemPool)."""
+    return CUmemoryPool(current_pool_at(*_choice(location, typename)).handle)
+
+
+@entry(unsafe=True)
+def cuMemSetMemPool(location: Any, typename: Any, pool: Any) -> None:
+    """Choose the current pool of a location for a type of allocation (cuMemSetMemPool)."""
+    (kind, place, _), chosen = _choice(location, typename), pools.find(pool)
+    if (chosen.kind, chosen.location) != (kind, place) or isinstance(chosen, ImportedPool):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    choose_pool(chosen)
+
+
+def _choice(location: Any, kind: Any) -> tuple[str, Location, Device]:
+    """Return the kind of memory and the location that a call names, and the device to which its pool belongs."""
+    context = current()
+    if location is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    found, device = _kind_and_device(kind, location, context.device)
+    return found, _place(location), device
+
+
+def _place(location: Any) -> Location:
+    # The host as a whole, and no location, have no number.
+    whole = location.type in (_NONE, CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST)
+    return number(location.type), 0 if whole else number(location.id)
 
 
 @entry(values=1, unsafe=True)
@@ -157,23 +192,25 @@ def cuMemPoolCreate(poolProps: Any) -> Any:
     context = current()
     if poolProps is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    kind, device = _kind_and_device(poolProps, context.device)
+    kind, device = _kind_and_device(poolProps.allocType, poolProps.location, context.device)
+    # As driver 580.159 does, refuse a maximum size for managed memory.
+    if kind == memory.MANAGED and poolProps.maxSize:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     shareable = number(poolProps.handleTypes)
     if shareable not in _SHAREABLE or (shareable and kind != memory.DEVICE):
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
-    return CUmemoryPool(enter_pool(Pool(device, poolProps.maxSize, kind, shareable)).handle)
+    pool = Pool(device, poolProps.maxSize, kind, shareable, _place(poolProps.location))
+    return CUmemoryPool(enter_pool(pool).handle)
 
 
-def _kind_and_device(properties: Any, here: Device) -> tuple[str, Device]:
-    """Return the kind of a new pool's memory, and the device that it belongs to, or raise the driver's status."""
-    location = properties.location
-    if properties.allocType == CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_MANAGED:
-        # As driver 580.159 does, refuse a maximum size for managed memory.
-        if properties.maxSize or location.type not in _MANAGED_PLACES:
+def _kind_and_device(type: Any, location: Any, here: Device) -> tuple[str, Device]:
+    """Return the kind of a pool's memory, and the device to which the pool belongs, or raise the driver's status."""
+    if type == CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_MANAGED:
+        if location.type not in _MANAGED_PLACES:
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
         on_device = location.type == CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         return memory.MANAGED, find_device(location.id) if on_device else here
-    if properties.allocType != CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED:
+    if type != CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if _is_host(location):
         return memory.PINNED, here
@@ -185,7 +222,7 @@ def cuMemPoolDestroy(pool: Any) -> None:
     """Destroy a pool; its allocations stay valid until they are freed (cuMemPoolDestroy)."""
     found = pools.find(pool)
     device = found.device
-    if found is device.default_pool:
+    if found.is_default:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if device.current_pool is found:
         device.current_pool = None

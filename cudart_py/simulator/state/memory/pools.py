@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from cuda.bindings.driver import CUmemPool_attribute, CUresult
+from cuda.bindings.driver import CUmemLocationType, CUmemPool_attribute, CUresult
 
 from ..devices import Device
 from ..errors import StatusError
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _FOLLOW = CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES.value
 _OPPORTUNISTIC = CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC.value
 _INTERNAL = CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES.value
+
+
+# The type of a location (CUmemLocationType) and its number, 0 for types that need none.
+Location = tuple[int, int]
 
 
 class FreeBlock:
@@ -52,13 +56,25 @@ class Pool:
 
     `kind` is that of its allocations. Pools of pinned memory belong to no device on a GPU; here, a device frees them.
     `shareable` says which types of handles for other processes the program may request, as a CUmemAllocationHandleType.
+    `location` is the device by default. The driver creates a pool that `is_default`, and programs cannot destroy it.
     """
 
-    def __init__(self, device: Device, limit: int = 0, kind: str = DEVICE, shareable: int = 0) -> None:
+    def __init__(
+        self,
+        device: Device,
+        limit: int = 0,
+        kind: str = DEVICE,
+        shareable: int = 0,
+        location: Location | None = None,
+        *,
+        is_default: bool = False,
+    ) -> None:
         self.device = device
         self.limit = limit
         self.kind = kind
         self.shareable = shareable
+        self.location = location or (CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE.value, device.ordinal)
+        self.is_default = is_default
         self.handle = 0
         self.threshold = 0
         self.reuse = {_FOLLOW: 1, _OPPORTUNISTIC: 1, _INTERNAL: 1}
@@ -230,7 +246,7 @@ def enter_pool(pool: Pool) -> Pool:
 def default_pool(device: Device) -> Pool:
     """Return a device's default pool, which the first call creates."""
     if device.default_pool is None:
-        device.default_pool = enter_pool(Pool(device))
+        device.default_pool = enter_pool(Pool(device, is_default=True))
     return device.default_pool
 
 

@@ -16,6 +16,7 @@ from ..errors import StatusError
 from ..handles import Handles
 from .conditionals import Condition, Conditional
 from .operations import Operation
+from .user_objects import References
 
 if TYPE_CHECKING:
     from ..contexts import Context
@@ -68,7 +69,7 @@ class Graph:
     """Nodes in the order in which they were created, and the conditions made for the graph.
 
     If the graph is a body of a conditional node, `parent` is the graph that contains that node. `owned` says that the
-    graph is inside a node, and is destroyed with it.
+    graph is inside a node, and is destroyed with it. `references` are the references to user objects that it owns.
     """
 
     def __init__(self, parent: Graph | None = None) -> None:
@@ -76,6 +77,7 @@ class Graph:
         self.nodes: list[Node] = []
         self.conditions: list[Condition] = []
         self.parent = parent
+        self.references = References()
         self.handle = graphs.add(self)
 
     @property
@@ -140,13 +142,14 @@ class Graph:
         return [(before, node) for node in self.nodes for before in node.dependencies]
 
     def destroy(self) -> None:
-        """Remove the graph, its nodes and their child graphs from the handles."""
+        """Remove the graph, its nodes and their child graphs from the handles, and release their user objects."""
         for node in self.nodes:
             _forget(node)
         graphs.remove(self.handle)
+        self.references.release_all()
 
     def clone(self) -> Graph:
-        """Return a graph with new nodes for the same operations; child graphs are copied too.
+        """Return a graph with new nodes for the same operations and user objects; child graphs are copied too.
 
         Raises CUDA_ERROR_NOT_SUPPORTED for a graph with conditional nodes or memory nodes, which can't be copied.
         """
@@ -164,6 +167,7 @@ class Graph:
             copies[node] = made.add(operation, (), node.handle)
         for node, copy in copies.items():
             copy.dependencies = tuple(copies[before] for before in node.dependencies)
+        made.references = self.references.copy()
         return made
 
     def dot(self, flags: int = 0) -> str:
