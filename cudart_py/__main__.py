@@ -5,15 +5,23 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
-from .benchmark.commits import continuous_command, find_command, history_command
-from .benchmark.gates import gate_command
-from .benchmark.history import report_command
-from .debugging import debug_command
-from .profiling import profile_command
 from .standins.command import run_command
 from .version import __version__
+
+# The module of each command. Importing all of them would take as long as importing the rest of the package.
+_MODULES = {
+    "profile": "profiling.profile_command",
+    "debug": "debugging.debug_command",
+    "gate": "benchmark.gates.gate_command",
+    "find": "benchmark.commits.find_command",
+    "continuous": "benchmark.commits.continuous_command",
+    "history": "benchmark.commits.history_command",
+    "report": "benchmark.history.report_command",
+    "run": "standins.command.run_command",
+}
 
 
 class _CommandParser(argparse.ArgumentParser):
@@ -32,15 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="cudart-py", description="Tools around cudart_py.")
     parser.add_argument("--version", action="version", version=f"cudart-py {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, parser_class=_CommandParser)
-    profile_command.add_command(commands)
-    debug_command.add_command(commands)
-    gate_command.add_command(commands)
-    find_command.add_command(commands)
-    continuous_command.add_command(commands)
-    history_command.add_command(commands)
-    report_command.add_command(commands)
-    run_command.add_command(commands)
-    options = parser.parse_args(run_command.with_explicit_file(sys.argv[1:] if arguments is None else arguments))
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # The help and the error for an unknown command list all commands.
+    for name in given[:1] if given and given[0] in _MODULES else _MODULES:
+        import_module(f".{_MODULES[name]}", __package__).add_command(commands)
+    options = parser.parse_args(run_command.with_explicit_file(given))
     status: int = options.run(options)
     return status
 

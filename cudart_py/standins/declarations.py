@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,16 +69,15 @@ def declarations(module: str) -> dict[str, Declaration]:
 
     A few functions of the runtime are missing, because only C++ can call them.
     """
-    text = next(_candidates(module)).read_text()
-    found = _FUNCTION.findall(text)
+    found = _FUNCTION.findall(declarations_file(module).read_text())
     return {symbol: Declaration(symbol, parameters_of(listed), result) for result, symbol, listed in found}
 
 
-def _candidates(module: str) -> Iterator[Path]:
-    """Yield the existing files of declarations; their place depends on the version of the bindings."""
+def declarations_file(module: str) -> Path:
+    """Return the file that declares the functions of a library; its place depends on the version of the bindings."""
     bindings = importlib.util.find_spec("cuda.bindings")
     for folder in bindings.submodule_search_locations or () if bindings else ():
         for name in (f"_internal/{module}.pxd", f"_bindings/cy{module}.pxd"):
             if (path := Path(folder, name)).is_file():
-                yield path
+                return path
     raise FileNotFoundError(f"cuda-bindings comes without the declarations of {module}")

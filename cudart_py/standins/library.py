@@ -24,10 +24,13 @@ from ..compilation import cache
 from ..errors import CudaError
 from ..host.files import make_private_folder
 from .c_types import definitions, spelling
+from .declarations import declarations_file
 from .functions import Function, compiler_functions, driver_functions, linker_functions, runtime_functions
 from .library_names import ASSEMBLER, COMPILER, DRIVER, LINKER, REAL, RUNTIME
 
 _HERE = Path(__file__).parent
+# The bindings' modules whose declarations each library implements.
+_BINDINGS = {DRIVER: "driver", RUNTIME: "runtime", COMPILER: "nvrtc", LINKER: "nvjitlink"}
 COMPILER_VARIABLE = "CUDART_PY_CC"
 _SECONDS = 120
 # NVRTC's functions for machine code return PTX, which the simulator runs.
@@ -56,25 +59,32 @@ def libraries() -> Path:
     assembler = _assembler_of_triton()
     if assembler:
         real[ASSEMBLER] = assembler
-    sources = {DRIVER: _driver_source(), RUNTIME: _runtime_source()}
-    if COMPILER in real:
-        sources[COMPILER] = _compiler_source(real[COMPILER])
-    if LINKER in real:
-        sources[LINKER] = _IMPORTED + _stubs("libnvJitLink", linker_functions().values())
-    script = (_HERE / "assembler.sh").read_text() if assembler else ""
-    described = repr((sorted(sources.items()), sorted(real.items()), script))
-    folder = _cache() / f"standins-{hashlib.sha256(described.encode()).hexdigest()[:16]}"
+    folder = _cache() / f"standins-{_digest(real)}"
     if folder.is_dir():
         return folder
     try:
-        _build(folder, sources, real, script, _c_compiler())
+        _build(folder, real, _c_compiler())
     except OSError as error:
         raise _unusable(str(folder.parent), error) from error
     return folder
 
 
-def _build(folder: Path, sources: dict[str, str], real: dict[str, str], script: str, compiler: str) -> None:
+def _digest(real: dict[str, str]) -> str:
+    """Return a digest of the inputs of the libraries' code; generating the code at each start would take longer."""
+    used = [module for library, module in _BINDINGS.items() if library in (DRIVER, RUNTIME, *real)]
+    files = [path for path in sorted(_HERE.iterdir()) if path.is_file()] + [declarations_file(name) for name in used]
+    contents = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+    described = repr((sys.executable, _python_library(), sorted(real.items()), contents))
+    return hashlib.sha256(described.encode()).hexdigest()[:16]
+
+
+def _build(folder: Path, real: dict[str, str], compiler: str) -> None:
     """Compile the libraries, and put them into a new folder."""
+    sources = {DRIVER: _driver_source(), RUNTIME: _runtime_source()}
+    if COMPILER in real:
+        sources[COMPILER] = _compiler_source(real[COMPILER])
+    if LINKER in real:
+        sources[LINKER] = _IMPORTED + _stubs("libnvJitLink", linker_functions().values())
     # Built beside its final place and renamed, so that other processes never see half of it.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".standins-") as place:
         built = Path(place, "libraries")
@@ -85,8 +95,8 @@ def _build(folder: Path, sources: dict[str, str], real: dict[str, str], script: 
             for builtins in Path(path).parent.glob("libnvrtc-builtins.so*"):
                 (built / builtins.name).unlink(missing_ok=True)
                 (built / builtins.name).symlink_to(builtins)
-        if script:
-            (built / ASSEMBLER).write_text(script)
+        if ASSEMBLER in real:
+            shutil.copyfile(_HERE / "assembler.sh", built / ASSEMBLER)
             (built / ASSEMBLER).chmod(0o755)
         for name, source in sources.items():
             _compile(compiler, name, source, built)

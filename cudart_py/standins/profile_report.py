@@ -1,16 +1,19 @@
-"""The profile of a program that `cudart-py run --profile` has started."""
+"""The profile of a program that `cudart-py run --profile` has started.
+
+Functions import the profiler because few programs are profiled, and the import would delay the start of all others.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..pages.document import is_document
-from ..profiling.profiles import Profile, profile
-from ..profiling.report.launch_table import BRIEF, launch_table
-from ..profiling.report.page import profile_page
 from .messages import say
+
+if TYPE_CHECKING:
+    from ..profiling.profiles import Profile
 
 VARIABLE = "CUDART_PY_RUN_PROFILE"
 PROCESS_VARIABLE = "CUDART_PY_RUN_PROCESS"  # start.c reads it
@@ -28,6 +31,9 @@ def begin_page(place: str) -> None:
 
     Raises NotAPageError if the file has content and is not a page of this package, and OSError if it cannot be written.
     """
+    from ..pages.document import is_document  # imported late, as the module says
+    from ..profiling.profiles import Profile
+
     path = Path(place)
     if path.exists() and not path.is_file():
         if path.is_dir():
@@ -41,6 +47,8 @@ def begin_page(place: str) -> None:
 
 
 def _write_page(counted: Profile, place: str) -> None:
+    from ..profiling.report.page import profile_page  # imported late, as the module says
+
     with open(place, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(profile_page(counted.launches, "Profile", unfinished=counted.unfinished))
 
@@ -48,6 +56,8 @@ def _write_page(counted: Profile, place: str) -> None:
 def begin() -> None:
     """Start counting if the command asks for a profile."""
     if os.environ.get(VARIABLE):
+        from ..profiling.profiles import profile  # imported late, as the module says
+
         _running.append(profile())
         _running[0].__enter__()
 
@@ -56,6 +66,8 @@ def end() -> None:
     """Print or write the profile if the command asks for one."""
     if not _running:
         return
+    from ..profiling.report.launch_table import BRIEF, launch_table  # imported late, as the module says
+
     counted = _running.pop()
     counted.__exit__(None, None, None)
     place = os.environ[VARIABLE]

@@ -379,7 +379,8 @@ def test_an_argument_of_the_wrong_kind_is_named_with_its_call(device, world, nam
     found = [
         finding
         for slot in target.slots
-        for label in (["closed"] if slot == "self" else WRONG)
-        for finding in cases.call_once(target, world, {slot: label}, random.Random(0))
+        for finding in cases.call_with_each(
+            target, world, slot, ["closed"] if slot == "self" else WRONG, random.Random(0)
+        )
     ]
     assert not found

@@ -3,17 +3,19 @@
 import ctypes
 import fnmatch
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from cudart_py.driver import backend
-from cudart_py.standins import functions
+from cudart_py.standins import functions, library
 from cudart_py.standins.declarations import declarations
 from cudart_py.standins.driver.marshalling import STRUCTURE_BYTES
 from cudart_py.standins.driver.table import implemented
 from cudart_py.standins.functions import driver_functions, runtime_functions
+from cudart_py.standins.library_names import LINKER
 from cudart_py.standins.runtime import table
 from cudart_py.standins.runtime.same_arguments import SAME_ARGUMENTS
 from tests.standins.conftest import SECONDS
@@ -95,6 +97,19 @@ def test_earlier_versions_exist_even_if_the_bindings_do_not_declare_them(monkeyp
     finally:
         for function in cached:
             function.cache_clear()
+
+
+def test_libraries_of_changed_code_are_other_libraries(monkeypatch, tmp_path):
+    """The folder's name is made of the inputs of the code, so that a start need not generate the code."""
+    copied = Path(shutil.copytree(library._HERE, tmp_path / "standins"))
+    monkeypatch.setattr(library, "_HERE", copied)
+    digests = [library._digest({})]
+    for name in ("start.c", "functions.py"):
+        with (copied / name).open("a") as file:
+            file.write("\n")
+        digests.append(library._digest({}))
+    digests.append(library._digest({LINKER: "/libnvJitLink.so.13"}))
+    assert len({*digests}) == len(digests)
 
 
 def test_a_runtime_function_takes_the_arguments_of_the_driver_function_that_it_stands_for():

@@ -47,6 +47,11 @@ class ForeignStream:
         self.__cuda_stream__ = lambda: told
 
 
+def _closed(thing: Any) -> Any:
+    thing.close()
+    return thing
+
+
 def _on_last(make: Callable[[], Any]) -> Any:
     with cuda.devices()[-1]:
         return make()
@@ -68,7 +73,7 @@ BAD: dict[str, Callable[[World], Any]] = {
     **{repr(value): lambda w, value=value: copy.copy(value) for value in CONSTANTS},
     **{f"{base}**{power}": lambda w, value=base**power: value for base, power in POWERS},
     **{f"foreign stream {told}": lambda w, told=told: ForeignStream(told) for told in STREAMS},
-    **{f"closed {kind.__name__}": lambda w, kind=kind: w.closed(kind()) for kind in (*CLASSES[:2], cuda.MemoryPool)},
+    **{f"closed {kind.__name__}": lambda w, kind=kind: _closed(kind()) for kind in (*CLASSES[:2], cuda.MemoryPool)},
     **{f"class {kind.__name__}": lambda w, kind=kind: kind for kind in CLASSES},
     **{f"interface of {changes}": lambda w, changes=changes: Interface(**changes) for changes in INTERFACES},
     "np.True_": lambda w: np.True_,
@@ -98,10 +103,10 @@ BAD: dict[str, Callable[[World], Any]] = {
     "device array": lambda w: cuda.zeros(5, np.int16),
     "empty device array": lambda w: cuda.zeros(0, np.float32),
     "strided device array": lambda w: cuda.zeros((4, 6), np.float32)[::2, ::2],
-    "closed array": lambda w: w.closed(cuda.zeros((2, 3), np.float32)),
+    "closed array": lambda w: _closed(cuda.zeros((2, 3), np.float32)),
     "stream": lambda w: cuda.Stream(),
     "event": lambda w: cuda.Event(),
-    "closed graph": lambda w: w.closed(w.graph()),
+    "closed graph": lambda w: _closed(w.graph()),
     "device": lambda w: w.device,
     "last device": lambda w: cuda.devices()[-1],
     "stream of the last device": lambda w: _on_last(cuda.Stream),

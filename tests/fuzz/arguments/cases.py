@@ -10,7 +10,7 @@ import contextlib
 import gc
 import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,22 +93,36 @@ def invoke(target: Target, thing: Sequence[Any], arguments: Mapping[str, Any]) -
             pass
 
 
-def call_once(target: Target, world: World, chosen: Mapping[str, str], random_: random.Random) -> Iterator[Finding]:
-    """Make a call with the bad values in `chosen`, keyed by place, and yield the findings.
+def prepare(target: Target, world: World, random_: random.Random) -> tuple[list[Any], dict[str, Any]] | None:
+    """Make the object and good arguments for a call, or return None if this driver lacks something for them.
 
-    Every other argument that has a default is left out with a probability of one half.
+    Every argument that has a default is left out with a probability of one half.
     """
-    said = f"{target.name}({', '.join(f'{slot}={label}' for slot, label in chosen.items())})"
     try:
-        arguments = good_arguments(target, world)
+        good = good_arguments(target, world)
         thing = good_object(target, world)
     except MISSING:
         world.written.clear()
-        return
+        return None
     for parameter in target.parameters:
         is_needed = target.name in FILLING and parameter.name == "size"
         if parameter.default is not parameter.empty and not is_needed and random_.random() < 0.5:
-            arguments.pop(parameter.name, None)
+            good.pop(parameter.name, None)
+    return thing, good
+
+
+def spelled(target: Target, chosen: Mapping[str, str]) -> str:
+    return f"{target.name}({', '.join(f'{slot}={label}' for slot, label in chosen.items())})"
+
+
+def attempt(
+    target: Target, world: World, chosen: Mapping[str, str], thing: Sequence[Any], good: Mapping[str, Any]
+) -> Generator[Finding, None, str]:
+    """Make a call with bad values in place of good ones, yield the findings, and return the error that refused it.
+
+    The error is "" if the call was not refused. `chosen` has the labels of the bad values, keyed by place.
+    """
+    arguments = dict(good)
     for slot, label in chosen.items():
         if slot == "self":
             world.closed(thing[0])
@@ -116,19 +130,46 @@ def call_once(target: Target, world: World, chosen: Mapping[str, str], random_: 
             arguments[slot] = BAD[label](world)
     try:
         invoke(target, thing, arguments)
-        if not all(accepts(target, slot, label) for slot, label in chosen.items()):
-            yield Finding("accepted", said)
     except (NastyError, *MISSING):
-        pass
+        return ""
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         if kind := judge(target, chosen, error):
-            yield Finding(kind, said, text)
-        if not world.unchanged():
-            yield Finding("changed", said, text)
+            yield Finding(kind, spelled(target, chosen), text)
+        return text
     finally:
-        world.written.clear()
         cuda.MemoryPool.default(world.device).make_current()
+    if not all(accepts(target, slot, label) for slot, label in chosen.items()):
+        yield Finding("accepted", spelled(target, chosen))
+    return ""
+
+
+def call_once(target: Target, world: World, chosen: Mapping[str, str], random_: random.Random) -> Iterator[Finding]:
+    """Make a call with the bad values in `chosen`, keyed by place, and yield the findings."""
+    if prepared := prepare(target, world, random_):
+        text = yield from attempt(target, world, chosen, *prepared)
+        if text and not world.unchanged():
+            yield Finding("changed", spelled(target, chosen), text)
+        world.written.clear()
+
+
+def call_with_each(
+    target: Target, world: World, slot: str, labels: Collection[str], random_: random.Random
+) -> Iterator[Finding]:
+    """Make a call with each of several bad values in one place, and yield the findings.
+
+    The calls that must be refused share their other arguments, whose contents are compared after the last of them.
+    Making and comparing arguments for each call would take most of the time.
+    """
+    refused = [label for label in labels if not accepts(target, slot, label)]
+    if prepared := prepare(target, world, random_):
+        for label in refused:
+            yield from attempt(target, world, {slot: label}, *prepared)
+        if not world.unchanged():
+            yield Finding("changed", spelled(target, {slot: " or ".join(refused)}))
+    for label in labels:
+        if label not in refused:
+            yield from call_once(target, world, {slot: label}, random_)
 
 
 def labels_for(target: Target, slot: str) -> list[str]:
