@@ -246,6 +246,8 @@ def test_the_extension_for_vs_code_starts_the_adapter_with_settings_that_it_read
     read = "".join(path.read_text() for path in (folder / "adapter").glob("*.py"))
     settings = debugger["configurationAttributes"]["launch"]["properties"]
     assert [name for name in settings if f'"{name}"' not in read] == []
+    # VS Code sends only the settings of launch.json, and starts the adapter in a folder of its own.
+    assert all(new["cwd"] == "${workspaceFolder}" for new in debugger["initialConfigurations"])
 
 
 def test_the_guides_command_packs_the_extension_as_vs_code_reads_it(tmp_path):
