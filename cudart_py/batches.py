@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from . import arguments
@@ -168,10 +167,9 @@ def _ranges(call: str, arrays: Any) -> list[tuple[int, int]]:
 
 def _locations(call: str, location: Any, count: int, stream: Stream, name: str = "location") -> list[Any]:
     """Return the driver's locations, one for each array."""
-    # An array without dimensions is an Iterable that cannot be iterated over.
-    without_axes = isinstance(location, np.ndarray) and not location.ndim
-    one = location is None or isinstance(location, str) or without_axes or not isinstance(location, Iterable)
-    given = [location] * count if one else list(location)
+    if location is None or isinstance(location, str) or not isinstance(location, Iterable):
+        return [location_of(call, stream.device if location is None else location, name)] * count
+    given = arguments.items(call, name, location, 'a Device, "host" or a list of them')
     if len(given) != count:
         raise arguments.unusable(call, name, f"have {count} locations, one per array", len(given))
     return [location_of(call, stream.device if place is None else place, name) for place in given]

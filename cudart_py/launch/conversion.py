@@ -118,7 +118,7 @@ def _convert(place: _Place, argument: Any) -> Any:
         return _tensor_map(place, argument)
     if parameter.kind == "integer":
         return _integer(place, argument, *integer_range(parameter))
-    if parameter.kind == "enum" and hasattr(argument, "__index__"):
+    if parameter.kind == "enum" and hasattr(type(argument), "__index__"):
         bits = parameter.bits
         value = _integer(place, argument, -(2 ** (bits - 1)), 2**bits - 1)
         return (value % 2**bits).to_bytes(parameter.size, "little")
@@ -154,7 +154,7 @@ def _remedy(argument: Any) -> str:
 def _integer(place: _Place, argument: Any, low: int, high: int) -> int:
     if isinstance(argument, np.bool_):
         argument = bool(argument)  # unlike NumPy's, Python's bool is an integer
-    if isinstance(argument, np.ndarray) or not hasattr(argument, "__index__"):
+    if isinstance(argument, np.ndarray) or not hasattr(type(argument), "__index__"):
         raise TypeError(f"{place} takes {_wanted(place, argument)}, not {_what(argument)}{_remedy(argument)}")
     value = operator.index(argument)
     if not low <= value <= high:

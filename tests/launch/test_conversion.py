@@ -60,6 +60,11 @@ def test_a_scalar_of_c_that_does_not_fit_is_refused(kernels):
         kernels["integer"][1, 1](ctypes.c_float(1.5), cuda.zeros(1, np.int64))
 
 
+def test_a_class_whose_objects_are_integers_is_refused(kernels):
+    with pytest.raises(TypeError, match=r"argument 0 of integer \(int\) takes an integer, not the class int"):
+        kernels["integer"][1, 1](int, cuda.zeros(1, np.int64))
+
+
 @pytest.mark.parametrize("name", ["handle", "integer", "add", "four"])
 def test_a_cuda_array_is_refused_with_the_objects_by_which_kernels_use_it(kernels, name):
     array = cuda.textures.CudaArray((4, 4), np.float32)

@@ -115,13 +115,12 @@ def test_what_cannot_be_copied_is_refused_before_anything_is(stream, make, error
         ((5,), TypeError, "argument 'arrays' must be a list of NumPy arrays"),
         ((np.zeros(3),), TypeError, "argument 'arrays' must be a list of NumPy arrays"),
         (([np.zeros(3)],), ValueError, "argument 'arrays' must be managed memory"),
-        (([], "mars"), TypeError, ""),
+        (([], "mars"), TypeError, "argument 'location' must be a Device or 'host'"),
+        (([], cuda.Event), TypeError, "argument 'location' must be a Device or 'host'"),
+        (([], np.zeros(0)), TypeError, "argument 'location' must be a Device, \"host\" or a list of them"),
         (([], ["host"]), ValueError, "argument 'location' must have 0 locations, one per array, not 1"),
     ],
 )
 def test_ranges_and_places_are_checked(stream, arguments, error, text):
-    if not text:
-        arguments = ([cuda.managed_empty(3)], "mars")
-        text = "argument 'location' must be a Device or 'host'"
     with pytest.raises(error, match=f"^batches.prefetch: {text}"):
         batches.prefetch(*arguments, stream=stream)
