@@ -54,7 +54,7 @@ def _wheel_url() -> str | None:
         return None
     # Only pip and uv write this file, and only for packages that do not come from a registry (PEP 610).
     origin = json.loads(text or "{}")
-    url = urlsplit(origin.get("url", ""))
+    url = urlsplit(str(origin.get("url", "")))
     if "archive_info" in origin and url.scheme == "file" and Path(url2pathname(url.path)).is_file():
         return url.geturl()
     return None
