@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Never
 
 from numpy import ndarray  # a global name is found many times as fast as an attribute of the module
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from .context.current import activated, this_thread
 from .driver.calls import api, raw
 from .driver.unwrap import failure
 from .foreign.wrapping import is_foreign, wrap
+from .hints import answers_keywords, unexpected
 from .memory import staging
 from .memory.array import DeviceArray, region_of
 from .memory.fills import fill_words
@@ -28,7 +29,7 @@ _ON_DEVICE = (DeviceArray, CudaArray)
 _SHAPED = (*_ON_DEVICE, ndarray)
 
 
-def memcpy(dst: Any, src: Any, *, stream: Stream | None = None) -> None:
+def memcpy(dst: Any, src: Any, *surplus: Never, stream: Stream | None = None, **foreign: Never) -> None:
     """Copy between device and host arrays; the arguments determine the direction (cuMemcpy*Async).
 
     Each argument is a DeviceArray, a CudaArray, another library's array that `as_device_array` accepts, a NumPy array,
@@ -43,6 +44,8 @@ def memcpy(dst: Any, src: Any, *, stream: Stream | None = None) -> None:
     Raises TypeError for other types or if the dtypes differ, and ValueError if the sizes differ, if the destination is
     read-only, or if a host array has negative or zero strides.
     """
+    if surplus or foreign:
+        raise unexpected("memcpy", surplus, foreign)
     queue = legacy_default if stream is None else stream
     if not _copy_whole(dst, src, queue):
         stream_of("memcpy", stream)
@@ -123,6 +126,7 @@ def _host_address(array: Any, nbytes: int, writes: bool) -> int:
     return int(array.ctypes.data)
 
 
+@answers_keywords("memcpy2d")
 def memcpy2d(
     dst: DeviceArray | CudaArray | NDArray[Any],
     src: DeviceArray | CudaArray | NDArray[Any],
@@ -143,6 +147,7 @@ def memcpy2d(
     _copy_window("memcpy2d", 2, (dst, src), shape, (dst_start, src_start), stream)
 
 
+@answers_keywords("memcpy3d")
 def memcpy3d(
     dst: DeviceArray | CudaArray | NDArray[Any],
     src: DeviceArray | CudaArray | NDArray[Any],
@@ -250,7 +255,7 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
                 legacy_default.wait(after)
 
 
-def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> None:
+def memset(dst: DeviceArray, value: Any, *surplus: Never, stream: Stream | None = None, **foreign: Never) -> None:
     """Set every element to `value`, for dtypes of 8, 16 or 32 bits (cuMemsetD8Async and related functions).
 
     2-D arrays with padded rows and slices of them are filled in one call (cuMemsetD2D8Async and related functions).
@@ -258,6 +263,8 @@ def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> Non
     Without `stream` the fill is queued in the legacy default stream. Like cudaMemset, the call returns before the fill
     is done. Raises ValueError if the value does not fit the dtype, and TypeError for arguments of other types.
     """
+    if surplus or foreign:
+        raise unexpected("memset", surplus, foreign)
     arguments.opened("memset", "dst", dst, DeviceArray)
     queue = stream_of("memset", stream)
     if not fill_words(dst, value, queue):

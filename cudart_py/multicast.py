@@ -108,7 +108,8 @@ class MulticastObject(SetOnce, Handle):
         if device in self._devices:
             raise arguments.wrong_value(call, "device", "a device that has not been added yet", device)
         if len(self._devices) == self.device_count:
-            raise arguments.wrong_value(call, "device", f"one of {self.device_count}, which have been added", device)
+            rule = f"be one of the {self.device_count} devices of the object, which have all been added"
+            raise arguments.unusable(call, "device", rule, f"device {device.ordinal}")
         (status,) = raw.cuMulticastAddDevice(self.handle, device.handle)
         if status:
             raise failure(status, "cuMulticastAddDevice", "NVSwitch must connect the device with those added before")

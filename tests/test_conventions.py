@@ -60,9 +60,9 @@ def test_the_readmes_example_runs(tmp_path, capsys):
 def test_the_readmes_commands_are_the_projects():
     text = (ROOT / "README.md").read_text()
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    commands = re.findall(r"uv run (?:--extra \w+ )?([\w-]+)", text)
+    commands = re.findall(r"uv run (?:--\w+ \w+ )?(\w[\w-]*)(?![\w-]*/)", text)
     assert {"library-tour", "pytest"} <= set(commands)
-    assert set(commands) - {"pytest", "pytest-benchmark", "mpiexec"} <= set(scripts)
+    assert set(commands) - {"python", "pytest", "pytest-benchmark", "mpiexec"} <= set(scripts)
     for path in re.findall(r"`(scripts/[\w.]+|docs/[\w.]+)", text):
         assert (ROOT / path).is_file(), path
 

@@ -253,4 +253,4 @@ def _content(call: str, path: str) -> bytes | None:
     except OSError:
         return None
     except ValueError as error:
-        raise ValueError(f"{call}: argument 'source' includes what cannot be read: {error}") from None
+        raise ValueError(f"{call}: argument 'source' includes a file that cannot be read: {error}") from None

@@ -327,14 +327,16 @@ def _cuda(*, required: bool) -> Backend:
     from cuda.bindings import driver  # imported late: it takes longer to import than all of this package
     from cuda.pathfinder import DynamicLibNotFoundError  # imported late, as above
 
+    result = None
     try:
         (result,) = driver.cuInit(0)
     except RuntimeError as error:
         # Bindings before 13.1 raise a plain RuntimeError for a missing library.
         if not isinstance(error, DynamicLibNotFoundError) and "libcuda" not in str(error):
             raise
+    if result is None:  # not in the except clause, whose error would be printed before each error from here on
         if required:
-            raise errors.NoDeviceError("libcuda.so.1 was not found: install the NVIDIA driver") from error
+            raise errors.NoDeviceError("libcuda.so.1 was not found: install the NVIDIA driver")
         return _fall_back("libcuda.so.1 was not found")
     if result == driver.CUresult.CUDA_ERROR_NO_DEVICE and not required:
         return _fall_back("the driver found no device")
@@ -366,7 +368,10 @@ def _fall_back(reason: str) -> Backend:
 
 def _simulator() -> Backend:
     backend = SimulatorBackend()
-    (status,) = backend.functions.cuInit(0)
+    try:
+        (status,) = backend.functions.cuInit(0)
+    except ValueError as error:  # a setting in the environment; where the simulator reads it helps nobody
+        raise error.with_traceback(None) from None
     if status:  # `failure` cannot be used: it asks the chosen driver for the text, and none is chosen yet
         raise errors.NoDeviceError(
             f"cuInit: CUDART_PY_SIMULATOR_DEVICES leaves the simulator without a device ({status.name})",

@@ -10,14 +10,17 @@ from .answers import (
     host_only,
     late_or_absent,
     public_names,
+    unexpected,
 )
-from .tables import HINTS, KERNEL, KEYWORDS, OPERATORS
+from .keywords import KEYWORDS, POSITIONAL
+from .tables import HINTS, KERNEL, OPERATORS
 
 __all__ = [
     "HINTS",
     "KERNEL",
     "KEYWORDS",
     "OPERATORS",
+    "POSITIONAL",
     "absent_from_libraries",
     "answers_keywords",
     "for_one_element",
@@ -25,4 +28,5 @@ __all__ = [
     "host_only",
     "late_or_absent",
     "public_names",
+    "unexpected",
 ]

@@ -7,15 +7,17 @@ import functools
 import itertools
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from inspect import getattr_static
-from types import FrameType, ModuleType
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from types import FrameType, FunctionType, ModuleType
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from .tables import ASSIGNMENTS, HINTS, KERNEL, KEYWORDS, NAMESPACES, OPERATORS, SYMBOLS
+from . import cuda_names
+from .keywords import KEYWORDS, POSITIONAL, STREAM
+from .tables import ASSIGNMENTS, HINTS, IMPORTED_BY_NAME, KERNEL, NAMESPACES, OPERATORS, SYMBOLS
 
 T = TypeVar("T")
 Arguments = ParamSpec("Arguments")
@@ -28,13 +30,11 @@ _LATE_SUBMODULES = ("batches", "graphs", "images", "ipc", "profiling", "virtual"
 _LATE_FUNCTIONS = {"debugger": "debugging.opening", "profile": "profiling.profiles"}
 # The submodules that need no import of their own. Users may look for their names at the top level.
 _SUBMODULES = ("errors", "tensor_maps", "textures", *_LATE_SUBMODULES)
-# The submodules that must be imported explicitly.
-_IMPORTED_BY_NAME = ("benchmark", "checkpoints", "coredumps", "green_contexts", "interop", "libraries", "multicast")
 
 # The imports for the names in the code of hints.
 _IMPORTS = {
     "cuda": f"import {_TOOLKIT} as cuda",
-    "libraries": f"from {_TOOLKIT} import libraries",
+    **{name: f"from {_TOOLKIT} import {name}" for name in IMPORTED_BY_NAME},
     "np": "import numpy as np",
 }
 # The operators that Python's methods stand for.
@@ -73,6 +73,8 @@ class _Refusal:
 
     def _refuse(self, thing: object, *operands: object) -> NoReturn:
         write = for_one_element(thing) if self._write == KERNEL else self._write
+        if self._what.endswith(" +") and operands and type(operands[0]) is int and write == KERNEL:
+            write = f"x[n:] for the elements from index n on; to add n to each element, {KERNEL}"
         raise TypeError(f"{self._what}: write {write}{_imports(write, sys._getframe(1))}")
 
 
@@ -82,11 +84,18 @@ def _missing(kind: str, path: list[str], what: str, user: FrameType) -> Attribut
     `path` has the name of the attribute, and the names of the attributes of that attribute, which the frame of the user
     would read next. The most specific name that has a hint decides.
     """
-    write, path = _instead(kind, path)
-    hint = f": write {write}{_imports(write, user)}" if write else ""
+    hint, path = _of_cuda(path) if kind in ("module", "libraries") else ("", path)
+    if not hint:
+        write, path = _instead(kind, path)
+        hint = f": write {write}" if write else ""
+    if not hint and kind == "module":
+        hint, path = cuda_names.without_prefix(path[0]), path[:1]
+    hint += _imports(hint, user)
     if hint and user.f_code.co_code[user.f_lasti] == _IMPORT_FROM:  # Python would drop the text of an AttributeError
         return ImportError(f"cannot import name {path[0]!r} from {what.partition(' ')[2]}{hint}", name=path[0])
-    return AttributeError(f"{what} has no attribute {'.'.join(path)!r}{hint}")
+    text = f"{what} has no attribute {'.'.join(path)!r}{hint}"
+    # With a name but no object, Python does not add a similar name of the object to the hint.
+    return AttributeError(text, name=path[0], obj=None) if hint else AttributeError(text)
 
 
 def _path(name: str, user: FrameType) -> list[str]:
@@ -95,6 +104,21 @@ def _path(name: str, user: FrameType) -> list[str]:
     following = (each for each in instructions if each.offset > user.f_lasti and each.opname != "EXTENDED_ARG")
     reads = itertools.takewhile(lambda each: each.opname in ("LOAD_ATTR", "LOAD_METHOD"), following)
     return [name, *(each.argval for each in reads)]
+
+
+def _of_cuda(path: list[str]) -> tuple[str, list[str]]:
+    """Return the end of the sentence for the last name of a path that is one of CUDA's, and the path up to that name.
+
+    CuPy's `cuda.runtime` has the runtime's names without their prefix. Without such a name, the result is "" and the
+    path.
+    """
+    for place in reversed(range(len(path))):
+        name = path[place]
+        if place and path[place - 1] == "runtime":
+            name = f"cuda{name[:1].upper()}{name[1:]}"
+        if hint := cuda_names.equivalent(name):
+            return hint, path[: place + 1]
+    return "", path
 
 
 def _instead(kind: str, path: list[str]) -> tuple[str, list[str]]:
@@ -110,8 +134,6 @@ def _instead(kind: str, path: list[str]) -> tuple[str, list[str]]:
         module = {"module": _TOOLKIT, "libraries": f"{_TOOLKIT}.libraries"}.get(kind_of_owner)
         if place and module and name in import_module(module).__all__:
             return f"{'cuda' if module == _TOOLKIT else 'libraries'}.{name}", path[: place + 1]
-        if owner == "runtime":
-            return f"the equivalent of cuda{name[:1].upper()}{name[1:]} in docs/names.md", path[: place + 1]
         namespace = getattr(np, owner, None) if owner in np.__all__ else np
         if write := _with_numpy(namespace, name):
             return write, path[: place + 1]
@@ -183,16 +205,37 @@ def host_only(thing: object, function: str, instead: str = "") -> TypeError:
     return TypeError(f"{function} takes host arrays, but this is a {kind}: write {write}")
 
 
+def unexpected(name: str, surplus: Sequence[object], named: Iterable[str]) -> TypeError:
+    """Return the error for arguments that a function does not have, which says what to write instead if known.
+
+    `surplus` are positional arguments beyond those of the function, and `named` the names of keyword arguments.
+    """
+    hints = KEYWORDS.get(name.removesuffix(".plan"), STREAM)
+    unknown = list(named)
+    for keyword in unknown:
+        if keyword in hints:
+            return TypeError(f"{name}: there is no argument {keyword!r}: {hints[keyword]}")
+    if unknown:
+        return TypeError(f"{name}() got an unexpected keyword argument {unknown[0]!r}")
+    count = f"{len(surplus)} positional argument{'s' * (len(surplus) > 1)} too many"
+    return TypeError(f"{name}: there {'are' if len(surplus) > 1 else 'is'} {count}: {POSITIONAL[name]}")
+
+
 def answers_keywords(name: str) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """Return a decorator for a function in `KEYWORDS`: its error for such a keyword says what to write instead."""
+    """Return a decorator for a function in `KEYWORDS`: its error for such a keyword says what to write instead.
+
+    For a function in `POSITIONAL`, this also holds for the error for too many positional arguments. The decorator adds
+    a call to each call. A function that takes only a few microseconds passes its unknown arguments to `unexpected`.
+    """
     hints = KEYWORDS[name]
 
     def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+        most = cast(FunctionType, function).__code__.co_argcount if name in POSITIONAL else sys.maxsize
+
         @functools.wraps(function)
         def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
-            if named and not hints.keys().isdisjoint(named):
-                keyword = next(each for each in named if each in hints)
-                raise TypeError(f"{name}: there is no argument {keyword!r}: {hints[keyword]}")
+            if (named and not hints.keys().isdisjoint(named)) or len(arguments) > most:
+                raise unexpected(name, arguments[most:], [each for each in named if each in hints])
             return function(*arguments, **named)
 
         return call
@@ -210,7 +253,7 @@ def late_or_absent(name: str) -> Any:
     """Import a name of the package on its first use; serves as the package's `__getattr__`.
 
     Raises AttributeError for a name that the package does not have. The error says where to find names of submodules,
-    and equivalents of the CUDA runtime's and driver's functions.
+    and the equivalents of other packages' and CUDA's names.
     """
     if name in _LATE_SUBMODULES:
         return import_module(f"{_TOOLKIT}.{name}")
@@ -219,15 +262,11 @@ def late_or_absent(name: str) -> Any:
         setattr(sys.modules[_TOOLKIT], name, function)
         return function
     what = f"module {_TOOLKIT!r}"
-    if name in _IMPORTED_BY_NAME:
+    if name in IMPORTED_BY_NAME:
         raise AttributeError(f"{what} has no attribute {name!r} yet: write from cudart_py import {name}")
     for submodule in _SUBMODULES:
         if name in import_module(f"{_TOOLKIT}.{submodule}").__all__:
             raise AttributeError(f"{what} has no attribute {name!r}: write cuda.{submodule}.{name}")
-    if re.match("cuda[A-Z]", name):
-        raise AttributeError(f"{what} has no attribute {name!r}: see docs/names.md for its equivalent")
-    if re.match("cu[A-Z]", name):
-        raise AttributeError(f"{what} has no attribute {name!r}: write cuda.raw.{name}, or see docs/names.md")
     user = sys._getframe(1)
     raise _missing("module", _path(name, user), what, user)
 
@@ -235,4 +274,4 @@ def late_or_absent(name: str) -> Any:
 def public_names() -> list[str]:
     """Return the public names and the imported public submodules; serves as the package's `__dir__`."""
     package = sys.modules[_TOOLKIT]
-    return [*package.__all__, *(name for name in _IMPORTED_BY_NAME if name in vars(package))]
+    return [*package.__all__, *(name for name in IMPORTED_BY_NAME if name in vars(package))]

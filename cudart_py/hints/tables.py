@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+# The submodules that must be imported explicitly.
+IMPORTED_BY_NAME = ("benchmark", "checkpoints", "coredumps", "green_contexts", "interop", "libraries", "multicast")
+
 KERNEL = "x.to_host() and use NumPy, write a kernel or, on a GPU, pass x to CuPy"
 DOT = "`libraries.dot(x, y)` for vectors, and `libraries.matmul(a, b)` for matrices"
 CONJUGATE_GRADIENTS = "a loop with libraries.spmv, dot and axpy, as in the guide's page about libraries"
@@ -180,6 +183,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "ObjectCode": ("k", "cuda.load(module.ptx)"),
         "Linker": ("k", 'cuda.link([cuda.images.compile_image(source, options=["-rdc=true"])])'),
         "LaunchConfig": ("k", "kernel[4, 256, 0, stream](2.0, x, y, n)"),
+        "dim3": ("", "a tuple, as in `kernel[(4, 1, 1), (256, 1, 1)]`"),
         "grid": ("n", "in the kernel: int index = blockIdx.x * blockDim.x + threadIdx.x"),
         "gridsize": ("n", "in the kernel: int stride = gridDim.x * blockDim.x"),
         "syncthreads": ("n", "in the kernel: __syncthreads()"),
@@ -280,6 +284,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "set_attribute": ("p", "kernel.carveout = 50"),
     },
     "Stream": {
+        "destroy": ("", "stream.close()"),
         "use": ("c", "kernel[4, 256, 0, stream](2.0, x, y, n)"),
         "sync": ("k", "stream.synchronize()"),
         "from_handle": ("k", "cuda.Stream.borrow(stream.handle)"),
@@ -302,6 +307,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "end_capture": ("c", "with stream.capture() as graph: ..."),
     },
     "Event": {
+        "destroy": ("", "event.close()"),
         "elapsed_time": ("t", "end - start"),
         "time_since": ("p", "end - start"),
         "time_till": ("p", "end - start"),
@@ -402,52 +408,4 @@ OPERATORS: dict[str, dict[str, str]] = {
 # What to write instead of setting a property, keyed by the class and the property.
 ASSIGNMENTS: dict[str, dict[str, str]] = {
     "DeviceArray": {"shape": "x = x.reshape(shape)", "dtype": "x = x.view(dtype)"},
-}
-_PADDED = {"n": "copy x into cuda.zeros(n), or take a slice of it"}
-_NUMPYS = {"loc": "write mean=", "lam": "write rate=", "seed": "libraries.Generator(seed=0) has a seed"}
-_FILLED = {"size": "pass the array to fill, such as cuda.empty(size)"}
-
-# What to write instead of a keyword argument of NumPy, SciPy or CuPy, keyed by the functions of `libraries`, and by
-# functions, classes and methods of the package.
-KEYWORDS: dict[str, dict[str, str]] = {
-    "compile": {
-        "code": "pass the source as the first argument",
-        "path": "write cuda.compile(Path(path)) for a source, or cuda.load(Path(path)) for a cubin or PTX",
-        "name_expressions": "write names=",
-        "backend": "NVRTC is the only compiler",
-        "enable_cooperative_groups": "write kernel.launch(grid, block, *arguments, cooperative=True)",
-        "translate_cucomplex": "include <cuda/std/complex>",
-    },
-    "Stream": {
-        "null": "write cuda.legacy_default",
-        "ptds": "write cuda.per_thread_default",
-        "nonblocking": "write non_blocking=",
-        "flags": "write non_blocking=True for cudaStreamNonBlocking",
-    },
-    "Event": {
-        "block": "write blocking=",
-        "disable_timing": "write timing=False",
-        "enable_timing": "write timing=",
-        "flags": "write blocking=, timing= or interprocess=",
-    },
-    "empty_pitched": {"stream": "its memory is not stream-ordered, so every stream may use it at once"},
-    "Kernel": {"shared_mem": "write kernel[grid, block, shared_bytes](...)"},
-    "fft": _PADDED,
-    "ifft": _PADDED,
-    "rfft": _PADDED,
-    "irfft": {"n": "write length=n"},
-    "svd": {
-        "full_matrices": "the result is always that of full_matrices=False",
-        "compute_uv": "the result always has U and V^H",
-    },
-    "solve": {"assume_a": "write positive=True for assume_a='pos'", "out": "the result is always a new array"},
-    "solve_triangular": {"trans": "write op='T'", "unit_diagonal": "write unit=True"},
-    "uniform": _NUMPYS,
-    "normal": _NUMPYS,
-    "exponential": _NUMPYS,
-    "poisson": _NUMPYS,
-    "Generator.uniform": _FILLED,
-    "Generator.normal": _FILLED,
-    "Generator.exponential": _FILLED,
-    "Generator.poisson": _FILLED,
 }

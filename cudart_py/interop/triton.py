@@ -18,6 +18,7 @@ from ..launch.kernel import Kernel
 from ..launch.launch import BoundLaunch, Launch
 from ..memory.creation import empty
 from ..streams.stream import Stream
+from ..wording import counted
 from .loading import load_kernel
 from .parameters import make_signature, pointer, scalar
 
@@ -120,8 +121,8 @@ class _ScratchLaunch(Launch):
         count = len(self.kernel.signature.parameters) - 1
         if len(given) != count:
             raise TypeError(
-                f"{self.kernel.signature} takes {count} arguments besides its scratch memory, but {len(given)} were "
-                "given"
+                f"{self.kernel.signature} takes {counted(count, 'argument')} besides its scratch memory, "
+                f"not {len(given)}"
             )
 
 

@@ -29,6 +29,7 @@ from ..tensor_maps import TensorMap
 from ..textures.cuda_array import CudaArray
 from ..textures.surface import Surface
 from ..textures.texture import Texture
+from ..wording import counted
 
 # The complex dtypes that match structures of two floats or doubles, keyed by size in bytes.
 _COMPLEX = {8: np.complex64, 16: np.complex128}
@@ -80,7 +81,10 @@ def convert_all(
     if len(arguments) == 1 and isinstance(arguments[0], tuple) and not takes_structure:
         raise TypeError(f"{signature} takes separate arguments, not a tuple: write {name}[grid, block](*arguments)")
     if len(arguments) != len(parameters):
-        raise TypeError(f"{signature} takes {len(parameters)} arguments, but {len(arguments)} were given")
+        has_stream = any(isinstance(argument, Stream) for argument in arguments)
+        remedy = f"; write the stream as {name}[grid, block, shared_bytes, stream](...)" if has_stream else ""
+        given = f"{len(arguments)} {'was' if len(arguments) == 1 else 'were'} given"
+        raise TypeError(f"{signature} takes {counted(len(parameters), 'argument')}, but {given}{remedy}")
     places = (_Place(name, device, stream, position, parameter) for position, parameter in enumerate(parameters))
     values: list[Any] = []
     for place, argument in zip(places, arguments, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Never, NoReturn
 
 from .. import arguments
 from ..arguments import refuse_copy
@@ -13,7 +13,7 @@ from ..compilation.names.signatures import Signature
 from ..context.current import activated
 from ..context.occupancy import Occupancy, compute, multiprocessor_of
 from ..driver.calls import api
-from ..hints import KEYWORDS, hinted
+from ..hints import KEYWORDS, hinted, unexpected
 from ..streams.stream import Stream, legacy_default
 from .attributes import NAMES, LaunchOptions, active_clusters, largest_cluster, make_config
 from .function import Function
@@ -110,6 +110,7 @@ class Kernel(Function):
         carveout: int | None = None,
         cluster_scheduling: str | None = None,
         memory_domain: str | None = None,
+        **foreign: Never,
     ) -> Launch:
         """Return a launch of this kernel with this shape; calling the result with arguments launches the kernel.
 
@@ -135,6 +136,8 @@ class Kernel(Function):
         NotSupportedError. If the device cannot launch this shape, raises TypeError or ValueError, naming the kernel and
         the limit (cuLaunchKernel, cuLaunchKernelEx).
         """
+        if foreign:
+            raise unexpected("Kernel.configure", (), foreign)
         if stream is None:
             stream = legacy_default
         arguments.opened(self.name, "stream", stream, Stream, "a cudart_py Stream or None")

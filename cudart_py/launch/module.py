@@ -247,6 +247,8 @@ class Module(Handle):
             return f"the variable name {name!r} is ambiguous: {', '.join(symbols)}"
         if self._compiled is None:
             return f"no variable is named {name!r}. The names of a loaded image's variables are not known"
+        if name in self.kernels:
+            return f"{name!r} is a kernel, not a variable: write module[{name!r}]"
         known = [variable.name for variable in self._compiled.variables.values()]
         hint = _suggestion(name, known)
         return (

@@ -10,6 +10,7 @@ from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 from ..context.capture import captures, find
 from ..context.current import activated
 from ..context.device import Device
+from ..hints import KEYWORDS, unexpected
 from ..streams.access_policy import AccessPolicy, policy_of
 from ..streams.graphs.executable_graph import ExecutableGraph
 from ..streams.stream import Stream
@@ -148,6 +149,8 @@ def plannable(
             try:
                 bound = signature.bind(*args, **kwargs)
             except TypeError as error:
+                if not KEYWORDS.get(function.__name__, {}).keys().isdisjoint(kwargs):
+                    raise unexpected(name, (), kwargs) from None
                 raise TypeError(f"{name}() {error}") from None
             bound.apply_defaults()
             return make(**bound.arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Never, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,7 +15,7 @@ from ..context.device import Device, current_device
 from ..context.lifetimes import Handle
 from ..driver.calls import raw
 from ..driver.unwrap import failure
-from ..hints import hinted
+from ..hints import hinted, unexpected
 from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
 from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allocate, free
 from .fills import as_element, fill, fills_at_once
@@ -146,20 +146,26 @@ class DeviceArray(ArrayViews):
 
     # -- data ----------------------------------------------------------------------------------
 
-    def to_host(self, out: NDArray[Any] | None = None, *, stream: Stream | None = None) -> NDArray[Any]:
+    def to_host(
+        self, out: NDArray[Any] | None = None, *surplus: Never, stream: Stream | None = None, **foreign: Never
+    ) -> NDArray[Any]:
         """Copy to the host and return the NumPy array: `out`, or a new array of this shape and dtype.
 
         Waits for the copy, unless both a `stream` and a pinned `out` are given: the data are then complete once that
         stream is synchronised. Without `stream`, the array's own stream is used.
         """
         call = "DeviceArray.to_host"
+        if surplus or foreign:
+            raise unexpected(call, surplus, foreign)
         if out is None:
             if not self._is_contiguous and any(step < 0 for step in self.strides):
                 # Few copies can fill the array in the order of the memory; NumPy then reverses the axes.
                 return np.ascontiguousarray(self._forward.to_host(stream=stream)[self._reversals]).reshape(self._shape)
             out = np.empty(self._shape, self._dtype)
         else:
-            arguments.instance(call, "out", out, np.ndarray, "a NumPy array")
+            if not isinstance(out, np.ndarray):
+                remedy = "write stream= before the stream" if isinstance(out, Stream) else ""
+                raise arguments.wrong_type(call, "out", "a NumPy array", out, remedy)
         host = self._host_region(call, "out", out, writes=True)
         queue = self._stream if stream is None else stream_of(call, stream)
         # A default stream is the default stream of the current device.
@@ -183,7 +189,7 @@ class DeviceArray(ArrayViews):
 
         return ArrayPreview(self._shape, values)
 
-    def copy_from(self, source: Any, *, stream: Stream | None = None) -> Self:
+    def copy_from(self, source: Any, *surplus: Never, stream: Stream | None = None, **foreign: Never) -> Self:
         """Copy into this array, and return it.
 
         `source` must have the same shape and dtype. It is a host array, an object that NumPy converts to one, or
@@ -195,6 +201,8 @@ class DeviceArray(ArrayViews):
         in this array's own stream.
         """
         call = "DeviceArray.copy_from"
+        if surplus or foreign:
+            raise unexpected(call, surplus, foreign)
         queue = self._stream if stream is None else stream_of(call, stream)
         to = self._region
         if isinstance(source, DeviceArray):

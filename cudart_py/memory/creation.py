@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import arguments
-from ..hints import answers_keywords
+from ..hints import answers_keywords, unexpected
 from ..shapes import Shape
 from ..streams.stream import Stream, legacy_default
 from .allocation import PitchedAllocation
@@ -86,6 +86,7 @@ def to_device(
     *,
     stream: Stream | None = None,
     pool: MemoryPool | None = None,
+    **foreign: Never,
 ) -> DeviceArray:
     """Allocate an array on the current device, like `empty`, and copy a host array into it.
 
@@ -93,8 +94,10 @@ def to_device(
     order of the source. Returns once the source may be changed again, unless both a `stream` and a pinned source are
     given.
     """
+    if foreign:
+        raise unexpected("to_device", (), foreign)
     if isinstance(host, DeviceArray):
-        raise arguments.wrong_type("to_device", "host", "a host array (use DeviceArray.copy for a device array)", host)
+        raise arguments.wrong_type("to_device", "host", "a host array", host, "use DeviceArray.copy for a device array")
     source = arguments.host_array("to_device", "host", host)
     if dtype is not None:
         source = _converted(source, arguments.dtype("to_device", "dtype", dtype))

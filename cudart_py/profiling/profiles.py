@@ -105,8 +105,8 @@ class Profile:
         counts = "profile" in capabilities()
         if not counts and (self._trace is None or self._warp is not None):
             raise errors.NotSupportedError(
-                "this driver lacks the capability 'profile': counters of a GPU are Nsight Compute's, "
-                "and the simulator's are there with CUDART_PY_DRIVER=simulator"
+                "profile: this driver lacks the capability 'profile'; set CUDART_PY_DRIVER=simulator to count on the "
+                "simulator, or use Nsight Compute on a GPU"
             )
         if counts:
             check(chosen().begin_profile(self._warp))

@@ -23,6 +23,8 @@ from .messages import Implementation, say
 
 _UNKNOWN = 999
 _LAUNCH_FAILED = 719
+# The exit status of `cudart-py run` for programs that it cannot run.
+_REFUSED = 2
 
 # Python's side of the tables; the C code has only their addresses.
 _callbacks: list[Any] = []
@@ -70,7 +72,12 @@ def _prepare(embedded: bool) -> None:
         atexit.register(finish)
     warnings.simplefilter("always", SimulatorWarning)
     backend.select("simulator")
-    backend.chosen()
+    try:
+        backend.chosen()
+    except ValueError as error:  # a setting in the environment
+        say(str(error))
+        ctypes.CDLL(None).fflush(None)  # the program's output so far
+        os._exit(_REFUSED)  # not with an exception, because the program has called a function of C
     profile_report.begin()
     if embedded:
         progress.start()

@@ -13,6 +13,7 @@ from ..profiling.report.page import profile_page
 from .messages import say
 
 VARIABLE = "CUDART_PY_RUN_PROFILE"
+PROCESS_VARIABLE = "CUDART_PY_RUN_PROCESS"  # start.c reads it
 TERMINAL = "-"
 
 _running: list[Profile] = []

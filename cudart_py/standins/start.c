@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <wchar.h>
 
 struct library {
@@ -186,9 +187,18 @@ int cuGetExportTable(const void **table, const void *identity) {
     return 801; /* CUDA_ERROR_NOT_SUPPORTED */
 }
 
+/* Say why there is no profile: the process that `cudart-py run --profile` has become has called no function of CUDA. */
+static void explain_missing_profile(void) {
+    const char *process = getenv("CUDART_PY_RUN_PROCESS");
+    if (started || !process || atoi(process) != getpid()) return;
+    fprintf(stderr, "cudart-py: the program itself has called no function of CUDA's libraries, so it has no profile "
+                    "(`cudart-py profile` profiles programs that import cudart_py)\n");
+}
+
 /* Report, after the program's own destructors. Python is not finalized: the libraries that it has loaded may be gone. */
 __attribute__((destructor)) static void finish(void) {
     int state;
+    explain_missing_profile();
     if (!embedded) return;
     state = python.ensure();
     python.run("import cudart_py.standins.process as process\nprocess.finish()\n");

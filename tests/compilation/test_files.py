@@ -21,7 +21,7 @@ IN_COMPILE, IN_LOAD, IN_LINK = (
     f"{start} cannot be read: "
     for start in ("compile_image: argument 'source'", "load: argument 'image'", "link: argument 'images[0]'")
 )
-INCLUDED = "compile_image: argument 'source' includes what cannot be read: "
+INCLUDED = "compile_image: argument 'source' includes a file that cannot be read: "
 # Calls, the file that is refused, and the beginning of the error.
 CALLS = [
     *((f"compile_image(Path({name!r}))", name, IN_COMPILE) for name in ODD[:2]),

@@ -224,7 +224,7 @@ def test_unknown_option_is_a_link_error():
     ("arguments", "error", "message"),
     [
         ({"images": b"x"}, TypeError, "images"),
-        ({"images": []}, ValueError, "images' is empty"),
+        ({"images": []}, ValueError, "images' must contain at least one image"),
         ({"images": ["text"]}, TypeError, r"images\[0\]"),
         ({"images": [b"nonsense"]}, ValueError, r"images\[0\]"),
         ({"arch": None}, ValueError, "arch' is needed"),

@@ -53,6 +53,26 @@ def test_the_simulator_serves_where_it_is_asked_for_or_nothing_else_can(python, 
     assert re.search(words, result.stderr.rstrip())
 
 
+WRONG_SETTING = """
+import traceback
+from tests.driver import test_backend
+from cudart_py.driver import backend
+test_backend.driver.cuInit = test_backend.hide_cuda
+try:
+    backend.chosen()
+except ValueError as error:
+    print(*traceback.format_exception(error), sep="")
+"""
+
+
+def test_the_error_for_a_wrong_setting_of_the_simulator_comes_alone(python):
+    """Neither the missing driver nor the simulator's own modules are in its traceback."""
+    report = python(WRONG_SETTING, CUDART_PY_DRIVER="", CUDART_PY_SIMULATOR_ENGINE="fast").stdout
+    assert report.count("Traceback") == 1
+    assert "simulator/" not in report
+    assert report.rstrip().endswith("ValueError: CUDART_PY_SIMULATOR_ENGINE='fast' is not one of auto, numpy, native")
+
+
 @pytest.mark.parametrize(
     ("init", "chosen", "error", "words"),
     [

@@ -1,6 +1,9 @@
 """Names from other packages raise an error that says what to write here instead."""
 
+import functools
 import importlib
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +11,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import libraries
-from cudart_py.hints import HINTS, KERNEL, KEYWORDS, OPERATORS
+from cudart_py.hints import HINTS, KERNEL, KEYWORDS, OPERATORS, POSITIONAL
 from tests.tables import quoted
 
 
@@ -89,6 +92,11 @@ def test_an_array_is_no_index_and_says_how_to_copy_its_element(device: cuda.Devi
     assert list(range(int(one))) == [0, 1]
 
 
+def test_an_address_plus_an_int_is_a_slice(device: cuda.Device) -> None:
+    with pytest.raises(TypeError, match=r"no operator \+: write x\[n:\]"):
+        _ = cuda.zeros(3) + 2  # type: ignore[operator]  # arrays have no arithmetic
+
+
 def test_an_unknown_device_attribute_suggests_a_similar_one(device: cuda.Device) -> None:
     with pytest.raises(KeyError, match="did you mean 'warp_size'"):
         device.attributes["WarpSize"]
@@ -102,17 +110,60 @@ def test_an_operator_or_function_on_one_element_says_float(device: cuda.Device) 
             compute()
 
 
+def called(function: str) -> Callable[..., Any]:
+    """Return a function of `KEYWORDS` with the arguments that it requires."""
+    owner, _, name = function.rpartition(".")
+    x, host = cuda.zeros((4, 4), np.float32), np.zeros((4, 4), np.float32)
+    owners = {
+        "DeviceArray": lambda: x,
+        "Generator": libraries.Generator,
+        "Kernel": lambda: cuda.compile('extern "C" __global__ void k() {}')["k"],
+    }
+    thing = getattr(owners[owner]() if owner else cuda if name in cuda.__all__ else libraries, name)
+    required = {"configure": (1, 32), "copy_from": (host,), "memcpy": (x, host), "memset": (x, 0), "to_device": (host,)}
+    return functools.partial(thing, *required.get(name, ()))
+
+
 @pytest.mark.needs("libraries")
 @pytest.mark.parametrize("function", [name for name in KEYWORDS if name != "Kernel"])
 def test_a_keyword_of_another_package_says_what_to_write(device: cuda.Device, function: str) -> None:
-    owner, _, name = function.rpartition(".")
-    thing = getattr(libraries.Generator() if owner else cuda if name in cuda.__all__ else libraries, name)
+    call = called(function)
     for keyword, write in KEYWORDS[function].items():
         with pytest.raises(TypeError) as raised:
-            thing(**{keyword: None})
+            call(**{keyword: None})
         assert f"{function}: there is no argument {keyword!r}: {write}" == str(raised.value)
     with pytest.raises(TypeError, match="unexpected keyword argument 'no_such_keyword'"):
-        thing(no_such_keyword=None)
+        call(no_such_keyword=None)
+
+
+@pytest.mark.needs("libraries")
+def test_a_plan_answers_the_keywords_of_its_function(device: cuda.Device) -> None:
+    for function in (libraries.fft, libraries.irfft, libraries.gemm):
+        for keyword, write in KEYWORDS[function.__name__].items():
+            with pytest.raises(TypeError) as raised:
+                function.plan(cuda.zeros((4, 4)), **{keyword: None})  # type: ignore[arg-type]  # it has no such argument
+            assert write in str(raised.value)
+
+
+def test_arguments_in_the_order_of_cudas_functions_say_what_to_write(device: cuda.Device) -> None:
+    x, host = cuda.zeros((4, 4), np.float32), np.zeros((4, 4), np.float32)
+    calls: dict[str, tuple[Any, ...]] = {
+        "DeviceArray.copy_from": (x, host, cuda.legacy_default),
+        "DeviceArray.to_host": (x, host, cuda.legacy_default),
+        "compile": ("source", "saxpy"),
+        "memcpy": (x, host, 64, 1),
+        "memcpy2d": (x, 16, host, 16, 16, 4, 1),
+        "memcpy3d": (x, host, (1, 4, 4), 1),
+        "memset": (x, 0, 64),
+    }
+    assert calls.keys() == POSITIONAL.keys()
+    for name, values in calls.items():
+        with pytest.raises(TypeError) as raised:
+            operator.attrgetter(name)(cuda)(*values)
+        assert POSITIONAL[name] in str(raised.value)
+    # A keyword argument that the function has is not what is wrong.
+    with pytest.raises(TypeError, match="memcpy: there is 1 positional argument too many"):
+        cuda.memcpy(x, host, 64, stream=cuda.Stream())  # type: ignore[arg-type]  # it has no such argument
 
 
 def test_cupys_shared_mem_says_where_the_size_belongs(device: cuda.Device) -> None:
@@ -127,11 +178,9 @@ def test_cupys_shared_mem_says_where_the_size_belongs(device: cuda.Device) -> No
     [
         ("Graph", "cuda.graphs.Graph"),
         ("NotSupportedError", "cuda.errors.NotSupportedError"),
-        ("cuMemAlloc", "cuda.raw.cuMemAlloc"),
-        ("cudaMalloc", "docs/names.md"),
     ],
 )
-def test_a_name_of_a_submodule_or_of_cuda_is_answered(name: str, write: str) -> None:
+def test_a_name_of_a_submodule_is_answered(name: str, write: str) -> None:
     with pytest.raises(AttributeError, match=f"{name}.*{write}"):
         getattr(cuda, name)
     assert not hasattr(cuda, name)
@@ -178,7 +227,17 @@ def test_a_public_submodule_lists_its_public_names_alone(name: str) -> None:
 # Hints whose code would close the array, change the process or its devices, or need another library, a capture,
 # asyncio or another process.
 NOT_RUN = (
-    *("as_cuda_array", "async_done", "checks", "free", "get_ipc_handle", "graph_empty", "ipc_empty", "ipc_handle"),
+    *(
+        "as_cuda_array",
+        "async_done",
+        "checks",
+        "destroy",
+        "free",
+        "get_ipc_handle",
+        "graph_empty",
+        "ipc_empty",
+        "ipc_handle",
+    ),
     *("memcpy_dtoh", "profile_start", "reset", "set_allocator", "start_profiler"),
 )
 NOT_PYTHON = ("in the kernel: ", "nothing: ", KERNEL, "a loop ")
@@ -262,7 +321,7 @@ def test_a_hint_for_a_function_of_numpy_gives_numpys_result(device: cuda.Device,
         ("cuda.Stream", "cuda.Stream"),
         ("cuda.Stream.null", "cuda.legacy_default"),
         ("cuda.get_elapsed_time", "end - start"),
-        ("cuda.runtime.getDeviceCount", "cudaGetDeviceCount in docs/names.md"),
+        ("cuda.runtime.getDeviceCount", "cuda.devices()"),
         ("float32", "np.float32"),
         ("newaxis", "np.newaxis"),
         ("exp", KERNEL),

@@ -113,6 +113,8 @@ def test_symbols_are_arrays_over_the_variables(device, module):
     np.testing.assert_array_equal(out.to_host(), [0, 10, 20, 30])
     with pytest.raises(cuda.errors.NotFoundError, match="no variable is named 'nothing'"):
         module.symbol("nothing")
+    with pytest.raises(cuda.errors.NotFoundError, match=r"'apply' is a kernel, .*write module\['apply'\]"):
+        module.symbol("apply")
     with pytest.raises(cuda.errors.NotFoundError, match="'coeficients'; did you mean 'coefficients'"):
         module.symbol("coeficients")
     with pytest.raises(ValueError, match="argument .shape. must have 16 bytes"):
@@ -144,7 +146,7 @@ def test_a_closed_module_is_refused(device):
     bound = launch.bind()
     launch()
     bound()
-    with pytest.raises(TypeError, match=r"void nothing\(\) takes 0 arguments, but 1 were given"):
+    with pytest.raises(TypeError, match=r"void nothing\(\) takes 0 arguments, but 1 was given"):
         launch(1)
     module.close()
     module.close()

@@ -245,3 +245,18 @@ def test_a_refinement_that_does_not_converge_is_replaced_with_a_warning(device, 
     singular = cuda.to_device(np.diag([1.0, 0.0, 3.0]))
     with pytest.warns(lib.IllConditionedWarning), pytest.raises(lib.SingularMatrixError, match="pivot 1"):
         lib.solve(singular, cuda.zeros(3), precision="float32")
+
+
+def test_the_qr_factors_of_a_batch_take_as_many_allocations_as_those_of_one_matrix(device, definite, monkeypatch):
+    lib.qr(cuda.to_device(definite(np.float64)))  # which also creates cuSOLVER's handle
+    allocate, made = cuda.raw.cuMemAllocAsync, []
+    monkeypatch.setattr(cuda.raw, "cuMemAllocAsync", lambda *each: made.append(each) or allocate(*each))
+    counts = []
+    for count in (1, 2, COUNT):
+        a = cuda.to_device(definite(np.float64, count))
+        made.clear()
+        q, r = lib.qr(a)
+        counts.append(len(made))
+        assert near((q.to_host() @ r.to_host()), a.to_host(), np.float64)
+    assert counts[0] > 0
+    assert len({*counts}) == 1

@@ -96,6 +96,26 @@ def test_a_profile_names_the_kernels_whose_launches_failed_or_says_there_are_non
     assert run("--profile", tmp_path / "idle.py").stderr.startswith("cudart-py: the program has launched no kernel")
 
 
+def test_the_profile_of_a_program_that_never_calls_cuda_says_so_once(run, tmp_path):
+    script = tmp_path / "script.py"
+    # Its children are copies of it, and other programs.
+    script.write_text(
+        "import os, subprocess, sys\nif os.fork(): os.wait(), subprocess.run([sys.executable, '-c', ''])\n"
+    )
+    for profile in ("--profile", f"--profile={tmp_path / 'page.html'}"):
+        assert run(profile, script).stderr.count("called no function of CUDA") == 1
+    assert run(script).stderr == ""
+
+
+def test_a_wrong_setting_of_the_simulator_ends_the_program_with_one_line(run, driver_program, ptx, tmp_path):
+    (tmp_path / "program.py").write_text("from cuda.bindings import driver\nprint('first')\ndriver.cuInit(0)\n")
+    for program in ([tmp_path / "program.py"], [driver_program, ptx(SQUARES), 1000]):
+        ended = run(*program, CUDART_PY_SIMULATOR_ENGINE="fast", PYTHONUNBUFFERED="1")
+        assert ended.stderr == "cudart-py: CUDART_PY_SIMULATOR_ENGINE='fast' is not one of auto, numpy, native\n"
+        assert ended.returncode == 2
+    assert run(tmp_path / "program.py", PYTHONUNBUFFERED="1").stdout == "first\n"
+
+
 def test_a_program_of_the_runtime_runs_with_its_registered_device_code(run, build, fatbin, tmp_path):
     path = tmp_path / "image.fatbin"
     path.write_bytes(fatbin((images.compile_image(SCALE, arch="compute_90").ptx, "90"), compress="speed"))

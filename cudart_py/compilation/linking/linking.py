@@ -109,12 +109,11 @@ def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
             if name.endswith(_SOURCES):
                 rule = f"be an image, and {name} is CUDA C++"
                 raise arguments.unusable("link", f"images[{position}]", rule, remedy=f"pass {_RELOCATABLE}")
-            raise ValueError(
-                f"link: argument 'images[{position}]' is not a cubin, PTX, link-time code, a fatbin or a library"
-            )
+            rule = "be a cubin, PTX, link-time code, a fatbin or a library"
+            raise arguments.unusable("link", f"images[{position}]", rule)
         inputs.append((name, code))
     if not inputs:
-        raise ValueError("link: argument 'images' is empty")
+        raise arguments.unusable("link", "images", "contain at least one image")
     return inputs
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import arguments
 from ...context.current import activated
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
@@ -17,6 +18,7 @@ from ..handles import keep, library_handle
 from .products import checked_product, queue_product, result_dtype
 
 
+@answers_keywords("matmul")
 def matmul(
     a: DeviceArray,
     b: DeviceArray,

@@ -12,6 +12,7 @@ from ...context.capture import captures
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
@@ -133,6 +134,7 @@ def _plan(
 
 
 @plannable(_plan)
+@answers_keywords("gemm")
 def gemm(
     a: DeviceArray,
     b: DeviceArray,

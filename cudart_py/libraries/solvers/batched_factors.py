@@ -33,7 +33,7 @@ def _check_tall_batch(call: str, a: DeviceArray, device: Device) -> Kind:
     kind = views.kind(call, "a", a, TYPES)
     view = check_batch(call, "a", a, square=False)
     if view.columns > view.rows:
-        raise arguments.unusable(call, "a", "have as many rows as columns or more", f"the shape {a.shape}")
+        raise arguments.unusable(call, "a", "have at least as many rows as columns", f"the shape {a.shape}")
     return kind
 
 
@@ -53,8 +53,11 @@ def qr_batch(call: str, a: DeviceArray, stream: Stream, device: Device) -> tuple
         upper = transposed_batch(factors, stream, part="upper", rows=n)
         work = Work(stream, device)
         name = f"{kind.letter}{'un' if kind.is_complex else 'or'}gqr"
-        for index in range(count):
-            work.run_typed(name, m, n, n, factors[index].pointer, m, tau[index].pointer)
+        matrix, vector = factors.nbytes // count, tau.nbytes // count
+        work.run_typed_batch(
+            name,
+            [(m, n, n, factors.pointer + i * matrix, m, tau.pointer + i * vector) for i in range(count)],
+        )
         work.status(name)
         return transposed_batch(factors, stream), upper
 

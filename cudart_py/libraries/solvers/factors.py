@@ -31,6 +31,7 @@ from .right_hand_sides import check_right_hand_side, columns_of
 from .work import TYPES, WITH_VECTORS, Work
 
 
+@answers_keywords("qr")
 def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
     """Return Q, with orthonormal columns, and the upper triangular R, such that Q R = a (cusolverDnXgeqrf, Xorgqr).
 
@@ -54,6 +55,7 @@ def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, De
         return transposed(factors, kind, where), upper
 
 
+@answers_keywords("lstsq")
 def lstsq(
     a: DeviceArray,
     b: DeviceArray,
@@ -219,6 +221,7 @@ def _svd_of_columns(
     return left, values, right
 
 
+@answers_keywords("eigh")
 def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
     """Return the eigenvalues of a Hermitian matrix, in ascending order, and its eigenvectors, as columns.
 
@@ -262,7 +265,7 @@ def _check_tall(call: str, a: DeviceArray, stream: Stream, device: Device) -> tu
         raise arguments.unusable(
             call,
             "a",
-            "have at least one column, and as many rows as columns or more",
+            "have at least one column, and at least as many rows as columns",
             f"the shape {a.shape}",
             "pass method='svd'" if call == "lstsq" and a.size else "",
         )

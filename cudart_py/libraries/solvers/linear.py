@@ -138,6 +138,7 @@ def _factor_positive(call: str, work: Work, a: DeviceArray, kind: Kind) -> Devic
     return factors
 
 
+@answers_keywords("cholesky")
 def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Return the lower triangular L such that L L^H = a, for a Hermitian positive definite matrix (cusolverDnXpotrf).
 

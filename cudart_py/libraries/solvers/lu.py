@@ -9,6 +9,7 @@ import numpy as np
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...memory.creation import empty, zeros
 from ...streams.stream import Stream
@@ -92,6 +93,7 @@ class LuFactors:
             return rows_of(x, b, kind, where)
 
 
+@answers_keywords("lu_factor")
 def lu_factor(a: DeviceArray, *, stream: Stream | None = None) -> LuFactors:
     """Return the LU factors of a matrix, or of each matrix of a batch (cusolverDnXgetrf, cublasSgetrfBatched).
 
@@ -116,6 +118,7 @@ def lu_factor(a: DeviceArray, *, stream: Stream | None = None) -> LuFactors:
         return LuFactors(factors, factor_in_place(call, factors, kind, where, device), kind)
 
 
+@answers_keywords("inv")
 def inv(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
     """Return the inverse of a matrix, or of each matrix of a batch (cusolverDnXgetrf and Xgetrs, cublasSgetriBatched).
 

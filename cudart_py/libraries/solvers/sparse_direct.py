@@ -12,6 +12,7 @@ from ...context.current import activated
 from ...context.device import Device
 from ...context.lifetimes import Handle  # releases cuDSS's objects at the right time
 from ...driver.calls import library
+from ...hints import answers_keywords
 from ...host.callers import warn_caller
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
@@ -74,6 +75,7 @@ class SparseSolver:
     or ValueError, naming the argument.
     """
 
+    @answers_keywords("SparseSolver")
     def __init__(
         self,
         a: SparseMatrix,

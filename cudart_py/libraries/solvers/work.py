@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -84,12 +85,17 @@ class Work:
 
     def run_typed(self, name: str, *operands: Any) -> None:
         """Call a function of the older interface, "dormqr" for cusolverDnDormqr, with the workspace that it needs."""
+        self.run_typed_batch(name, [operands])
+
+    def run_typed_batch(self, name: str, batch: Sequence[tuple[Any, ...]]) -> None:
+        """Call such a function for one problem after the other, all of the same size, in the same workspace."""
         functions = self.functions
         try:
-            count = int(getattr(functions, f"{name}_buffer_size")(self.handle, *operands))
+            count = int(getattr(functions, f"{name}_buffer_size")(self.handle, *batch[0]))
             # The count is in elements, which have at most 16 bytes.
             memory = empty(max(count, 1), np.complex128, stream=self.stream)
-            getattr(functions, name)(self.handle, *operands, memory.pointer, count, self.info.pointer)
+            for operands in batch:
+                getattr(functions, name)(self.handle, *operands, memory.pointer, count, self.info.pointer)
         except Exception as error:
             raise failure(_symbol(name), error) from error
 

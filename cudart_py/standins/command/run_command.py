@@ -178,6 +178,8 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
     if options.profile:
         place = options.profile
         environment[profile_report.VARIABLE] = place if place == profile_report.TERMINAL else os.path.abspath(place)
+        # The program takes the place of this process. Its children have other numbers.
+        environment[profile_report.PROCESS_VARIABLE] = str(os.getpid())
     return environment
 
 

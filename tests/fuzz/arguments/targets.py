@@ -92,8 +92,10 @@ def find_targets() -> dict[str, Target]:
 
 def _target(name: str, call: Callable[..., Any], owner: str = "", member: Callable[..., Any] | None = None) -> Target:
     """Return a call with the parameters of `member`, a function of the class, or of `call` without one."""
-    parameters = tuple(inspect.signature(member or call).parameters.values())
-    return Target(name, call, owner, parameters[bool(owner) :])
+    parameters = inspect.signature(member or call).parameters.values()
+    # Parameters of type Never only catch arguments of other packages.
+    taken = tuple(parameter for parameter in parameters if parameter.annotation != "Never")
+    return Target(name, call, owner, taken[bool(owner) :])
 
 
 def _of_class(name: str, kind: type) -> Iterator[Target]:
