@@ -5,8 +5,13 @@
 //
 // The spectrum belongs to real elements on a square with sides of length 2 pi. It has the first n / 2 + 1 of n columns.
 //
+//   multiply  multiplies each row of a spectrum by the response of a filter, for n waves per row
+//
 //   window    is a callback, which a transform of rows of n elements calls for each element that it loads. It multiplies
 //             the element by sin^2(pi k / n), where k is its place in the row
+
+// cuFFT links only code without kernels.
+#ifndef ONLY_CALLBACKS
 
 extern "C" __global__ void poisson(double2* spectrum, int n)
 {
@@ -23,6 +28,17 @@ extern "C" __global__ void poisson(double2* spectrum, int n)
     element->x *= factor;
     element->y *= factor;
 }
+
+extern "C" __global__ void multiply(float2* spectrum, const float2* response, int n, long long count)
+{
+    long long i = blockIdx.x * static_cast<long long>(blockDim.x) + threadIdx.x;
+    if (i >= count)
+        return;
+    float2 element = spectrum[i], factor = response[i % n];
+    spectrum[i] = make_float2(element.x * factor.x - element.y * factor.y, element.x * factor.y + element.y * factor.x);
+}
+
+#endif
 
 __device__ double2 window(void* x, unsigned long long i, void* data, void*)
 {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import arguments, errors
+from ..compilation.linking.definitions import LINK_TIME_CODE
 from ..compilation.linking.linking import link_images
 from ..compilation.names.signatures import Parameter
 from ..context.device import current_device
@@ -31,6 +33,8 @@ _EXTERNAL = re.compile(r"\.extern\s+\.func\s+(?:\([^)]*\)\s*)?([\w$]+)")
 # An array is two null pointers, the number of elements, the size of an element and the address, followed by the shape
 # and the strides. Each of these has eight bytes.
 _ARRAY_FIELDS = 5
+# Otherwise, the result would have all the tables of a library, such as cuFFTDx, of which a kernel uses one.
+_ONLY_USED = "-optimize-unused-variables"
 _patched = threading.Lock()
 
 
@@ -55,9 +59,13 @@ def kernel(
     Reports and profiles show lines of the Python source, except for those of device functions that were declared
     without `lineinfo=True`.
 
+    The kernel is linked with the code of the device functions that it calls (`cuda.declare_device(..., link=...)`),
+    among them the functions of `nvmath.device`. If that is link-time code, the kernel is compiled to link-time code
+    too, so that the functions can be inlined.
+
     Needs no GPU. Raises ModuleNotFoundError if numba-cuda is not installed. Raises NotSupportedError for types of
-    arguments other than arrays and numbers, for a kernel that is linked with other code, and while Numba's own
-    simulator is enabled. Errors in the function raise Numba's own exceptions.
+    arguments other than arrays and numbers, for a kernel with `@cuda.jit(link=...)`, and while Numba's own simulator is
+    enabled. Errors in the function raise Numba's own exceptions.
     """
     target = _import_numba()
     options = {
@@ -74,28 +82,65 @@ def kernel(
     parameters = [_parameter(python.__name__, position, type) for position, type in enumerate(types)]
     capability = current_device().compute_capability
     with _compute_capability(capability):
-        ptx, _ = target.compile(
-            python,
-            tuple(types),
-            device=False,
-            abi="numba",
-            lineinfo=True,
-            debug=False,  # otherwise, an environment variable decides
-            cc=capability,
-            fastmath=options.get("fastmath", False),
-            opt=options.get("opt", True),
-            launch_bounds=options.get("launch_bounds"),
-        )
-    ptx = _with_plain_name(ptx, python.__name__)
-    cubin = b""
-    sources = _device_code(ptx, target)
-    # A driver rejects PTX that is newer than itself, but nvJitLink is as new as the toolkit that generated the PTX.
-    if sources or backend.chosen().image_kind == "cubin":
-        others = [compile_image(source, arch=capability, options=["-rdc=true"]) for source in sources]
-        linked = link_images([ptx.encode(), *others], arch=capability, options=["-lineinfo"])
-        ptx, cubin = linked.ptx.decode(), linked.cubin
+        codes = _compile(target, python, types, options, capability, "ptx")
+        # The linker inlines only link-time code, and makes PTX of nothing else.
+        late = any(code.startswith(LINK_TIME_CODE) for code in codes)
+        if late:
+            codes = _compile(target, python, types, options, capability, "ltoir")
+    if late:
+        ptx, cubin = _link_late(codes, python.__name__, capability)
+    else:
+        ptx, cubin = _link(codes, python.__name__, capability, target)
     declared = make_signature(_CALL, "numba-cuda", ptx, python.__name__, parameters)
     return load_kernel(_CALL, ptx, cubin, declared, python.__code__)
+
+
+def _compile(
+    target: Any, python: Any, types: Sequence[Any], options: dict[str, Any], capability: tuple[int, int], output: str
+) -> list[bytes]:
+    """Return the code of a kernel, followed by that of the functions with which it must be linked.
+
+    `output` is "ptx" or "ltoir". Code that was given to Numba compiled remains in its own form.
+    """
+    codes, _ = target.compile_all(
+        python,
+        tuple(types),
+        device=False,
+        abi="numba",
+        lineinfo=output == "ptx",  # nvJitLink refuses Numba's line information beside that of other link-time code
+        debug=False,  # otherwise, an environment variable decides
+        cc=capability,
+        fastmath=options.get("fastmath", False),
+        opt=options.get("opt", True),
+        launch_bounds=options.get("launch_bounds"),
+        output=output,
+    )
+    # Code is text, bytes, an ObjectCode of cuda.core, or an object of Numba with `data`.
+    plain = [getattr(code, "code", getattr(code, "data", code)) for code in codes]
+    return [code.encode() if isinstance(code, str) else bytes(code) for code in plain]
+
+
+def _link(codes: Sequence[bytes], name: str, capability: tuple[int, int], target: Any) -> tuple[str, bytes]:
+    """Return the PTX and, where something was linked, the machine code of a kernel in PTX with its functions."""
+    ptx = _with_plain_name(codes[0].decode(), name)
+    sources = _device_code(ptx, target)
+    # A driver rejects PTX that is newer than itself, but nvJitLink is as new as the toolkit that generated the PTX.
+    if not sources and not codes[1:] and backend.chosen().image_kind != "cubin":
+        return ptx, b""
+    others = [compile_image(source, arch=capability, options=["-rdc=true"]) for source in sources]
+    linked = link_images([ptx.encode(), *codes[1:], *others], arch=capability, options=["-lineinfo"])
+    return linked.ptx.decode() or ptx, linked.cubin
+
+
+def _link_late(codes: Sequence[bytes], name: str, capability: tuple[int, int]) -> tuple[str, bytes]:
+    """Return the PTX and the machine code of a kernel and its functions in link-time code.
+
+    The kernel keeps its mangled name.
+    """
+    linked = link_images(codes, arch=capability, options=[_ONLY_USED])
+    if not linked.ptx:
+        raise errors.NotSupportedError(f"{_CALL}: {name} is linked with link-time code and with code of another kind")
+    return linked.ptx.decode(), linked.cubin
 
 
 def _launch_bounds(bounds: Any) -> tuple[int, ...]:
@@ -124,19 +169,31 @@ def _import_numba() -> Any:
 
 @contextmanager
 def _compute_capability(capability: tuple[int, int]) -> Iterator[None]:
-    """Make Numba compile the functions that a kernel calls for a compute capability.
+    """Make Numba, and nvmath.device, compile the functions that a kernel calls for a compute capability.
 
-    Numba takes that of the kernel as an argument, but for other functions it asks the driver, which needs a GPU.
+    Numba takes that of the kernel as an argument, but for other functions both ask the driver, which needs a GPU.
     """
     from numba.cuda import dispatcher  # imported late, as above
 
-    with _patched:
-        original = dispatcher.get_current_device
-        dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
-        try:
-            yield
-        finally:
-            dispatcher.get_current_device = original
+    with _patched, ExitStack() as stack:
+        device = SimpleNamespace(compute_capability=capability)
+        stack.enter_context(_replaced(dispatcher, "get_current_device", lambda: device))
+        # A kernel that calls functions of nvmath.device was defined after its import.
+        common = sys.modules.get("nvmath.device.common_cuda")
+        if common is not None:
+            asked = common.ComputeCapability(*capability)
+            stack.enter_context(_replaced(common, "get_current_device_cc", lambda: asked))
+        yield
+
+
+@contextmanager
+def _replaced(module: Any, name: str, function: Callable[[], Any]) -> Iterator[None]:
+    original = getattr(module, name)
+    setattr(module, name, function)
+    try:
+        yield
+    finally:
+        setattr(module, name, original)
 
 
 def _types_of(signature: Any) -> Sequence[Any]:

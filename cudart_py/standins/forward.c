@@ -14,3 +14,11 @@ static void *real_function(const char *name) {
     }
     return found;
 }
+
+/* The size of the PTX that takes the place of machine code. A program without PTX, such as one of link-time code, has
+   none, but the size of its PTX includes the final zero. */
+static int machine_code_size(void *program, size_t *size) {
+    int status = ((int (*)(void *, size_t *))real_function("nvrtcGetPTXSize"))(program, size);
+    if (!status && *size == 1) *size = 0;
+    return status;
+}

@@ -31,7 +31,10 @@ _HERE = Path(__file__).parent
 COMPILER_VARIABLE = "CUDART_PY_CC"
 _SECONDS = 120
 # NVRTC's functions for machine code return PTX, which the simulator runs.
-_OTHER_FUNCTIONS = {"nvrtcGetCUBIN": "nvrtcGetPTX", "nvrtcGetCUBINSize": "nvrtcGetPTXSize"}
+_OTHER_FUNCTIONS = {
+    "nvrtcGetCUBIN": 'real_function("nvrtcGetPTX")',
+    "nvrtcGetCUBINSize": "(void *)machine_code_size",
+}
 _OTHER, _CALL, _RELEASE, _GET_CURRENT = range(4)  # the kinds of functions in start.c
 _RELEASES = re.compile("Free|Destroy|Unload|Release|Unregister|cuCtx(Set|Push|Pop)Current")
 _IMPORTED = (
@@ -182,7 +185,7 @@ def _runtime_source() -> str:
 
 def _compiler_source(real: str) -> str:
     stubs = [
-        _stub(function, f'real_function("{_OTHER_FUNCTIONS.get(function.symbol, function.symbol)}")')
+        _stub(function, _OTHER_FUNCTIONS.get(function.symbol, f'real_function("{function.symbol}")'))
         for function in compiler_functions().values()
     ]
     return f"#define REAL_LIBRARY {_quoted(real)}\n" + (_HERE / "forward.c").read_text() + "\n".join(stubs) + "\n"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..compilation.linking.definitions import LINK_TIME_CODE
 from ..driver import backend
 from .foreign_memory import read_array, read_string, write, write_bytes
 from .functions import Function
@@ -90,9 +91,13 @@ def add_file(handle: int, kind: int, name: int) -> int:
 def complete(handle: int) -> int:
     """Link (nvJitLinkComplete)."""
     link = _links[handle]
-    if any(kind == _LTO_IR for kind, _, _ in link.inputs):
+    if any(_is_lto_ir(kind, content) for kind, content, _ in link.inputs):
         return _link_lto(link)
     return _link_ptx(link)
+
+
+def _is_lto_ir(kind: int, content: bytes) -> bool:
+    return kind == _LTO_IR or (kind == _ANY and content.startswith(LINK_TIME_CODE))
 
 
 def _link_ptx(link: Link) -> int:

@@ -34,11 +34,17 @@ On the simulator, whose libraries run in software and which does not time:
     nvmath C2C double     nvmath, CPU  1.9e-16  1.0e-14  right
     nvmath C2C single     nvmath, CPU  1.0e-07  5.6e-06  right
     nvmath, planned       nvmath, CPU  1.0e-07  5.6e-06  right
-    in a kernel, cuFFTDx
+    filter, cuFFTDx
+    filter, cuFFT         cuFFT        1.2e-07  1.5e-05  right
+    product, cuBLASDx
+    product, cuBLAS       cuBLAS       1.5e-07  7.6e-06  right
     Poisson's equation    cuFFT        3.4e-16  2.1e-14  right
     with a load callback: the callback is called by a kernel before the transform,
     since cuFFT cannot
-    in a kernel, cuFFTDx: Skipped: kernels of numba-cuda need a GPU
+    filter, cuFFTDx: Skipped: No module named 'numba_cuda'; the `dx` extra installs
+    what this needs: pip install "cudart-py[dx]"
+    product, cuBLASDx: Skipped: No module named 'numba_cuda'; the `dx` extra
+    installs what this needs: pip install "cudart-py[dx]"
     Poisson's equation: a kernel divides the spectrum by the negative of the squared
     wave number; the right-hand side is a single wave, which the grid represents
     exactly, so rounding is the only source of error
@@ -70,7 +76,7 @@ from ..counters import counted
 from ..device_code import blocks_for, find, load
 from ..limits import copy_limit
 from ..stop import Curve, Limit, Result, Row, Size
-from .device_functions import LENGTH, device_row
+from .device_functions import device_rows
 from .high_level import lent, nvmath_row, runs_on_gpu
 from .judgement import judged, relative_error, work_of
 from .precisions import numbers, on_device, unit_roundoff
@@ -112,7 +118,7 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += length_rows()
     rows.append(callback_row(n, size, limit))
     rows += high_level_rows(n, size, limit)
-    rows.append(device_row(bound_of(np.complex128, LENGTH)))
+    rows += device_rows(size**2, limit)
     rows += timed_rows(size, limit)
     rows.append(poisson_row(n - n % 2))
     pictures = length_curves(limit) if timing.available() else []
@@ -265,7 +271,7 @@ def callback_row(n: int, size: int, limit: Limit) -> Row:
     from scipy import fft as reference
 
     x = numbers((BATCH, n), np.complex128)
-    load = libraries.Callback(find("fft"), "window", cuda.to_device(np.array([n], np.int32)))
+    load = window_of(n)
     plan = libraries.fft.plan(cuda.to_device(x), poisoned(x.shape, np.complex128), load=load)
     got = plan().to_host()
     window = np.sin(np.pi * np.arange(n, dtype=np.longdouble) / n) ** 2
@@ -273,13 +279,18 @@ def callback_row(n: int, size: int, limit: Limit) -> Row:
     error = relative_error(exact(got), reference.fft(window * exact(x)))
     work: Callable[[], object] | None = None
     if timing.available():
-        rows, length = cuda.zeros((size, size), np.complex128), cuda.to_device(np.array([size], np.int32))
-        work = libraries.fft.plan(rows, load=libraries.Callback(find("fft"), "window", length))
+        work = libraries.fft.plan(cuda.zeros((size, size), np.complex128), load=window_of(size))
     how = "by cuFFT itself" if plan.fused else "by a kernel before the transform, since cuFFT cannot"
     note = f"the callback is called {how}"
     does, bound = transform_work(x, got, n), 2 * bound_of(np.complex128, n)
     return judged("with a load callback", "cuFFT", error, bound, work=work, amount=32 * size**2, limit=limit,
                   does=does, note=note)  # fmt: skip  # grouped by meaning
+
+
+def window_of(n: int) -> libraries.Callback:
+    """Return the callback for rows of n elements, from a source that also defines kernels."""
+    length = cuda.to_device(np.array([n], np.int32))
+    return libraries.Callback(find("fft"), "window", length, define={"ONLY_CALLBACKS": 1})
 
 
 def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:

@@ -10,7 +10,7 @@ import pytest
 
 from cudart_py.__main__ import main
 from cudart_py.benchmark.commits.bisection import bisect
-from cudart_py.benchmark.commits.environments import default_requirements
+from cudart_py.benchmark.commits.environments import BuildError, default_requirements, make_environment
 from cudart_py.benchmark.gates.pytest_runs import PytestFailedError, PytestRuns
 from cudart_py.benchmark.history import read_store
 
@@ -268,3 +268,56 @@ def test_an_environment_that_cannot_be_built_gives_uvs_reason_and_the_options_th
     assert reason in error
     assert "--install" in error
     assert "--environment existing" in error
+
+
+# A build backend that downloads nothing: the module of the wheel has the value that is in a file of the project.
+BACKEND = """
+import zipfile
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    name = open("name.txt").read().strip()
+    wheel = f"{name}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(f"{folder}/{wheel}", "w") as file:
+        file.writestr(f"{name}.py", f"VALUE = {open('value.txt').read()}")
+        info = f"{name}-1.0.dist-info"
+        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: {name}\\nVersion: 1.0\\n")
+        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        file.writestr(f"{info}/RECORD", "")
+    return wheel
+
+build_editable = build_wheel
+"""
+PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+
+
+def project(folder, name, value):
+    folder.mkdir()
+    for file, text in (("backend.py", BACKEND), ("pyproject.toml", PYPROJECT), ("name.txt", name)):
+        (folder / file).write_text(text)
+    (folder / "value.txt").write_text(value)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("uv", marks=pytest.mark.skipif(shutil.which("uv") is None, reason="needs uv")),
+        pytest.param("venv", marks=pytest.mark.exhaustive),  # pip takes long
+    ],
+)
+def test_each_commit_is_built_in_an_environment_of_its_own(kind, tmp_path):
+    required = project(tmp_path / "required", "required", "3")
+    printed = []
+    for number in (1, 2):
+        source = project(tmp_path / f"source{number}", "built", str(number))
+        environment = make_environment(kind, source, tmp_path / f"environment{number}", [str(required)])
+        text = "import importlib.util as u, built, required; print(built.VALUE, required.VALUE, u.find_spec('numpy'))"
+        done = subprocess.run(
+            [environment.python, "-c", text], env=environment.variables, capture_output=True, text=True
+        )
+        printed.append(done.stdout.split())
+    assert printed == [["1", "3", "None"], ["2", "3", "None"]]
+    (source / "value.txt").unlink()
+    with pytest.raises(BuildError) as error:
+        make_environment(kind, source, tmp_path / "environment3", [])
+    assert "value.txt" in error.value.output

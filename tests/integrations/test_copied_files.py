@@ -228,6 +228,18 @@ def test_the_hook_compiles_files_and_shows_the_line_of_an_error(tmp_path):
     assert "  3 |     x[0] = y + N;" in done.stderr
 
 
+def test_the_hooks_annotations_encode_what_github_decodes(tmp_path):
+    """GitHub reads a comma or a colon as the end of a property, and decodes what a percent sign begins."""
+    name = "a, b: 50%.cu"
+    (tmp_path / name).write_text("struct S {};\n__device__ int f(S x) { return x % x; }\n")
+    command = [sys.executable, FOLDER / "pre-commit" / "compile_kernels.py", name]
+    environment = {**own_environment(), "GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(tmp_path)}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout.startswith("::error file=a%2C b%3A 50%25.cu,line=2::"), done.stderr
+    assert 'no operator "%25" matches' in done.stdout
+
+
 def run_hooks(folder):
     """Run the hooks as pre-commit does, on the files that git has staged; return the status of each that runs."""
     text = (folder / ".pre-commit-config.yaml").read_text()

@@ -248,6 +248,28 @@ def test_a_kernel_that_is_linked_with_other_code_is_refused(nb, device):
         interop.numba.kernel(empty, "void(int32[:])")
 
 
+SCALE = """
+extern "C" __device__ int scale(float* result, float x) { *result = FACTOR * x; return 0; }
+"""
+
+
+@pytest.mark.parametrize("options", [["-rdc=true"], ["-rdc=true", "-dlto"]], ids=["PTX", "link-time code"])
+def test_a_kernel_calls_a_device_function_in_other_code(nb, device, options):
+    image = cuda.images.compile_image(SCALE, define={"FACTOR": 3}, arch=device.compute_capability, options=options)
+    code = nb.LTOIR(image.ltoir) if image.ltoir else nb.PTXSource(image.ptx)
+    scale = nb.declare_device("scale", "float32(float32)", link=code)
+
+    def scale_all(x):
+        i = nb.grid(1)
+        if i < x.size:
+            x[i] = scale(x[i])
+
+    x = cuda.to_device(np.arange(100, dtype=np.float32))
+    kernel = interop.numba.kernel(scale_all, "void(float32[::1])")
+    kernel[1, 128](x)
+    np.testing.assert_array_equal(x.to_host(), 3 * np.arange(100, dtype=np.float32))
+
+
 def test_numbas_own_simulator_must_not_be_enabled(nb, device, monkeypatch):
     monkeypatch.setattr("numba.config.ENABLE_CUDASIM", 1)
     with pytest.raises(cuda.errors.NotSupportedError, match="unset NUMBA_ENABLE_CUDASIM$"):

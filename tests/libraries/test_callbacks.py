@@ -168,3 +168,21 @@ def test_a_function_that_is_no_callback_is_refused_by_the_compiler(device):
 def test_what_is_wrong_with_a_callback_is_named(device, call, error):
     with pytest.raises((TypeError, ValueError), match=error):
         call(Callback(SOURCE, "load", define=TYPES[np.complex64]))
+
+
+@pytest.mark.needs("fused_callbacks")
+@pytest.mark.parametrize(
+    ("length", "dtype", "fuse", "fused"),
+    [
+        (512, np.complex64, None, True),
+        (1024, np.complex64, None, False),
+        (1024, np.complex64, True, True),
+        (1000, np.complex64, None, False),
+        (512, np.complex64, False, False),
+        (1024, np.complex128, None, True),
+    ],
+)
+def test_cufft_calls_a_callback_itself_unless_a_kernel_is_known_to_be_faster(device, length, dtype, fuse, fused):
+    data = cuda.to_device(np.array([(0.5, length, 0)], [("factor", "f8"), ("columns", "i4"), ("unused", "i4")]))
+    load = Callback(SOURCE, "load", data, define=TYPES[dtype], fuse=fuse)
+    assert fft.plan(cuda.zeros((4, length), dtype), load=load).fused == fused

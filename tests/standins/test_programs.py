@@ -166,6 +166,29 @@ def test_an_unmodified_program_of_cuda_core_runs(run, tmp_path):
     assert ended.stdout.splitlines() == ["in the kernel", "998001.0 ComputeCapability(major=9, minor=0)"]
 
 
+LINK = """
+import numpy as np
+import cudart_py as cuda
+
+sources = [
+    "__device__ float twice(float x) { return 2 * x; }",
+    "__device__ float twice(float x); __global__ void all(float* x) { x[threadIdx.x] = twice(x[threadIdx.x]); }",
+]
+options = ["-rdc=true", "-dlto"]
+x = cuda.full(32, 3, np.float32)
+module = cuda.link([cuda.images.compile_image(source, arch="sm_90", options=options) for source in sources])
+module["all"][1, 32](x)
+print(x.to_host().sum())
+"""
+
+
+@pytest.mark.exhaustive  # two links take almost ten seconds
+def test_link_time_code_of_unspecified_kind_is_linked(run, tmp_path):
+    (tmp_path / "program.py").write_text(LINK)
+    ended = run(tmp_path / "program.py")
+    assert (ended.stdout, ended.stderr) == ("192.0\n", "")
+
+
 @pytest.mark.parametrize("before", [[], ["--sanitizer", "off"], ["--sanitizer=off"]])
 def test_a_file_for_the_profile_follows_an_equals_sign(run, tmp_path, before):
     """The text after a blank is the program, which a page must not replace."""

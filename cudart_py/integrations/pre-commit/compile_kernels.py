@@ -56,7 +56,16 @@ def print_annotations(log: str) -> None:
     """Print each error of a compiler's log as an annotation of GitHub Actions."""
     root = os.environ.get("GITHUB_WORKSPACE") or os.curdir
     for match in _ERROR.finditer(log):
-        print(f"::error file={os.path.relpath(match['file'], root)},line={match['line']}::{match['what']}")
+        path = _encoded(os.path.relpath(match["file"], root), {"%": "%25", ":": "%3A", ",": "%2C"})
+        print(f"::error file={path},line={match['line']}::{_encoded(match['what'], {'%': '%25'})}")
+
+
+def _encoded(text: str, characters: dict[str, str]) -> str:
+    """Return a text as a workflow command must encode it. Neither a path nor a line of the log has line breaks."""
+    # "%" comes first, so that the encodings of the others are not encoded again.
+    for character, encoding in characters.items():
+        text = text.replace(character, encoding)
+    return text
 
 
 if __name__ == "__main__":

@@ -48,8 +48,9 @@ class Callback(SetOnce):
     array of that name, or null. `i` counts elements from the beginning of the array, with its strides. `shared` is not
     used. Each element must be loaded or stored by itself, in any order, and perhaps repeatedly.
 
-    With `fuse`, cuFFT itself calls the function where it can. Without, a kernel before or after the transform does,
-    which may be faster. cuFFT cannot link a source that defines kernels, nor two sources that define functions of the
+    With `fuse=True`, cuFFT itself calls the function where it can, and with `fuse=False`, a kernel before or after the
+    transform does. By default, cuFFT calls it except for the lengths at which a kernel is known to be faster. The
+    results are the same. cuFFT cannot link a source that defines kernels, nor two sources that define functions of the
     same name, unless those are `static`. The two callbacks of a transform may share one source. `include`, `define` and
     `options` are those of `compile`. The source is compiled when a transform first uses the callback. Its function is
     checked then: CompileError if it has another signature.
@@ -64,10 +65,10 @@ class Callback(SetOnce):
         include: Sequence[str | Path] = (),
         define: Mapping[str, Any] | None = None,
         options: Sequence[str] = (),
-        fuse: bool = True,
+        fuse: bool | None = None,
     ) -> None:
         call = "Callback"
-        self.fuse = arguments.flag(call, "fuse", fuse)
+        self.fuse = None if fuse is None else arguments.flag(call, "fuse", fuse)
         make_request(
             call, source, names=(), arch=None, std=None, fast_math=False, include=include, headers=None, define=define,
             options=options, name=None,
@@ -148,6 +149,28 @@ class Callbacks(NamedTuple):
             if dtype not in _ELEMENTS:
                 rule = "be None for elements in half precision, for which cuFFT has no callbacks"
                 raise arguments.unusable(call, name, rule, f"{callback} for {name_of(dtype)}")
+
+    def fuses(self, dtypes: tuple[np.dtype[Any], np.dtype[Any]], lengths: tuple[int, ...]) -> bool:
+        """Return whether cuFFT should call the callbacks of a transform itself, if it can."""
+        wishes = {callback.fuse for callback in self if callback is not None}
+        if not wishes or False in wishes:
+            return False
+        return True in wishes or not self._slow_in_cufft(dtypes, lengths)
+
+    def _slow_in_cufft(self, dtypes: tuple[np.dtype[Any], np.dtype[Any]], lengths: tuple[int, ...]) -> bool:
+        """Return whether kernels that call the callbacks are faster than cuFFT: docs/libraries.md has the figures.
+
+        They were measured on an H200 with cuFFT 12.0, for transforms along one axis. Only rows of complex64 elements
+        are ever slow in cuFFT.
+        """
+        if len(lengths) > 1 or dtypes[0] != np.complex64:
+            return False
+        (length,) = lengths
+        if self.load is None:
+            return dtypes[1] == np.complex64 and length > 16384
+        if self.store is None:
+            return length >= 256 and length != 512
+        return length == 256 or length >= 4096
 
     def set(self, functions: Any, plan: int, device: Device, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> list[Any]:
         """Let cuFFT call the callbacks in a plan that has not been made; return what must outlive the making."""

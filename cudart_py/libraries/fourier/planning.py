@@ -112,9 +112,7 @@ def make_plan(
     staged = _misaligned(name, arrangement, x, out, aligned=aligned)
     checked = _CheckedTransform(call, device, transform, lengths, arrangement, callbacks, factor)
     plan = None
-    given = [callback for callback in callbacks if callback is not None]
-    fuses = bool(given) and all(callback.fuse for callback in given)
-    if fuses and not (staged or converts or len(arrangement.offsets) > 1):
+    if callbacks.fuses(transform[:2], lengths) and not (staged or converts or len(arrangement.offsets) > 1):
         plan = _fused(checked, out)
     if plan is None:
         try:

@@ -82,14 +82,15 @@ def profile_summary(launches: Sequence[LaunchProfile], *, lines: int = 5, unfini
     columns = choose(DEFAULT, ())
     ranked = hot_lines(sources_of(launches))
     if not ranked:
-        return f"<div>{_launches(launches, columns, unfinished)}</div>"
+        return f'<div style="overflow-x: auto">{_launches(launches, columns, unfinished)}</div>'
     advice = advise_on(ranked)
     diagrams = line_diagrams(launches)
     advised = dict.fromkeys((found.line.source.name, found.line.number) for found in advice)
     drawn = [diagram for place in advised for diagram in diagrams.get(place, ())]
+    # In notebooks, which have no style sheet of the package, tables that are too wide scroll on their own.
     return (
-        f"<div>{_launches(launches, columns, unfinished)}"
-        f"{_hot(ranked[:lines], columns, {}) if lines else ''}{_advice(advice, {})}"
+        f'<div><div style="overflow-x: auto">{_launches(launches, columns, unfinished)}'
+        f"{_hot(ranked[:lines], columns, {}) if lines else ''}</div>{_advice(advice, {})}"
         f"{figures([*kernel_diagrams(launches), *drawn])}</div>"
     )
 

@@ -43,6 +43,7 @@ BY_ANNOTATION: Mapping[str, tuple[str, ...]] = {
 ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "reshape.shape": ("-1", "(-1, 2)"),
     "transpose.axes": ("()",),
+    **{f"TensorMap.{name}": ("0",) for name in ("swizzle", "l2_promotion")},  # none
     **{f"{call}.array": ("0-d int array",) for call in ("WaitValue", "WriteValue")},  # refused when it is queued
     "operations": ("()", "[]", "{}"),
     "split.counts": ("(1, 2)",),
@@ -148,6 +149,7 @@ MAY_RAISE: Mapping[type[BaseException], tuple[str, ...]] = {
         *(f"{call}.{name}" for call in ("irfft", "irfft.plan") for name in ("axes", "axis")),  # the length does not fit
         "to_float8.x",  # NumPy's, for an array that is too large
         "gemm_gradient.a",  # of another shape, which 'aux' does not fit
+        "TensorMap.array",  # of another number of axes, which 'box' does not fit
     ),
 }
 # Errors that a call raises even with good arguments if a library, a device or a tool is missing.

@@ -25,6 +25,7 @@ _SUBMODULES = (
     cuda.images,
     cuda.ipc,
     cuda.profiling,
+    cuda.tensor_maps,
     cuda.textures,
     cuda.virtual,
 )

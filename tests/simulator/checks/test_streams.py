@@ -178,6 +178,12 @@ def module() -> Any:
         return cuda.compile(FOLDER / "streams.cu")
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check all launches of the kernels, however long those with mistakes take: on a busy machine, it adds up."""
+    monkeypatch.setattr("cudart_py.simulator.ptx.running.launch._MOST_SECONDS_AFTER_MISTAKE", np.inf)
+
+
 def races(module: Any, steps: Sequence[Step], *streams: Any) -> list[str]:
     """Run a program in new streams, or in the given ones, and return the reported races."""
     buffers = Buffers(module, len(steps))

@@ -154,7 +154,7 @@ def find_span(spans: list[Span], record: int) -> Span | None:
 
 
 def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool, site: str = "") -> None:
-    """Check and record the rows of device memory, each an address and a size, that a copy or a fill reads or writes.
+    """Check and record the rows of memory, each an address and a size, that a copy, fill or discard reads or writes.
 
     `site` is the line of the program that queued it, or "" if it is not known.
     """
@@ -200,11 +200,11 @@ def kernel_that_wrote(address: int, size: int) -> Work | None:
 
 
 def _by_allocation(rows: Iterable[tuple[int, int]]) -> Iterator[tuple[ShadowMemory, Ranges]]:
-    """Yield the shadow memory of each allocation in device memory that rows touch, and the ranges that they cover."""
+    """Yield the shadow memory of each allocation that rows touch, and the ranges that they cover."""
     found: dict[ShadowMemory, list[tuple[int, int]]] = {}
     for address, size in rows:
         allocation = memory.live.find(address)
-        if allocation is not None and not allocation.on_host:
+        if allocation is not None:
             start = address - allocation.shadow.first
             found.setdefault(allocation.shadow, []).append((start, start + size))
     for shadow, parts in found.items():
