@@ -10,7 +10,7 @@ import pytest
 
 from cudart_py.__main__ import main
 from cudart_py.benchmark.commits.bisection import bisect
-from cudart_py.benchmark.commits.environments import BuildError, make_environment
+from cudart_py.benchmark.commits.environments import BuildError, default_requirements, make_environment
 from cudart_py.benchmark.gates.pytest_runs import PytestFailedError, PytestRuns
 from cudart_py.benchmark.history import read_store
 
@@ -227,6 +227,47 @@ def test_a_planted_commit_is_found_by_runs_of_pytest(repository, monkeypatch, ca
     found = "bench_twice.py::test_twice: sectors became worse (8 to 64) at"
     assert f"{found} {ids[1]}" in capsys.readouterr().out
     assert repository.worktrees == 1
+
+
+@pytest.mark.parametrize("kind", ["wheel", "deleted wheel", "folder", "registry"])
+def test_environments_get_the_wheel_from_which_the_package_is_installed(tmp_path, monkeypatch, kind):
+    wheel = tmp_path / "wheels of today/cudart_py-9-py3-none-any.whl"
+    wheel.parent.mkdir()
+    if kind != "deleted wheel":
+        wheel.touch()
+    folder = tmp_path / "installed/cudart_py-9.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: cudart-py\nVersion: 9\n")
+    # As PEP 610 describes the file, which is missing if a package comes from a registry.
+    if kind == "folder":
+        origin = {"url": wheel.parent.as_uri(), "dir_info": {"editable": True}}
+    else:
+        origin = {"url": wheel.as_uri(), "archive_info": {}}
+    if kind != "registry":
+        (folder / "direct_url.json").write_text(json.dumps(origin))
+    monkeypatch.syspath_prepend(str(folder.parent))
+    requirement, *others = default_requirements()
+    expected = f"cudart-py @ {wheel.as_uri()}" if kind == "wheel" else "cudart-py"
+    assert (requirement, others) == (expected, ["pytest", "pytest-benchmark"])
+
+
+def test_an_environment_that_cannot_be_built_gives_uvs_reason_and_the_options_that_choose_another(
+    repository, tmp_path, monkeypatch, capsys
+):
+    # What uv printed for a package that its registry does not have.
+    reason = "Because cudart-py was not found in the package registry and you require cudart-py, we can conclude"
+    uv = tmp_path / "bin/uv"
+    uv.parent.mkdir()
+    printed = f"error: No solution found when resolving dependencies\n  cause: {reason}"
+    uv.write_text(f"#!/bin/sh\necho '{printed}' >&2\nexit 1\n")
+    uv.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{uv.parent}{os.pathsep}{os.environ['PATH']}")
+    repository.commit("figures.json", '{"t": [1, 0]}')
+    assert main(["continuous", "--environment", "uv", "HEAD", "HEAD"]) == 2
+    error = capsys.readouterr().err
+    assert reason in error
+    assert "--install" in error
+    assert "--environment existing" in error
 
 
 # A build backend that downloads nothing: the module of the wheel has the value that is in a file of the project.

@@ -2,9 +2,11 @@
 
 import base64
 import json
+import os
 import socket
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -239,8 +241,22 @@ def test_the_programs_output_and_its_failure_are_events_and_unknown_requests_are
 
 def test_the_extension_for_vs_code_starts_the_adapter_with_settings_that_it_reads():
     folder = Path(cudart_py.debugging.__file__).parent
-    [debugger] = json.loads((folder / "vscode" / "package.json").read_text())["contributes"]["debuggers"]
+    [debugger] = json.loads((folder / "vscode/extension/package.json").read_text())["contributes"]["debuggers"]
     assert [debugger["runtime"], *debugger["args"]] == ["cudart-py", "debug", "--adapter"]
     read = "".join(path.read_text() for path in (folder / "adapter").glob("*.py"))
     settings = debugger["configurationAttributes"]["launch"]["properties"]
     assert [name for name in settings if f'"{name}"' not in read] == []
+    # VS Code sends only the settings of launch.json, and starts the adapter in a folder of its own.
+    assert all(new["cwd"] == "${workspaceFolder}" for new in debugger["initialConfigurations"])
+
+
+def test_the_guides_command_packs_the_extension_as_vs_code_reads_it(tmp_path):
+    # VS Code reads the manifest of a .vsix file from extension/package.json, and refuses any other layout.
+    guide = (Path(__file__).parents[2] / "docs/guide/debugger.md").read_text()
+    [command] = [line.strip() for line in guide.splitlines() if "-m zipfile" in line]
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, check=True)
+    with zipfile.ZipFile(tmp_path / "cudart-py.vsix") as packed:
+        manifest = json.loads(packed.read("extension/package.json"))
+    # VS Code refuses a manifest without these fields.
+    assert all(manifest[field] for field in ("name", "publisher", "version", "engines"))

@@ -11,12 +11,16 @@ from typing import Any
 from ..gates import counter_gate
 from ..gates.argument_types import count, counter_limit, percentage
 from ..gates.pytest_runs import NOT_INSTALLED, can_run
-from .environments import KINDS, REQUIREMENTS, default_kind
+from .environments import KINDS, REQUIREMENTS, BuildError, default_kind, default_requirements
 from .judging import Limits
 from .measured_commits import CommitBench, CommitSkippedError, cleaned_up_when_terminated
 from .repository import Repository, RepositoryError
 
 REFUSED = 2
+_BUILD_REMEDY = (
+    "\nRemedy: name other packages with --install, such as the path of a wheel, or use the packages that are installed "
+    "here: --environment existing"
+)
 
 
 def add_environment_options(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +103,7 @@ def bench_of(options: argparse.Namespace) -> CommitBench:
     """Return the bench that the options describe; raise RepositoryError if commits cannot be measured so."""
     if options.environment == "existing" and not can_run():
         raise RepositoryError(NOT_INSTALLED)
-    requirements = REQUIREMENTS if options.install is None else options.install
+    requirements = default_requirements() if options.install is None else options.install
     return CommitBench(Repository(Path.cwd()), options.environment, requirements, options.copy, options.arguments)
 
 
@@ -116,11 +120,13 @@ def run_command(name: str, command: Callable[[argparse.Namespace], int]) -> Call
             with cleaned_up_when_terminated():
                 return command(options)
         except (RepositoryError, CommitSkippedError) as error:
-            commit = ""
+            commit = remedy = ""
             if isinstance(error, CommitSkippedError):
                 show(error.output)
                 commit = f"{error.commit}: "
-            print(f"cudart-py {name}: {commit}{error}", file=sys.stderr)  # noqa: T201  # the command's result
+            if isinstance(error.__cause__, BuildError):
+                remedy = _BUILD_REMEDY
+            print(f"cudart-py {name}: {commit}{error}{remedy}", file=sys.stderr)  # noqa: T201  # the command's result
             return REFUSED
         except KeyboardInterrupt:
             print(f"cudart-py {name}: interrupted", file=sys.stderr)  # noqa: T201  # the command's result

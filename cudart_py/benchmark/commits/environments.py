@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 Kind = Literal["uv", "venv", "existing"]
 KINDS: tuple[Kind, ...] = ("uv", "venv", "existing")
@@ -35,6 +39,25 @@ class Environment(NamedTuple):
 def default_kind() -> Kind:
     """Return "uv" if it is installed, and otherwise "venv"."""
     return "uv" if shutil.which("uv") else "venv"
+
+
+def default_requirements() -> tuple[str, ...]:
+    """Return REQUIREMENTS, with the wheel from which cudart-py is installed here, if that file still exists."""
+    wheel = _wheel_url()
+    return REQUIREMENTS if wheel is None else (f"{REQUIREMENTS[0]} @ {wheel}", *REQUIREMENTS[1:])
+
+
+def _wheel_url() -> str | None:
+    try:
+        text = metadata.distribution(REQUIREMENTS[0]).read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return None
+    # Only pip and uv write this file, and only for packages that do not come from a registry (PEP 610).
+    origin = json.loads(text or "{}")
+    url = urlsplit(str(origin.get("url", "")))
+    if "archive_info" in origin and url.scheme == "file" and Path(url2pathname(url.path)).is_file():
+        return url.geturl()
+    return None
 
 
 def make_environment(kind: Kind, source: Path, folder: Path, requirements: Sequence[str]) -> Environment:
