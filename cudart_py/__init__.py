@@ -21,6 +21,7 @@ from . import version as version  # first, since it rejects a Python that cannot
 
 # isort: split
 from . import errors, tensor_maps, textures
+from .base.pointer import Pointer
 from .compilation.images import KernelAttributes
 from .context.debugging import debug
 from .context.device import Device, current_device, devices, driver_version
@@ -35,6 +36,7 @@ from .driver.unwrap import check
 from .errors import CompileError, CudaError, OutOfMemoryError
 from .foreign.pointers import pointer_attributes
 from .foreign.wrapping import as_device_array, from_dlpack
+from .host.nvtx import nvtx_range
 from .launch.kernel import Kernel
 from .launch.launch import BoundLaunch, Launch
 from .launch.lazy import LazyModule
@@ -47,8 +49,6 @@ from .memory.host_memory import RegisteredMemory, device_pointer, pinned_empty, 
 from .memory.managed import ManagedAttributes, advise, managed_attributes, managed_empty, prefetch
 from .memory.pools import MemoryPool
 from .memory.staging import release_staging
-from .nvtx import nvtx_range
-from .pointer import Pointer
 from .streams.event import Event, Timer, timed
 from .streams.stream import Stream, legacy_default, per_thread_default
 from .version import __version__

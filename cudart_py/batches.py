@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from . import arguments
+from .base import arguments
 from .context.capture import captures, refuse
 from .context.current import activated
 from .driver import enums

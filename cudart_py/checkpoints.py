@@ -11,13 +11,14 @@ import uuid as uuids
 from collections.abc import Mapping
 from typing import Any
 
-from . import arguments, errors
+from . import errors
+from .base import arguments
+from .base.set_once import SetOnce
 from .context.device import Device
 from .driver import enums
 from .driver.calls import raw
 from .driver.capabilities import require_capability
 from .driver.unwrap import failure
-from .set_once import SetOnce
 
 __all__ = ["Process"]
 __dir__ = __all__.copy  # without private names and imports

@@ -8,7 +8,7 @@ from typing import Any, Never
 from numpy import ndarray  # a global name is found many times as fast as an attribute of the module
 from numpy.typing import NDArray
 
-from . import arguments
+from .base import arguments
 from .context.capture import captures, refuse
 from .context.current import activated, this_thread
 from .driver.calls import api, raw

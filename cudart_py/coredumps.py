@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import arguments
+from .base import arguments
 from .context.device import Device, devices
 from .driver import enums
 from .driver.calls import api, raw

@@ -13,13 +13,14 @@ import weakref
 from collections.abc import Iterable
 from typing import Any, Self
 
-from . import arguments, errors
+from . import errors
+from .base import arguments
+from .base.set_once import SetOnce
 from .context.current import activated
 from .context.device import Device, current_device
 from .context.lifetimes import WaitingHandle
 from .driver import enums
 from .driver.calls import api
-from .set_once import SetOnce
 from .streams.event import Event
 from .streams.stream import Stream, stream_of_owner
 

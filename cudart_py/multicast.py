@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import arguments
+from .base import arguments
+from .base.set_once import SetOnce
 from .context.device import Device
 from .context.lifetimes import Handle
 from .driver import enums
@@ -17,7 +18,6 @@ from .driver.calls import api, raw
 from .driver.capabilities import require_capability
 from .driver.unwrap import failure
 from .memory.allocation import MOST_BYTES
-from .set_once import SetOnce
 
 __all__ = ["MulticastObject", "granularity"]
 __dir__ = __all__.copy  # without private names and imports

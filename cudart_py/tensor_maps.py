@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from . import arguments
+from .base import arguments
 from .context.device import Device
 from .driver import enums
 from .driver.calls import api

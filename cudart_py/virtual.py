@@ -13,7 +13,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from . import arguments, errors
+from . import errors
+from .base import arguments
+from .base.shapes import Shape
 from .context.capture import captures
 from .context.current import activated
 from .context.device import Device, current_device
@@ -23,7 +25,6 @@ from .driver.calls import api, raw
 from .driver.unwrap import failure
 from .memory.allocation import MOST_BYTES, Allocation, allocation_error, too_many_bytes, with_room
 from .memory.array import DeviceArray
-from .shapes import Shape
 from .streams.stream import Stream, legacy_default, stream_of
 
 __all__ = ["GrowableArray"]

@@ -131,7 +131,10 @@ MODULES = {
         _OPERATION_TESTS + "test_conversions.py",
         _RECORDED,
     ),
-    "cudart_py/simulator/ptx/instructions/formats.py": (_OPERATION_TESTS + "test_conversions.py", _RECORDED),
+    "cudart_py/simulator/ptx/instructions/number_formats/formats.py": (
+        _OPERATION_TESTS + "test_conversions.py",
+        _RECORDED,
+    ),
     "cudart_py/simulator/ptx/instructions/halves.py": (_OPERATION_TESTS + "test_half.py", _RECORDED),
     "cudart_py/simulator/ptx/instructions/warps.py": (_OPERATION_TESTS + "test_warp.py", _RECORDED),
     _OPERATIONS + "mbarriers.py": (_OPERATION_TESTS + "test_mbarriers.py",),

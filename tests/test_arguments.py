@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py import arguments
+from cudart_py.base import arguments
 
 
 class Unprintable:

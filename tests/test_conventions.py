@@ -1,6 +1,7 @@
 """The project's conventions that a test can check."""
 
 import ast
+import collections
 import functools
 import re
 import tomllib
@@ -48,6 +49,12 @@ def does_more_than_re_export(path: Path) -> bool:
 
 def test_an_init_only_re_exports():
     assert offenders(does_more_than_re_export, [path for path in MODULES if path.name == "__init__.py"]) == []
+
+
+def test_no_package_has_more_than_a_dozen_modules():
+    modules = (path for path in MODULES if path.is_relative_to(ROOT / "cudart_py") and path.name != "__init__.py")
+    counts = collections.Counter(path.parent.relative_to(ROOT) for path in modules)
+    assert {str(folder): count for folder, count in counts.items() if count > 12} == {}
 
 
 def test_the_readmes_example_runs(tmp_path, capsys):

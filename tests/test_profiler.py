@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 import cudart_py as cuda
-from cudart_py import nvtx
+from cudart_py.host import nvtx
 
 
 def test_a_profiler_is_started_and_stopped_any_number_of_times_and_behind_an_error(device, monkeypatch):

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import cudart_py as cuda
-from cudart_py.set_once import SetOnce
+from cudart_py.base.set_once import SetOnce
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "public_api.py"
 

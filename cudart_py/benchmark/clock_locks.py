@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from .. import arguments
+from ..base import arguments
 from ..context.device import Device, current_device
 from ..context.nvml import nvml
 from ..driver.capabilities import capabilities

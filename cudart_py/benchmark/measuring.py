@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypedDict
 
-from .. import arguments
+from ..base import arguments
 from ..context.current import activated
 from ..profiling.profiles import profile
 from ..streams.stream import Stream, stream_of

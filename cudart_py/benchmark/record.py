@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .. import arguments
+from ..base import arguments
+from ..base.wording import counted
 from ..pages.tables import facts
-from ..wording import counted
 from .times import Histogram, format_seconds, histogram, quantile
 
 # One mapping per launch: "kernel", "grid", "block" and the metrics by name.

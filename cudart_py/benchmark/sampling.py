@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from .. import arguments
+from ..base import arguments
 from .clocks import ClockGuard
 from .stopping import STOPS, Stop, stopping_rule
 

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
 from ..host.files import read_file
 from . import cache as disk
 from . import exports, headers, includes

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
 from ..host.files import read_file
 from .images import CompiledImage
 from .linking.linking import link_images

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from .. import arguments
+from ..base import arguments
 from . import headers
 from .diagnostics import missing_header, unknown_names
 from .names.demangling import demangle

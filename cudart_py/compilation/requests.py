@@ -9,7 +9,7 @@ import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from .. import arguments
+from ..base import arguments
 from ..host.files import read_file
 
 # The maximum size in bytes of a source or a header; a longer file must have been named by mistake.

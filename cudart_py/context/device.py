@@ -11,7 +11,8 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
 from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.launch_log import note_synchronized

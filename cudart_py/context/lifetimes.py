@@ -13,7 +13,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
 from ..driver.backend import forked, in_use
 from ..driver.calls import api
 from .capture import LEGACY, captures, defer, relaxed

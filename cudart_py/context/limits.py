@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import arguments
+from ..base import arguments
 from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.unwrap import failure

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .. import arguments
+from ..base import arguments
 
 if TYPE_CHECKING:
     from .properties import DeviceProperties

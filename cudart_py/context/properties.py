@@ -7,7 +7,8 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
 from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.unwrap import failure

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from .expression_syntax import parse
 from .inspecting import Inspection, number
-from .texts import shown_path
+from .views.texts import shown_path
 
 if TYPE_CHECKING:
     from .breakpoints import Breakpoint

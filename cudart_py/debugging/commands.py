@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from .breakpoint_commands import BreakpointCommands
 from .inspecting import number
 from .session import NotRunningError
-from .texts import shown_path
+from .views.texts import shown_path
 
 if TYPE_CHECKING:
     from .session import Stop

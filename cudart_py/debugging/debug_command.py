@@ -82,7 +82,7 @@ def _on_screen(program: Program, options: argparse.Namespace) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandRefusedError("--screen needs a terminal for standard input and output")
     try:
-        from .screen import Screen  # imported late, because Textual is an extra
+        from .interfaces.screen import Screen  # imported late, because Textual is an extra
     except ImportError as error:
         raise CommandRefusedError("--screen needs Textual: pip install 'cudart-py[debugger]'") from error
     try:
@@ -113,10 +113,10 @@ def _for_client(program: Program | None, options: argparse.Namespace) -> int:
 
 def _in_terminal(program: Program, options: argparse.Namespace) -> int:
     from .attaching import attached  # imported late, like the modules below, because other commands don't need it
-    from .command_line import CommandLine
     from .commands import QuitDebugger
+    from .interfaces.command_line import CommandLine
+    from .interfaces.terminal import Streams, interrupting
     from .session import Session
-    from .terminal import Streams, interrupting
 
     frontend = CommandLine(streams=Streams())
     session = Session(frontend, stop_at_findings=not options.no_findings)

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
-from . import overviews, tables
-from .formats import Format, printed_letter, read_format
-from .memory_dump import MemoryDump
-from .texts import UNKNOWN, shown_path
+from .views import overviews, tables
+from .views.formats import Format, printed_letter, read_format
+from .views.memory_dump import MemoryDump
+from .views.texts import UNKNOWN, shown_path
 from .waits import waits
 
 if TYPE_CHECKING:

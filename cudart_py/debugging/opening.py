@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
-from .. import arguments
+from ..base import arguments
 from ..compilation.requests import texts
 
 
@@ -44,9 +44,9 @@ def debugger(*breakpoints: str, commands: Sequence[str] | None = None) -> Abstra
 def _debugging(breakpoints: Sequence[str], commands: Sequence[str] | None) -> Iterator[None]:
     # Imported late, as above.
     from .attaching import attached
-    from .command_line import CommandLine
+    from .interfaces.command_line import CommandLine
+    from .interfaces.terminal import interrupting
     from .session import Session
-    from .terminal import interrupting
 
     frontend = CommandLine(commands)
     frontend.running = True

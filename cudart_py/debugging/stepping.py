@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from ..simulator.debugging.lines import Place
     from ..simulator.debugging.moments import Moment
     from ..simulator.debugging.recorder import Recorder
+    from ..simulator.debugging.symbols.lines import Place
 
 Kind = Literal["into", "over", "out", "instruction"]
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .texts import index_text, ranges, shown_path, threads_text, user_place_text, waiting_text
+from .views.texts import index_text, ranges, shown_path, threads_text, user_place_text, waiting_text
 
 if TYPE_CHECKING:
-    from ..simulator.debugging.endless import Read
     from ..simulator.debugging.moments import LaneGroup
+    from ..simulator.debugging.repeating.endless import Read
     from ..simulator.ptx.running.scheduler import Chunk
     from .session import Session
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .texts import UNKNOWN, place_text, threads_text, value_text_in
+from .views.texts import UNKNOWN, place_text, threads_text, value_text_in
 
 if TYPE_CHECKING:
     from ..simulator.debugging.frames import Frame

@@ -6,7 +6,7 @@ import threading
 import weakref
 from typing import Literal
 
-from .. import arguments
+from ..base import arguments
 from ..errors import SimulatorWarning
 from ..host.callers import end_at_caller
 from . import backend

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
 from ..compilation.programs import nvrtc_failure
 from . import enums
 from .backend import chosen, in_use

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..output_files import output_file
+from ..host.output_files import output_file
 from .modes import MODE_VARIABLE, initial_mode
 from .reports import FORMATS
 

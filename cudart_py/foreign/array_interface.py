@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import arguments
+from ..base import arguments
 
 
 class ForeignArray(NamedTuple):

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import arguments
+from ..base import arguments
+from ..base.pointer import Pointer
 from ..memory.addresses import PointerAttributes, attributes_of
 from ..memory.array import DeviceArray
-from ..pointer import Pointer
 
 
 def pointer_attributes(x: Any) -> PointerAttributes:

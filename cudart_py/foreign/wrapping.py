@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import arguments
+from ..base import arguments
 from ..context.current import activated
 from ..context.device import Device, current_device, devices
 from ..memory.addresses import attributes_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import arguments
+from ..base import arguments
 from ..context.device import Device, current_device
 from ..driver import enums
 from ..driver.calls import api

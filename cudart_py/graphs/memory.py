@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
+from ..base.shapes import Shape
 from ..context.capture import Capture, RetainedObjects, captures, find, refuse
 from ..context.current import activated
 from ..context.device import Device
@@ -16,7 +18,6 @@ from ..driver.calls import api, raw
 from ..driver.unwrap import failure
 from ..memory.allocation import Allocation, allocation_error, free_when_idle
 from ..memory.array import DeviceArray, allocate_array
-from ..shapes import Shape
 from ..streams.graphs.nodes import Launched, NodeWork
 from ..streams.stream import Stream, legacy_default, stream_of
 

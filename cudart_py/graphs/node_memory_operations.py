@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .. import arguments
+from ..base import arguments
 from ..context.capture import RetainedObjects
 from ..context.device import Device
 from ..driver import enums

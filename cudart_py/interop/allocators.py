@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from .. import arguments
+from ..base import arguments
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..memory.array import DeviceArray, allocate_array

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
 from ..compilation.linking.definitions import LINK_TIME_CODE
 from ..compilation.linking.linking import link_images
 from ..compilation.names.signatures import Parameter

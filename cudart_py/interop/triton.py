@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import arguments, errors, graphs
+from .. import errors, graphs
+from ..base import arguments
+from ..base.wording import counted
 from ..compilation.names.signatures import Parameter
 from ..context.device import current_device
 from ..launch.kernel import Kernel
 from ..launch.launch import BoundLaunch, Launch
 from ..memory.creation import empty
 from ..streams.stream import Stream
-from ..wording import counted
 from .loading import load_kernel
 from .parameters import make_signature, pointer, scalar
 

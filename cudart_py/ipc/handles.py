@@ -12,7 +12,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from .. import arguments
+from ..base import arguments
 from ..context.current import activated
 from ..context.device import Device, devices
 from ..driver import enums

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .. import arguments
+from ..base import arguments
+from ..base.shapes import Shape
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..context.lifetimes import Handle, WaitingHandle
@@ -24,7 +25,6 @@ from ..driver.unwrap import failure
 from ..memory import creation
 from ..memory.allocation import MOST_BYTES, Allocation, allocation_error, too_many_bytes
 from ..memory.array import DeviceArray
-from ..shapes import Shape
 from ..streams.stream import legacy_default
 
 # The driver shares memory in units of this many bytes, with everything in them. Allocations are rounded up to whole

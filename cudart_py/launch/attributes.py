@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
 from ..context.current import activated
 from ..driver import enums
 from ..driver.calls import api

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import describe
+from ..base.arguments import describe
+from ..base.pointer import Pointer
+from ..base.shapes import is_contiguous
+from ..base.wording import counted
 from ..compilation.names.signatures import Parameter, Signature
 from ..context.device import Device
 from ..driver import enums
@@ -21,15 +24,12 @@ from ..foreign.wrapping import is_foreign, wrap
 from ..memory.allocation import PitchedAllocation
 from ..memory.array import DeviceArray
 from ..memory.host_memory import device_pointer, pinned_owner
-from ..pointer import Pointer
-from ..shapes import is_contiguous
 from ..streams.graphs.conditionals import Condition
 from ..streams.stream import Stream
 from ..tensor_maps import TensorMap
 from ..textures.cuda_array import CudaArray
 from ..textures.surface import Surface
 from ..textures.texture import Texture
-from ..wording import counted
 
 # The complex dtypes that match structures of two floats or doubles, keyed by size in bytes.
 _COMPLEX = {8: np.complex64, 16: np.complex128}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import arguments
+from ..base import arguments
+from ..base.set_once import SetOnce
 from ..compilation.images import KernelAttributes
 from ..compilation.names.signatures import Signature
 from ..context.current import activated
@@ -12,7 +13,6 @@ from ..context.device import Device
 from ..context.lifetimes import Handle
 from ..driver import enums
 from ..driver.calls import api
-from ..set_once import SetOnce
 from .packing import make_packer
 
 # The limit on parameters since CUDA 12.1, for compute capability 7.0 and later.

@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Never, NoReturn
 
-from .. import arguments
-from ..arguments import refuse_copy
+from ..base import arguments
+from ..base.arguments import refuse_copy
 from ..compilation.images import KernelAttributes
 from ..compilation.names.signatures import Signature
 from ..context.current import activated

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arguments import instance, refuse_copy
+from ..base.arguments import instance, refuse_copy
 from ..context import debugging
 from ..context.capture import RetainedObjects, captures, hold_node
 from ..context.current import activated, this_thread

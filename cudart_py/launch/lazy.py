@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from .. import arguments
+from ..base import arguments
 from ..compilation.images import CompiledImage
 from ..compilation.requests import make_request
 from ..context.device import Device, current_device

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
+from ..base.shapes import Shape
 from ..compilation.exports import lookup_table, simplified
 from ..compilation.images import CompiledImage, normalised
 from ..compilation.names.demangling import declared_name, demangle
@@ -24,7 +26,6 @@ from ..driver.calls import api
 from ..driver.unwrap import failure
 from ..hints import hinted
 from ..memory.array import DeviceArray
-from ..shapes import Shape
 from .kernel import Kernel
 from .library import Library
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..arguments import describe, integer, unusable, wrong_type
+from ..base.arguments import describe, integer, unusable, wrong_type
 from ..context.occupancy import compute, multiprocessor_of
 from ..streams.stream import Stream
 from .function import Function

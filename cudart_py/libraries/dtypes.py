@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .. import arguments
+from ..base import arguments
 
 # A structure with one field, since a plain uint16 array would be mistaken for integers.
 bfloat16: np.dtype[Any] = np.dtype([("bfloat16", np.uint16)])

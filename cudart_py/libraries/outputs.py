@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import arguments
+from ..base import arguments
 from ..context.current import activated
 from ..context.device import Device
 from ..memory.array import DeviceArray

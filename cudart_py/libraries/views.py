@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import arguments
+from ..base import arguments
 from ..context.device import Device, current_device
 from ..memory.array import DeviceArray
 from ..streams.stream import Stream, legacy_default, stream_of

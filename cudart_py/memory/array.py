@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Never, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import arguments, shapes
+from ..base import arguments, shapes
 from ..context.capture import captures
 from ..context.current import activated, this_thread
 from ..context.device import Device, current_device

@@ -7,9 +7,9 @@ from typing import Any, Never
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .. import arguments
+from ..base import arguments
+from ..base.shapes import Shape
 from ..hints import answers_keywords, unexpected
-from ..shapes import Shape
 from ..streams.stream import Stream, legacy_default
 from .allocation import PitchedAllocation
 from .array import DeviceArray, allocate_array

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import arguments, shapes
+from ..base import arguments, shapes
 from ..context.capture import captures, hold, hold_node
 from ..context.current import activated, this_thread
 from ..driver.calls import api, raw

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import arguments
+from ..base import arguments
+from ..base.pointer import Pointer
+from ..base.set_once import SetOnce
+from ..base.shapes import Shape
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..context.lifetimes import Handle, WaitingHandle, finalize
@@ -19,9 +22,6 @@ from ..driver import calls, enums
 from ..driver.backend import chosen
 from ..driver.calls import api
 from ..driver.unwrap import check
-from ..pointer import Pointer
-from ..set_once import SetOnce
-from ..shapes import Shape
 from ..streams.stream import Stream, legacy_default
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
 from .pools import MemoryPool, PoolMemory, allocate_for_host, pool_of_kind

@@ -8,12 +8,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import arguments
+from ..base import arguments
+from ..base.shapes import Shape
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..driver import calls, enums
 from ..driver.calls import api
-from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
 from .host_memory import HostMemory, PooledMemory, array_over, pinned_owner

@@ -14,7 +14,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, Literal, get_args
 
-from .. import arguments
+from ..base import arguments
 from ..context.capture import relaxed
 from ..context.current import activated
 from ..context.device import Device, current_device, devices

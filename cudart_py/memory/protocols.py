@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from .. import arguments, shapes
+from ..base import arguments, shapes
 from ..context.current import activated
 from ..context.device import Device
 from ..context.lifetimes import Handle

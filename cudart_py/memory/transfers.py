@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import arguments, errors, shapes
+from .. import errors
+from ..base import arguments, shapes
 from ..context.capture import captures, find, hold, hold_node
 from ..context.current import activated
 from ..driver import enums

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .. import arguments, shapes
+from ..base import arguments, shapes
 from .fills import assign
 from .protocols import ArrayProtocols
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..arguments import choice, instance, integer, unusable
+from ..base.arguments import choice, instance, integer, unusable
 from ..pages.diagram import Diagram
 from .profiles import LaunchProfile
 from .source_lines import text_of

@@ -25,7 +25,7 @@ from ..driver.program_command import (
 from ..findings.options import add_report_options, check_mode, report_format
 from ..findings.records import Finding, collected
 from ..findings.reports import printed_text, write_file
-from ..output_files import output_file, output_path
+from ..host.output_files import output_file, output_path
 from .columns import DEFAULT, GROUPS, Column, choose, read_choice
 from .profiles import Profile, profile
 from .report.advice_text import advice_texts

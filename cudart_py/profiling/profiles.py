@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .. import errors
-from ..arguments import instance, integer, text, unusable
+from ..base.arguments import instance, integer, text, unusable
+from ..base.wording import counted
 from ..compilation.names.demangling import function_name
 from ..driver.backend import chosen
 from ..driver.capabilities import capabilities
 from ..driver.unwrap import check
-from ..wording import counted
 from .report.launch_table import extents, launch_table
 from .warp_records import WarpRecord, record_of
 

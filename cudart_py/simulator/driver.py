@@ -150,7 +150,7 @@ from .calls.graphs.capture import (
 from .calls.graphs.conditionals import (
     cuGraphConditionalHandleCreate,
 )
-from .calls.graphs.executables import (
+from .calls.graphs.execution.executables import (
     cuGraphExecDestroy,
     cuGraphExecGetFlags,
     cuGraphExecUpdate,
@@ -239,27 +239,6 @@ from .calls.logs import (
     cuLogsRegisterCallback,
     cuLogsUnregisterCallback,
 )
-from .calls.memory.box_copies import (
-    cuMemcpy2D,
-    cuMemcpy2DAsync,
-    cuMemcpy2DUnaligned,
-    cuMemcpy3D,
-    cuMemcpy3DAsync,
-    cuMemcpy3DPeer,
-    cuMemcpy3DPeerAsync,
-)
-from .calls.memory.copies import (
-    cuMemcpy,
-    cuMemcpyAsync,
-    cuMemcpyDtoD,
-    cuMemcpyDtoDAsync,
-    cuMemcpyDtoH,
-    cuMemcpyDtoHAsync,
-    cuMemcpyHtoD,
-    cuMemcpyHtoDAsync,
-    cuMemcpyPeer,
-    cuMemcpyPeerAsync,
-)
 from .calls.memory.cuda_arrays import (
     cuArray3DCreate,
     cuArray3DGetDescriptor,
@@ -328,6 +307,27 @@ from .calls.memory.pools import (
 )
 from .calls.memory.stream_ordered import cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync
 from .calls.memory.tensor_maps import cuTensorMapEncodeIm2col, cuTensorMapEncodeTiled, cuTensorMapReplaceAddress
+from .calls.memory.transfers.box_copies import (
+    cuMemcpy2D,
+    cuMemcpy2DAsync,
+    cuMemcpy2DUnaligned,
+    cuMemcpy3D,
+    cuMemcpy3DAsync,
+    cuMemcpy3DPeer,
+    cuMemcpy3DPeerAsync,
+)
+from .calls.memory.transfers.copies import (
+    cuMemcpy,
+    cuMemcpyAsync,
+    cuMemcpyDtoD,
+    cuMemcpyDtoDAsync,
+    cuMemcpyDtoH,
+    cuMemcpyDtoHAsync,
+    cuMemcpyHtoD,
+    cuMemcpyHtoDAsync,
+    cuMemcpyPeer,
+    cuMemcpyPeerAsync,
+)
 from .calls.memory.virtual_memory import (
     cuMemAddressFree,
     cuMemAddressReserve,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from .. import arguments
+from ..base import arguments
 from ..context.current import activated
 from ..context.device import Device
 from ..context.resetting import at_reset

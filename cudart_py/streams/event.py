@@ -6,7 +6,8 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
 from ..context.capture import captures, find, hold_node, note_recorded
 from ..context.current import activated
 from ..context.device import Device, current_device

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import arguments
+from ..base import arguments
 from .stream_base import StreamBase
 
 

@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
 from ..context import lifetimes
 from ..context.capture import RetainedObjects, captures, find, hold_node
 from ..context.current import activated

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import arguments
+from ..base import arguments
 from ..context.capture import captures, hold_node
 from ..context.current import activated
 from ..driver import enums

@@ -7,7 +7,8 @@ from typing import Any, Literal, Self
 
 from numpy.typing import NDArray
 
-from .. import arguments, errors
+from .. import errors
+from ..base import arguments
 from ..context import lifetimes
 from ..context.capture import LEGACY, PER_THREAD, captures, find, hold_node, note_wait
 from ..context.current import activated

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import arguments
+from ..base import arguments
 from ..context.capture import LEGACY, PER_THREAD
 from ..context.current import activated, this_thread
 from ..context.device import Device, current_device

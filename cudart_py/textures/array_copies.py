@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import arguments, shapes
+from ..base import arguments, shapes
 from ..context.capture import captures, hold, hold_node
 from ..context.current import activated
 from ..driver import enums

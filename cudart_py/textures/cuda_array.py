@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import arguments
+from ..base import arguments
+from ..base.shapes import Shape
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..context.lifetimes import WaitingHandle
@@ -18,7 +19,6 @@ from ..memory.array import DeviceArray, region_of
 from ..memory.host_memory import is_pinned
 from ..memory.protocols import UnreadByNumPy
 from ..memory.transfers import StridedRegion, raw_bytes
-from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
 from .array_copies import ArrayEnd, copy_array
 from .formats import check_channels, check_format, format_of

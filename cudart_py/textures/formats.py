@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import arguments
+from ..base import arguments
 from ..driver import enums
 
 _FORMATS = {

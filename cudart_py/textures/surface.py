@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import arguments
+from ..base import arguments
 from ..context.capture import relaxed
 from ..context.current import activated
 from ..driver.calls import api

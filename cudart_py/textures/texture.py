@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from .. import arguments, shapes
+from ..base import arguments, shapes
 from ..context.capture import relaxed
 from ..context.current import activated
 from ..driver import enums

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from cudart_py.base.wording import counted
 from cudart_py.pages.diagram import COLORS, Diagram, stroke
 from cudart_py.profiling import WarpShuffle
 from cudart_py.profiling.diagrams.lanes import LANE_HEIGHT, center_of, lane_cells
 from cudart_py.profiling.warp_records import LANES
-from cudart_py.wording import counted
 
 _BETWEEN, _ROW = 56, 8
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cudart_py.base.wording import counted
 from cudart_py.pages.diagram import COLORS, GROUND, IDLE, INK, Diagram, box, label_at
 from cudart_py.profiling import LaunchProfile
 from cudart_py.profiling.diagrams.lanes import LEFT, ROOM, abridged
-from cudart_py.wording import counted
 
 _BANKS, _WORD, _ROW = 32, 4, 12
 

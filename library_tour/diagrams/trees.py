@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cudart_py.base.wording import counted
 from cudart_py.pages.diagram import COLORS, FAINT, IDLE, INK, RULE, Diagram, box, label_at, stroke
 from cudart_py.profiling import LaunchProfile
 from cudart_py.profiling.diagrams.lanes import LANE_WIDTH, LEFT, center_of, ranges
 from cudart_py.profiling.warp_records import LANES
-from cudart_py.wording import counted
 
 _CELL, _STEP = 16, 44
 _WORD = 4

@@ -10,7 +10,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.debugging.attaching import attached
-from cudart_py.debugging.command_line import PROMPT, CommandLine
+from cudart_py.debugging.interfaces.command_line import PROMPT, CommandLine
 from cudart_py.debugging.session import Session
 
 # The tests refer to line numbers of this text.

@@ -6,7 +6,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from cudart_py.debugging.screen import Screen
+from cudart_py.debugging.interfaces.screen import Screen
 from cudart_py.driver import backend
 from cudart_py.host.programs import Program
 from tests.debugging.test_guide import FILE, PAGE

@@ -10,7 +10,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.debugging.attaching import attached
-from cudart_py.debugging.command_line import CommandLine
+from cudart_py.debugging.interfaces.command_line import CommandLine
 from cudart_py.debugging.session import Session
 from tests.debugging.conftest import Transcript
 

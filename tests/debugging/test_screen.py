@@ -9,7 +9,7 @@ import pytest
 from tests.debugging.conftest import KERNELS, column
 
 pytest.importorskip("textual", reason="Textual is not installed")
-from cudart_py.debugging.screen import Screen  # needs Textual
+from cudart_py.debugging.interfaces.screen import Screen  # needs Textual
 from cudart_py.host.programs import Program  # as above
 
 pytestmark = pytest.mark.needs("debugger")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ...wording import counted
+from ...base.wording import counted
 from .bisection import Bisection, bisect
 from .commit_options import REFUSED, add_comparing_command, bench_of, limits_of, show
 from .judging import Base, Judgement, Limits, Regression

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...wording import counted
+from ...base.wording import counted
 from ..gates import counter_gate
 from ..gates.counter_gate import Change, Limit
 from ..gates.pytest_runs import PytestRuns

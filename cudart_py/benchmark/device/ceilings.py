@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...context.device import Device, current_device
 from ...copies import memcpy, memset

@@ -26,8 +26,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ...base.wording import counted
 from ...pages.text_tables import aligned
-from ...wording import counted
 from ..table import markdown, markdown_table
 
 Launches = Sequence[Mapping[str, Any]]

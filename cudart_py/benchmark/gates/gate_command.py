@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ...base.wording import counted
 from ...driver.capabilities import capabilities
-from ...output_files import STANDARD_OUTPUT, output_file
-from ...wording import counted
+from ...host.output_files import STANDARD_OUTPUT, output_file
 from .argument_types import count, percentage
 from .gate_report import GateReport
 from .machine import gpu_info

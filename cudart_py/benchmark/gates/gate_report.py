@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...wording import counted
+from ...base.wording import counted
 from ..table import markdown, markdown_table
 from .time_gate import HEADINGS, Verdict, cells
 

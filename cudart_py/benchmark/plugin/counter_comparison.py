@@ -10,7 +10,7 @@ import pytest
 
 from ...findings.annotations import in_github_actions, workflow_command
 from ...findings.places import relative_path
-from ...output_files import STANDARD_OUTPUT
+from ...host.output_files import STANDARD_OUTPUT
 from ..gates import counter_gate
 from ..gates.collected_tests import CollectedTests
 from ..gates.machine import nvrtc_version

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ...output_files import output_file
+from ...host.output_files import output_file
 from ..gates import counter_gate
 from ..gates.argument_types import counter_limit
 from ..stopping import STOPS

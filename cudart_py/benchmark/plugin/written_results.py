@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ...output_files import output_path
+from ...host.output_files import output_path
 from ..record import Measurement
 from ..table import markdown_table
 from ..times import format_seconds

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ... import arguments, errors
+from ... import errors
+from ...base import arguments
 from ...host.files import read_file
 from .. import exports
 from ..fatbins.compression import DecompressorMissingError, FatbinError

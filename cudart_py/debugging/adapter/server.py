@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import tables
-from ..command_line import CommandLine
-from ..formats import LETTERS
+from ..interfaces.command_line import CommandLine
 from ..session import Session, Stop
-from ..texts import index_text, mask_text
+from ..views import tables
+from ..views.formats import LETTERS
+from ..views.texts import index_text, mask_text
 from .shown import Shown, ShownValues
 
 if TYPE_CHECKING:

@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tables import element_and_shape, shared_elements
-from ..texts import (
-    UNKNOWN,
-    index_text,
-    mask_text,
-    value_text_in,
-    waiting_text,
-)
+from ..views.tables import element_and_shape, shared_elements
+from ..views.texts import UNKNOWN, index_text, mask_text, value_text_in, waiting_text
 
 if TYPE_CHECKING:
     from ...simulator.debugging.scope import Scope

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library

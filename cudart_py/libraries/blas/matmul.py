@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...hints import answers_keywords
 from ...memory.array import DeviceArray

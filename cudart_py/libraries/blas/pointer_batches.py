@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...memory.array import DeviceArray
 from ...memory.creation import empty, to_device

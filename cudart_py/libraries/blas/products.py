@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
 from ...context.capture import captures
 from ...context.current import activated
 from ...context.device import Device

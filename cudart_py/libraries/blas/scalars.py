@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import arguments
+from ...base import arguments
 from ...driver.calls import library
 from .. import views
 from ..dtypes import Kind

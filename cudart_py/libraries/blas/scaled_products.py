@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...driver.calls import library
 from ...memory.array import DeviceArray

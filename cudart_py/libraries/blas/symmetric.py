@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...driver.calls import library
 from ...memory.array import DeviceArray

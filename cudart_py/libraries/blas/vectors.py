@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
+from ...base.set_once import SetOnce
 from ...compilation.requests import make_request
 from ...context.device import Device
 from ...driver.calls import library
@@ -17,7 +18,6 @@ from ...host.files import read_file
 from ...launch.kernel import Kernel
 from ...launch.loading import compile, compile_image
 from ...memory.array import DeviceArray
-from ...set_once import SetOnce
 from .. import views
 from ..dtypes import name_of
 

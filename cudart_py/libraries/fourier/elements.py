@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
+from ...base.pointer import Pointer
 from ...context.device import Device
 from ...launch.kernel import Kernel
-from ...pointer import Pointer
 from ...streams.stream import Stream
 from ..device_code import kernel_of
 from ..dtypes import complex32

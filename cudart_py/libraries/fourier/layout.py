@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
 
 Axes = int | Sequence[int] | None
 

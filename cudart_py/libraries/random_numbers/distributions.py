@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import arguments
+from ...base import arguments
 from ...context.device import Device
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ... import arguments
+from ...base import arguments
+from ...base.shapes import Shape
 from ...context.device import current_device
 from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
-from ...shapes import Shape
 from ...streams.stream import Stream
 from .. import views
 from ..handles import thread_cache

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import arguments
+from ...base import arguments
+from ...base.set_once import SetOnce
 from ...context.current import activated
 from ...context.device import current_device
 from ...context.lifetimes import Handle
 from ...driver.calls import library
 from ...hints import answers_keywords
 from ...memory.array import DeviceArray
-from ...set_once import SetOnce
 from ...streams.stream import Stream
 from .. import views
 from ..failures import failure

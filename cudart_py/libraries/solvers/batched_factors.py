@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ...base.pointer import Pointer
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
-from ...pointer import Pointer
 from ...streams.stream import Stream
 from .. import views
 from ..blas.cublas_calls import call_cublas

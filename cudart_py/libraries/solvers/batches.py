@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
 from ...context.device import current_device
 from ...memory.array import DeviceArray
 from ...memory.creation import empty

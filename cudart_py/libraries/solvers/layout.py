@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...base.pointer import Pointer
 from ...context.current import activated
 from ...context.device import Device, current_device
 from ...copies import memcpy, memcpy2d
@@ -15,7 +16,6 @@ from ...driver.calls import library
 from ...launch.kernel import Kernel
 from ...memory.array import DeviceArray
 from ...memory.creation import empty, zeros
-from ...pointer import Pointer
 from ...streams.stream import Stream
 from .. import views
 from ..blas.cublas_calls import call_cublas

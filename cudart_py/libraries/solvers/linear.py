@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library

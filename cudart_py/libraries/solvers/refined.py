@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
 from ...context.device import Device
 from ...memory.array import DeviceArray
 from ...memory.creation import empty

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ... import arguments
+from ...base import arguments
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from .. import views

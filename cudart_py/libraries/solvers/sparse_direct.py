@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...context.lifetimes import Handle  # releases cuDSS's objects at the right time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...copies import memcpy, memset

@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import arguments
+from ...base import arguments
+from ...base.set_once import SetOnce
 from ...context.current import activated
 from ...context.device import Device, current_device
 from ...context.lifetimes import Handle  # releases descriptors at the right time
@@ -15,7 +16,6 @@ from ...driver.calls import library
 from ...hints import hinted
 from ...memory.array import DeviceArray
 from ...memory.creation import to_device
-from ...set_once import SetOnce
 from ...streams.stream import Stream
 from .. import views
 from ..dtypes import Kind

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...copies import memset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ... import arguments
+from ...base import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...base.wording import counted
 from ...pages.diagram import COLORS, GROUND, RULE, WIDTH, Diagram, box, label_at
-from ...wording import counted
 from ..warp_records import LANES, WarpRecord, WarpStep
 from .lanes import ranges
 

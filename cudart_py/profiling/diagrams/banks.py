@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...base.wording import counted
 from ...pages.diagram import COLORS, GROUND, INK, Diagram, box, label_at, stroke
-from ...wording import counted
 from ..warp_records import LANES, WarpAccess
 from .lanes import LANE_HEIGHT, LANE_WIDTH, LEFT, ROOM, abridged, center_of, lane_cells, named_lanes
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...base.wording import counted
 from ...pages.diagram import COLORS, FAINT, GROUND, RULE, Diagram, box, label_at, stroke
-from ...wording import counted
 from ..metric_names import SECTOR_BYTES
 from ..warp_records import LANES, WarpAccess
 from .lanes import LANE_HEIGHT, LEFT, ROOM, abridged, center_of, lane_cells, named_lanes

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ... import nvtx
 from ...context.epoch import epoch
 from ...driver import calls
 from ...driver.backend import chosen
 from ...driver.capabilities import capabilities
+from ...host import nvtx
 from .work import Work, work_of
 
 # Functions that only answer questions. They would fill a trace without telling much.

@@ -6,7 +6,7 @@ from typing import Any
 
 from cuda.bindings.driver import CUresult
 
-from ...error_texts import ERROR_TEXTS
+from ...base.error_texts import ERROR_TEXTS
 from ..state.errors import StatusError
 from .entry import entry
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..state.memory.shadow import History
+from ..state.memory.records.shadow import History
 from .divergence import Divergence
 from .races.asynchronous import AsynchronousCopies
 from .races.bulk import BulkCopies

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ptx.compiling.reachability import Reach, Stack, lies_past, reachable
+from ..ptx.compiling.analysis.reachability import Reach, Stack, lies_past, reachable
 from ..ptx.syntax.instructions import Immediate, Register
 
 if TYPE_CHECKING:
-    from ..ptx.compiling.control_flow import Block, Code
+    from ..ptx.compiling.analysis.control_flow import Block, Code
     from ..ptx.running.groups import Group
     from ..ptx.syntax.instructions import Instruction
 

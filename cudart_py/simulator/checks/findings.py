@@ -6,11 +6,11 @@ becomes a warning, or an exception if the mode of the checks is "error".
 
 from __future__ import annotations
 
+from ...base.wording import counted
 from ...errors import SimulatorWarning
 from ...findings.modes import initial_mode
 from ...findings.records import has_listeners, note, read_report
 from ...host.callers import call_site, warn_caller
-from ...wording import counted
 from ..state.fault_reports import add_to_report, readable
 from ..state.memory import live
 

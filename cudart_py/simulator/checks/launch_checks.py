@@ -11,13 +11,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ..ptx.compiling.opcodes import form_of
+from ..ptx.compiling.opcode_table.opcodes import form_of
 from ..ptx.running.launch import MANY_LAUNCHES
 from ..ptx.running.memory.addresses import Address, Mixed
 from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
 from ..ptx.syntax.instructions import Immediate, Instruction
-from ..state.memory.record_limit import limit
-from ..state.memory.shadow import MOST_THREADS
+from ..state.memory.records.record_limit import limit
+from ..state.memory.records.shadow import MOST_THREADS
 from .accesses import MemoryAccess
 from .chunk_records import ChunkRecords, records_of
 from .divergence import outside_mask
@@ -28,7 +28,7 @@ from .races import concurrency
 from .races.races import Races
 
 if TYPE_CHECKING:
-    from ..ptx.compiling.control_flow import Block
+    from ..ptx.compiling.analysis.control_flow import Block
     from ..ptx.running.groups import Group
     from ..ptx.running.launch import LaunchState
     from ..ptx.running.scheduler import Chunk

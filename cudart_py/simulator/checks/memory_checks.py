@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..ptx.compiling.analysis.guessed_loads import GuessedLoads
 from ..ptx.compiling.forms import Form, is_relaxed
-from ..ptx.compiling.guessed_loads import GuessedLoads
-from ..ptx.compiling.opcodes import form_of
+from ..ptx.compiling.opcode_table.opcodes import form_of
 from ..ptx.syntax.instructions import Vector
-from ..state.memory.shadow import BLOCK_SCOPE, STRONG, History, ShadowMemory
+from ..state.memory.records.shadow import BLOCK_SCOPE, STRONG, History, ShadowMemory
 from .accesses import Footprint, MemoryAccess
 from .chunk_records import records_of
 from .races.bulk import by_words

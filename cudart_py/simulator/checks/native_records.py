@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ptx.compiling.opcodes import form_of
+from ..ptx.compiling.opcode_table.opcodes import form_of
 from ..ptx.running.observer import PieceRecords, records_in
-from ..state.memory.record_limit import limit
-from ..state.memory.shadow import FILLED, History, ShadowMemory
+from ..state.memory.records.record_limit import limit
+from ..state.memory.records.shadow import FILLED, History, ShadowMemory
 from .races.concurrency import Span, meeting
 from .races.traces import NativeTrace, Ranges, Trace
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from ..ptx.syntax.instructions import Instruction
-    from ..state.memory.shadow import ShadowMemory
+    from ..state.memory.records.shadow import ShadowMemory
 
 Array = NDArray[Any]
 

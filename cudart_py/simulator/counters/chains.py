@@ -7,12 +7,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
-from ..ptx.compiling.opcodes import form_of
+from ..ptx.compiling.opcode_table.opcodes import form_of
 from ..ptx.syntax.instructions import Access
 from .machine_code import machine_code
 
 if TYPE_CHECKING:
-    from ..ptx.compiling.control_flow import Block, Code
+    from ..ptx.compiling.analysis.control_flow import Block, Code
     from ..ptx.syntax.instructions import Instruction
 
 # The reasons of Nsight Compute for which a warp waits for the result of an instruction: "wait" is the fixed latency of

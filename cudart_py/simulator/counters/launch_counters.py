@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ptx.compiling.opcodes import form_of
+from ..ptx.compiling.opcode_table.opcodes import form_of
 from ..ptx.running.memory.addresses import Address, Mixed
 from ..ptx.running.observer import AccessCount, BlockCount, MatrixPiece, MatrixRows, Observer
 from ..ptx.syntax.instructions import Access, Register
@@ -22,7 +22,7 @@ from .sectors import count_atomic_sectors, count_different, count_sectors, run_s
 from .warp_rows import WarpRows, rows_of, warps_of
 
 if TYPE_CHECKING:
-    from ..ptx.compiling.control_flow import Block, Code
+    from ..ptx.compiling.analysis.control_flow import Block, Code
     from ..ptx.running.groups import Group
     from ..ptx.running.launch import LaunchState
     from ..ptx.syntax.instructions import Instruction

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ptx.compiling.opcodes import form_of
+from ..ptx.compiling.opcode_table.opcodes import form_of
 from ..ptx.operations.warp import shuffle_source
 from ..ptx.running.memory.addresses import Address, Mixed
 from ..ptx.running.observer import Observer
@@ -17,7 +17,7 @@ from .banks import assign_wavefronts
 from .launch_counters import executed_instructions
 
 if TYPE_CHECKING:
-    from ..ptx.compiling.control_flow import Block
+    from ..ptx.compiling.analysis.control_flow import Block
     from ..ptx.running.groups import Group
     from ..ptx.running.launch import LaunchState
     from ..ptx.syntax.instructions import Instruction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from .lines import Place
+from .symbols.lines import Place
 
 if TYPE_CHECKING:
     from ..ptx.running.groups import Group

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...debugging.expression_syntax import ExpressionError, Node, Type, parse, parse_type
 from ..ptx.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from .cpp_types import (
+from .symbols.cpp_types import (
     BOOL,
     CHAR,
     DOUBLE,

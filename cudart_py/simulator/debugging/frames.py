@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .dwarf import Inlined
-from .lines import Place
+from .symbols.dwarf import Inlined
+from .symbols.lines import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..ptx.syntax.instructions import Function, Instruction
-    from .dwarf import DebugInformation
-    from .lines import Lines
     from .moments import LaneGroup
+    from .symbols.dwarf import DebugInformation
+    from .symbols.lines import Lines
 
 
 class Frame(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .dwarf import DebugInformation
 from .frames import Frame, frames_of, inlined_at, inlined_in
-from .lines import Lines, Place, place_of
-from .shared_variables import SharedVariable, shared_variables
+from .symbols.dwarf import DebugInformation
+from .symbols.lines import Lines, Place, place_of
+from .symbols.shared_variables import SharedVariable, shared_variables
 
 if TYPE_CHECKING:
     from ..ptx.syntax.instructions import Function, Instruction

@@ -15,7 +15,7 @@ from ..ptx.running.groups import Lazy
 from ..ptx.running.specials import coordinates
 
 if TYPE_CHECKING:
-    from ..ptx.compiling.control_flow import Block, Code
+    from ..ptx.compiling.analysis.control_flow import Block, Code
     from ..ptx.running.barriers import Parked
     from ..ptx.running.groups import Group
     from ..ptx.running.scheduler import Chunk

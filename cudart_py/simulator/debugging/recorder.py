@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ptx.compiling.opcodes import form_of
+from ..ptx.compiling.opcode_table.opcodes import form_of
 from ..ptx.running.memory.addresses import Mixed
 from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
 from ..ptx.windows import SHARED_WINDOW
 from ..state.fault_reports import readable
 from .block_scope import BlockScope
-from .cpp_types import CType, Pointer, Scalar
-from .endless import Endless, Read
 from .exits import Exits
 from .expressions import evaluate, holds, type_of
 from .kernel_source import KernelSource
 from .moments import Change, LaneGroup, Mistake, Moment, Write
-from .repeats import Repeats, block_of, named_lane
+from .repeating.endless import Endless, Read
+from .repeating.repeats import Repeats, block_of, named_lane
 from .scope import Scope, ShownValue
+from .symbols.cpp_types import CType, Pointer, Scalar
 from .values import MemoryView, Value, as_address, space_of
 from .writers import LastWrite, Writers, last_writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..ptx.compiling.control_flow import Block
+    from ..ptx.compiling.analysis.control_flow import Block
     from ..ptx.faults import Fault
     from ..ptx.running.groups import Group
     from ..ptx.running.launch import LaunchState

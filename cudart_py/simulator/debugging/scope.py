@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from ...debugging.expression_syntax import ExpressionError
 from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW
-from .cpp_types import INT, VECTORS, CType, Pointer, Scalar, Structure, number_named
-from .dwarf import is_named
 from .frames import is_between
 from .moments import WARP
+from .symbols.cpp_types import INT, VECTORS, CType, Pointer, Scalar, Structure, number_named
+from .symbols.dwarf import is_named
 from .values import MemoryView, Value, extents_value, index_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .dwarf import DebugInformation, Variable
     from .frames import Frame
-    from .lines import Lines
     from .moments import LaneGroup, Moment
     from .recorder import Recorder
+    from .symbols.dwarf import DebugInformation, Variable
+    from .symbols.lines import Lines
 
 Array = NDArray[Any]
 _BITS = {"b8": np.uint8, "b16": np.uint16, "b32": np.uint32, "b64": np.uint64, "pred": np.bool_}

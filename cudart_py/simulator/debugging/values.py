@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ...debugging.expression_syntax import ExpressionError
 from ..ptx.windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
-from .cpp_types import INDEX, UNSIGNED, CType, Pointer, Scalar, Structure, Unknown
-from .cpp_types import Array as ArrayType
+from .symbols.cpp_types import INDEX, UNSIGNED, CType, Pointer, Scalar, Structure, Unknown
+from .symbols.cpp_types import Array as ArrayType
 
 if TYPE_CHECKING:
     from .moments import Moment

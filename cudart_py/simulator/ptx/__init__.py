@@ -8,9 +8,9 @@ from .engines import has_llvmlite, run
 from .faults import Fault, PtxError, PtxVersionError, UnsupportedError
 from .operations.textures import Texture
 from .running.clock import Clock
+from .running.device_runtime.runtime import DeviceRuntime
 from .running.launch import Launch
 from .running.observer import Observer
-from .running.runtime import DeviceRuntime
 from .syntax.parser import Entry, Module
 from .syntax.places import SourceText
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cuda.bindings import runtime as bindings
 
-from ...error_texts import ERROR_TEXTS, UNRECOGNIZED
+from ...base.error_texts import ERROR_TEXTS, UNRECOGNIZED
 from ..foreign_memory import string_address
 from .calls import SUCCESS, state
 

@@ -11,7 +11,7 @@ from cuda.bindings.driver import CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D
 from ..c_types import Dim3, Extent, PitchedPointer
 from ..foreign_memory import read, write_structure
 from .calls import INVALID_MEMORY_DIRECTION, INVALID_VALUE, SUCCESS, Out, driver
-from .copies import BoxCopy, Position, box_parameters, converted, write_box_copy
+from .data.copies import BoxCopy, Position, box_parameters, converted, write_box_copy
 from .registration import find_variable, function
 
 _KINDS = range(5)  # cudaMemcpyKind

@@ -6,8 +6,9 @@ from typing import Any
 
 from ..functions import PER_THREAD_SUFFIXES, Function, driver_functions, stream_parameters
 from ..messages import Implementation, not_supported
-from . import copies, devices, errors, graphs, launches, memory, registration, streams, textures
+from . import devices, errors, graphs, launches, registration, streams
 from .calls import NOT_READY, driver, ensure_context, state
+from .data import copies, memory, textures
 from .same_arguments import SAME_ARGUMENTS
 
 _MODULES = (copies, devices, errors, graphs, launches, memory, registration, streams, textures)

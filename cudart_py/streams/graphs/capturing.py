@@ -6,7 +6,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ... import arguments, errors
+from ... import errors
+from ...base import arguments
 from ...context.capture import LEGACY, Capture, find
 from ...context.current import activated
 from ...context.lifetimes import finalize

@@ -7,7 +7,8 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ... import arguments, errors
+from ... import errors
+from ...base import arguments
 from ...context import debugging
 from ...context.capture import LEGACY, RetainedObjects, captures, hold
 from ...context.current import activated

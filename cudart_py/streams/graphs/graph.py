@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from ... import arguments
+from ...base import arguments
 from ...context.capture import RetainedObjects
 from ...context.current import activated
 from ...context.device import Device, current_device

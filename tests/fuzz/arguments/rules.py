@@ -202,7 +202,7 @@ def names(target: Target, slot: str, error: Exception) -> bool:
 def judge(target: Target, chosen: Mapping[str, str], error: Exception) -> str:
     """Return the kind of finding that an error is, or "" if the error is allowed.
 
-    A TypeError or ValueError must begin with the call and name an argument, as those from `cudart_py.arguments` do.
+    A TypeError or ValueError must begin with the call and name an argument, as those of `cudart_py.base.arguments` do.
     """
     if isinstance(error, cuda.errors.KernelFaultError):
         return "lost"

@@ -4,10 +4,10 @@ import pytest
 from cuda.bindings import driver as bindings
 from cuda.bindings import runtime
 
-from cudart_py.error_texts import ERROR_TEXTS
+from cudart_py.base.error_texts import ERROR_TEXTS
 from cudart_py.simulator import driver
 from cudart_py.simulator.state import devices
-from cudart_py.simulator.state.memory import record_limit
+from cudart_py.simulator.state.memory.records import record_limit
 from tests.simulator.support import SUCCESS, Status, ok
 
 Attribute = bindings.CUdevice_attribute

@@ -7,7 +7,7 @@ import pytest
 from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
-from cudart_py.simulator.calls.graphs import bodies
+from cudart_py.simulator.calls.graphs.execution import bodies
 from tests.simulator.kernels import INVALID, function, loaded
 from tests.simulator.support import HostCalls, Player, Status, download, ok, struct, upload
 

@@ -12,7 +12,7 @@ import cudart_py as cuda
 from cudart_py.memory import staging
 from cudart_py.simulator import driver
 from cudart_py.simulator.calls.streams.events import events
-from cudart_py.simulator.calls.graphs.executables import executables
+from cudart_py.simulator.calls.graphs.execution.executables import executables
 from cudart_py.simulator.calls.modules.modules import modules
 from cudart_py.simulator.state import memory
 from cudart_py.simulator.state.devices import state

@@ -15,7 +15,7 @@ import pytest
 from cudart_py.simulator.checks import findings
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.ptx.compiling.program import program_of
-from cudart_py.simulator.state.memory.shadow import ShadowMemory
+from cudart_py.simulator.state.memory.records.shadow import ShadowMemory
 from tests.simulator.checks.reports import FOLDER, take_findings
 from tests.simulator.ptx.machine import Kernels
 
@@ -23,8 +23,8 @@ pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra nat
 
 from cudart_py.simulator.ptx.native.launching.speculation import Speculation, SpeculationFailed
 from cudart_py.simulator.ptx.native.layout import Context, Doubt
+from cudart_py.simulator.ptx.native.library.checking.records import raise_doubt
 from cudart_py.simulator.ptx.native.library.frame import when
-from cudart_py.simulator.ptx.native.library.records import raise_doubt
 from cudart_py.simulator.ptx.native.vectors import I32, I64
 from cudart_py.simulator.ptx.native.writing.checking import Checking
 

@@ -12,8 +12,8 @@ from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.native import engine as native_engine
 from cudart_py.simulator.ptx.running import launch as numpy_launch
-from cudart_py.simulator.state.memory.record_limit import limit
-from cudart_py.simulator.state.memory.shadow import ShadowMemory
+from cudart_py.simulator.state.memory.records.record_limit import limit
+from cudart_py.simulator.state.memory.records.shadow import ShadowMemory
 from tests.simulator.checks.reports import FOLDER, of_both, run_natively, watched
 from tests.simulator.ptx.machine import HEAD, Kernels
 

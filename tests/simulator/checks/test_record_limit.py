@@ -11,8 +11,8 @@ import cudart_py as cuda
 from cudart_py.simulator.checks import native_records
 from cudart_py.simulator.ptx.running import launch as numpy_launch
 from cudart_py.simulator.ptx.running.observer import site_numbers
-from cudart_py.simulator.state.memory import record_limit
-from cudart_py.simulator.state.memory.shadow import History, ShadowMemory
+from cudart_py.simulator.state.memory.records import record_limit
+from cudart_py.simulator.state.memory.records.shadow import History, ShadowMemory
 from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found, reports
 
 pytestmark = WRONG_ON_PURPOSE

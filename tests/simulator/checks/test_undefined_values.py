@@ -8,7 +8,7 @@ import pytest
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.windows import RESERVED_SHARED
-from cudart_py.simulator.state.memory.shadow import ShadowMemory
+from cudart_py.simulator.state.memory.records.shadow import ShadowMemory
 from tests.simulator.checks.reports import of_both, watched
 from tests.simulator.ptx.machine import HEAD, Kernels
 

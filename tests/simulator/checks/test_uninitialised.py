@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.simulator.ptx.compiling.opcodes import ROWS
+from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import ROWS
 from tests.planted.cases import compiled, marked
 from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found, watched
 from tests.simulator.ptx.machine import HEAD, Kernels

@@ -9,7 +9,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.simulator.counters.machine_code import machine_code
-from cudart_py.simulator.ptx.compiling.opcodes import find_forms
+from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import find_forms
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "machine_code.json").read_text(encoding="utf-8"))
 ENGINES = ["numpy", *["native"] * (importlib.util.find_spec("llvmlite") is not None)]

@@ -17,9 +17,9 @@ from cudart_py.compilation.programs import library_path, library_version, run_nv
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.ptx import Fault, Launch, Module, load_module, run
 from cudart_py.simulator.ptx.compiling.forms import Form, Row
-from cudart_py.simulator.ptx.compiling.opcodes import find_forms
+from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import find_forms
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
-from cudart_py.simulator.state.memory.shadow import ShadowMemory
+from cudart_py.simulator.state.memory.records.shadow import ShadowMemory
 
 # The first lines of a module that is written by hand.
 HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"

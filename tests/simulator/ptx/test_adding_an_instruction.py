@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.compiling import opcodes, video_opcodes
+from cudart_py.simulator.ptx.compiling.opcode_table import opcodes, video_opcodes
 from cudart_py.simulator.ptx.instructions import video
 from tests.simulator.checks import test_uninitialised
 from tests.simulator.ptx.machine import Kernels

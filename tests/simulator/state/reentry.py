@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from cudart_py.simulator import driver
-from cudart_py.simulator.calls.graphs import executables
+from cudart_py.simulator.calls.graphs.execution import executables
 from cudart_py.simulator.calls.modules import functions, libraries, linking, modules
 from cudart_py.simulator.calls.streams import events
 from cudart_py.simulator.state import contexts, memory, streams

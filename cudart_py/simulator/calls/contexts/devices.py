@@ -13,13 +13,13 @@ from typing import Any
 
 from cuda.bindings.driver import CUdevice, CUdevice_attribute, CUdevice_P2PAttribute, CUresult, CUuuid
 
+from ....host.environment import refuse_old_names, whole_number
 from ...checks.findings import mode
 from ...state.arguments import number
 from ...state.attributes import DRIVER_VERSION, attribute
 from ...state.devices import Device, find_device, state
-from ...state.environment import refuse_old_names, whole_number
 from ...state.errors import StatusError
-from ...state.memory.record_limit import limit
+from ...state.memory.records.record_limit import limit
 from ..entry import entry
 from ..launches.launches import engine, launch_limits, threads
 

@@ -15,7 +15,7 @@ from ...state.queue import captures
 from ...state.queue.graphs import graphs
 from ...state.queue.value_waits import forget_writers
 from ..entry import entry
-from ..graphs.executables import executables
+from ..graphs.execution.executables import executables
 from .contexts import end
 
 

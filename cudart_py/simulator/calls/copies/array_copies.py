@@ -13,8 +13,8 @@ from ...state.memory import Allocation
 from ...state.queue.stream import Stream
 from ...state.streams import find_stream
 from ..entry import entry
-from ..memory.copies import copy, on_device, on_host
 from ..memory.cuda_arrays import cuda_arrays
+from ..memory.transfers.copies import copy, on_device, on_host
 
 End = tuple[int, Allocation | None]
 

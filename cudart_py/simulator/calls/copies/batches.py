@@ -24,9 +24,9 @@ from ...state.errors import StatusError, invalid_value
 from ...state.queue.stream import Stream
 from ...state.streams import find_stream, run_now, submit
 from ..entry import entry
-from ..memory.box_copies import Box, BoxCopy
-from ..memory.copies import Copy, is_hosts, returns_when_done
 from ..memory.cuda_arrays import CudaArray, cuda_arrays
+from ..memory.transfers.box_copies import Box, BoxCopy
+from ..memory.transfers.copies import Copy, is_hosts, returns_when_done
 
 _ORDERS = CUmemcpySrcAccessOrder
 _VALID_ORDERS = (

@@ -18,14 +18,14 @@ from ...state.queue.user_objects import SharedReferences
 from ..entry import entry
 from ..launches.host_functions import HostCall
 from ..launches.launches import KernelLaunch
-from ..memory.box_copies import BoxCopy
-from ..memory.copies import Copy
 from ..memory.fills import Fill
+from ..memory.transfers.box_copies import BoxCopy
+from ..memory.transfers.copies import Copy
 from ..streams.events import RecordEvent, WaitForEvent, find_event
 from ..streams.memory_operations import MemoryOperations
 from .additions import changed_operation
-from .executables import Executable, executables
-from .flattening import FlatGraph, kinds_of
+from .execution.executables import Executable, executables
+from .execution.flattening import FlatGraph, kinds_of
 from .node_parameters import copy_of, fill_of, host_call_of, kernel_of, memory_operations_of, require
 
 # The operations that can be disabled.

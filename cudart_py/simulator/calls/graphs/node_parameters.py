@@ -27,10 +27,10 @@ from ..launches.attributes import NO_ATTRIBUTES, LaunchAttributes
 from ..launches.host_functions import HostCall
 from ..launches.launches import KernelLaunch, checked_kernel, extents_of
 from ..launches.parameters import packed_parameters
-from ..memory.box_copies import Box, BoxCopy, checked_box_copy
-from ..memory.copies import Copy
 from ..memory.cuda_arrays import cuda_arrays
 from ..memory.fills import Fill, checked_fill
+from ..memory.transfers.box_copies import Box, BoxCopy, checked_box_copy
+from ..memory.transfers.copies import Copy
 from ..modules.functions import find_launchable
 from ..streams.memory_operations import MemoryOperations, batch_of
 

@@ -11,10 +11,10 @@ from ...state.queue.graphs import find_node
 from ..entry import entry
 from ..launches.host_functions import HostCall
 from ..launches.launches import KernelLaunch
-from ..memory.box_copies import BoxCopy
-from ..memory.copies import Copy
 from ..memory.fills import Fill
 from ..memory.graph_memory import AllocateInGraph, FreeInGraph, allocation_parameters
+from ..memory.transfers.box_copies import BoxCopy
+from ..memory.transfers.copies import Copy
 from ..streams.events import RecordEvent, WaitForEvent, find_event
 from ..streams.memory_operations import MemoryOperations
 from .additions import changed_operation

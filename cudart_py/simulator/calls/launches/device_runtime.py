@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from cuda.bindings.driver import CUresult
 
-from ....error_texts import ERROR_TEXTS, UNRECOGNIZED
+from ....base.error_texts import ERROR_TEXTS, UNRECOGNIZED
 from ... import ptx
 from ...state import memory
 from ...state.devices import find_device, state
 from ...state.errors import StatusError
 from ...state.handles import next_handle
 from ...state.queue.operations import Operation
-from ..memory.copies import Copy
 from ..memory.fills import checked_fill
+from ..memory.transfers.copies import Copy
 from ..modules.functions import LoadedFunction
 from .shapes import Extents, checked_launch
 

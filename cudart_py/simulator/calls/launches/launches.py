@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from cuda.bindings.driver import CUgraphNodeType, CUlimit, CUresult
 
 from ....compilation import cache
+from ....host.environment import one_of, whole_number
 from ... import ptx
 from ...state.attributes import DRIVER_VERSION, attribute
-from ...state.environment import one_of, whole_number
 from ...state.errors import StatusError
 from ...state.progress import progress
 from ...state.queue.operations import FaultError, Operation

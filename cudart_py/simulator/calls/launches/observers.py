@@ -11,7 +11,7 @@ from ...ptx.running.observer import AccessCount, AccessRecords, BlockCount, Matr
 from . import debugger, profiles
 
 if TYPE_CHECKING:
-    from ...ptx.compiling.control_flow import Block
+    from ...ptx.compiling.analysis.control_flow import Block
     from ...ptx.faults import Fault
     from ...ptx.running.groups import Group
     from ...ptx.running.launch import LaunchState

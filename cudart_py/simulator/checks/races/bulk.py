@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...state.memory.shadow import THREAD, TIME, History
+from ...state.memory.records.shadow import THREAD, TIME, History
 from .asynchronous import AsynchronousCopies
 from .proxy_fences import ProxyFences
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state import contexts, memory
-from ...state.memory.record_limit import limit
-from ...state.memory.shadow import STRONG, TIME, History, ShadowMemory, clock
+from ...state.memory.records.record_limit import limit
+from ...state.memory.records.shadow import STRONG, TIME, History, ShadowMemory, clock
 from ...state.queue.runner import Piece, runner
 from ...state.queue.work import Work, is_all_heard
 from ..findings import mode, put_finding

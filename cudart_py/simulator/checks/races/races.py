@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...state.memory.shadow import BLOCK_SCOPE, STRONG, THREAD, TIME, History, clock
+from ...state.memory.records.shadow import BLOCK_SCOPE, STRONG, THREAD, TIME, History, clock
 from ..accesses import Footprint
 from .concurrency import Span, find_span
 from .happens_before import HappensBefore

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ptx.running.observer import PieceRecords, site_numbers
-from ...state.memory.record_limit import limit
-from ...state.memory.shadow import BLOCK_SCOPE, STRONG, History
+from ...state.memory.records.record_limit import limit
+from ...state.memory.records.shadow import BLOCK_SCOPE, STRONG, History
 
 if TYPE_CHECKING:
     from .concurrency import Span

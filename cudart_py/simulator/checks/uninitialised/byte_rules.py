@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ptx.compiling.control_flow import passes_parameter
+from ...ptx.compiling.analysis.control_flow import passes_parameter
 from ...ptx.compiling.forms import Form
-from ...ptx.compiling.opcodes import form_of
+from ...ptx.compiling.opcode_table.opcodes import form_of
 from ...ptx.syntax.instructions import Access, Immediate, Instruction, Operand, Register, Vector
 from ...ptx.syntax.types import TYPE_SIZES
 from .matrix_rules import MatrixRule, matrix_rules
 
 if TYPE_CHECKING:
-    from ...ptx.compiling.control_flow import Code
+    from ...ptx.compiling.analysis.control_flow import Code
 
 Array = NDArray[Any]
 # The marks of the registers that have marks, keyed by slot.

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....wording import counted
+from ....base.wording import counted
 from ...state import memory
 from ...state.memory import Allocation
-from ...state.memory.record_limit import limit
-from ...state.memory.shadow import History
+from ...state.memory.records.record_limit import limit
+from ...state.memory.records.shadow import History
 from ..findings import mode, put_finding
 
 Array = NDArray[Any]

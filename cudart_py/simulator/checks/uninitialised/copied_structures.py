@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ptx.compiling.control_flow import Code
-from ...ptx.compiling.opcodes import form_of
+from ...ptx.compiling.analysis.control_flow import Code
+from ...ptx.compiling.opcode_table.opcodes import form_of
 from ...ptx.running.groups import Group
 from ...ptx.syntax.instructions import Access, Instruction, Register, Vector
 from ...ptx.syntax.types import TYPE_SIZES

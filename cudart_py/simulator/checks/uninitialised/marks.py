@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ptx.compiling.control_flow import passes_parameter
+from ...ptx.compiling.analysis.control_flow import passes_parameter
 from ...ptx.compiling.forms import Form
-from ...ptx.compiling.opcodes import form_of
+from ...ptx.compiling.opcode_table.opcodes import form_of
 from ...ptx.syntax.instructions import Access, Call, Instruction, Register, Symbol, Vector
 from ...ptx.syntax.types import TYPE_SIZES
 from .byte_rules import MOST, Rule, bytes_of, loaded, rules, undefined, widened
@@ -27,7 +27,7 @@ from .matrix_rules import MatrixRule
 from .memory_marks import MemoryMarks, Origin, Touched, moves_registers, slots_of
 
 if TYPE_CHECKING:
-    from ...ptx.compiling.control_flow import Block, Code
+    from ...ptx.compiling.analysis.control_flow import Block, Code
     from ...ptx.running.groups import Group
     from ..accesses import MemoryAccess
 

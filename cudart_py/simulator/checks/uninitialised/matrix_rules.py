@@ -14,7 +14,7 @@ from ...ptx.operations.matrices import ELEMENTS, HALVES, Fragment, arranged, div
 from ...ptx.syntax.instructions import Instruction, Operand, Register, Vector
 
 if TYPE_CHECKING:
-    from ...ptx.compiling.control_flow import Code
+    from ...ptx.compiling.analysis.control_flow import Code
 
 Array = NDArray[Any]
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ptx.compiling.opcodes import form_of
+from ...ptx.compiling.opcode_table.opcodes import form_of
 from ...ptx.syntax.instructions import Instruction, Operand, Register, Vector
 from ...ptx.syntax.types import TYPE_SIZES
 
 if TYPE_CHECKING:
-    from ...ptx.compiling.control_flow import Code
+    from ...ptx.compiling.analysis.control_flow import Code
     from ...ptx.running.memory.spaces import Space
     from ..accesses import MemoryAccess
 

@@ -21,11 +21,11 @@ from ..syntax.parser import Module
 from ..syntax.places import SourceText
 from ..syntax.special_names import known
 from ..syntax.types import register_fits, type_size
-from .control_flow import passes_parameter
+from .analysis.control_flow import passes_parameter
 from .emitters.memory import SYSTEM_FUNCTIONS
 from .forms import Form
 from .hints import hint, is_ptx
-from .opcodes import find_forms
+from .opcode_table.opcodes import find_forms
 from .operand_kinds import (
     ADDRESS,
     DOUBLE,

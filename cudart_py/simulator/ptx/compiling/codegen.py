@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..syntax.types import DTYPES
-from .control_flow import Block, Code
+from .analysis.control_flow import Block, Code
 from .environment import Environment
-from .opcodes import form_of
+from .opcode_table.opcodes import form_of
 from .writer import Writer
 
 BlockFunction = Callable[[Any, list[Any]], Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .opcodes import TABLE
+from .opcode_table.opcodes import TABLE
 
 _MATRIX = (
     "write wgmma, or mma.sync with a shape such as m16n8k16, on f16, bf16, tf32, f64, s8, u8, e4m3 or e5m2, or wmma on "

@@ -9,11 +9,11 @@ from typing import Any
 
 from ..syntax.instructions import Call, Function, Symbol
 from ..syntax.parser import Entry
+from .analysis.control_flow import Block, Code
+from .analysis.wait_loops import Waiting, waiting_in
 from .codegen import BlockFunction, compile_block, storage_zero
-from .control_flow import Block, Code
 from .environment import Environment
-from .opcodes import form_of
-from .wait_loops import Waiting, waiting_in
+from .opcode_table.opcodes import form_of
 
 # Once a block has this many variants, the scalars among its inputs are expanded to arrays.
 _MOST_VARIANTS = 6

@@ -13,7 +13,7 @@ from ..syntax.instructions import Immediate, Instruction, Operand, Register, Sym
 from ..syntax.types import dtype_of
 
 if TYPE_CHECKING:
-    from .control_flow import Block, Code
+    from .analysis.control_flow import Block, Code
     from .environment import Environment
 
 # An expression and whether it is a scalar: the same value for all lanes.

@@ -20,7 +20,7 @@ kept. Recorded outputs of an H200 are within twice these bounds.
 from __future__ import annotations
 
 from .floats import finish, flush_result, flushed_operands
-from .rounding import root, signed_zero
+from .number_formats.rounding import root, signed_zero
 from .values import Value, is_nan, where
 
 _HIGH_WORD = 0xFFFFFFFF << 32

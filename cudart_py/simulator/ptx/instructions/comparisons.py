@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .formats import to_single
 from .halves import halves_of, joined
+from .number_formats.formats import to_single
 from .values import Value, where
 
 # Python's operators for the comparisons of integers.

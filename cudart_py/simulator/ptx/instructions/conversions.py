@@ -9,10 +9,10 @@ Recorded outputs of an H200 agree bit for bit. They don't show when ``cvt.ftz.f3
 
 from __future__ import annotations
 
-from . import formats
 from .floats import finish, flushed, saturate
 from .halves import finished, halves_of, joined
-from .rounding import direct, rounded, two_sum
+from .number_formats import formats
+from .number_formats.rounding import direct, rounded, two_sum
 from .values import Value, is_nan, maximum, minimum, rarely, real, where
 
 

@@ -7,8 +7,8 @@ rounding mode.
 
 from __future__ import annotations
 
-from . import double_rounding
-from .rounding import UP, fused, is_negative, narrow, root, rounded, two_sum, unless_tiny, zero_of_sum
+from .number_formats import double_rounding
+from .number_formats.rounding import UP, fused, is_negative, narrow, root, rounded, two_sum, unless_tiny, zero_of_sum
 from .values import Value, is_nan, rarely, where
 
 _NAN_F32 = 0x7FFFFFFF

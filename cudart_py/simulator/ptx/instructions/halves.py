@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .formats import FORMATS, finite, flush, narrow, rectified, saturated, to_single
-from .rounding import two_sum
+from .number_formats.formats import FORMATS, finite, flush, narrow, rectified, saturated, to_single
+from .number_formats.rounding import two_sum
 from .values import Value, where
 
 _SIGN = 0x8000

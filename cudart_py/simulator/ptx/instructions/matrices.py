@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from . import floats, formats
-from .rounding import fused, is_negative
-from .rounding import narrow as narrow_to_single
+from . import floats
+from .number_formats import formats
+from .number_formats.rounding import fused, is_negative
+from .number_formats.rounding import narrow as narrow_to_single
 from .values import Value, maximum, minimum, where
 
 PLACES = 25

@@ -12,7 +12,7 @@ from operator import add, sub
 
 from .comparisons import OPERATORS
 from .conversions import clamp, range_of
-from .integers import piece
+from .integer_math.integers import piece
 from .values import Value, maximum, minimum, where
 
 _HIGHEST = 63

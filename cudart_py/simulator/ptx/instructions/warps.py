@@ -6,7 +6,7 @@ Bit n of such a word belongs to lane n. `present` contains the lanes that execut
 
 from __future__ import annotations
 
-from .integers import popc
+from .integer_math.integers import popc
 from .values import Value, where
 
 

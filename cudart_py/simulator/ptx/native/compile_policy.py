@@ -8,7 +8,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ..compiling.opcodes import form_of
+from ..compiling.opcode_table.opcodes import form_of
 from ..syntax.instructions import Call, Function, Register, Symbol
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from ..compiling.control_flow import Block, Code
-from ..compiling.opcodes import form_of
+from ..compiling.analysis.control_flow import Block, Code
+from ..compiling.analysis.reachability import Stack
+from ..compiling.opcode_table.opcodes import form_of
 from ..compiling.program import Program
-from ..compiling.reachability import Stack
 from ..syntax.instructions import Call, Symbol
 from .errors import UnsupportedInstruction
 from .layout import LANES, Head

@@ -148,7 +148,7 @@ class Context(IntEnum):
     BULK_WORDS = 84
     BULK_WAITED = 85
     # For the checks: whether the code follows undefined values, the lanes whose last access has loaded some, and the
-    # marks of undefined bytes in shared memory (see `library/undefined.py`).
+    # marks of undefined bytes in shared memory (see `library/checking/undefined.py`).
     FOLLOWS = 86
     UNWRITTEN = 87
     SHARED_UNDEFINED = 88
@@ -346,7 +346,7 @@ class BlockCheck(IntEnum):
 
 
 class Clock(IntEnum):
-    """The words of the vector clocks of a block (see `library/clocks.py`).
+    """The words of the vector clocks of a block (see `library/checking/clocks.py`).
 
     `COUNT` is the number of barriers in memory. From `KEYS` on, there are their addresses, and from `PARITIES` on the
     parities of their phases when they were last looked at. From `WARPS` on, there is a clock for each warp, and then

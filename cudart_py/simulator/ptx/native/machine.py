@@ -20,9 +20,9 @@ from ..compiling.program import Program
 from .defects import may_be_wrong, with_hidden_shifts
 from .errors import UnsupportedInstruction
 from .instances import Layout, lay_out
-from .launching.barriers import barrier_of
 from .launching.buffers import BufferPool
 from .launching.speculation import Recorded
+from .launching.waiting.barriers import barrier_of
 from .library.functions import NAMES, build_function
 from .sites import Sites
 from .writing.driver import write_driver

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..arrays.functions import array_function
-from ..instructions import formats
+from ..instructions.number_formats import formats
 
 Array = NDArray[Any]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..arrays.floats import canonical_f32
 from ..arrays.functions import array_function
 from ..instructions import matrices as instructions
-from ..instructions.formats import FORMATS
+from ..instructions.number_formats.formats import FORMATS
 from ..instructions.values import Value
 from .formats import narrow, widen
 

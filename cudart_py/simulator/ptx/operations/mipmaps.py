@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.functions import array_function
-from ..instructions.textures import face_of
+from ..instructions.images.textures import face_of
 from .textures import Texture
 
 Array = NDArray[Any]

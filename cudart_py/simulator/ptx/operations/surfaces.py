@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.functions import array_function
-from ..instructions.surfaces import located, operand_types
+from ..instructions.images.surfaces import located, operand_types
 from .geometries import geometry_of
 
 Array = NDArray[Any]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.functions import array_function
-from ..instructions.textures import CHANNELS, Sampling, filtered, gathered, located
+from ..instructions.images.textures import CHANNELS, Sampling, filtered, gathered, located
 from .geometries import geometry_of
 
 Array = NDArray[Any]

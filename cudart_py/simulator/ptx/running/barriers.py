@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiling.opcodes import form_of
+from ..compiling.opcode_table.opcodes import form_of
 from ..faults import Fault
 from ..syntax.instructions import Immediate, Instruction, Operand, Register, Vector
 from .groups import Group, Lazy, split
 
 if TYPE_CHECKING:
-    from ..compiling.control_flow import Block
+    from ..compiling.analysis.control_flow import Block
     from .scheduler import Chunk
 
 Array = NDArray[Any]

@@ -11,7 +11,7 @@ from ..syntax.instructions import Call, Instruction, Symbol
 from .groups import Frame, Group, Lazy, split
 
 if TYPE_CHECKING:
-    from ..compiling.control_flow import Block, Code
+    from ..compiling.analysis.control_flow import Block, Code
     from .scheduler import Chunk
 
 ndarray = np.ndarray

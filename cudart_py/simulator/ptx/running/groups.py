@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .clock import CYCLES
 
 if TYPE_CHECKING:
-    from ..compiling.control_flow import Code
+    from ..compiling.analysis.control_flow import Code
     from ..syntax.instructions import Instruction
     from .scheduler import Chunk
 

@@ -19,11 +19,11 @@ from ..syntax.instructions import Instruction
 from ..syntax.parser import Entry, Module
 from ..windows import RESERVED_SHARED, SHARED_UNIT
 from .clock import Clock
+from .device_runtime.printf import Buffer
+from .device_runtime.runtime import DeviceRuntime, NoRuntime
 from .memory.barrier_waits import BarrierWaits
 from .memory.transfers import Memory
 from .observer import Observer, RunAgain
-from .printf import Buffer
-from .runtime import DeviceRuntime, NoRuntime
 from .scheduler import Chunk
 from .specials import block_coordinate, coordinates
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from ..compiling.control_flow import Block, Code
+    from ..compiling.analysis.control_flow import Block, Code
     from ..faults import Fault
     from ..syntax.instructions import Instruction
     from .groups import Group

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compiling.analysis.wait_loops import Waiting
 from ..compiling.program import variant
-from ..compiling.wait_loops import Waiting
 from ..faults import Fault
 from . import calls
 from .barriers import Barriers, Parked
+from .device_runtime.system import System
 from .group_matrices import GroupMatrices
 from .groups import Group, Lazy, merge, split
 from .matrices import Matrices
@@ -26,11 +27,10 @@ from .memory.spaces import Space, shared_space
 from .memory.tensor_copies import TensorCopies
 from .memory.tensor_map_changes import TensorMapChanges
 from .specials import geometry, special_value
-from .system import System
 from .warps import Warps, incomplete, meet
 
 if TYPE_CHECKING:
-    from ..compiling.control_flow import Block
+    from ..compiling.analysis.control_flow import Block
     from ..compiling.program import Program
     from .launch import LaunchState
 

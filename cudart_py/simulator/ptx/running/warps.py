@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiling.opcodes import form_of
+from ..compiling.opcode_table.opcodes import form_of
 from ..operations import warp
 from ..syntax.instructions import Immediate, Register
 from ..syntax.types import dtype_of
 from .groups import Group, Lazy, split
 
 if TYPE_CHECKING:
-    from ..compiling.control_flow import Block
+    from ..compiling.analysis.control_flow import Block
 
 Array = NDArray[Any]
 

@@ -7,7 +7,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....host.callers import call_site
-from .shadow import ShadowMemory
+from .records.shadow import ShadowMemory
 
 if TYPE_CHECKING:
     from ..contexts import Context

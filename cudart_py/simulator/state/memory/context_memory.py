@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...ptx.operations.surfaces import Surface
     from ...ptx.operations.textures import Texture
     from ..contexts import Context
-    from .shadow import ShadowMemory
+    from .records.shadow import ShadowMemory
 
 
 class ContextMemory:

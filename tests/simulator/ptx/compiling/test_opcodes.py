@@ -8,7 +8,7 @@ import pytest
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.forms import Form
 from cudart_py.simulator.ptx.compiling.fragments import fragment_length, register_type
-from cudart_py.simulator.ptx.compiling.opcodes import ROWS, TABLE, find_forms
+from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import ROWS, TABLE, find_forms
 from cudart_py.simulator.ptx.syntax.types import type_size
 from tests.simulator.ptx.machine import HEAD, Kernels, spellings
 

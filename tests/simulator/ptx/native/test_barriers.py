@@ -7,7 +7,7 @@ import pytest
 
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.ptx import Fault, load_module
-from cudart_py.simulator.ptx.native.launching import barriers
+from cudart_py.simulator.ptx.native.launching.waiting import barriers
 from tests.simulator.ptx.machine import HEAD, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")

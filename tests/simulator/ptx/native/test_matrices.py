@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.forms import Form
 from cudart_py.simulator.ptx.compiling.fragments import fragment_of, fragments_of
-from cudart_py.simulator.ptx.compiling.matrix_opcodes import MATRIX_ROWS
+from cudart_py.simulator.ptx.compiling.opcode_table.matrix_opcodes import MATRIX_ROWS
 from cudart_py.simulator.ptx.operations.matrices import ELEMENTS
 from tests.simulator.ptx.machine import HEAD, Kernels, spellings
 

@@ -11,7 +11,7 @@ import pytest
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.emitters.lowered import Lowers
 from cudart_py.simulator.ptx.compiling.forms import Form
-from cudart_py.simulator.ptx.compiling.opcodes import ROWS
+from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import ROWS
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.syntax.types import type_size
 from tests.simulator.ptx.machine import HEAD, Kernels, spellings

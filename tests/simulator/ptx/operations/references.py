@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cudart_py.simulator.ptx.arrays.functions import array_function
 from cudart_py.simulator.ptx.compiling.emitters.lowered import Lowers, plan_of
-from cudart_py.simulator.ptx.compiling.opcodes import find_forms
+from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import find_forms
 
 Array = NDArray[Any]
 

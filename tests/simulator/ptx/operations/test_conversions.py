@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx.arrays.functions import array_function
-from cudart_py.simulator.ptx.instructions import formats
+from cudart_py.simulator.ptx.instructions.number_formats import formats
 from cudart_py.simulator.ptx.operations.formats import widen
 from tests.simulator.ptx.operations.references import (
     Array,

@@ -14,7 +14,7 @@ import pytest
 from cudart_py.simulator.ptx.arrays import double
 from cudart_py.simulator.ptx.arrays import floats as arrays
 from cudart_py.simulator.ptx.arrays.floats import multiply_add_by_power, scratch
-from cudart_py.simulator.ptx.compiling.opcodes import ROWS
+from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import ROWS
 from tests.simulator.ptx.machine import spellings
 from tests.simulator.ptx.operations.references import (
     Array,

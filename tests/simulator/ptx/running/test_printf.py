@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cudart_py.simulator.ptx.running.printf import Format
+from cudart_py.simulator.ptx.running.device_runtime.printf import Format
 
 INTEGERS = [0, 1, -1, 42, -42, 2**31 - 1, -(2**31)]
 LONGS = [0, 7, -7, 2**63 - 1, -(2**63)]

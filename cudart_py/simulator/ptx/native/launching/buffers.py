@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...running.scheduler import Chunk
 from ..layout import BARRIERS, LANES, PER_BLOCK, ROW_BYTES, SLOT_BYTES, SLOTS, Context, Count
-from ..library.undefined import WORD as UNDEFINED_WORD
+from ..library.checking.undefined import WORD as UNDEFINED_WORD
 from .host_calls import HostCalls
 from .speculation import BlockRecords, CheckTables
 

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..layout import LANES, BlockCheck, Context
-from ..library.fences import EVENT, HASHES
-from ..library.records import BLOCKS_BIT, LANES_BIT, THREAD, TICK, WARPS_BIT
+from ..library.checking.fences import EVENT, HASHES
+from ..library.checking.records import BLOCKS_BIT, LANES_BIT, THREAD, TICK, WARPS_BIT
 
 if TYPE_CHECKING:
     from .launch import NativeLaunch

@@ -16,15 +16,15 @@ from ..instances import WAITING, Instance, word_of
 from ..layout import BUDGET, LANES, Context, Head, HostCall, ObjectWord, Status
 from ..layout import Fault as Kind
 from ..writing.counting import report_counts
-from .barriers import release, release_complete
 from .buffers import Resident
 from .clocks import LaunchClock, read_clock
-from .memory_barriers import DeadlockSearch, copy_bulk, copy_tensors, keep_wait
 from .objects import describe_object, report_surface
 from .reports import fault_of, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
 from .system import call_system
-from .turns import run_in_turns
+from .waiting.barriers import release, release_complete
+from .waiting.memory_barriers import DeadlockSearch, copy_bulk, copy_tensors, keep_wait
+from .waiting.turns import run_in_turns
 
 if TYPE_CHECKING:
     from ...running.launch import LaunchState

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...compiling.opcodes import form_of
+from ...compiling.opcode_table.opcodes import form_of
 from ...syntax.types import dtype_of
 from ..layout import LANES, Context, ObjectWord
 from .reports import group_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...compiling.fragments import matrix_bytes
-from ...compiling.opcodes import form_of
+from ...compiling.opcode_table.opcodes import form_of
 from ...faults import Fault
 from ...running.calls import name_at, overflow
 from ...running.groups import Frame, Group
@@ -23,7 +23,7 @@ from ..layout import LANES, Context
 from ..layout import Fault as Kind
 
 if TYPE_CHECKING:
-    from ...compiling.control_flow import Block
+    from ...compiling.analysis.control_flow import Block
     from ..sites import Site
     from .launch import NativeLaunch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..layout import LANES
-from ..library.records import MOST_THREADS
+from ..library.checking.records import MOST_THREADS
 from .launch import NativeLaunch
 from .speculation import Speculation, SpeculationFailed
 from .threads import ThreadContext, run_in_threads

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..layout import BlockCheck, Clock, Context, CopyRow, Doubt, ExtentCheck, Fault, HostCall, Readers, SiteCheck
-from ..library.fences import HASHES
-from ..library.records import GRANULE_BITS, TICK
+from ..library.checking.fences import HASHES
+from ..library.checking.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
 
 if TYPE_CHECKING:

@@ -9,21 +9,21 @@ from llvmlite import ir
 from .accesses import build_access, build_run
 from .atomics import build_atomic
 from .banks import build_most
-from .bulk_checks import build_bulk_check, build_bulked, build_waited
 from .bulk_copies import build_bulk_copy
-from .checks import build_check
-from .clocks import build_barrier_number, build_clock, build_named
-from .copies import build_awaited, build_copied, build_issued, build_settle
+from .checking.bulk_checks import build_bulk_check, build_bulked, build_waited
+from .checking.checks import build_check
+from .checking.clocks import build_barrier_number, build_clock, build_named
+from .checking.copies import build_awaited, build_copied, build_issued, build_settle
+from .checking.fences import build_strong
+from .checking.notes import build_note
+from .checking.records import build_expand, build_filled, build_find, build_ordered, build_readers
+from .checking.undefined import build_undefined
 from .counts import build_count
-from .fences import build_strong
 from .hosts import build_hosts
+from .images.objects import build_fetch, build_fetched, build_texels, build_texture
+from .images.surfaces import build_surface
 from .matrices import build_product
 from .mbarriers import build_mbarrier
-from .notes import build_note
-from .objects import build_fetch, build_fetched, build_texels, build_texture
-from .records import build_expand, build_filled, build_find, build_ordered, build_readers
-from .surfaces import build_surface
-from .undefined import build_undefined
 from .warps import build_match, build_math, build_permute, build_redux
 
 _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {

@@ -15,7 +15,7 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from ...compiling.fragments import fragments_of
-from ...compiling.opcodes import find_forms
+from ...compiling.opcode_table.opcodes import find_forms
 from ...instructions import matrices
 from ...instructions.matrices import Factor
 from ...instructions.values import Value as Typed

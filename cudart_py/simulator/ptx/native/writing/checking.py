@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from ...compiling.control_flow import Code
+from ...compiling.analysis.control_flow import Code
+from ...compiling.analysis.guessed_loads import GuessedLoads
+from ...compiling.analysis.reachability import Reach, lies_past, reachable
 from ...compiling.forms import Form, is_relaxed
-from ...compiling.guessed_loads import GuessedLoads
-from ...compiling.opcodes import form_of
-from ...compiling.reachability import Reach, lies_past, reachable
+from ...compiling.opcode_table.opcodes import form_of
 from ...syntax.instructions import Immediate, Instruction, Operand, Register
 from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
 from ..instances import Instance, Layout, Place
 from ..layout import BlockCheck, Context, Doubt, Head, HostCall, Status
-from ..library.comparing import LOADS
-from ..library.copies import GROUPS
-from ..library.fences import EVENT
+from ..library.checking.comparing import LOADS
+from ..library.checking.copies import GROUPS
+from ..library.checking.fences import EVENT
+from ..library.checking.records import TICK, block_value, block_word, in_complete_records, raise_doubt
 from ..library.frame import ask_python, element, when
-from ..library.records import TICK, block_value, block_word, in_complete_records, raise_doubt
 from ..vectors import I32, I64, Builder
 from .undefined import Undefined
 
@@ -118,7 +118,7 @@ class Checking:
     ) -> None:
         """Check an access to `count` elements of `size` bytes before it happens; `values` are the values of a store.
 
-        `kind` is one of the kinds that `library/checks.py` defines.
+        `kind` is one of the kinds that `library/checking/checks.py` defines.
         """
         if space not in _SPACES:
             return
@@ -358,7 +358,7 @@ def _end_of(place: Place) -> Instruction:
 
 
 def _strength(form: Form, space: str) -> str:
-    """Return the strength of an access, as `library/checks.py` defines it."""
+    """Return the strength of an access, as `library/checking/checks.py` defines it."""
     if not form.strong:
         return "plain"
     # No other block accesses shared or local memory, so block scope suffices there.

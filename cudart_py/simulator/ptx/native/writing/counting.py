@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from ...compiling.opcodes import form_of
-from ...compiling.wait_loops import Waiting, reads_clock
+from ...compiling.analysis.wait_loops import Waiting, reads_clock
+from ...compiling.opcode_table.opcodes import form_of
 from ...running.observer import AccessCount, BlockCount
 from ..instances import Layout, Place
 from ..layout import Context, Count

@@ -9,8 +9,8 @@ from llvmlite import ir
 from ...syntax.instructions import Immediate, Register, Vector
 from ..instances import PARKED, WAITING, Layout, word_of
 from ..layout import BARRIERS, CLUSTER_BARRIER, PER_BLOCK, ROW_BYTES, BlockCheck, Context, Head, Status
+from ..library.checking.records import block_value
 from ..library.frame import when
-from ..library.records import block_value
 from ..vectors import I1, I32, I64, PTR, Builder
 from .checking import Checking, begin_checks, release_checks, tell_waiting
 

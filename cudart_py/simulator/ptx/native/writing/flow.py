@@ -6,11 +6,11 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...compiling.analysis.control_flow import Code
+from ...compiling.analysis.sides import has_meetings
 from ...compiling.codegen import exit_slots
-from ...compiling.control_flow import Code
-from ...compiling.opcodes import form_of
+from ...compiling.opcode_table.opcodes import form_of
 from ...compiling.program import Program
-from ...compiling.sides import has_meetings
 from ...syntax.instructions import Call, Immediate, Instruction, Register
 from ..errors import UnsupportedInstruction
 from ..instances import ASIDE, HELD, PARKED, Callee, Instance, Layout, Place, SharedCall, called

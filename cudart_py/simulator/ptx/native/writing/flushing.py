@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 
 from ...compiling.forms import Form
-from ...compiling.opcodes import form_of
+from ...compiling.opcode_table.opcodes import form_of
 from ..instances import Layout
 
 # Instructions that only move or test bits.

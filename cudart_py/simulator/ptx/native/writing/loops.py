@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...compiling.control_flow import Block
-from ...compiling.opcodes import form_of
-from ...compiling.wait_loops import Waiting
+from ...compiling.analysis.control_flow import Block
+from ...compiling.analysis.wait_loops import Waiting
+from ...compiling.opcode_table.opcodes import form_of
 from ..instances import Layout
 
 # The number of iterations of a loop before other lanes get a turn: few in loops that clearly wait for others, many in

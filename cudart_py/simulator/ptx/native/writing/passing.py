@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...compiling.control_flow import CallSite
+from ...compiling.analysis.control_flow import CallSite
 from ..errors import UnsupportedInstruction
 from ..instances import Instance
 from ..vectors import I64, integer_like, lane_type

@@ -18,13 +18,13 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...compiling.control_flow import Block
-from ...compiling.opcodes import form_of
+from ...compiling.analysis.control_flow import Block
+from ...compiling.opcode_table.opcodes import form_of
 from ...syntax.instructions import Access, Instruction, Register
 from ..instances import Instance, Layout
 from ..layout import Context, Doubt
+from ..library.checking.undefined import WORD, may_be_some
 from ..library.frame import when
-from ..library.undefined import WORD, may_be_some
 from ..sites import Site
 from ..vectors import I32, I64, PTR, Builder
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compiling.opcodes import form_of
+from ...compiling.opcode_table.opcodes import form_of
 from ...faults import Fault
 from ...windows import (
     LOCAL_WINDOW,

@@ -1,0 +1,1 @@
+"""Texts and tables that show the state of a stopped launch."""

@@ -1,0 +1,1 @@
+"""Executable graphs, and the order in which their operations run."""

@@ -1,0 +1,1 @@
+"""Launches that run again for the debugger, or would never end."""

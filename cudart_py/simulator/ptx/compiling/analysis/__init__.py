@@ -1,0 +1,1 @@
+"""Analyses of a function's control flow."""

@@ -1,0 +1,53 @@
+"""Reachability in the control-flow graph of a function, and in the call stacks of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from ..opcode_table.opcodes import form_of
+from .control_flow import Block, Code
+
+# A basic block in its call stack: the blocks of the calls, outermost first, and the block, each with its function.
+Stack: TypeAlias = Sequence[tuple[Code, int]]
+Reach: TypeAlias = dict[int, frozenset[int]]
+
+
+def reachable(code: Code) -> Reach:
+    """Return, for each block of a function, the blocks that are reachable from its successors."""
+    known = {}
+    for block in code.blocks:
+        found: set[int] = set()
+        waiting = list(block.terminator.targets)
+        while waiting:
+            index = waiting.pop()
+            if index not in found:
+                found.add(index)
+                waiting.extend(code.blocks[index].terminator.targets)
+        known[block.index] = frozenset(found)
+    return known
+
+
+def lies_past(block: Block, here: Stack, barrier: Stack, reach_of: Callable[[Code], Reach]) -> bool:
+    """Return whether a block comes after a barrier from which it is reachable, and never leads to that barrier again.
+
+    `here` is the stack of `block`. Each call of a function has its own barriers. The first function in which the two
+    stacks differ decides, unless a call that they have in common is in a loop. A thread that has returned from a
+    function before its barrier may be about to exit, which is allowed, so it must also access memory.
+    """
+    if not (_accesses(block) if len(barrier) > 1 else block.instructions):
+        return False
+    for (code, index), (other, at) in zip(here, barrier, strict=False):
+        if code is not other:
+            return False
+        reach = reach_of(code)
+        if index != at:
+            return index in reach[at] and at not in reach[index]
+        if at in reach[at]:
+            return False
+    return False
+
+
+def _accesses(block: Block) -> bool:
+    """Return whether a block accesses memory that other threads can access."""
+    return any(form.row.access and form.space not in ("param", "local") for form in map(form_of, block.instructions))

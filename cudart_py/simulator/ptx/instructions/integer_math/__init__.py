@@ -1,0 +1,1 @@
+"""Integer arithmetic and logic."""

@@ -1,0 +1,306 @@
+"""Integer arithmetic: sums, products, division, minima and maxima, bit fields, and bit counts.
+
+One lowering serves all integer types of its opcode, because operators follow the types of the operands. The modifiers
+``sat``, ``relu`` and ``shiftamt`` are keyword arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..values import Value, maximum, minimum, where, wide_product
+
+_ALL = 0xFFFFFFFF
+
+
+# --- sums and products --------------------------------------------------------------------------------------------
+
+
+def add(a: Value, b: Value) -> Value:
+    """``add``: wrap."""
+    return a + b
+
+
+def sub(a: Value, b: Value) -> Value:
+    """``sub``: wrap."""
+    return a - b
+
+
+def _clip(wide: Value) -> Value:
+    """Saturate 64-bit integers to the range of s32."""
+    return maximum(minimum(wide, 2**31 - 1), -(2**31)).to("s32")
+
+
+def add_sat(a: Value, b: Value) -> Value:
+    """``add.sat.s32``: saturate."""
+    return _clip(a.to("s64") + b.to("s64"))
+
+
+def sub_sat(a: Value, b: Value) -> Value:
+    """``sub.sat.s32``: saturate."""
+    return _clip(a.to("s64") - b.to("s64"))
+
+
+def add_16x2(a: Value, b: Value) -> Value:
+    """``add.u16x2``, ``add.s16x2``: add both halves separately."""
+    high = 0xFFFF0000
+    return ((a & high) + (b & high)) | ((a + b) & 0xFFFF)
+
+
+def mul_lo(a: Value, b: Value) -> Value:
+    """``mul.lo``: return the low half of the product."""
+    return a * b
+
+
+def mul_hi(a: Value, b: Value) -> Value:
+    """``mul.hi``: return the upper half of the product."""
+    if a.width == 64:
+        return a.of(a.builder.high_product(a.raw, b.raw, a.signed))
+    return (wide_product(a, b) >> a.width).to(a.type)
+
+
+def mul_wide(a: Value, b: Value) -> Value:
+    """``mul.wide``: return the whole product."""
+    return wide_product(a, b)
+
+
+def mad_lo(a: Value, b: Value, c: Value) -> Value:
+    """``mad.lo``: add to the low half of the product."""
+    return a * b + c
+
+
+def mad_hi(a: Value, b: Value, c: Value, *, sat: bool = False) -> Value:
+    """``mad.hi``: add to the upper half of the product."""
+    if sat:
+        return _clip((wide_product(a, b) >> 32) + c.to("s64"))
+    return mul_hi(a, b) + c
+
+
+def mad_wide(a: Value, b: Value, c: Value) -> Value:
+    """``mad.wide``: add to the whole product."""
+    return wide_product(a, b) + c
+
+
+def _product_24(a: Value, b: Value) -> Value:
+    """Return the 48-bit products of the low 24 bits, signed or unsigned as the type is."""
+    a, b = ((x.to(x.type[0] + "64") << 40) >> 40 for x in (a, b))
+    return a * b
+
+
+def mul24_lo(a: Value, b: Value) -> Value:
+    """``mul24.lo``: return bits 0 to 31 of the product."""
+    return _product_24(a, b).to(a.type)
+
+
+def mul24_hi(a: Value, b: Value) -> Value:
+    """``mul24.hi``: return bits 16 to 47 of the product."""
+    return (_product_24(a, b) >> 16).to(a.type)
+
+
+def mad24_lo(a: Value, b: Value, c: Value) -> Value:
+    """``mad24.lo``: add to bits 0 to 31 of the product."""
+    return mul24_lo(a, b) + c
+
+
+def mad24_hi(a: Value, b: Value, c: Value, *, sat: bool = False) -> Value:
+    """``mad24.hi``: add to bits 16 to 47 of the product."""
+    if sat:
+        return _clip((_product_24(a, b) >> 16) + c.to("s64"))
+    return mul24_hi(a, b) + c
+
+
+def sad(a: Value, b: Value, c: Value) -> Value:
+    """``sad``: add the absolute difference of the first two operands to the third."""
+    return maximum(a, b) - minimum(a, b) + c
+
+
+# --- other arithmetic ---------------------------------------------------------------------------------------------
+
+
+def div(a: Value, b: Value) -> Value:
+    """``div``: round toward zero.
+
+    PTX leaves division by zero undefined. Machine code from NVIDIA's compiler returns all ones for 32 and 64 bits, so
+    this does for every width. The smallest integer divided by -1 wraps to itself.
+    """
+    return where(b.equals(0), b.like(-1), _quotient(a, b))
+
+
+def rem(a: Value, b: Value) -> Value:
+    """``rem``: return the remainder with the dividend's sign; for a division by zero, all ones."""
+    return where(b.equals(0), b.like(-1), a - _quotient(a, b) * b)
+
+
+def _quotient(a: Value, b: Value) -> Value:
+    return a.of(a.builder.quotient(a.raw, b.raw, a.signed))
+
+
+def abs_(a: Value) -> Value:
+    """``abs``: return the magnitude; the smallest integer stays as it is."""
+    return maximum(a, -a)
+
+
+def neg(a: Value) -> Value:
+    """``neg``: change the sign; the smallest integer stays as it is."""
+    return -a
+
+
+def _rectified(a: Value, relu: bool) -> Value:
+    return maximum(a, 0) if relu else a
+
+
+def min_(a: Value, b: Value, *, relu: bool = False) -> Value:
+    """``min``: return the smaller operand, with ``relu`` at least 0."""
+    return _rectified(minimum(a, b), relu)
+
+
+def max_(a: Value, b: Value, *, relu: bool = False) -> Value:
+    """``max``: return the larger operand, with ``relu`` at least 0."""
+    return _rectified(maximum(a, b), relu)
+
+
+def min_16x2(a: Value, b: Value, *, relu: bool = False) -> Value:
+    """``min.u16x2``, ``min.s16x2``: return the smaller of each pair of halves."""
+    return _extremes_16x2(minimum, a, b, relu)
+
+
+def max_16x2(a: Value, b: Value, *, relu: bool = False) -> Value:
+    """``max.u16x2``, ``max.s16x2``: return the larger of each pair of halves."""
+    return _extremes_16x2(maximum, a, b, relu)
+
+
+def _extremes_16x2(extreme: Callable[[Value, Value], Value], a: Value, b: Value, relu: bool) -> Value:
+    low, high = (_rectified(extreme(piece(a, i, 16), piece(b, i, 16)), relu) for i in range(2))
+    return high << 16 | (low & 0xFFFF)
+
+
+def piece(a: Value, index: int, bits: int) -> Value:
+    """Return one byte or half of a word in 32 bits, extended with zeros or the sign as the type says."""
+    return (a << 32 - bits * (index + 1)) >> 32 - bits
+
+
+def _dot(pieces: list[tuple[Value, Value]], c: Value) -> Value:
+    # The pieces fit a signed and an unsigned type, and the sum wraps.
+    for left, right in pieces:
+        c = c + left.read_as(c.type) * right.read_as(c.type)
+    return c
+
+
+def dp4a(a: Value, b: Value, c: Value) -> Value:
+    """``dp4a``: add the products of four byte pairs, each operand's bytes with the sign of its own type."""
+    return _dot([(piece(a, i, 8), piece(b, i, 8)) for i in range(4)], c)
+
+
+def dp2a_lo(a: Value, b: Value, c: Value) -> Value:
+    """``dp2a.lo``: add the products of both halves of `a` and the two low bytes of `b`."""
+    return _dot([(piece(a, i, 16), piece(b, i, 8)) for i in range(2)], c)
+
+
+def dp2a_hi(a: Value, b: Value, c: Value) -> Value:
+    """``dp2a.hi``: add the products of both halves of `a` and the two high bytes of `b`."""
+    return _dot([(piece(a, i, 16), piece(b, 2 + i, 8)) for i in range(2)], c)
+
+
+# --- bit fields ---------------------------------------------------------------------------------------------------
+
+
+def _counted(a: Value, number: Value) -> Value:
+    """Return the bits of a position or a length that have an effect: the manual says the low eight.
+
+    An H200 uses all bits if the operand has 64 bits, as recorded outputs of bfe and bfi show.
+    """
+    return number.to("u64") if a.width == 64 else number & 0xFF
+
+
+def _low_mask(count: Value) -> Value:
+    return (count.like(1) << count) - 1
+
+
+def bfe(a: Value, position: Value, length: Value) -> Value:
+    """``bfe``: extract a field; bits beyond the top are zero, or copies of a signed operand's sign."""
+    position, length = _counted(a, position), _counted(a, length)
+    field = a >> position
+    if not a.signed:
+        return field & _low_mask(length)
+    # The shift has already filled the bits beyond the top with the sign.
+    spare = a.width - minimum(length, a.width)
+    return (field << spare) >> spare
+
+
+def bfi(a: Value, b: Value, position: Value, length: Value) -> Value:
+    """``bfi``: insert the low bits of `a` into `b`; bits beyond the top are lost."""
+    position, length = _counted(a, position), _counted(a, length)
+    mask = _low_mask(length) << position
+    return (b & ~mask) | ((a << position) & mask)
+
+
+def bmsk_clamp(position: Value, count: Value) -> Value:
+    """``bmsk.clamp``: return a mask of `count` ones from `position`, both at most 32."""
+    return position.like(_ALL) << position & ~(position.like(_ALL) << minimum(position, 32) + minimum(count, 32))
+
+
+def bmsk_wrap(position: Value, count: Value) -> Value:
+    """``bmsk.wrap``: return a mask of `count` ones from `position`, both modulo 32."""
+    first = position & 31
+    return position.like(_ALL) << first & ~(position.like(_ALL) << first + (count & 31))
+
+
+def szext_clamp(a: Value, count: Value) -> Value:
+    """``szext.clamp``: extend the low `count` bits, at most 32, with zeros or the sign."""
+    return _extended(a, minimum(count, 32))
+
+
+def szext_wrap(a: Value, count: Value) -> Value:
+    """``szext.wrap``: extend the low `count` modulo 32 bits with zeros or the sign."""
+    return _extended(a, count & 31)
+
+
+def _extended(a: Value, count: Value) -> Value:
+    spare = 32 - count
+    return (a << spare) >> spare
+
+
+# --- counts and searches ------------------------------------------------------------------------------------------
+
+
+def popc(a: Value) -> Value:
+    """``popc``: count the set bits."""
+    return a.of(a.builder.count_ones(a.raw), "u32")
+
+
+def clz(a: Value) -> Value:
+    """``clz``: count the leading zeros."""
+    return a.of(a.builder.count_leading_zeros(a.raw), "u32")
+
+
+def bfind(a: Value, *, shiftamt: bool = False) -> Value:
+    """``bfind``: return the position of the highest set bit, or all ones if there is none.
+
+    In a negative number, the highest zero bit counts instead. With ``shiftamt``, the result is the left shift that
+    brings the bit to the top.
+    """
+    if a.signed:
+        a = where(a < 0, ~a, a)
+    zeros = clz(a)
+    return where(a.equals(0), zeros.like(_ALL), zeros if shiftamt else a.width - 1 - zeros)
+
+
+def brev(a: Value) -> Value:
+    """``brev``: reverse the order of the bits."""
+    return a.of(a.builder.reverse_bits(a.raw))
+
+
+def fns(mask: Value, base: Value, offset: Value) -> Value:
+    """``fns``: find the n-th set bit from a base position, upward or downward by the sign of `offset`.
+
+    Offset 0 asks whether the base bit itself is set. The result is all ones if there is no such bit.
+    """
+    wanted = maximum(maximum(offset, -offset).read_as("u32"), 1)
+    step = where(offset < 0, offset.like(-1), 1).read_as("u32")
+    position, result = base, base.like(_ALL)
+    for _ in range(32):
+        # No bit is set beyond either end: an unsigned position below 0 is a large one.
+        wanted = wanted - (mask >> position & 1)
+        result = where(wanted.equals(0) & result.equals(_ALL), position, result)
+        position = where(offset.equals(0), position.like(_ALL), position + step)
+    return result

@@ -1,0 +1,1 @@
+"""Formats of floating-point numbers, and rounding to them."""

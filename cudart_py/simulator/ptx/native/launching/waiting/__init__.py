@@ -1,0 +1,1 @@
+"""Lanes and blocks that wait for others."""

@@ -1,0 +1,240 @@
+"""Compare an access with the records of its pieces one lane at a time, and record the access."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ...layout import LANES, Context
+from ...vectors import I1, I32, I64, PTR
+from ..frame import each_active, when
+from .records import (
+    BLOCK_SCOPE,
+    BLOCKS_BIT,
+    LANES_BIT,
+    PARTS,
+    STRONG,
+    THREAD,
+    WARPS_BIT,
+    first_thread,
+    note_unwritten,
+    threads_of_block,
+)
+from .side_by_side import SideBySide
+
+Value = Any
+
+
+class LaneByLane(SideBySide):
+    """A check of lanes whose pieces may be anywhere."""
+
+    def one_by_one(self, place: Any, limit: Value) -> None:
+        """Compare an access with the records and leave new records, one lane at a time."""
+        b = self.b
+        base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
+        self.spill()
+        if self.kind == "store" and not self.strong:
+            self._plain_stores(place, limit)
+
+        def judge(lane: Value) -> None:
+            thread = b.add(base, b.zext(lane, I64))
+
+            def compare(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
+                for number in range(self.pieces):
+                    offset = b.shl(b.add(piece, I64(number)), I64(3))
+                    write, read = (b.inttoptr(b.add(table, offset), PTR) for table in (writes, reads))
+                    self._compare(write, read, thread, limit, floor, now, lambda: self.unchanged(address, lane))
+                    if self.kind == "atomic":
+                        self._leave_strong(write, thread, limit, now)
+                    if self.leaves:
+                        self.leave_site(reads if self.loads else writes, b.add(piece, I64(number)))
+                if self.kind == "atomic":
+                    self.save(address)
+
+            place(lane, compare)
+
+        each_active(b, self.mask, judge)
+        if self.values:
+
+            def record(lane: Value) -> None:
+                thread = b.add(base, b.zext(lane, I64))
+
+                def leave(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
+                    for number in range(self.pieces):
+                        write = b.inttoptr(b.add(writes, b.shl(b.add(piece, I64(number)), I64(3))), PTR)
+                        self._leave(write, thread, limit, now, lambda: self.unchanged(address, lane))
+                    self.put(address, lane)
+
+                place(lane, leave)
+
+            each_active(b, self.mask, record)
+        b.ret_void()
+
+    def _plain_stores(self, place: Any, limit: Value) -> None:
+        """Store and record the lanes whose records are all old or the lane's own; return if these are all lanes."""
+        b = self.b
+        base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
+        rest, again, changed = b.alloca(I1), b.alloca(I1), b.alloca(I1)
+        for flag in (rest, again, changed):
+            b.store(I1(0), flag)
+
+        def store(lane: Value) -> None:
+            thread = b.add(base, b.zext(lane, I64))
+
+            def leave(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
+                fine, own, recent, places = I1(1), I1(0), I1(0), []
+                for number in range(self.pieces):
+                    offset = b.shl(b.add(piece, I64(number)), I64(3))
+                    write, read = (b.inttoptr(b.add(table, offset), PTR) for table in (writes, reads))
+                    for record in (b.load(write, typ=I64), b.load(read, typ=I64)):
+                        fine = b.and_(fine, self.plainly(record, thread, limit))
+                        own = b.or_(own, b.icmp_unsigned(">=", record, limit))
+                    recent = b.or_(recent, b.icmp_unsigned(">=", b.load(write, typ=I64), now))
+                    places.append(write)
+                with when(b, b.not_(fine), likely=False):
+                    b.store(I1(1), rest)
+                    b.store(b.or_(b.load(again, typ=I1), recent), again)
+                with when(b, fine, likely=True):
+                    # Recorded before the store, because after it a later lane that stores the same value would seem to
+                    # change nothing.
+                    with when(b, own), when(b, b.not_(self.unchanged(address, lane))):
+                        b.store(I1(1), changed)
+                    self.put(address, lane)
+                    for number, write in enumerate(places):
+                        b.store(b.or_(now, thread), write)
+                        self.leave_site(writes, b.add(piece, I64(number)))
+
+            place(lane, leave)
+
+        each_active(b, self.mask, store)
+        with when(b, b.not_(b.load(rest, typ=I1)), likely=True):
+            b.ret_void()
+        with when(b, b.and_(b.load(again, typ=I1), b.load(changed, typ=I1)), likely=False):
+            self.doubt()
+            b.ret_void()
+
+    def _compare(
+        self, write: Value, read: Value, thread: Value, limit: Value, floor: Value, now: Value, unchanged: Any
+    ) -> None:
+        """Compare one piece's records with a lane's access; a load also leaves its own record."""
+        b = self.b
+        before = b.load(write, typ=I64)
+        if self.cached:
+            with when(b, b.icmp_unsigned(">=", before, limit), likely=False):
+                self.doubt()
+            self._merge(read, b.load(read, typ=I64), thread, limit, now)
+            return
+        if self.loads:
+            with when(b, b.icmp_unsigned("<", before, floor), likely=False):
+                lane = b.trunc(b.and_(thread, I64(LANES - 1)), I32)
+                note_unwritten(b, self.context, self.site, b.shl(I32(1), lane))
+            if self.strong:
+                with (
+                    when(b, self.scoped(before, limit), likely=False),
+                    when(b, self._of_other_block(before)),
+                    when(b, self._conflicts(before, thread, limit)),
+                ):
+                    self.doubt()
+                return
+            with when(b, self._conflicts(before, thread, limit), likely=False):
+                swapped = b.icmp_unsigned("!=", b.and_(before, I64(STRONG)), I64(0))
+                with when(b, I1(1) if self.leaves else b.not_(swapped)):
+                    self.doubt()
+            if not self.leaves:
+                return
+            self._merge(read, b.load(read, typ=I64), thread, limit, now)
+            return
+        atomic = b.icmp_unsigned("!=", b.and_(before, I64(STRONG)), I64(0))
+        scoped = I1(1) if self.block_scope else self.scoped(before, limit)
+        agree = b.and_(atomic, b.not_(b.and_(scoped, self._of_other_block(before))))
+        with (
+            when(b, b.not_(agree) if self.strong else I1(1)),
+            when(b, self._conflicts(before, thread, limit), likely=False),
+        ):
+            # A store of the value that is already there is no conflict, unless an atomic has left that value: whether
+            # it did depends on the order of the two.
+            meets = b.or_(atomic, b.not_(unchanged())) if self.values else I1(1)
+            with when(b, meets, likely=False):
+                self.doubt()
+        # Even a store of the value that is already there conflicts: it would race with the read if the read came later.
+        with when(b, self._conflicts(b.load(read, typ=I64), thread, limit), likely=False):
+            self.doubt()
+
+    def _conflicts(self, record: Value, thread: Value, limit: Value) -> Value:
+        """Return whether a record is of this launch and isn't ordered before the thread's current access."""
+        b = self.b
+        start, look, after = b.block, b.append_basic_block(), b.append_basic_block()
+        b.cbranch(b.icmp_unsigned("<", record, limit), after, look)
+        b.position_at_end(look)
+        function = b.declared(f"ordered.{self.space}", I1, [PTR, I64, I64])
+        unordered = b.not_(b.call(function, [self.context, record, thread]))
+        end = b.block
+        b.branch(after)
+        b.position_at_end(after)
+        result = b.phi(I1)
+        result.add_incoming(I1(0), start)
+        result.add_incoming(unordered, end)
+        return result
+
+    def _merge(self, place: Value, before: Value, thread: Value, limit: Value, now: Value) -> None:
+        """Leave a record of a read; if the previous record isn't ordered before it, the new record covers both."""
+        b = self.b
+        mine = b.or_(now, thread)
+        kept = b.alloca(I64)
+        b.store(mine, kept)
+        with when(b, self._conflicts(before, thread, limit)):
+            parts = self._parts(before, thread)
+            b.store(b.or_(mine, parts), kept)
+            if self.space == "shared":
+                several = b.icmp_unsigned("!=", b.and_(parts, I64(WARPS_BIT)), I64(0))
+                clocked = b.icmp_unsigned("!=", b.word(self.context, Context.CLOCKS), I64(0))
+                with when(b, b.and_(several, clocked), likely=False):
+                    readers = b.declared("readers.", ir.VoidType(), [PTR, I64, I64])
+                    b.call(readers, [self.context, before, mine])
+        b.store(b.load(kept, typ=I64), place)
+
+    def _leave_strong(self, place: Value, thread: Value, limit: Value, now: Value) -> None:
+        """Leave a record of a strong write; it also covers the previous record of other threads, ordered or not."""
+        b = self.b
+        before = b.load(place, typ=I64)
+        # A record of a plain write that must not be hidden stays plain, but gets the time of the strong write.
+        plain = b.or_(now, thread)
+        if self.block_scope:
+            scope: Value = I64(BLOCK_SCOPE)
+        else:
+            # A strong write with a wider scope doesn't widen the scope of a record with block scope.
+            scope = b.select(self.scoped(before, limit), I64(BLOCK_SCOPE), I64(0))
+        strong = b.or_(plain, b.or_(scope, I64(STRONG)))
+        mine = b.select(self.hides(before), plain, strong)
+        shared = b.or_(strong, self._parts(before, thread))
+        b.store(b.select(self.plainly(before, thread, limit), mine, shared), place)
+
+    def _parts(self, before: Value, thread: Value) -> Value:
+        """Return the flags of a record that replaces another thread's and covers it, too."""
+        b = self.b
+        owner = b.and_(before, I64(THREAD))
+        flags = b.or_(b.and_(before, I64(PARTS)), I64(LANES_BIT))
+        other_warp = b.icmp_unsigned("!=", b.lshr(owner, I64(5)), b.lshr(thread, I64(5)))
+        flags = b.or_(flags, b.select(other_warp, I64(WARPS_BIT), I64(0)))
+        return b.or_(flags, b.select(self._of_other_block(before), I64(BLOCKS_BIT), I64(0)))
+
+    def _of_other_block(self, record: Value) -> Value:
+        """Return whether a record covers accesses by a block other than the current one."""
+        b = self.b
+        distance = b.sub(b.and_(record, I64(THREAD)), first_thread(b, self.context))
+        others = b.icmp_unsigned("!=", b.and_(record, I64(BLOCKS_BIT)), I64(0))
+        return b.or_(others, b.icmp_unsigned(">=", distance, threads_of_block(b, self.context)))
+
+    def _leave(self, write: Value, thread: Value, limit: Value, now: Value, unchanged: Any) -> None:
+        """Leave the record of a lane's write."""
+        b = self.b
+        before = b.load(write, typ=I64)
+        if self.strong:
+            self._leave_strong(write, thread, limit, now)
+            return
+        # Another lane of the same instruction may have stored something else.
+        recent = b.icmp_unsigned(">=", before, now)
+        with when(b, recent), when(b, self._conflicts(before, thread, limit)), when(b, b.not_(unchanged())):
+            self.doubt()
+        b.store(b.or_(now, thread), write)

@@ -1,0 +1,211 @@
+"""Compare an access with the records of all lanes of a warp at once, if their pieces are contiguous."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ...layout import LANES, Context
+from ...vectors import I1, I16, I32, I64, PTR, vector
+from ..frame import when
+from .comparing import Comparison
+from .records import LINE_BITS, OLD, RECORD, in_complete_records, site_place
+
+Value = Any
+
+_ALL = 0xFFFFFFFF
+# The maximum number of pieces per lane that are compared as vectors.
+_MOST_PIECES = 4
+
+
+class SideBySide(Comparison):
+    """A check of lanes whose pieces are contiguous: it compares the records of lines, or else of pieces."""
+
+    def side_by_side(
+        self, first: Value, start: Value, tables: tuple[tuple[Value, Value | None], ...], limit: Value, floor: Value
+    ) -> None:
+        """Compare the records of all lanes at once if their pieces are contiguous, and return if none is suspect.
+
+        `tables` contains, for writes and for reads, the records of pieces and the records of lines.
+        """
+        if self.pieces > _MOST_PIECES:
+            return
+        b = self.b
+        with when(b, self.follow(first), likely=True):
+            base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
+            mark = now if self.loads or not self.strong else b.or_(now, I64(self.strong_flags))
+            (writes, write_lines), (reads, read_lines) = tables
+            aligned = b.icmp_unsigned("==", b.and_(start, I64(LANES - 1)), I64(0))
+            if write_lines is not None:
+                with when(b, aligned, likely=True):
+                    self._whole_lines(first, start, (write_lines, read_lines), (base, mark), limit, floor)
+                for records, lines in tables:
+                    self.expand(records, lines, start, LANES * self.pieces)
+            fine: Value = I1(1)
+            parts, others = [], []
+            for part in range(self.pieces):
+                lanes = [(part * LANES + index) // self.pieces for index in range(LANES)]
+                thread = b.add(b.splat(base), b.each(I64, lanes))
+                offset = b.shl(b.add(start, I64(part * LANES)), I64(3))
+                write, read = (b.inttoptr(b.add(table, offset), PTR) for table in (writes, reads))
+                before, earlier = (b.load(one, typ=vector(I64), align=RECORD) for one in (write, read))
+                good = self._good(before, earlier, thread, limit, floor)
+                fine = b.and_(fine, b.icmp_unsigned("==", b.bits(good), I32(_ALL)))
+                parts.append((read if self.loads else write, thread, b.add(start, I64(part * LANES))))
+                others.append(before if self.loads else earlier)
+            with when(b, fine, likely=True):
+                if write_lines is not None:
+                    with when(b, aligned, likely=True):
+                        self.leave_lines(read_lines if self.loads else write_lines, start, base, mark)
+                        self._forget(write_lines if self.loads else read_lines, start, others, limit)
+                        self.end_side_by_side(first)
+                if self.leaves:
+                    for place, thread, number in parts:
+                        b.store(b.or_(b.splat(mark), thread), place, align=RECORD)
+                        self.leave_site(reads if self.loads else writes, number, LANES)
+                self.end_side_by_side(first)
+        if self.pieces == 1:
+            self._partly_side_by_side(tables, limit, floor)
+
+    def follow(self, first: Value) -> Value:
+        """Return whether all lanes take part, and their addresses are contiguous from the first lane's on."""
+        b = self.b
+        full = b.icmp_unsigned("==", self.mask, I32(_ALL))
+        steps = b.each(I64, [lane * self.whole for lane in range(LANES)])
+        follow = b.icmp_unsigned("==", b.sub(self.wide, b.splat(first)), steps)
+        return b.and_(full, b.icmp_unsigned("==", b.bits(follow), I32(_ALL)))
+
+    def _partly_side_by_side(self, tables: tuple[tuple[Value, Value | None], ...], limit: Value, floor: Value) -> None:
+        """Compare the records of the active lanes if their pieces are contiguous, and return if none is suspect."""
+        b = self.b
+        low = b.zext(b.trailing_zeros(self.mask), I64)
+        high = b.zext(b.sub(I32(LANES - 1), b.leading_zeros(self.mask)), I64)
+        lowest = b.extract_element(self.wide, b.trunc(low, I32))
+        first = b.sub(lowest, b.mul(low, I64(self.whole)))
+        steps = b.each(I64, [lane * self.whole for lane in range(LANES)])
+        follow = b.bits(b.icmp_unsigned("==", b.sub(self.wide, b.splat(first)), steps))
+        with when(b, b.icmp_unsigned("==", b.and_(follow, self.mask), self.mask)):
+            start = b.sub(self.piece_of(lowest), low)
+            thread = b.add(b.splat(self.first_of_warp()), b.lanes(I64))
+            flags, nothing = b.truth(self.mask), b.const(I64, 0)
+            loaded, places = [], []
+            for records, lines in tables:
+                if lines is not None:
+                    for end in (low, high):
+                        self.expand(records, lines, b.add(start, end), 1)
+                places.append(b.inttoptr(b.add(records, b.shl(start, I64(3))), PTR))
+                load = b.declared("llvm.masked.load.v32i64.p0", vector(I64), [PTR, flags.type, vector(I64)])
+                loaded.append(b.call(load, [places[-1], flags, nothing]))
+            good = b.bits(self._good(loaded[0], loaded[1], thread, limit, floor))
+            with when(b, b.icmp_unsigned("==", b.and_(good, self.mask), self.mask), likely=True):
+                if self.leaves:
+                    now = b.word(self.context, Context.NOW)
+                    mark = now if self.loads or not self.strong else b.or_(now, I64(self.strong_flags))
+                    keep = b.declared("llvm.masked.store.v32i64.p0", ir.VoidType(), [vector(I64), PTR, flags.type])
+                    b.call(keep, [b.or_(b.splat(mark), thread), places[1 if self.loads else 0], flags])
+                    self._leave_some_sites(tables[1 if self.loads else 0][0], start, flags)
+                self.end_side_by_side(lowest, b.sub(high, low))
+
+    def _leave_some_sites(self, records: Value, start: Value, flags: Value) -> None:
+        """Store the site of the records of the active lanes."""
+        if self.space != "global":
+            return
+        b = self.b
+        with in_complete_records(b, self.context):
+            # The sites are in descending order.
+            reversed_flags = b.shuffle_vector(flags, flags, b.each(I32, range(LANES - 1, -1, -1)))
+            sites = b.splat(b.trunc(self.site, I16))
+            keep = b.declared("llvm.masked.store.v32i16.p0", ir.VoidType(), [sites.type, PTR, flags.type])
+            b.call(keep, [sites, site_place(b, records, start, LANES), reversed_flags])
+
+    def end_side_by_side(self, first: Value, last: Value | None = None) -> None:
+        """Return from the check; before a store, first save the memory that it changes.
+
+        `first` is the first lane's address, and `last` the number of lanes after it, by default 31.
+        """
+        b = self.b
+        if not self.loads:
+            last = I64(LANES - 1) if last is None else last
+            self.save(first)
+            self.save(b.add(first, b.mul(last, I64(self.whole))))
+        b.ret_void()
+
+    def _good(self, before: Value, earlier: Value, thread: Value, limit: Value, floor: Value) -> Value:
+        """Return whether the records of the last write and the last read (vectors or scalars) raise no suspicion."""
+        b = self.b
+        if self.cached:
+            return b.and_(self._is_old(before, limit), self.plainly(earlier, thread, limit))
+        good = self.plainly(before, thread, limit)
+        if self.loads:
+            same = b.splat(floor) if isinstance(before.type, ir.VectorType) else floor
+            there = b.icmp_unsigned(">=", before, same)
+            if self.strong:
+                good = b.or_(good, b.not_(self.scoped(before, limit)))
+            good = b.and_(good, there)
+        if self.leaves:
+            good = b.and_(good, self.plainly(earlier, thread, limit))
+        if self.strong and not self.loads:
+            good = b.and_(good, b.not_(self.hides(before)))
+            if not self.block_scope:
+                good = b.and_(good, b.not_(self.scoped(before, limit)))
+        return good
+
+    def _is_old(self, record: Value, limit: Value) -> Value:
+        """Return whether records (a vector or a scalar) are older than the launch."""
+        vector = isinstance(record.type, ir.VectorType)
+        return self.b.icmp_unsigned("<", record, self.b.splat(limit) if vector else limit)
+
+    def _line_threads(self, part: int, base: Value) -> Value:
+        """Return the thread bits of the record of one of the lines that a warp accesses.
+
+        They are the line's first thread, with the binary logarithm of the pieces per thread in the lowest bits.
+        """
+        spread = self.pieces.bit_length() - 1
+        return self.b.add(base, I64(part * LANES // self.pieces | spread))
+
+    def line(self, lines: Value, start: Value, part: int = 0) -> Value:
+        """Return the pointer to the record of the line of a piece, or of the line `part` lines after it."""
+        b = self.b
+        number = b.add(b.lshr(start, I64(LINE_BITS)), I64(part))
+        return b.inttoptr(b.add(lines, b.shl(number, I64(3))), PTR)
+
+    def _whole_lines(
+        self,
+        first: Value,
+        start: Value,
+        tables: tuple[Value, Value],
+        mine: tuple[Value, Value],
+        limit: Value,
+        floor: Value,
+    ) -> None:
+        """Compare the records of whole lines, and return if none is suspect."""
+        b, (base, mark) = self.b, mine
+        fine: Value = I1(1)
+        for part in range(self.pieces):
+            before, earlier = (b.load(self.line(lines, start, part), typ=I64) for lines in tables)
+            good = self._good(before, earlier, self._line_threads(part, base), limit, floor)
+            # A line whose record is 0 has records of its pieces instead.
+            present = b.icmp_unsigned("!=", before, I64(0))
+            if self.leaves:
+                present = b.and_(present, b.icmp_unsigned("!=", earlier, I64(0)))
+            fine = b.and_(fine, b.and_(good, present))
+        with when(b, fine, likely=True):
+            self.leave_lines(tables[1 if self.loads else 0], start, base, mark)
+            self.end_side_by_side(first)
+
+    def _forget(self, lines: Value, start: Value, pieces: list[Value], limit: Value) -> None:
+        """Restore the single record of a line if the records of its pieces are all old."""
+        b = self.b
+        for part, records in enumerate(pieces):
+            old = b.icmp_unsigned("==", b.bits(b.icmp_unsigned("<", records, b.splat(limit))), I32(_ALL))
+            b.store(b.select(old, I64(OLD), I64(0)), self.line(lines, start, part))
+
+    def leave_lines(self, lines: Value, start: Value, base: Value, mark: Value) -> None:
+        """Leave the records of the whole lines from the piece `start` on."""
+        if not self.leaves:
+            return
+        for part in range(self.pieces):
+            self.b.store(self.b.or_(mark, self._line_threads(part, base)), self.line(lines, start, part))
+            number = self.b.add(self.b.lshr(start, I64(LINE_BITS)), I64(part))
+            self.leave_site(lines, number)

@@ -1,0 +1,1 @@
+"""Functions that access textures and surfaces."""

@@ -1,0 +1,242 @@
+"""Find the textures and surfaces that lanes use, and fetch from textures.
+
+``fetch.HOW(context, mask, site, handles, coordinates, results)`` fetches for each lane from the texture with its
+handle. `coordinates` points to one vector of 32-bit words per coordinate, and `results` to one per channel. `HOW` is
+"plain", or "counted" to add the fetch to the row of counts that one more argument points to, "checked" to let the
+checks examine it, or "counted.checked".
+
+``texture.SAMPLING(object, coordinates, results)`` fetches for all lanes from one texture, and ``texels.SAMPLING(object,
+coordinates, places)`` returns the addresses of the texels: one vector per corner, with -1 for the border.
+``fetched.SHIFT.SAMPLING(context, object, coordinates, mask, site)`` checks the reads of these texels; `SHIFT` is as in
+`checks`. `SAMPLING` is the name of a `Sampling`. These are compiled when a launch first meets a texture of that kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from llvmlite import ir
+
+from ....instructions.images.textures import CHANNELS, Sampling, filtered, located, sampling_of
+from ....instructions.values import Value as Number
+from ....instructions.values import value_type
+from ...layout import LANES, Context, Count, HostCall, ObjectWord
+from ...vectors import F64, I32, I64, PTR, Builder, integer_like, lane_type, vector
+from ..frame import alike, ask_python, begin, each_active, each_group, each_number, element, when
+
+Value = Any
+
+# Links of lists of objects that are not above this number end the list.
+_NO_OBJECT = 4096
+_CHANNELS, _MOST_CORNERS = 4, 8
+_SECTOR_SHIFT = 5
+_VECTOR_BYTES = 4 * LANES
+
+
+class _Fetching(ir.PointerType):  # type: ignore[misc]  # because llvmlite has no types
+    """The type of a pointer to a function that fetches from one texture."""
+
+    pointee = ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR])
+
+
+class _Checking(ir.PointerType):  # type: ignore[misc]  # because llvmlite has no types
+    """The type of a pointer to a function that checks a fetch from one texture."""
+
+    pointee = ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR, I32, I32])
+
+
+# --- objects
+
+
+def each_object(
+    b: Builder, context: Value, mask: Value, site: Value, handles: Value, body: Callable[[Value, Value], None]
+) -> None:
+    """Generate a loop over the objects that lanes use; `body` gets an object and the mask of the lanes that use it.
+
+    The function returns if Python finds no such object.
+    """
+
+    def use(lanes: Value) -> None:
+        handle = b.extract_element(handles, b.trailing_zeros(lanes))
+        body(_found(b, context, site, handle, lanes), lanes)
+
+    each_group(b, mask, alike(b, handles), use)
+
+
+def _found(b: Builder, context: Value, site: Value, handle: Value, lanes: Value) -> Value:
+    """Return the object with a handle from the site's list; Python adds objects to the list."""
+    first = b.at(element(b, b.pointer(context, Context.SITES), b.shl(b.zext(site, I64), I64(1)), I64), 8)
+    kept = b.alloca(I64)
+    b.store(b.load(first, typ=I64), kept)
+    head, look, follow, ask, after = (b.append_basic_block() for _ in range(5))
+    b.branch(head)
+    b.position_at_end(head)
+    link = b.load(kept, typ=I64)
+    b.cbranch(b.icmp_unsigned(">", link, I64(_NO_OBJECT)), look, ask)
+    b.position_at_end(look)
+    place = b.inttoptr(link, PTR)
+    b.cbranch(b.icmp_unsigned("==", b.load(b.at(place, 8 * ObjectWord.HANDLE), typ=I64), handle), after, follow)
+    b.position_at_end(follow)
+    b.store(b.load(b.at(place, 8 * ObjectWord.NEXT), typ=I64), kept)
+    b.branch(head)
+    b.position_at_end(ask)
+    b.set_word(context, Context.ANSWER, handle)
+    ask_python(b, context, HostCall.OBJECT, b.or_(b.shl(b.zext(lanes, I64), I64(LANES)), b.zext(site, I64)))
+    with when(b, b.icmp_unsigned("!=", b.word(context, Context.FAULT), I64(0)), likely=False):
+        b.ret_void()
+    b.store(b.load(first, typ=I64), kept)
+    b.branch(after)
+    b.position_at_end(after)
+    return b.inttoptr(b.load(kept, typ=I64), PTR)
+
+
+# --- textures
+
+
+def build_fetch(module: ir.Module, name: str) -> None:
+    """Build a fetch from the textures that the lanes use."""
+    counts, checks = "counted" in name, "checked" in name
+    arguments = [PTR, I32, I32, vector(I64), PTR, PTR, *[PTR] * counts]
+    b, (context, mask, site, handles, coordinates, results, *row) = begin(module, name, ir.VoidType(), arguments)
+    fetched = b.alloca(ir.ArrayType(vector(I32), _CHANNELS))
+    places = b.alloca(ir.ArrayType(vector(I64), _MOST_CORNERS))
+
+    def fetch(texture: Value, lanes: Value) -> None:
+        if counts:
+            b.call(b.load(b.at(texture, 8 * ObjectWord.LOCATE), typ=_Fetching()), [texture, coordinates, places])
+            _count(b, row[0], places, b.load(b.at(texture, 8 * ObjectWord.CORNERS), typ=I64), lanes)
+        if checks:
+            check = b.load(b.at(texture, 8 * ObjectWord.CHECK), typ=_Checking())
+            b.call(check, [context, texture, coordinates, lanes, site])
+        b.call(b.load(b.at(texture, 8 * ObjectWord.FETCH), typ=_Fetching()), [texture, coordinates, fetched])
+        for channel in range(_CHANNELS):
+            to, found = (b.at(array, _VECTOR_BYTES * channel) for array in (results, fetched))
+            new, old = (b.load(place, typ=vector(I32), align=64) for place in (found, to))
+            b.store(b.select(b.truth(lanes), new, old), to, align=64)
+
+    each_object(b, context, mask, site, handles, fetch)
+    b.ret_void()
+
+
+def build_texture(module: ir.Module, name: str) -> None:
+    """Build a fetch from one texture."""
+    how = sampling_of(name.partition(".")[2])
+    b, (texture, coordinates, results) = begin(module, name, ir.VoidType(), [PTR] * 3)
+    found = located(how, *_operands(b, how, texture, coordinates))
+    offsets, rest = found[: how.corners], found[how.corners :]
+    host = b.splat(b.load(b.at(texture, 8 * ObjectWord.HOST), typ=I64))
+    texels = _texels(b, how, [b.add(host, offset.raw) for offset in offsets])
+    border = [_number(b, texture, ObjectWord.BORDER + channel) for channel in range(_CHANNELS)]
+    for channel, value in enumerate(filtered(how, *texels, *rest, *border)):
+        raw = b.canonical(value.raw) if value.loose else value.raw
+        b.store(b.as_integer(raw), b.at(results, _VECTOR_BYTES * channel), align=64)
+    b.ret_void()
+
+
+def build_texels(module: ir.Module, name: str) -> None:
+    """Build the location of the texels of a fetch."""
+    how = sampling_of(name.partition(".")[2])
+    b, (texture, coordinates, places) = begin(module, name, ir.VoidType(), [PTR] * 3)
+    for corner, (place, beyond) in enumerate(_located(b, how, texture, coordinates)):
+        kept = place if beyond is None else b.select(beyond, b.const(I64, -1), place)
+        b.store(kept, b.at(places, 2 * _VECTOR_BYTES * corner), align=64)
+    b.ret_void()
+
+
+def build_fetched(module: ir.Module, name: str) -> None:
+    """Build the check of a fetch from one texture."""
+    _, shift, sampling = name.split(".", 2)
+    how = sampling_of(sampling)
+    b, (context, texture, coordinates, mask, site) = begin(module, name, ir.VoidType(), [PTR, PTR, PTR, I32, I32])
+    check = f"check.fetch.plain.global.{how.channel[1]}.{how.channels}.{shift}"
+    for place, beyond in _located(b, how, texture, coordinates):
+        lanes = mask if beyond is None else b.and_(mask, b.not_(b.bits(beyond)))
+        function = b.declared(check, ir.VoidType(), [PTR, place.type, I32, I32])
+        b.call(function, [context, place, lanes, site])
+    b.ret_void()
+
+
+def _located(b: Builder, how: Sampling, texture: Value, coordinates: Value) -> list[tuple[Value, Value | None]]:
+    """Return the addresses of the texels of each corner, and the lanes that read the border instead, if any do."""
+    found = located(how, *_operands(b, how, texture, coordinates))
+    start = b.splat(b.load(b.at(texture, 8 * ObjectWord.ADDRESS), typ=I64))
+    places = [b.add(start, offset.raw) for offset in found[: how.corners]]
+    beyond = [one.raw for one in found[how.corners : 2 * how.corners]] if how.has_border else [None] * how.corners
+    return list(zip(places, beyond, strict=True))
+
+
+def _operands(b: Builder, how: Sampling, texture: Value, coordinates: Value) -> list[Number]:
+    """Return the operands of `located`."""
+    given = how.operand_types[:-5]
+    operands = []
+    for number, kind in enumerate(given):
+        place = b.at(coordinates, _VECTOR_BYTES * number)
+        operands.append(Number(b, kind, b.load(place, typ=vector(lane_type(kind)), align=64)))
+    extents = [_number(b, texture, word) for word in (ObjectWord.WIDTH, ObjectWord.HEIGHT, ObjectWord.DEPTH)]
+    pitches = [b.splat(b.load(b.at(texture, 8 * word), typ=I64)) for word in (ObjectWord.PITCH, ObjectWord.SLICE_PITCH)]
+    return [*operands, *extents, *(Number(b, "s64", pitch) for pitch in pitches)]
+
+
+def _number(b: Builder, texture: Value, word: int) -> Number:
+    return Number(b, "f64", b.splat(b.load(b.at(texture, 8 * word), typ=F64)))
+
+
+def _texels(b: Builder, how: Sampling, addresses: list[Value]) -> list[Number]:
+    """Return the channels of the texels at the addresses of each corner."""
+    kind = CHANNELS[how.channel]
+    word, size, channels = integer_like(lane_type(kind)), int(how.channel[1]), int(how.channels)
+    kept = b.alloca(ir.ArrayType(vector(I64), len(addresses)))
+    found = b.alloca(ir.ArrayType(vector(word), len(addresses) * channels))
+    for corner, address in enumerate(addresses):
+        b.store(address, b.at(kept, 2 * _VECTOR_BYTES * corner), align=64)
+
+    def load(lane: Value) -> None:
+        number = b.zext(lane, I64)
+        for corner in range(len(addresses)):
+            place = b.load(element(b, b.at(kept, 2 * _VECTOR_BYTES * corner), number, I64), typ=I64)
+            for channel in range(channels):
+                value = b.load(b.inttoptr(b.add(place, I64(size * channel)), PTR), typ=word, align=size)
+                row = b.at(found, size * LANES * (corner * channels + channel))
+                b.store(value, element(b, row, number, word))
+
+    each_number(b, LANES, load)
+    rows = [b.at(found, size * LANES * row) for row in range(len(addresses) * channels)]
+    return [Number(b, value_type(kind), b.load(row, typ=vector(lane_type(kind)), align=32)) for row in rows]
+
+
+def _count(b: Builder, row: Value, places: Value, corners: Value, lanes: Value) -> None:
+    """Add a request and the sectors of its texels to a row of counts."""
+    sectors, known = b.alloca(ir.ArrayType(I64, LANES * _MOST_CORNERS)), b.alloca(I64)
+    b.store(I64(0), known)
+
+    def look(corner: Value, lane: Value) -> None:
+        number = b.add(b.mul(corner, I64(LANES)), b.zext(lane, I64))
+        place = b.load(element(b, places, number, I64), typ=I64)
+        with when(b, b.icmp_signed(">=", place, I64(0))):
+            _add_key(b, sectors, known, b.lshr(place, I64(_SECTOR_SHIFT)))
+
+    for corner in range(_MOST_CORNERS):
+        with when(b, b.icmp_unsigned("<", I64(corner), corners)):
+            each_active(b, lanes, partial(look, I64(corner)))
+    for word, count in ((Count.TIMES, I64(1)), (Count.FIRST, b.load(known, typ=I64))):
+        total = b.at(row, 8 * word)
+        b.store(b.add(b.load(total, typ=I64), count), total)
+
+
+def _add_key(b: Builder, keys: Value, count: Value, key: Value) -> None:
+    """Add a key to an array of different keys, unless it is already there."""
+    before, index = b.load(count, typ=I64), b.alloca(I64)
+    b.store(I64(0), index)
+    # The search stops at the new key at the latest.
+    b.store(key, element(b, keys, before, I64))
+    head, after = b.append_basic_block(), b.append_basic_block()
+    b.branch(head)
+    b.position_at_end(head)
+    place = b.load(index, typ=I64)
+    b.store(b.add(place, I64(1)), index)
+    b.cbranch(b.icmp_unsigned("==", b.load(element(b, keys, place, I64), typ=I64), key), after, head)
+    b.position_at_end(after)
+    with when(b, b.icmp_unsigned("==", place, before)):
+        b.store(b.add(before, I64(1)), count)

@@ -1,0 +1,1 @@
+"""The device runtime: printf, the heap, assertions, and launches by kernels."""

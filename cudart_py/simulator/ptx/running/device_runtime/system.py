@@ -1,0 +1,319 @@
+"""Calls of a kernel to the device runtime: printf, the heap, assert, textures, surfaces, and graph conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...compiling.opcode_table.opcodes import form_of
+from ...faults import Fault, UnsupportedError
+from ...operations.geometries import GEOMETRIES
+from ...operations.mipmaps import by_levels, level_of
+from ...operations.surfaces import Surface, locate
+from ...operations.textures import Texture, gather, sample, sample_between, touched
+from ..specials import coordinates
+from .printf import Format
+from .runtime import RuntimeCalls
+
+if TYPE_CHECKING:
+    from ...syntax.instructions import Instruction
+    from ..groups import Group
+    from ..launch import LaunchState
+
+# The size in bytes of an output in the device's buffer without its arguments: a header and the address of the format.
+_RECORD = 16
+
+Array = NDArray[Any]
+
+
+class System:
+    """The functions of the device's runtime."""
+
+    def __init__(self, state: LaunchState) -> None:
+        self._state = state
+        self.runtime = RuntimeCalls(state)
+
+    def _text(self, group: Group, address: int, site: Instruction) -> str:
+        """Read the null-terminated string at a generic address."""
+        memory = self._state.memory_access
+        data = bytearray()
+        while True:
+            place = memory.generic(group, np.full(1, address + len(data), np.uint64))
+            byte = int(memory.load(place, 0, "u1", 0, site)[0])
+            if not byte:
+                return data.decode(errors="replace")
+            data.append(byte)
+
+    def assertfail(
+        self, group: Group, message: Any, file: Any, line: Any, function: Any, size: Any, *, site: Instruction
+    ) -> None:
+        """Print a message about the failed assertion for each lane, and raise Fault to end the launch."""
+        state = self._state
+
+        def first(value: Any) -> int:
+            return int(value[0] if value.__class__ is np.ndarray else value)
+
+        text = self._text(group, first(message), site)
+        where = f"{self._text(group, first(file), site)}:{first(line)}: {self._text(group, first(function), site)}"
+        threads = state.threads
+        for lane in group.lane_numbers:
+            block, thread = divmod(int(lane), threads)
+            b = state.launch.block_index(block + group.chunk.first)
+            t = coordinates(thread, state.launch.block)
+            place = f"block: [{b[0]},{b[1]},{b[2]}], thread: [{t[0]},{t[1]},{t[2]}]"
+            group.chunk.printed.append((block, f"{where}: {place} Assertion `{text}` failed.\n", 0))
+        raise Fault("CUDA_ERROR_ASSERT", state.located(f"assertion `{text}` failed ({where})", site, group, 0))
+
+    def vprintf(self, group: Group, format_: Any, arguments: Any, *, site: Instruction) -> Array:
+        """Print for each lane in order; return the number of arguments, as the device does."""
+        out = np.empty(group.n, np.uint32)
+        formats = np.broadcast_to(format_, group.n)
+        buffers = np.broadcast_to(arguments, group.n)
+        blocks = group.chunk.block_of_lane[group.lane_numbers]
+        for address in np.unique(formats):
+            places = np.flatnonzero(formats == address)
+            parsed = Format(self._text(group, int(address), site))
+            data = self._bytes(group, buffers, places, parsed.size, site)
+            for place, row in zip(places, data, strict=True):
+                text = parsed.render(row.tobytes(), lambda at: self._text(group, at, site))
+                group.chunk.printed.append((int(blocks[place]), text, _RECORD + -(-parsed.size // 8) * 8))
+            out[places] = parsed.count
+        return out
+
+    def _bytes(self, group: Group, addresses: Array, places: Array, size: int, site: Instruction) -> Array:
+        """Return one row per lane in `places`: the first `size` bytes of its buffer, rounded up to whole words."""
+        words = -(-size // 4)
+        if not words:
+            return np.zeros((len(places), 0), np.uint8)
+        memory = self._state.memory_access
+        # The other lanes read the buffer of the first chosen lane, because their own buffers contain the arguments of
+        # other formats.
+        chosen = addresses.copy()
+        chosen[:] = addresses[places[0]]
+        chosen[places] = addresses[places]
+        place = memory.generic(group, chosen)
+        columns = [memory.load(place, 4 * word, "u4", 2, site) for word in range(words)]
+        return np.stack([column[places] for column in columns], axis=1).view(np.uint8)
+
+    def malloc(self, group: Group, size: Any, *, site: Instruction) -> Array:
+        """Allocate on the device's heap, lane by lane; return 0 for a size of 0 and when the heap is exhausted."""
+        memory = self._state.memory
+        sizes = np.broadcast_to(size, group.n)
+        out = np.zeros(group.n, np.uint64)
+        for lane, wanted in enumerate(sizes):
+            out[lane] = memory.allocate(int(wanted)) if wanted else 0
+        self._state.memory_access.forget()
+        return out
+
+    def free(self, group: Group, pointer: Any, *, site: Instruction) -> None:
+        """Return memory to the device's heap, lane by lane; null pointers are ignored."""
+        state = self._state
+        for lane, address in enumerate(np.broadcast_to(pointer, group.n)):
+            if address and not state.memory.release(int(address)):
+                what = f"free({int(address):#x}), which malloc didn't return: {state.memory.describe(int(address))}"
+                raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, lane))
+        state.memory_access.forget()
+
+    def set_condition(self, group: Group, handle: Any, value: Any, *, site: Instruction) -> None:
+        """Set the values of a graph's conditions, lane by lane."""
+        state = self._state
+        handles, values = np.broadcast_to(handle, group.n), np.broadcast_to(value, group.n)
+        for lane, (one, wanted) in enumerate(zip(handles, values, strict=True)):
+            try:
+                state.memory.set_condition(int(one), int(wanted))
+            except KeyError:
+                what = f"{int(one):#x} is not a condition of a graph"
+                raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, lane)) from None
+
+    def texture(
+        self,
+        group: Group,
+        handle: Any,
+        geometry: str,
+        coordinates: tuple[Array, ...],
+        dtype: str,
+        site: Instruction,
+        *,
+        level: Array | None = None,
+        gradients: tuple[tuple[Array, ...], tuple[Array, ...]] | None = None,
+        component: int | None = None,
+    ) -> list[Array]:
+        """Sample a texture object for each lane; lanes may use different objects.
+
+        `geometry` is the geometry that the instruction expects (see `GEOMETRIES`). In a layered texture, the index of
+        the layer comes before the coordinates. A mipmap's level is `level`, or follows from the `gradients` of the
+        coordinates. With a `component`, the fetch gathers this channel of four texels.
+        """
+        handles = np.broadcast_to(handle, group.n)
+        out = [np.empty(group.n, dtype) for _ in range(4)]
+        for value in np.unique(handles):
+            places = np.flatnonzero(handles == value)
+            texture: Texture = self.find("texture", int(value), geometry, (group, site, places))
+            place = [axis[places] for axis in coordinates]
+            wanted = level[places] if level is not None else None
+            if gradients is not None:
+                wanted = level_of(texture, [[axis[places] for axis in one] for one in gradients])
+
+            def fetch(
+                levels: list[Texture], weights: list[Array], chosen: Array, at: list[Array], places: Array = places
+            ) -> list[Array]:
+                return self._fetch(group, places[chosen], levels, weights, at, dtype, component, site)
+
+            for channel, found in zip(out, by_levels(texture, place, wanted, fetch), strict=True):
+                channel[places] = found
+        return out
+
+    def _fetch(
+        self,
+        group: Group,
+        places: Array,
+        levels: list[Texture],
+        weights: list[Array],
+        place: list[Array],
+        dtype: str,
+        component: int | None,
+        site: Instruction,
+    ) -> list[Array]:
+        """Fetch for the lanes at the given positions: from one texture, or filtered between two levels.
+
+        With a component, gather this channel instead.
+        """
+        memory, data = self._state.memory, []
+        for texture in levels:
+            start = texture.address - memory.base
+            if self._state.observer is not None:
+                read = touched(texture, place, gathers=component is not None)
+                self._state.observer.texture(group, places, np.where(read < 0, read, read + start), site)
+                for corner in read.T:
+                    self._observe(group, "ld", places, texture.address + corner, corner >= 0, texture.texel, site)
+            data.append(memory.bytes[start : start + texture.size])
+        if component is not None:
+            return gather(levels[0], data[0], place, dtype, component)
+        if weights:
+            return sample_between(levels, data, weights, place, dtype)
+        return sample(levels[0], data[0], place, dtype)
+
+    def _observe(
+        self,
+        group: Group,
+        kind: str,
+        places: Array,
+        addresses: Array,
+        taking: Array,
+        size: int,
+        site: Instruction,
+        values: tuple[Array, ...] = (),
+    ) -> None:
+        """Let the observer see the accesses to a texture or surface of the lanes at `places` that are `taking` part."""
+        state, some = self._state, np.flatnonzero(taking)
+        if state.observer is not None and len(some):
+            address = state.memory_access.global_(group, addresses[some])
+            written = tuple(value[some] for value in values)
+            state.observer.object_access(group, kind, places[some], address, size, site, written)
+
+    def surface_load(
+        self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
+    ) -> list[Array]:
+        """Read `count` consecutive elements from a surface object for each lane; lanes may use different objects."""
+        out = [np.zeros(group.n, dtype) for _ in range(count)]
+        for data, places, elements, outside in self.surfaces(group, handle, coordinates, dtype, out, site):
+            for element, column in enumerate(out):
+                column[places] = data[elements + element]
+                if form_of(site).boundary == "zero":
+                    column[places[outside]] = 0
+        return out
+
+    def surface_store(
+        self,
+        group: Group,
+        handle: Any,
+        coordinates: tuple[Array, ...],
+        dtype: str,
+        values: tuple[Any, ...],
+        site: Instruction,
+    ) -> None:
+        """Write consecutive elements to a surface object for each lane; the last of several lanes at one place wins."""
+        columns = [np.broadcast_to(value, group.n) for value in values]
+        for data, places, elements, outside in self.surfaces(group, handle, coordinates, dtype, columns, site):
+            written = ~outside if form_of(site).boundary == "zero" else slice(None)
+            for element, column in enumerate(columns):
+                data[elements[written] + element] = column[places[written]]
+
+    def surfaces(
+        self,
+        group: Group,
+        handle: Any,
+        coordinates: tuple[Array, ...],
+        dtype: str,
+        columns: Sequence[Array],
+        site: Instruction,
+    ) -> Iterator[tuple[Array, Array, Array, Array]]:
+        """Yield one tuple per surface object that lanes use.
+
+        It contains the surface's memory as elements, the positions of these lanes, the index of each lane's first
+        element, and whether each lane's access is outside the surface. `columns` contains the group's values of each
+        element that the lanes store, or room for those that they load.
+        """
+        memory, width, count = self._state.memory, np.dtype(dtype).itemsize, len(columns)
+        form = form_of(site)
+        kind, values = ("st", tuple(columns)) if form.row.name == "sust" else ("ld", ())
+        handles = np.broadcast_to(handle, group.n)
+        for value in np.unique(handles):
+            places = np.flatnonzero(handles == value)
+            at = (group, site, places)
+            surface: Surface = self.find("surface", int(value), form.geometry, at)
+            place = [axis[places] for axis in coordinates]
+            offsets, outside = locate(surface, place, width * count)
+            if form.boundary == "trap" and outside.any():
+                lane = int(outside.argmax())
+                what = f"an access outside of a surface, at {_named(place, lane, form.geometry)}"
+                raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", self._state.located(what, site, group, int(places[lane])))
+            misplaced = offsets % (width * count) != 0
+            if misplaced.any():
+                lane = int(misplaced.argmax())
+                where = _named(place, lane, form.geometry)
+                what = (
+                    f"an access of {width * count} bytes to a surface, at {where}: x counts bytes, and must be a "
+                    f"multiple of {width * count}"
+                )
+                raise Fault("CUDA_ERROR_MISALIGNED_ADDRESS", self._state.located(what, site, group, int(places[lane])))
+            taking = ~outside if form.boundary == "zero" else np.ones_like(outside)
+            stored = tuple(value[places] for value in values)
+            self._observe(group, kind, places, surface.address + offsets, taking, width * count, site, stored)
+            start = surface.address - memory.base
+            yield memory.bytes[start : start + surface.size].view(dtype), places, offsets // width, outside
+
+    def find(self, kind: str, handle: int, geometry: str, at: tuple[Group, Instruction, Array]) -> Any:
+        """Return a texture or surface object, after checking its memory and that the instruction fits its geometry.
+
+        `at` is a group that accesses it, with the instruction and the positions of the lanes that do.
+        """
+        state, (group, site, places) = self._state, at
+        position = int(places[0])
+        try:
+            found = (state.memory.texture if kind == "texture" else state.memory.surface)(handle)
+        except KeyError:
+            what = f"{handle:#x} is not a {kind} object"
+            raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, position)) from None
+        starts, ends = state.memory.extents()
+        index = int(np.searchsorted(starts, found.address, "right")) - 1
+        if index < 0 or found.address + found.size > ends[index]:
+            where = state.memory.describe(found.address)
+            what = f"the memory of {kind} {handle:#x} has been freed: {where}"
+            raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, position))
+        if found.geometry != geometry:
+            what = (
+                f"an access to a {kind} of {GEOMETRIES[geometry]}, and this one has {GEOMETRIES[found.geometry]}: CUDA "
+                "does not define the result"
+            )
+            raise UnsupportedError(state.located(what, site, group, position))
+        return found
+
+
+def _named(place: list[Array], lane: int, geometry: str) -> str:
+    """Format a lane's named coordinates for a message."""
+    names = ("layer", "x", "y") if geometry[0] == "a" else ("x", "y", "z")
+    return ", ".join(f"{name} = {axis[lane]}" for name, axis in zip(names, place, strict=False))

@@ -1,0 +1,1 @@
+"""The checks' records of accesses to memory."""
