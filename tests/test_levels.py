@@ -15,6 +15,7 @@ def test_a_long_test_of_the_default_level_fails(request, monkeypatch):
     next(around)
     with monkeypatch.context() as patch:
         patch.setattr(durations, "LIMIT_S", -1)
+        patch.setattr(durations, "limit_here", lambda: -1)
         with pytest.raises(pytest.fail.Exception, match="default level"):
             around.send(None)
 

@@ -357,6 +357,7 @@ UNTIMED = {
         for name in ("GetState", "GetRestoreThreadId", "Lock", "Checkpoint", "Restore", "Unlock")
     },
     "cuCoredumpSetAttributeGlobal": "once in a process",
+    "cuGraphGetRootNodes": "a comprehension over the nodes and their dependencies, which are timed",
     "cuDeviceGetByPCIBusId": "once, when a program chooses its device",
     "cuDeviceGetPCIBusId": "one of many properties that are read together, once",
     **dict.fromkeys(

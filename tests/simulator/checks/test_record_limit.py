@@ -147,7 +147,7 @@ def fail(*arguments: Any, **named: Any) -> Any:
 
 
 PLACES = {
-    "records": "state.memory.record_limit.RecordLimit._counted",
+    "records": "state.memory.records.record_limit.RecordLimit._counted",
     "accesses": "checks.memory_checks.Footprint",
     "copies": "checks.races.concurrency._race",
     "kept": "checks.native_records._keep",
