@@ -106,8 +106,8 @@ def test_the_first_page_of_tables_leads_to_all_others():
 def test_every_block_runs_somewhere_and_with_every_version_of_nvrtc():
     """No block uses a compiler builtin: NVRTC of CUDA 13.0 does not know `__builtin_offsetof`, for example."""
     assert [name_of(page) for page in BLOCKS if any("__builtin_" in block.text for block in BLOCKS[page])] == []
-    # Multicast objects need several devices behind NVSwitch, and a mistake with them can make these unavailable. Kernels
-    # that call nvmath.device take long to compile; tests/libraries/test_device_functions.py runs some.
+    # Multicast objects need several devices behind NVSwitch, and a mistake with them can make these unavailable.
+    # Kernels that call nvmath.device take long to compile; tests/libraries/test_device_functions.py runs some.
     not_run = [name_of(page) for page in PAGES if any("not run" in block.mark for block in BLOCKS[page])]
     assert not_run == ["guide/python-kernels.md", "guide/several-devices.md"]
     for page, test in ELSEWHERE.items():
