@@ -6,7 +6,6 @@ import functools
 import os
 import re
 import threading
-import uuid as uuids
 import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -26,6 +25,8 @@ from .nvml import DeviceStatus, read_status
 from .properties import DeviceProperties, MemoryInfo, read_attribute, read_attributes, read_properties
 
 if TYPE_CHECKING:
+    import uuid as uuids
+
     from ..ipc import OpenedPool
     from ..memory.pools import MemoryPool
 
@@ -98,6 +99,8 @@ class Device:
         The text may have the prefix that nvidia-smi prints, `GPU-` or `MIG-`. Raises ValueError, with the UUIDs of this
         machine's devices, if it is none of theirs.
         """
+        import uuid as uuids  # imported late, as by `read_properties`
+
         arguments.instance("Device.from_uuid", "uuid", uuid, (str, uuids.UUID), "a UUID or its text")
         text = str(uuid).removeprefix("GPU-").removeprefix("MIG-").lower()
         for device in devices():

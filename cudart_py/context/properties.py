@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import uuid
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from .. import errors
 from ..base import arguments
@@ -13,6 +12,9 @@ from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.unwrap import failure
 from ..hints import hinted
+
+if TYPE_CHECKING:
+    import uuid
 
 _PREFIX = "CU_DEVICE_ATTRIBUTE_"
 
@@ -95,6 +97,8 @@ class DeviceProperties:
 @functools.cache
 def read_properties(ordinal: int) -> DeviceProperties:
     """Return all properties of a device; the driver is queried once per process (cuDeviceGetAttribute)."""
+    import uuid  # imported late: it takes longer to import than most modules of this package
+
     device = api.cuDeviceGet(ordinal)
     names: Any = enums.CUdevice_attribute
 

@@ -15,7 +15,6 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from . import cuda_names
 from .keywords import KEYWORDS, POSITIONAL, STREAM
 from .tables import ASSIGNMENTS, HINTS, IMPORTED_BY_NAME, KERNEL, NAMESPACES, OPERATORS, SYMBOLS
 
@@ -89,6 +88,8 @@ def _missing(kind: str, path: list[str], what: str, user: FrameType) -> Attribut
         write, path = _instead(kind, path)
         hint = f": write {write}" if write else ""
     if not hint and kind == "module":
+        from . import cuda_names  # imported late: only such errors need it
+
         hint, path = cuda_names.without_prefix(path[0]), path[:1]
     hint += _imports(hint, user)
     if hint and user.f_code.co_code[user.f_lasti] == _IMPORT_FROM:  # Python would drop the text of an AttributeError
@@ -112,6 +113,8 @@ def _of_cuda(path: list[str]) -> tuple[str, list[str]]:
     CuPy's `cuda.runtime` has the runtime's names without their prefix. Without such a name, the result is "" and the
     path.
     """
+    from . import cuda_names  # imported late, as above
+
     for place in reversed(range(len(path))):
         name = path[place]
         if place and path[place - 1] == "runtime":

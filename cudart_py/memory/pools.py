@@ -11,8 +11,7 @@ of memory, of which every pool holds some.
 
 from __future__ import annotations
 
-import uuid
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..base import arguments
 from ..context.capture import relaxed
@@ -26,6 +25,9 @@ from ..driver.unwrap import failure
 from ..hints import hinted
 from ..streams.stream import Stream
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes, with_room
+
+if TYPE_CHECKING:
+    import uuid
 
 # By default a pool returns its memory to the system at every synchronization, and the next allocation pays for
 # mapping it again.
@@ -170,17 +172,21 @@ class MemoryPool(MemoryCounts, Handle):
         if self._max_size and kind == "managed":
             raise arguments.wrong_value("MemoryPool", "max_size", "0 with kind='managed'", max_size)
         self._interprocess = arguments.flag("MemoryPool", "interprocess", interprocess)
+        shared_identity = None
         if self._interprocess:
             if kind != "device":
                 raise arguments.wrong_value("MemoryPool", "interprocess", f"False with kind={kind!r}", interprocess)
             require_ipc("MemoryPool")
+            import uuid  # imported late: it takes longer to import than most modules of this package
+
+            shared_identity = uuid.uuid4()
         properties = self._properties()
         with activated(self._device):
             status, value = with_room(lambda: raw.cuMemPoolCreate(properties))
             if status:
                 raise failure(status, "cuMemPoolCreate")
             self._value = int(value)
-        self._memory = PoolMemory(self._value, self._device, uuid.uuid4() if self._interprocess else None)
+        self._memory = PoolMemory(self._value, self._device, shared_identity)
         try:
             self.release_threshold = threshold
             if kind == "device":
