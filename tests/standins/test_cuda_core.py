@@ -39,6 +39,7 @@ def test_an_unmodified_program_of_cuda_core_runs(run, tmp_path):
 
 
 GRAPH = """
+import ctypes
 import numpy as np
 from cuda.bindings import driver
 from cuda.core import Device, LaunchConfig, ManagedMemoryResource, PinnedMemoryResource, Program, ProgramOptions, launch
@@ -52,7 +53,8 @@ increase = Program(source, code_type="c++", options=options).compile("cubin").ge
 managed = ManagedMemoryResource().allocate(128, stream=stream)
 pinned = PinnedMemoryResource().allocate(128, stream=stream)
 stream.sync()
-numbers = np.from_dlpack(managed).view(np.int32)
+# NumPy 2.0 returns an array that cannot be written from DLPack.
+numbers = np.ctypeslib.as_array((ctypes.c_int * 32).from_address(int(managed.handle)))
 numbers[:] = range(32)
 seen = []
 builder = device.create_graph_builder().begin_building()
