@@ -55,7 +55,7 @@ def _draw(
         return generator._draw(call, distribution, out, values, stream)
     if size is None:
         remedy = "pass the size of a new array, or an array to fill as out="
-        if isinstance(first, int) and first > 1:  # the size, where the first parameter is expected
+        if isinstance(first, int) and 1 < first < 2**63:  # the size, where the first parameter is expected
             remedy = f"{first} was passed as {name!r}; pass size={first}"
         raise TypeError(f"{call}: argument 'size' must be given, unless 'out' is; {remedy}")
     shape, kind = arguments.shape(call, "size", size), arguments.dtype(call, "dtype", dtype)
