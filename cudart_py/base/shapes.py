@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from .arguments import integers, unusable, wrong_type, wrong_value
+from .arguments import describe, integers, unusable, wrong_type, wrong_value
 
 # A shape as calls accept it: one size, or a tuple or list of sizes, as Python or NumPy integers.
 Shape = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
@@ -116,7 +116,7 @@ def _position(number: int, k: Any, axis: int, size: int) -> int:
             remedy = "masks and lists of indices need a kernel, or x.to_host()"
         raise wrong_type("DeviceArray", f"index[{number}]", "an int, a slice or None", k, remedy) from None
     if not -size <= position < size:
-        raise IndexError(f"index {position} is out of range for axis {axis} of size {size}")
+        raise IndexError(f"the index is out of range for axis {axis} of size {size}: it is {describe(position)}")
     return position % size
 
 
