@@ -36,13 +36,13 @@ class Read(NamedTuple):
 
 
 class _State(NamedTuple):
-    """The state of a group that does not run; its epoch counts from the latest one of its chunk, too."""
+    """The state of a group that does not run. `lag` is the distance of its epoch from the latest one of its chunk."""
 
     lanes: LaneGroup
     spins: int
     unchanged: int
     epoch: int
-    behind: int
+    lag: int
 
 
 class Endless:
@@ -113,7 +113,7 @@ def _are_same(earlier: list[list[_State]], present: list[list[_State]]) -> bool:
     """Return whether all groups are as they were. A group that nothing has touched keeps its epoch."""
     return [len(one) for one in earlier] == [len(one) for one in present] and all(
         (one.spins, one.unchanged) == (other.spins, other.unchanged)
-        and (one.epoch == other.epoch or one.behind == other.behind)
+        and (one.epoch == other.epoch or one.lag == other.lag)
         and _are_alike(one.lanes, other.lanes)
         for before, after in zip(earlier, present, strict=True)
         for one, other in zip(before, after, strict=True)
