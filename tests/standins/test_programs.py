@@ -16,6 +16,7 @@ from cudart_py import images, standins
 from cudart_py.__main__ import main
 from cudart_py.pages.document import is_document
 from cudart_py.standins import library
+from cudart_py.standins.command.nvcc import compile_program
 
 SQUARES = """extern "C" __global__ void squares(float *numbers, int n)
 {
@@ -304,6 +305,27 @@ def test_a_cuda_file_is_compiled_with_nvcc_if_there_is_one(run, tmp_path):
         assert "no nvcc was found" in ended.stderr
         pytest.skip("there is no nvcc")
     assert (ended.returncode, ended.stdout) == (7, "in the kernel\n998001\n")
+
+
+LINKER = """#!{python}
+import subprocess, sys
+source, target = sys.argv[-1], sys.argv[-2]
+folders = [word for word in sys.argv if word.startswith("-L")]
+sys.exit(subprocess.call(["cc", "-xc", source, "-o", target, *folders, "-xnone", "-lcudadevrt", "-lcudart"]))
+"""
+
+
+def test_the_nvcc_of_a_wheel_finds_the_libraries_beside_it(tmp_path, monkeypatch):
+    """It links libcudadevrt and searches lib64, which the wheels do not have."""
+    compiler, archive = tmp_path / "cu13/bin/nvcc", tmp_path / "cu13/lib/libcudadevrt.a"
+    for path, text in ((compiler, LINKER.format(python=sys.executable)), (archive, "!<arch>\n")):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{compiler.parent}:{os.environ['PATH']}")
+    source = tmp_path / "program.cu"
+    source.write_text("int main() { return 0; }")
+    assert compile_program(source, tmp_path, library.libraries()).is_file()
 
 
 COUNT_DEVICES = """

@@ -30,7 +30,9 @@ def compile_program(source: Path, folder: Path, standins: Path) -> Path:
     if nvcc is None:
         raise CompilationError(_MISSING.format(name=source.name))
     target = folder / source.stem
-    options = [f"-arch={_ARCHITECTURE}", "--cudart", "shared", "-lineinfo", f"-L{standins}", "-lcuda"]
+    # A wheel's nvcc looks for CUDA's own libraries in lib64, but they are in lib.
+    folders = [f"-L{standins}", f"-L{Path(nvcc).parents[1] / 'lib'}"]
+    options = [f"-arch={_ARCHITECTURE}", "--cudart", "shared", "-lineinfo", *folders, "-lcuda"]
     done = subprocess.run([nvcc, *options, "-o", str(target), str(source)], stdout=sys.stderr, check=False)
     if done.returncode:
         raise CompilationError(f"nvcc could not compile {source}")
