@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .suites import RUN, Program
+from .suites import PATIENT, RUN, Program
 
 _TUTORIALS = Path(__file__).parents[1] / "tutorials"
 _NUMBA_TESTS = "numba.cuda.tests.cudapy"
@@ -18,7 +18,7 @@ def triton(checkout: Path) -> Iterator[Program]:
     """Yield the tutorials of Triton. PyTorch's own operations in them run on the host, and benchmarks are left out."""
     for path in sorted((checkout / "python" / "tutorials").glob("*.py")):
         run = [*RUN, str(_TUTORIALS / "run_tutorial.py"), path.name]
-        yield Program("Triton", path.stem, path.parent, [], run)
+        yield Program("Triton", path.stem, path.parent, [], run, environment=PATIENT)
 
 
 def numba(modules: Sequence[str]) -> Iterator[Program]:
@@ -26,4 +26,4 @@ def numba(modules: Sequence[str]) -> Iterator[Program]:
     for module in modules:
         for options, suffix in ((["--sanitizer", "off"], ""), ([], " with the checks")):
             run = [*RUN, *options, "-m", "unittest", f"{_NUMBA_TESTS}.{module}"]
-            yield Program("numba-cuda", module + suffix, Path.cwd(), [], run)
+            yield Program("numba-cuda", module + suffix, Path.cwd(), [], run, environment=PATIENT)

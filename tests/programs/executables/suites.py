@@ -42,7 +42,7 @@ _OPENED = re.compile(r"\"((?:(?:\.\./)+[\w-]+|data)/[\w/.-]+\.(?!h|c)\w+)\"")
 _INPUT = re.compile(r"\.(txt|csv|dat|bin|inp|img|pgm|ppm|bmp|mtx|egr|hdr|fasta|gz|seq)$|^(\./)?data(/|$)")
 _COMMANDS = Path(__file__).with_name("hecbench.toml")
 # Programs have a limit of their own, and a launch may take long on a busy machine.
-_PATIENT = {"CUDART_PY_SIMULATOR_SECONDS": "0"}
+PATIENT = {"CUDART_PY_SIMULATOR_SECONDS": "0"}
 RUN = [sys.executable, "-m", "cudart_py", "run"]
 
 
@@ -106,7 +106,7 @@ def _sample(checkout: Path, source: Path, folder: Path, recipe: str, setting: di
         ["nvcc", *include, f"-arch={ARCHITECTURE}", *options, "-o", source.name, *sources, "-Xlinker", "@libcuda"]
     )
     run = [*RUN, f"./{source.name}", *setting.get("args", [])]
-    environment = dict(_PATIENT)
+    environment = dict(PATIENT)
     if "min_gpus" in setting:
         environment["CUDART_PY_SIMULATOR_DEVICES"] = str(setting["min_gpus"])
     return Program("cuda-samples", source.name, folder, build, run, needs, environment=environment)
@@ -157,7 +157,7 @@ def hecbench(checkout: Path, built: Path, count: int, seed: int) -> Iterator[Pro
         name = source.name.removesuffix("-cuda")
         command = commands.get(name)
         run = [*RUN, "sh", "-c", command] if command else [*RUN, *make, "run"]
-        yield Program("HeCBench", name, folder, [make], run, command=command or "./main", environment=_PATIENT)
+        yield Program("HeCBench", name, folder, [make], run, command=command or "./main", environment=PATIENT)
 
 
 def _is_complete(source: Path) -> bool:
