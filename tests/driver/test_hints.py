@@ -116,11 +116,22 @@ def called(function: str) -> Callable[..., Any]:
     x, host = cuda.zeros((4, 4), np.float32), np.zeros((4, 4), np.float32)
     owners = {
         "DeviceArray": lambda: x,
+        "Event": cuda.Event,
         "Generator": libraries.Generator,
         "Kernel": lambda: cuda.compile('extern "C" __global__ void k() {}')["k"],
     }
     thing = getattr(owners[owner]() if owner else cuda if name in cuda.__all__ else libraries, name)
-    required = {"configure": (1, 32), "copy_from": (host,), "memcpy": (x, host), "memset": (x, 0), "to_device": (host,)}
+    required = {
+        "configure": (1, 32),
+        "copy_from": (host,),
+        "empty": (4,),
+        "fill": (0,),
+        "full": (4, 0),
+        "memcpy": (x, host),
+        "memset": (x, 0),
+        "to_device": (host,),
+        "zeros": (4,),
+    }
     return functools.partial(thing, *required.get(name, ()))
 
 
