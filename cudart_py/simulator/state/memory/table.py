@@ -16,6 +16,8 @@ from ..errors import StatusError
 from ..fault_reports import put_report
 from ..queue.operations import FaultError
 from ..queue.runner import runner
+from ..queue.stream import UNORDERED_STREAMS, name_of
+from ..queue.work import needed
 from . import reservations
 from .address_space import space
 from .allocations import PINNED, Allocation, AllocationRecord, Index, rounded
@@ -230,6 +232,26 @@ def describe(address: int, context: Context | None = None) -> str:
     if known.find(address) is None and not space.region.contains(address):
         return "an invalid address, or host memory that is neither pinned, managed nor registered"
     return "no allocation is near it"
+
+
+def unordered_writer(address: int) -> str:
+    """Return a clause about work that may still write at an address where nothing has been written, "" for none.
+
+    That is work queued before the current work, in the stream in which the memory was allocated.
+    """
+    allocation, running = live.find(address), runner.piece
+    if allocation is None or allocation.stream is None or allocation.stream.tail is None or running is None:
+        return ""
+    work, stream = running.work, allocation.stream
+    if not any(
+        earlier.stream == stream.identity and earlier.sequence < work.sequence and earlier.operation is not None
+        for earlier in needed([stream.tail])
+    ):
+        return ""
+    return (
+        f": the memory was allocated in {stream}, and nothing orders the earlier work there before this work in "
+        f"{name_of(work.stream)}: {UNORDERED_STREAMS}"
+    )
 
 
 def is_freed(address: int) -> bool:
