@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 1024
 _NEAR = 1 << 20
+# Consecutive allocations are less than this number of bytes apart, because of their alignment.
+_GAP = 1024
 
 known = Index()
 live = Index()
@@ -278,7 +280,8 @@ def _out_of_reach(allocation: Allocation, context: Context) -> str:
 def _beside(address: int, within: AllocationRecord | None = None) -> str:
     """Describe an address relative to the nearest live allocation; return "" if none is near.
 
-    With `within`, only allocations that share bytes with that allocation are considered.
+    If the address is in the gap between two allocations, the program may have meant either, so both are named. An
+    address directly after an allocation is that of an index one too large. With `within`, only allocations that share bytes with that allocation are considered.
     """
     found: list[tuple[int, str]] = []
     for allocation in (live.before(address), live.after(address)):
@@ -290,7 +293,9 @@ def _beside(address: int, within: AllocationRecord | None = None) -> str:
         else:
             past = address - allocation.end
             found.append((past, f"{_bytes(past)} after the end of {allocation.record}"))
-    distance, text = min(found, default=(_NEAR, ""))
+    (distance, text), *others = sorted(found) or [(_NEAR, "")]
+    if others and 0 < distance and others[0][0] < _GAP:
+        text += f", and {others[0][1]}"
     return text if distance < _NEAR else ""
 
 
