@@ -478,6 +478,29 @@ def test_an_uninitialised_value_that_another_streams_work_may_write_names_both_s
     assert "nothing orders" not in text
 
 
+@pytest.mark.parametrize("told", ["a query", "a wait", "pinned memory"])
+def test_a_call_tells_the_host_of_work_that_ran_beside_a_wait_for_a_value_and_pinned_memory_does_not(
+    module: Any, told: str
+) -> None:
+    (producer, waiting, consumer), x = separate(3), cuda.zeros(N, np.int32)
+    gate, flag = (cuda.pinned_empty(1, np.uint32, mapped=True) for _ in range(2))
+    gate[:] = flag[:] = 0
+    cuda.current_device().synchronize()
+    with reports() as texts:
+        module["put"][6, 48, 0, producer](x, 1, N)
+        producer.write_value(flag, 1)
+        waiting.wait_value(gate, 1)
+        cuda.legacy_default.write_value(gate, 1)
+        waiting.synchronize()
+        assert flag[0] == 1
+        if told == "a query":
+            assert producer.done
+        elif told == "a wait":
+            producer.synchronize()
+        module["get"][6, 48, 0, consumer](x, cuda.zeros(N, np.int32, stream=consumer), N)
+    assert bool(texts) is (told == "pinned memory")
+
+
 def random_program(number: int) -> list[Step]:
     generator = random.Random(number)
     steps = []
