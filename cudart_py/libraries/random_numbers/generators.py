@@ -137,7 +137,7 @@ class Generator(SetOnce, Handle):
         except InvalidValueError as error:
             accepted = []
             for name, value in orderings.items():
-                with contextlib.suppress(InvalidValueError):
+                with contextlib.suppress(InvalidValueError):  # an ordering that the kind does not have either
                     set_ordering(value)
                     accepted.append(repr(name))
             host = " and host=True" if self.host else ""

@@ -242,9 +242,10 @@ def unordered_writer(address: int) -> str:
     That is work queued before the current work, in the stream in which the memory was allocated.
     """
     allocation, running = live.find(address), runner.piece
-    if allocation is None or allocation.stream is None or allocation.stream.tail is None or running is None:
+    stream = None if allocation is None else allocation.stream
+    if stream is None or stream.tail is None or running is None:
         return ""
-    work, stream = running.work, allocation.stream
+    work = running.work
     if not any(
         earlier.stream == stream.identity and earlier.sequence < work.sequence and earlier.operation is not None
         for earlier in needed([stream.tail])
@@ -281,7 +282,8 @@ def _beside(address: int, within: AllocationRecord | None = None) -> str:
     """Describe an address relative to the nearest live allocation; return "" if none is near.
 
     If the address is in the gap between two allocations, the program may have meant either, so both are named. An
-    address directly after an allocation is that of an index one too large. With `within`, only allocations that share bytes with that allocation are considered.
+    address directly after an allocation is that of an index one too large. With `within`, only allocations that share
+    bytes with that allocation are considered.
     """
     found: list[tuple[int, str]] = []
     for allocation in (live.before(address), live.after(address)):
@@ -294,7 +296,7 @@ def _beside(address: int, within: AllocationRecord | None = None) -> str:
             past = address - allocation.end
             found.append((past, f"{_bytes(past)} after the end of {allocation.record}"))
     (distance, text), *others = sorted(found) or [(_NEAR, "")]
-    if others and 0 < distance and others[0][0] < _GAP:
+    if others and distance > 0 and others[0][0] < _GAP:
         text += f", and {others[0][1]}"
     return text if distance < _NEAR else ""
 
