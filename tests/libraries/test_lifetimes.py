@@ -145,7 +145,9 @@ def test_a_workspace_that_does_not_fit_is_named(device, monkeypatch, call):
     lib.release()
     with monkeypatch.context() as patched:
         patched.setattr("cudart_py.libraries.handles.empty", refuse)
-        with pytest.raises(cuda.OutOfMemoryError, match=r"^5 bytes .*requested\. This is the workspace of a .*release") as error:
+        with pytest.raises(
+            cuda.OutOfMemoryError, match=r"^5 bytes .*requested\. This is the workspace of a .*release"
+        ) as error:
             call()
     assert error.value.requested == 5
     call()
