@@ -17,7 +17,7 @@ from ...context.device import current_device
 from ...context.lifetimes import Handle
 from ...driver.calls import library
 from ...errors import InvalidValueError
-from ...hints import answers_keywords
+from ...hints import answers_keywords, hinted
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from .. import views
@@ -59,6 +59,7 @@ def _require_offsets(call: str, kind: str, offset: int) -> None:
         raise arguments.wrong_value(call, "offset", f"0 with kind={kind!r}, which has no offsets", offset)
 
 
+@hinted
 class Generator(SetOnce, Handle):
     """A cuRAND generator on the current device or, with `host=True`, on the host, where it fills NumPy arrays.
 
