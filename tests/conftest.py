@@ -46,8 +46,8 @@ settings.load_profile("default")
 def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the tests' compiled kernels out of the user's cache, and their progress in the tour out of the user's.
 
-    If CUDART_PY_CACHE is set, the tests use that cache. Otherwise the workers of pytest-xdist share a temporary one. Its
-    path has a blank, which must not matter to anything that compiles or starts programs.
+    If CUDART_PY_CACHE is set, the tests use that cache. Otherwise the workers of pytest-xdist share a temporary one,
+    whose path has a blank, which must not matter to anything that compiles or starts programs.
 
     If PYTHONDONTWRITEBYTECODE is set, the hundreds of processes that tests start write bytecode to a temporary folder
     and share it, because otherwise each process would compile all the modules that it imports.
