@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ITERATIONS = 10
 # Larger 64-bit parameters are addresses.
 _LEAST_ADDRESS = 1 << 40
+# This constant and larger ones are sentinels and masks.
+_LEAST_SENTINEL = (1 << 31) - 1
 _INDICES = ("%tid", "%ctaid", "%ntid", "%nctaid", "%laneid", "%warpid")
 # The instructions whose constants are bounds; those of others are steps, masks and so on.
 _BOUNDING = ("mov", "setp")
@@ -121,7 +123,8 @@ def _bounds_of_registers(entry: Entry) -> dict[str, _Bounds]:
 def _bounds_of(form: Form, operand: Operand, places: dict[str, int]) -> _Bounds:
     """Return the bounds that an operand of an instruction adds, other than a register."""
     if isinstance(operand, Immediate) and form.row.name in _BOUNDING and not operand.float_bits:
-        return _Bounds(abs(operand.value), frozenset(), False)
+        size = abs(operand.value)
+        return _Bounds(size if size < _LEAST_SENTINEL else 0, frozenset(), False)
     if isinstance(operand, Symbol):
         return _Bounds(0, frozenset(), operand.name.startswith(_INDICES))
     if isinstance(operand, Access) and isinstance(operand.base, Symbol) and operand.base.name in places:
