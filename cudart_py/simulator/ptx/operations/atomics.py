@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from ..arrays.floats import LEAST_NORMAL_F32
 from ..arrays.functions import array_function
-from ..instructions import combining
-from ..instructions.combining import HALVES
+from ..instructions import warps
+from ..instructions.warps import HALVES
 
 Array = NDArray[Any]
 Update = Callable[..., Array]
 
-# NumPy's own functions for `instructions.combining.combine`, which also reduce and accumulate.
+# NumPy's own functions for `instructions.warps.combine`, which also reduce and accumulate.
 UFUNCS: dict[str, np.ufunc] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor,
@@ -101,7 +101,7 @@ def _may_flush(view: Array, index: Array, operand: Array) -> bool:
 def _update(operation: str, kind: str, ftz: bool) -> Update:
     """Return the function that computes the new element from the old one and the operands."""
     update: Update = array_function(
-        partial(combining.updated, operation, kind, ftz), *[kind] * (3 if operation == "cas" else 2)
+        partial(warps.updated, operation, kind, ftz), *[kind] * (3 if operation == "cas" else 2)
     )
     return update
 

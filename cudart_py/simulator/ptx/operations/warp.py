@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.functions import array_function
-from ..instructions import combining, warps
+from ..instructions import warps
 from .atomics import UFUNCS
 
 Array = NDArray[Any]
@@ -131,7 +131,7 @@ def redux(operation: str, value: Array, members: Array, active: Array | None = N
     if active is None and np.ndim(members) == 0 and members == ALL:
         total: Array = ufunc.reduce(value, axis=1, keepdims=True, dtype=value.dtype)
         return np.broadcast_to(total, value.shape)
-    bits = combining.neutral(operation, "s32" if value.dtype.kind == "i" else "u32")
+    bits = warps.neutral(operation, "s32" if value.dtype.kind == "i" else "u32")
     neutral = np.uint32(bits).view(value.dtype)
     present = _present(active) & members
     result = np.full(value.shape, neutral)

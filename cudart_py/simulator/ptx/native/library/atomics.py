@@ -9,7 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...instructions import combining
+from ...instructions import warps
 from ...instructions.values import Value as Number
 from ...instructions.values import value_type
 from ...syntax.types import type_size
@@ -43,7 +43,7 @@ def build_atomic(module: ir.Module, name: str) -> None:
         # Float additions in global memory flush subnormal numbers; additions in shared memory don't.
         flushes = _in_global(b, space, given, number) if operation == "add" and ptx_type == "f32" else False
         words = (Number(b, f"u{8 * size}", b.splat(word)).read_as(type) for word in (old, *operands))
-        new = combining.updated(operation, ptx_type, flushes, *words)
+        new = warps.updated(operation, ptx_type, flushes, *words)
         b.store(b.extract_element(new.bits.raw, I32(0)), place, align=size)
         found.put(number, old)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...instructions import combining
+from ...instructions import warps
 from ...instructions.values import Value as Number
 from ...instructions.values import value_type
 from ...syntax.types import type_size
@@ -39,14 +39,14 @@ def build_redux(module: ir.Module, name: str) -> None:
     _, operation, ptx_type = name.split(".")
     kind, type = vector(I32), value_type(ptx_type)
     b, (values, members) = begin(module, name, kind, [kind, kind])
-    neutral = b.const(I32, combining.neutral(operation, type))
+    neutral = b.const(I32, warps.neutral(operation, type))
     kept, result = Spilled(b, values), Spilled(b, neutral)
 
     def join(lane: Value) -> None:
         value = b.splat(kept.get(lane))
         counts = b.compare("!=", b.and_(b.lshr(members, b.splat(lane)), b.const(I32, 1)), 0)
         words = (Number(b, type, word) for word in (result.whole, b.select(counts, value, neutral)))
-        result.whole = combining.combine(operation, *words).raw
+        result.whole = warps.combine(operation, *words).raw
 
     each_number(b, LANES, join)
     b.ret(result.whole)
