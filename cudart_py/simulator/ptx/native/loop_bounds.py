@@ -2,7 +2,8 @@
 
 A bound is a constant with which a loop's counter begins or is compared, or a parameter that the condition of the loop
 depends on. If the condition also depends on the thread's index, the threads of a block are assumed to share the
-iterations. A loop without such bounds is assumed to have ten iterations.
+iterations, and if it depends on the number of blocks, those of the whole grid. A loop without such bounds is assumed to
+have ten iterations.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ ITERATIONS = 10
 _LEAST_ADDRESS = 1 << 40
 # This constant and larger ones are sentinels and masks.
 _LEAST_SENTINEL = (1 << 31) - 1
-_INDICES = ("%tid", "%ctaid", "%ntid", "%nctaid", "%laneid", "%warpid")
+_PLACES = frozenset({"%tid", "%ctaid", "%ntid", "%nctaid", "%laneid", "%warpid"})
 # The instructions whose constants are bounds; those of others are steps, masks and so on.
 _BOUNDING = ("mov", "setp")
 
 
 class _Bounds(NamedTuple):
-    """The greatest constant, the parameters (offset and type), and whether the threads of a block share iterations."""
+    """The greatest constant, the parameters (offset and type), and the indices and sizes of the launch."""
 
     constant: int
     parameters: frozenset[tuple[int, str]]
-    shared: bool
+    places: frozenset[str]
 
     def joined(self, other: _Bounds) -> _Bounds:
         """Return the bounds of a value that depends on both."""
         constant = max(self.constant, other.constant)
-        return _Bounds(constant, self.parameters | other.parameters, self.shared or other.shared)
+        return _Bounds(constant, self.parameters | other.parameters, self.places | other.places)
 
 
-_NONE = _Bounds(0, frozenset(), False)
+_NONE = _Bounds(0, frozenset(), frozenset())
 
 
 class Loops:
@@ -70,7 +71,10 @@ class Loops:
 def _iterations(found: _Bounds, state: LaunchState) -> int:
     values = (abs(int(state.parameters[key])) for key in found.parameters)
     bound = max([found.constant, *(value for value in values if value < _LEAST_ADDRESS)])
-    return max(ITERATIONS, bound // state.threads if found.shared else bound)
+    sharing = 1
+    if found.places:
+        sharing = state.threads * (state.blocks if "%nctaid" in found.places else 1)
+    return max(ITERATIONS, bound // sharing)
 
 
 def loops_of(function: Function) -> dict[int, int]:
@@ -124,10 +128,10 @@ def _bounds_of(form: Form, operand: Operand, places: dict[str, int]) -> _Bounds:
     """Return the bounds that an operand of an instruction adds, other than a register."""
     if isinstance(operand, Immediate) and form.row.name in _BOUNDING and not operand.float_bits:
         size = abs(operand.value)
-        return _Bounds(size if size < _LEAST_SENTINEL else 0, frozenset(), False)
+        return _Bounds(size if size < _LEAST_SENTINEL else 0, frozenset(), frozenset())
     if isinstance(operand, Symbol):
-        return _Bounds(0, frozenset(), operand.name.startswith(_INDICES))
+        return _Bounds(0, frozenset(), frozenset({operand.name.split(".")[0]}) & _PLACES)
     if isinstance(operand, Access) and isinstance(operand.base, Symbol) and operand.base.name in places:
         offset = places[operand.base.name] + operand.base.offset + operand.offset
-        return _Bounds(0, frozenset({(offset, f"i{type_size(form.type)}")}), False)
+        return _Bounds(0, frozenset({(offset, f"i{type_size(form.type)}")}), frozenset())
     return _NONE

@@ -51,6 +51,9 @@ extern "C" __global__ void thousands(int n, unsigned* data) {
 extern "C" __global__ void share(int n, unsigned* data) {
     for (int k = threadIdx.x; k < n; k += blockDim.x) data[k] = k;
 }
+extern "C" __global__ void share_among_blocks(int n, unsigned* data) {
+    for (int k = blockIdx.x * blockDim.x + threadIdx.x; k < n; k += gridDim.x * blockDim.x) data[k] = k;
+}
 extern "C" __global__ void look(int n, volatile int* flag) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n && *flag) flag[1] = i;
@@ -113,8 +116,12 @@ def test_a_long_loop_of_one_thread_is_compiled_at_once(name, n, times, first):
 
 def test_a_short_loop_is_not_compiled():
     kernels = fresh()
-    for name, threads, n in (("turns", 1, 20), ("share", 256, 5000)):
-        kernels.launch(name, 1, threads, n, kernels.zeros(n), steps=None)
+    for name, blocks, threads, n in (
+        ("turns", 1, 1, 20),
+        ("share", 1, 256, 5000),
+        ("share_among_blocks", 40, 256, 200_000),
+    ):
+        kernels.launch(name, blocks, threads, n, kernels.zeros(n), steps=None)
         assert not kernels.ran_natively(name)
 
 
