@@ -46,7 +46,8 @@ settings.load_profile("default")
 def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the tests' compiled kernels out of the user's cache, and their progress in the tour out of the user's.
 
-    If CUDART_PY_CACHE is set, the tests use that cache. Otherwise the workers of pytest-xdist share a temporary one.
+    If CUDART_PY_CACHE is set, the tests use that cache. Otherwise the workers of pytest-xdist share a temporary one,
+    whose path has a blank, which must not matter to anything that compiles or starts programs.
 
     If PYTHONDONTWRITEBYTECODE is set, the hundreds of processes that tests start write bytecode to a temporary folder
     and share it, because otherwise each process would compile all the modules that it imports.
@@ -54,7 +55,7 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     base = tmp_path_factory.getbasetemp()
     folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CUDART_PY_CACHE", os.environ.get("CUDART_PY_CACHE", str(folder / "compile-cache")))
+        patch.setenv("CUDART_PY_CACHE", os.environ.get("CUDART_PY_CACHE", str(folder / "compile cache")))
         patch.setenv("CUDART_PY_PROGRESS", str(base / "progress.json"))
         # The workers share the processors; with two threads, each still runs launches in several.
         share = (os.cpu_count() or 1) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))

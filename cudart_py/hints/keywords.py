@@ -39,6 +39,14 @@ _PRODUCT = {
     "dtype": "convert the matrices: the dtype of the result is theirs",
 }
 
+_C_ORDER = "leave it out: arrays are in C order"
+_CREATION = {
+    **STREAM,
+    **dict.fromkeys(("order", "strides"), _C_ORDER),
+    "allocator": "write pool=",
+    "device": "write `with cuda.Device(0):` around the call",
+}
+
 # What to write instead of a keyword argument of NumPy, SciPy, CuPy, nvmath or another package, keyed by the functions
 # of `libraries`, and by functions, classes and methods of the package.
 KEYWORDS: dict[str, dict[str, str]] = {
@@ -62,17 +70,22 @@ KEYWORDS: dict[str, dict[str, str]] = {
         "nonblocking": "write non_blocking=",
         "flags": "write non_blocking=True for cudaStreamNonBlocking",
     },
+    "empty": _CREATION,
+    "zeros": _CREATION,
+    "full": {**_CREATION, "fill_value": "write value="},
+    "DeviceArray.fill": STREAM,
     "Event": {
         "block": "write blocking=",
         "disable_timing": "write timing=False",
         "enable_timing": "write timing=",
         "flags": "write blocking=, timing= or interprocess=",
     },
+    "Event.record": {**STREAM, "flags": "write external=True for cudaEventRecordExternal"},
     "empty_pitched": {"stream": "its memory is not stream-ordered, so every stream may use it at once"},
     "to_device": {
         **STREAM,
         "blocking": _BLOCKING,
-        "order": "leave it out: arrays are in C order",
+        "order": _C_ORDER,
         "copy": "leave it out: the array is always copied",
         "to": "write cuda.memcpy(to, host)",
     },
@@ -104,8 +117,9 @@ KEYWORDS: dict[str, dict[str, str]] = {
         **dict.fromkeys((*_SHARED, "shared"), "write shared_bytes="),
         "cooperative_launch": "write cooperative=",
     },
-    **{name: {**STREAM, **_PADDED, **_TRANSFORM} for name in ("fft", "ifft", "rfft")},
-    "irfft": {**STREAM, **_TRANSFORM, "n": "write length=n"},
+    **{name: {**STREAM, **_PADDED, **_TRANSFORM} for name in ("fft", "ifft")},
+    "rfft": {**STREAM, **_PADDED, **_TRANSFORM, "overwrite_x": "leave it out: the result is larger than x"},
+    "irfft": {**STREAM, **_TRANSFORM, "n": "write length=n", "overwrite_x": "write overwrite=True"},
     "svd": {
         **STREAM,
         **_FACTORS,

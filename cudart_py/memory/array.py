@@ -239,12 +239,14 @@ class DeviceArray(ArrayViews):
             transfer(result._region, region, queue)
         return result
 
-    def fill(self, value: Any, *, stream: Stream | None = None) -> Self:
+    def fill(self, value: Any, *, stream: Stream | None = None, **foreign: Never) -> Self:
         """Set every element to `value`, and return the array. The fill is queued, by default in the array's own stream.
 
         Raises ValueError if the value does not fit the dtype.
         """
         call = "DeviceArray.fill"
+        if foreign:
+            raise unexpected(call, (), foreign)
         self.pointer  # noqa: B018  # raises when closed
         element = as_element(call, value, self._dtype)
         queue = self._stream if stream is None else stream_of(call, stream)

@@ -18,7 +18,12 @@ from .pools import MemoryPool
 
 
 def empty(
-    shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
+    shape: Shape,
+    dtype: DTypeLike = np.float64,
+    *,
+    stream: Stream | None = None,
+    pool: MemoryPool | None = None,
+    **foreign: Never,
 ) -> DeviceArray:
     """Allocate an array on the current device without initialising it (cuMemAllocAsync).
 
@@ -27,13 +32,22 @@ def empty(
     Raises OutOfMemoryError, with the sizes, if there is not enough memory, and ValueError if the pool and the stream
     belong to different devices.
     """
+    if foreign:
+        raise unexpected("empty", (), foreign)
     return allocate_array("empty", shape, dtype, stream, pool)
 
 
 def zeros(
-    shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
+    shape: Shape,
+    dtype: DTypeLike = np.float64,
+    *,
+    stream: Stream | None = None,
+    pool: MemoryPool | None = None,
+    **foreign: Never,
 ) -> DeviceArray:
     """Allocate an array, like `empty`, and set all its bytes to zero (cuMemsetD8Async)."""
+    if foreign:
+        raise unexpected("zeros", (), foreign)
     return _zeros("zeros", shape, dtype, stream, pool)
 
 
@@ -44,11 +58,14 @@ def full(
     *,
     stream: Stream | None = None,
     pool: MemoryPool | None = None,
+    **foreign: Never,
 ) -> DeviceArray:
     """Allocate an array, like `empty`, and set every element to `value`; `dtype` is by default that of `value`.
 
     Raises ValueError if the value does not fit the dtype.
     """
+    if foreign:
+        raise unexpected("full", (), foreign)
     if dtype is None:
         dtype = arguments.host_array("full", "value", value).dtype
     kind = arguments.dtype("full", "dtype", dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from .. import errors
 from ..base import arguments
@@ -16,7 +16,7 @@ from ..driver import enums
 from ..driver.calls import api, raw
 from ..driver.capabilities import require_ipc
 from ..driver.unwrap import failure
-from ..hints import answers_keywords, hinted
+from ..hints import answers_keywords, hinted, unexpected
 from ..host.failures import host_failures
 from .graphs.nodes import Launched
 from .polling import until
@@ -105,13 +105,15 @@ class Event(ComparedHandle, Launched):
         """Whether the work before the event has finished; True if it was never recorded, as in CUDA (cuEventQuery)."""
         return finished(raw.cuEventQuery(self.native)[0], "cuEventQuery")
 
-    def record(self, stream: Stream | None = None, *, external: bool = False) -> Event:
+    def record(self, stream: Stream | None = None, *, external: bool = False, **foreign: Never) -> Event:
         """Record the event after the stream's work so far, and return it (cuEventRecord).
 
         In a stream that is being captured, a record marks a position in the graph. With `external`, it becomes a node
         that records the event at each launch of the graph, so that other work can wait for it and `end - start` is the
         time between two nodes (cuEventRecordWithFlags). Outside captures, `external` raises CaptureError.
         """
+        if foreign:
+            raise unexpected("Event.record", (), foreign)
         target = resolved("Event.record", stream)
         device = target.device
         if device is not self._device:
@@ -186,9 +188,12 @@ class Event(ComparedHandle, Launched):
                 f"the start event is on device {start._device.ordinal} and the end event is on device "
                 f"{self._device.ordinal}: devices do not share a clock"
             )
-        for event, role in ((start, "start"), (self, "end")):
-            if not event.done:
-                raise errors.NotReadyError(f"the device has not reached the {role} event yet: call synchronize() first")
+        unreached = [role for event, role in ((start, "start"), (self, "end")) if not event.done]
+        if unreached:
+            raise errors.NotReadyError(
+                f"the device has not reached the {' and the '.join(unreached)} event yet: first call synchronize() on "
+                f"the {unreached[-1]} event, or on its stream"
+            )
         return float(api.cuEventElapsedTime(start.handle, self.handle))
 
     def _release(self, value: Any) -> None:

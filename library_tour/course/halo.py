@@ -17,10 +17,10 @@ On the simulator with one device, which checks and counts but does not time:
     race: it writes 16 bytes of global memory at 0x7f… (19600 bytes into
     the 20400-byte allocation at 0x7f…, allocated at
     library_tour/course/halo.py:94), which a copy in another stream read (queued at
-    library_tour/course/halo.py:175), and nothing orders the two accesses: use the
-    same stream for both (stream=s), or make one stream wait for the other; block
-    (0, 6, 0), thread (0, 0, 0), instruction 'st.global.cs.v4.f32 [%rd22],
-    {%f104,%f103,%f102,%f101}'
+    library_tour/course/halo.py:175), and nothing orders the two accesses, this one
+    in stream 0x5… and the other in stream 0x5…: use the same stream for both
+    (stream=s), or make one stream wait for the other; block (0, 6, 0), thread
+    (0, 0, 0), instruction 'st.global.cs.v4.f32 [%rd22], {%f104,%f103,%f102,%f101}'
         24 | heat_between(in, out, rows, columns, rate, 1, rows - 1);
         the same in 1 more launch
     Each strip keeps a copy of its neighbours' nearest rows, called its halo. In the

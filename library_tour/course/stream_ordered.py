@@ -18,20 +18,22 @@ On the simulator, which checks and does not time:
     used without a wait: kernel add_to at kernels/stream_ordered.cu:21: race: it
     reads 4 bytes of global memory at 0x7f… (0 bytes into the 16380-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/stream_ordered.py:276), which kernel store_multiple in
+    library_tour/course/stream_ordered.py:278), which kernel store_multiple in
     another stream, block (0, 0, 0), thread (0, 0, 0) wrote at
-    kernels/stream_ordered.cu:14, and nothing orders the two accesses: use the same
-    stream for both (stream=s), or make one stream wait for the other; block (0, 0,
-    0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
+    kernels/stream_ordered.cu:14, and nothing orders the two accesses, this one in
+    stream 0x5… and the other in stream 0x5…: use the same stream for both
+    (stream=s), or make one stream wait for the other; block (0, 0, 0), thread (0,
+    0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
         21 | total[i] += term[i];
     freed too early: 4,095 of 4,095 elements are wrong.
     kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4 bytes of global
     memory at 0x7f… (0 bytes into the 16380-byte allocation at
-    0x7f…, allocated at library_tour/course/stream_ordered.py:257), which a
+    0x7f…, allocated at library_tour/course/stream_ordered.py:259), which a
     fill in another stream wrote (queued at
-    library_tour/course/stream_ordered.py:258), and nothing orders the two accesses:
-    use the same stream for both (stream=s), or make one stream wait for the other;
-    block (0, 0, 0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
+    library_tour/course/stream_ordered.py:260), and nothing orders the two accesses,
+    this one in stream 0x5… and the other in stream 0x5…: use the same stream for
+    both (stream=s), or make one stream wait for the other; block (0, 0, 0), thread
+    (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
         21 | total[i] += term[i];
     Pool memory
                           used MiB  peak used MiB  reserved MiB  check

@@ -32,20 +32,22 @@ On the simulator, which checks and does not time:
     non-blocking, then legacy: the second kernel read stale values.
     kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
     at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
-    allocated at library_tour/course/streams.py:279), which kernel spin in another
+    allocated at library_tour/course/streams.py:281), which kernel spin in another
     stream, block (0, 0, 0), thread (0, 0, 0) read at kernels/streams.cu:29, and
-    nothing orders the two accesses: use the same stream for both (stream=s), or
-    make one stream wait for the other; block (0, 0, 0), thread (0, 0, 0),
-    instruction 'st.global.u32 [%rd14], %r49'
+    nothing orders the two accesses, this one in stream 0x5… and the other in
+    the legacy default stream: use the same stream for both (stream=s), or make one
+    stream wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
+    'st.global.u32 [%rd14], %r49'
         29 | out[i] = generated(in[i], a, c, steps);
     stream, then per-thread default: the second kernel read stale values.
     kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
     at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
-    allocated at library_tour/course/streams.py:279), which kernel spin in another
+    allocated at library_tour/course/streams.py:281), which kernel spin in another
     stream, block (0, 0, 0), thread (0, 0, 0) read at kernels/streams.cu:29, and
-    nothing orders the two accesses: use the same stream for both (stream=s), or
-    make one stream wait for the other; block (0, 0, 0), thread (0, 0, 0),
-    instruction 'st.global.u32 [%rd14], %r49'
+    nothing orders the two accesses, this one in stream 0x5… and the other in
+    the per-thread default stream: use the same stream for both (stream=s), or make
+    one stream wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
+    'st.global.u32 [%rd14], %r49'
         29 | out[i] = generated(in[i], a, c, steps);
     Kernels of 4 blocks, small enough to run side by side:
                           kernels  check

@@ -2,14 +2,12 @@
 
 import os
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.fuzz.arguments import __main__ as command
-from tests.fuzz.arguments import targets
+from tests.fuzz.arguments import cases, targets
 
-ROOT = Path(__file__).parents[2]
 # A fixed seed, and at the exhaustive level a random one.
 RUNS = [(7, 500), pytest.param(int.from_bytes(os.urandom(4)), 2000, marks=pytest.mark.exhaustive, id="fresh")]
 
@@ -26,17 +24,29 @@ def test_no_public_call_is_left_out():
 
 def test_every_argument_of_every_public_call_has_a_good_value_with_which_it_succeeds(python):
     """Run in a new process, because a kernel of another test that calls printf would fix a limit that is set here."""
-    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.fuzz.arguments import cases; cases.call_all()"
-    done = python(program, check=False)
+    path = f"import sys; sys.path.insert(0, {str(command.ROOT)!r})"
+    done = python(f"{path}; from tests.fuzz.arguments import cases; cases.call_all()", check=False)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(("seed", "calls"), RUNS)
 def test_a_bad_argument_is_named_and_changes_nothing(seed, calls, monkeypatch, capsys):
     """Run the command, which detects crashes and hangs of its child processes and prints the seed."""
-    monkeypatch.chdir(ROOT)
     monkeypatch.setenv("CUDART_PY_CACHE", "")  # the command sets it
     monkeypatch.setattr(sys, "argv", ["arguments", "--seed", str(seed), "--calls", str(calls)])
     status, printed = command.main(), capsys.readouterr().out
     assert status == 0, printed
     assert f"{calls} calls, seed {seed}: 0 crash, 0 hang, 0 inscrutable" in printed
+
+
+@pytest.mark.needs("profile")
+def test_files_that_calls_write_do_not_go_to_the_current_folder(tmp_path, monkeypatch):
+    here, folder = tmp_path / "here", tmp_path / "folder"
+    here.mkdir()
+    folder.mkdir()
+    monkeypatch.chdir(here)
+    calls = [(target.name, chosen) for target, chosen in cases.every_call()]
+    number = calls.index(("profile", {"trace": "'x'"}))
+    assert command.run_batch(None, number, number + 1, str(folder)) == []
+    assert [path.name for path in folder.iterdir()] == ["x"]
+    assert list(here.iterdir()) == []

@@ -8,6 +8,7 @@ generator with a checksum of the whole, or the status of a call that cuRAND refu
 """
 
 import json
+import re
 import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -226,6 +227,16 @@ def test_numbers_are_those_of_an_h200(device, name):
 @pytest.mark.parametrize("name", [pytest.param(name, marks=later(CASES[name].kind)) for name in DYNAMIC])
 def test_the_dynamic_ordering_is_taken_or_refused_as_by_an_h200(device, name):
     assert ("refused" in record(CASES[name])) == ("refused" in RECORDED[name])
+
+
+@pytest.mark.parametrize(("kind", "ordering", "host"), [("philox", "seeded", False), ("xorwow", "dynamic", True)])
+def test_the_error_for_an_ordering_lists_those_that_an_h200_takes(device, kind, ordering, host):
+    with pytest.raises(ValueError, match=f"^Generator: .* with kind='{kind}'.*, not the str '{ordering}'") as raised:
+        Generator(kind, ordering=ordering, host=host)
+    listed = re.findall(r"'(\w+)'", str(raised.value).partition("must be")[2].partition("with")[0])
+    # A generator on the host has all orderings of one on a device but "dynamic".
+    taken = [name for name in ORDERINGS if "refused" not in RECORDED[f"{kind}, {name}"] and name != ordering]
+    assert sorted(listed) == sorted(taken)
 
 
 RECORDED_KINDS = [kind for kind in KINDS if f"{kind}, statuses" in RECORDED]

@@ -188,10 +188,22 @@ def test_an_event_not_reached_has_no_time(device):
     start = cuda.Event().record()
     wait[1, 1]()
     end = cuda.Event().record()
-    with pytest.raises(cuda.errors.NotReadyError, match="not reached"):
+    with pytest.raises(cuda.errors.NotReadyError, match=r"not reached .*: first call synchronize\(\) on the end event"):
         end - start
     end.synchronize()
     assert end - start > 0
+
+
+def test_a_start_event_that_is_not_reached_before_the_end_event_is_named(device):
+    wait = cuda.compile(WAIT)["wait"]
+    busy, idle = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+    wait[1, 1, 0, busy]()
+    start, end = busy.record(), idle.record()
+    end.synchronize()
+    with pytest.raises(cuda.errors.NotReadyError, match="the start event yet: .* on the start event"):
+        end - start
+    start.synchronize()
+    assert np.isfinite(end - start)
 
 
 def test_timed_measures_its_block(device):

@@ -100,6 +100,7 @@ def test_stops_on_several_devices_fail_by_their_checks(python):
     assert done.stdout.split("\n")[:-1] == [f"{name} failed " for name in names]
 
 
+@pytest.mark.usefixtures("numpy_engine")
 @pytest.mark.parametrize(
     ("results", "names"),
     [

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,7 +16,8 @@ from ...context.current import activated
 from ...context.device import current_device
 from ...context.lifetimes import Handle
 from ...driver.calls import library
-from ...hints import answers_keywords
+from ...errors import InvalidValueError
+from ...hints import answers_keywords, hinted
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from .. import views
@@ -57,6 +59,7 @@ def _require_offsets(call: str, kind: str, offset: int) -> None:
         raise arguments.wrong_value(call, "offset", f"0 with kind={kind!r}, which has no offsets", offset)
 
 
+@hinted
 class Generator(SetOnce, Handle):
     """A cuRAND generator on the current device or, with `host=True`, on the host, where it fills NumPy arrays.
 
@@ -68,7 +71,9 @@ class Generator(SetOnce, Handle):
     - `offset`: the number of random numbers (for the quasirandom kinds, of points) to skip at the beginning. The kinds
       "mt19937" and "mtgp32" do not support offsets.
     - `ordering`: the order of the numbers in an array (curandOrdering): "default", "best", "seeded", "dynamic", or
-      "legacy", which is the same in every release of cuRAND.
+      "legacy", which is the same in every release of cuRAND. Only "xorwow" has "seeded", which gives each of cuRAND's
+      threads its own seed. The generator is then ready sooner, but for some seeds, the numbers are statistically
+      weaker. The error for an ordering that the kind does not have lists those that it has.
 
     Each call continues the sequence where the previous call stopped. Raises TypeError or ValueError, naming the
     argument, and CudaError for arguments that cuRAND rejects.
@@ -96,9 +101,10 @@ class Generator(SetOnce, Handle):
         dimensions = arguments.integer(call, "dimensions", dimensions, 1, MOST_DIMENSIONS)
         if ordering is not None:
             prefix = "PSEUDO_" if properties.seeded else "QUASI_"
-            orderings = [name for name in library("curand").Ordering.__members__ if name.startswith(prefix)]
+            known = library("curand").Ordering.__members__.items()
+            orderings = {name.removeprefix(prefix).lower(): int(it) for name, it in known if name.startswith(prefix)}
             chosen = ordering.lower() if isinstance(ordering, str) else ordering
-            arguments.choice(call, "ordering", chosen, [name.removeprefix(prefix).lower() for name in orderings])
+            arguments.choice(call, "ordering", chosen, orderings)
         if offset:
             _require_offsets(call, kind, offset)
         if seed and not properties.seeded:
@@ -118,10 +124,27 @@ class Generator(SetOnce, Handle):
             set_dimensions = functions.set_quasi_random_generator_dimensions
             _call("curandSetQuasiRandomGeneratorDimensions", set_dimensions, self.handle, dimensions)
         if ordering is not None:
-            order = int(functions.Ordering[f"{prefix}{ordering.upper()}"])
-            _call("curandSetGeneratorOrdering", functions.set_generator_ordering, self.handle, order)
+            self._set_ordering(chosen, orderings)
         if offset:
             self.skip_to(offset)
+
+    def _set_ordering(self, ordering: str, orderings: Mapping[str, int]) -> None:
+        """Set one of `orderings`; the error names those that cuRAND has for this kind of generator."""
+        set_ordering = functools.partial(
+            _call, "curandSetGeneratorOrdering", self._functions.set_generator_ordering, self.handle
+        )
+        try:
+            set_ordering(orderings[ordering])
+        except InvalidValueError as error:
+            accepted = []
+            for name, value in orderings.items():
+                with contextlib.suppress(InvalidValueError):  # an ordering that the kind does not have either
+                    set_ordering(value)
+                    accepted.append(repr(name))
+            host = " and host=True" if self.host else ""
+            rule = f"one of {', '.join(accepted[:-1])} or {accepted[-1]} with kind={self._name!r}{host}"
+            text = str(arguments.wrong_value("Generator", "ordering", rule, ordering))
+            raise InvalidValueError(text, status=error.status, call=error.call) from error
 
     def __repr__(self) -> str:
         place = "the host" if self.device is None else f"device {self.device.ordinal}"

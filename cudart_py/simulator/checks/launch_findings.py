@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ..ptx.compiling.opcode_table.opcodes import form_of
+from ..state import memory
 from .findings import Finding, put_finding
 
 if TYPE_CHECKING:
@@ -84,17 +85,26 @@ class LaunchFindings:
 
     def place(self, footprint: Footprint, piece: int, distance: int = 0) -> str:
         """Return a phrase for the place of a byte, at a distance from the first byte that the piece's lane accesses."""
-        address, chunk = footprint.access.address, footprint.group.chunk
-        places, lane = address.places, piece // footprint.each
-        first = int(places[lane] if places.__class__ is ndarray else places)
-        place = first + footprint.access.offset + distance
-        space = address.space
+        chunk, space = footprint.group.chunk, footprint.access.address.space
+        place = _place(footprint, piece, distance)
         if space.size is None:
-            memory = self._memory
-            seen = place + memory.base
-            where = f"{seen:#x} ({memory.describe(seen)})"
+            seen = place + self._memory.base
+            where = f"{seen:#x} ({self._memory.describe(seen)})"
         elif space.name == "shared":
             where = self._launch.shared_place(place % chunk.shared_stride)
         else:
             where = f"{place % max(chunk.local_stride, 1):#x}"
         return f"{space.name} memory at {where}"
+
+    def unordered_writer(self, footprint: Footprint, piece: int, distance: int) -> str:
+        """Return a clause about work of another stream that may still write that place; "" for none."""
+        is_global = footprint.access.address.space.size is None
+        return memory.unordered_writer(_place(footprint, piece, distance) + self._memory.base) if is_global else ""
+
+
+def _place(footprint: Footprint, piece: int, distance: int) -> int:
+    """Return the place, in its space, of a byte at a distance from the first byte that the piece's lane accesses."""
+    access = footprint.access
+    places = access.address.places
+    first = int(places[piece // footprint.each] if places.__class__ is ndarray else places)
+    return first + access.offset + distance

@@ -338,7 +338,10 @@ class MemoryChecks:
         records_of(group.chunk).marks_of(group.chunk).read(
             site,
             group.lane_numbers[positions],
-            lambda: f"it was read at {findings.where(site)} from {findings.place(footprint, first, distance)}, {what}",
+            lambda: (
+                f"it was read at {findings.where(site)} from {findings.place(footprint, first, distance)}, {what}"
+                f"{findings.unordered_writer(footprint, first, distance)}"
+            ),
             part,
         )
 

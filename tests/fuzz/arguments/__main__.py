@@ -4,8 +4,9 @@
     python -m tests.fuzz.arguments --every
 
 With a seed the calls are random, some with two bad arguments; `--every` puts each bad value once in each place.
-Child processes make the calls, a thousand each. A child that dies is a crash, one that doesn't end is a hang, and its
-last call is named. `cases.py` defines the other findings. The exit status is 1 if there are any findings.
+Child processes make the calls, a thousand each, in a temporary folder, because some calls write files. A child that
+dies is a crash, one that doesn't end is a hang, and its last call is named. `cases.py` defines the other findings. The
+exit status is 1 if there are any findings.
 """
 
 import argparse
@@ -19,15 +20,25 @@ from pathlib import Path
 
 from .cases import Finding, every_call, fuzz
 
+ROOT = Path(__file__).parents[3]
 BATCH, SECONDS = 1000, 600
 KINDS = ("crash", "hang", "inscrutable", "accepted", "changed", "leaked", "lost")
 
 
-def run_batch(seed: int | None, begin: int, end: int) -> list[Finding]:
-    """Make calls from `begin` to `end` in a new process; if a call kills it, continue in another process."""
+def run_batch(seed: int | None, begin: int, end: int, folder: str) -> list[Finding]:
+    """Make calls from `begin` to `end` in a new process in `folder`; if a call kills it, continue in another."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-m", "tests.fuzz.arguments", "--child", str(seed), str(begin), str(end)]
     try:
-        ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SECONDS)
+        ended = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=SECONDS,
+        )
         kind, printed = "crash" * bool(ended.returncode), ended.stdout
     except subprocess.TimeoutExpired as error:
         kind, printed = "hang", error.stdout or b""
@@ -37,7 +48,7 @@ def run_batch(seed: int | None, begin: int, end: int) -> list[Finding]:
         return found
     call = next((line for line in reversed(lines) if line.startswith("call ")), f"call {begin}: none yet")
     number = int(call.removeprefix("call ").partition(":")[0])
-    return [*found, Finding(kind, call), *(run_batch(seed, number + 1, end) if number + 1 < end else [])]
+    return [*found, Finding(kind, call), *(run_batch(seed, number + 1, end, folder) if number + 1 < end else [])]
 
 
 def run_child(seed: int | None, begin: int, end: int) -> None:
@@ -61,10 +72,10 @@ def main() -> int:
     seed = None if options.every else options.seed
     calls = len(every_call()) if options.every else options.calls
     found: list[Finding] = []
-    with tempfile.TemporaryDirectory() as cache:
+    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
         os.environ["CUDART_PY_CACHE"] = str(Path(cache) / "cache")
         for start in range(0, calls, BATCH):
-            found += run_batch(seed, start, min(calls, start + BATCH))
+            found += run_batch(seed, start, min(calls, start + BATCH), folder)
     for finding in found:
         print(f"{finding.kind}: {finding.call}\n    {finding.text}")
     counts = collections.Counter(finding.kind for finding in found)

@@ -4,7 +4,8 @@ using OfBlock = cuda::atomic_ref<int, cuda::thread_scope_block>;
 using OfDevice = cuda::atomic_ref<int, cuda::thread_scope_device>;
 __device__ bool first() { return threadIdx.x == 0; }
 
-#define KERNEL(NAME) extern "C" __global__ void NAME(int* x, int* y)
+// Not extern "C", because the types would then take a second run of the compiler's front end.
+#define KERNEL(NAME) __global__ void NAME(int* x, int* y)
 // Several blocks at one word, at least one with block scope.
 KERNEL(adds) { atomicAdd_block(x, 1); }
 KERNEL(results) { y[blockIdx.x * blockDim.x + threadIdx.x] = atomicAdd_block(x, 1); }

@@ -11,6 +11,8 @@ from cudart_py.simulator.counters.launch_counters import LaunchCounters
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.native import engine as native_engine
+from cudart_py.simulator.ptx.native.launching import runs
+from cudart_py.simulator.ptx.native.launching.speculation import Speculation
 from cudart_py.simulator.ptx.running import launch as numpy_launch
 from cudart_py.simulator.state.memory.records.record_limit import limit
 from cudart_py.simulator.state.memory.records.shadow import ShadowMemory
@@ -249,6 +251,38 @@ def test_only_loads_of_memory_that_the_launch_changes_are_recorded(monkeypatch):
     (kernel,) = program_of(kernels.module.entries["added"]).native.values()
     assert kernel.recorded.sites.sum() == 1
     assert kernel.recorded.doubts == 0
+
+
+# Every thread loads 32 elements of its neighbour, and stores its own after a barrier.
+MANY_LOADS = """extern "C" __global__ void exchanged(int* x)
+{
+    int kept[32];
+#pragma unroll
+    for (int i = 0; i < 32; i++) kept[i] = x[64 * i + (threadIdx.x ^ 1)];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 32; i++) x[64 * i + threadIdx.x] = kept[i];
+}
+"""
+
+
+def test_a_kernel_with_many_loads_to_record_runs_again_only_a_few_times(monkeypatch) -> None:
+    attempts: list[Speculation] = []
+
+    def begun(*arguments: Any) -> Speculation:
+        attempts.append(Speculation(*arguments))
+        return attempts[-1]
+
+    monkeypatch.setattr(runs, "Speculation", begun)
+    kernels = Kernels(MANY_LOADS)
+    numbers = np.arange(32 * 64, dtype=np.int32)
+    x = kernels.put(numbers)
+    assert watched(kernels, "native", "exchanged", 1, 64, x) == []
+    np.testing.assert_array_equal(kernels.get(x, numbers.size), numbers ^ 1)
+    (kernel,) = program_of(kernels.module.entries["exchanged"]).native.values()
+    assert kernel.recorded.doubts == 0
+    # The numbers of loads that the attempts record: 0, 1, 3, 7, 15, 31 and 32 at the latest, instead of 0, 1, 2, ….
+    assert 2 <= len(attempts) <= 7
 
 
 def test_counters_and_checks_watch_at_once(kernels: Kernels) -> None:

@@ -68,6 +68,10 @@ DEFINED = {
     "negated below": "shl.b32 %r3, %r1, 8; neg.s32 %r4, %r3; st.global.u8 [%d8], %r4",
     "turned over": "bfi.b32 %r3, 5, %r1, 0, 8; not.b32 %r4, %r3; xor.b32 %r5, %r4, %r2; st.global.u8 [%d8], %r5",
     "dropped by a table": "lop3.b32 %r3, %r1, %r2, %r2, 0xc0; st.global.u32 [%d8], %r3",
+    "tested after a table": (
+        "setp.eq.u32 %p1, %r2, 5; lop3.or.b32 _|%p1, %r1, %r2, %r2, 0xc0, %p1; selp.u32 %r3, 1, 2, %p1; "
+        "st.global.u32 [%d8], %r3"
+    ),
     "shifted out": "shf.l.clamp.b32 %r3, %r1, %r2, 0; st.global.u32 [%d8], %r3",
     "not selected": "setp.eq.u32 %p1, %r2, 5; selp.u32 %r3, %r1, %r2, %p1; st.global.u32 [%d8], %r3",
     "not selected by sign": "neg.s32 %r3, %r2; slct.u32.s32 %r4, %r1, %r2, %r3; st.global.u32 [%d8], %r4",
@@ -124,6 +128,10 @@ UNDEFINED = {
     "negated": "neg.s32 %r3, %r1; st.global.u32 [%d8], %r3",
     "joined with or": "or.b32 %r3, %r1, %r1; st.global.u32 [%d8], %r3",
     "looked up": "lop3.b32 %r3, %r1, %r1, %r1, 0xe8; st.global.u32 [%d8], %r3",
+    "looked up and tested": (
+        "setp.eq.u32 %p1, %r1, 5; lop3.or.b32 _|%p1, %r1, %r1, %r1, 0xe8, %p1; selp.u32 %r3, 1, 2, %p1; "
+        "@%p1 st.global.u32 [%d8], %r3"
+    ),
     "two shifted": "shf.l.clamp.b32 %r3, %r1, %r1, %r1; st.global.u32 [%d8], %r3",
     "selected": "selp.u32 %r3, %r1, %r1, %p1; st.global.u32 [%d8], %r3",
     "selected by sign": "slct.u32.s32 %r3, %r1, %r1, %r1; st.global.u32 [%d8], %r3",

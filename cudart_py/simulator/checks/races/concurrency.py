@@ -16,6 +16,7 @@ from ...state import contexts, memory
 from ...state.memory.records.record_limit import limit
 from ...state.memory.records.shadow import STRONG, TIME, History, ShadowMemory, clock
 from ...state.queue.runner import Piece, runner
+from ...state.queue.stream import UNORDERED_STREAMS, name_of
 from ...state.queue.work import Work, is_all_heard
 from ..findings import mode, put_finding
 from .traces import RACING, RECORDED, VERBS, Parts, Ranges, Trace
@@ -23,9 +24,6 @@ from .traces import RACING, RECORDED, VERBS, Parts, Ranges, Trace
 if TYPE_CHECKING:
     from ...state.memory import Allocation
 
-_UNORDERED = (
-    "nothing orders the two accesses: use the same stream for both (stream=s), or make one stream wait for the other"
-)
 _UNORDERED_NODES = (
     "nothing orders the two accesses: add an edge between the two nodes, or make one stream wait for the other during "
     "the capture"
@@ -66,8 +64,18 @@ class Span:
 
     @property
     def remedy(self) -> str:
-        """A clause that says how to order this work and the current one."""
-        return _UNORDERED_NODES if self._in_this_graph else _UNORDERED
+        """A clause that names the streams of the current work and of this one, and says how to order the two."""
+        if runner.piece is None or self._in_this_graph:
+            return _UNORDERED_NODES
+        works = runner.piece.work, self.piece.work
+        devices = [work.context.device.ordinal for work in works]
+        names = [name_of(work.stream) for work in works]
+        if devices[0] != devices[1]:
+            names = [f"{name} of device {device}" for name, device in zip(names, devices, strict=True)]
+        here, there = names
+        if here == there:
+            there += " of another thread or context"
+        return f"nothing orders the two accesses, this one in {here} and the other in {there}: {UNORDERED_STREAMS}"
 
     def left(self, records: Array) -> Array:
         """Return a mask of the records that are from this work."""

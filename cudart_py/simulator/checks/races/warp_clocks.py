@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ptx.instructions.barriers import PARITY
 from ...ptx.operations import mbarriers
 
 Array = NDArray[np.int64]
 _LANES = 32
-_PARITY = np.uint64(63)
+_PARITY = np.uint64(PARITY)
 
 
 class WarpClocks:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...ptx.compiling.analysis.control_flow import passes_parameter
 from ...ptx.compiling.forms import Form
 from ...ptx.compiling.opcode_table.opcodes import form_of
-from ...ptx.syntax.instructions import Access, Immediate, Instruction, Operand, Register, Vector
+from ...ptx.syntax.instructions import Access, Immediate, Instruction, Operand, Register, items_of
 from ...ptx.syntax.types import TYPE_SIZES
 from .matrix_rules import MatrixRule, matrix_rules
 
@@ -149,7 +149,7 @@ def _passed(code: Code, instruction: Instruction, form: Form) -> tuple[Rule, ...
     if not code.is_parameter(access):
         return ()
     value = next(operand for operand in instruction.operands if not isinstance(operand, Access))
-    items = value.items if isinstance(value, Vector) else (value,)
+    items = items_of(value)
     found = []
     for item, slot in zip(items, code.parameter_slots(instruction), strict=True):
         if isinstance(item, Register):
@@ -207,8 +207,8 @@ Rules = tuple[Rule | MatrixRule, ...] | None
 def _mov(code: Code, instruction: Instruction, form: Form) -> Rules:
     """Return the rules of moves, including vector moves: the targets receive the bytes of the sources in order."""
     to, source = instruction.operands[:2]
-    targets = to.items if isinstance(to, Vector) else (to,)
-    pieces = source.items if isinstance(source, Vector) else (source,)
+    targets = items_of(to)
+    pieces = items_of(source)
     size = max(TYPE_SIZES[form.type] // len(pieces), 1)
     flat = [byte for piece in pieces for byte in _bytes(code, piece, size)]
     each = len(flat) // len(targets)

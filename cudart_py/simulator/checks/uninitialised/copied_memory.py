@@ -62,7 +62,7 @@ def _report_unwritten(rows: Sequence[tuple[int, int]], source: Allocation, site:
         what = (
             f"uninitialised value reaches the host: a copy of {counted(done, 'byte')} reads "
             f"{counted(unwritten, 'byte')} where nothing has been written, the first at byte {first} of the copy, "
-            f"{place:#x} ({memory.describe(place)}){_last_writer(source)}"
+            f"{place:#x} ({memory.describe(place)}){memory.unordered_writer(place) or _last_writer(source)}"
         )
         queued = f"; this copy was queued at {site}" if site else ""
         put_finding("uninitialised", what + queued, ("copy to the host", site, source.identity), noun="copy")

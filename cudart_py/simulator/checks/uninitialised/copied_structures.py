@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...ptx.compiling.analysis.control_flow import Code
 from ...ptx.compiling.opcode_table.opcodes import form_of
 from ...ptx.running.groups import Group
-from ...ptx.syntax.instructions import Access, Instruction, Register, Vector
+from ...ptx.syntax.instructions import Access, Instruction, Register, items_of
 from ...ptx.syntax.types import TYPE_SIZES
 from .memory_marks import Origin
 
@@ -87,7 +87,7 @@ def copied_structures(code: Code, instructions: Sequence[Instruction]) -> list[C
         form = form_of(instruction)
         if form.row.access == "st" and not form.row.converges and form.space in ("global", "generic"):
             access, value = instruction.operands[:2]
-            items = value.items if isinstance(value, Vector) else (value,)
+            items = items_of(value)
             loaded = all(
                 isinstance(item, Register) and writers.get(code.slot(item.name), (-1, False))[1] for item in items
             )

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...ptx.compiling.analysis.control_flow import passes_parameter
 from ...ptx.compiling.forms import Form
 from ...ptx.compiling.opcode_table.opcodes import form_of
-from ...ptx.syntax.instructions import Access, Call, Instruction, Register, Symbol, Vector
+from ...ptx.syntax.instructions import Access, Call, Instruction, Register, Symbol, items_of
 from ...ptx.syntax.types import TYPE_SIZES
 from .byte_rules import MOST, Rule, bytes_of, loaded, rules, undefined, widened
 from .copied_structures import CopiedStructure, SteppedCopies, Stored, copied_structures, copies_of
@@ -382,7 +382,7 @@ def _sinks(code: Code, instruction: Instruction, form: Form) -> tuple[tuple[int,
         return addresses, ()
     first = _value_index(instruction)
     values = instruction.operands[first : first + (2 if row.access == "atom" and form.operation == "cas" else 1)]
-    items = [item for value in values for item in (value.items if isinstance(value, Vector) else (value,))]
+    items = [item for value in values for item in items_of(value)]
     if row.access == "st" and not all(isinstance(item, Register) for item in items):
         return addresses, ()
     return addresses, tuple(code.slot(item.name) for item in items if isinstance(item, Register))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...ptx.compiling.forms import Form
 from ...ptx.compiling.fragments import fragments_of
 from ...ptx.operations.matrices import ELEMENTS, HALVES, Fragment, arranged, divided
-from ...ptx.syntax.instructions import Instruction, Operand, Register, Vector
+from ...ptx.syntax.instructions import Instruction, Operand, Register, items_of
 
 if TYPE_CHECKING:
     from ...ptx.compiling.analysis.control_flow import Code
@@ -77,5 +77,5 @@ def matrix_rules(code: Code, instruction: Instruction, form: Form) -> tuple[Matr
 
 
 def _slots(code: Code, operand: Operand) -> tuple[int, ...]:
-    items = operand.items if isinstance(operand, Vector) else (operand,)
+    items = items_of(operand)
     return tuple(code.slot(item.name) if isinstance(item, Register) else -1 for item in items)

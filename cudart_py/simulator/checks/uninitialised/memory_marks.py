@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ptx.compiling.opcode_table.opcodes import form_of
-from ...ptx.syntax.instructions import Instruction, Operand, Register, Vector
+from ...ptx.syntax.instructions import Instruction, Operand, Register, items_of
 from ...ptx.syntax.types import TYPE_SIZES
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def slots_of(code: Code, operand: Operand) -> list[int]:
 
     A vector load may discard elements (`_`), and a vector store may have constants.
     """
-    items = operand.items if isinstance(operand, Vector) else (operand,)
+    items = items_of(operand)
     return [code.slot(item.name) if isinstance(item, Register) else -1 for item in items]
 
 

@@ -85,7 +85,7 @@ class Operand:
                 put_finding(
                     "uninitialised",
                     f"{what} reads an uninitialised value at {place:#x} ({memory.describe(place)}), where nothing has "
-                    "been written",
+                    f"been written{memory.unordered_writer(place)}",
                 )
                 return
 

@@ -29,7 +29,6 @@ _HINTS = {
     "clusterlaunchcontrol": "compile for compute_90; cancelling clusters is not simulated",
     "vavrg2": _VIDEO, "vavrg4": _VIDEO,
     "atom": _VECTOR, "red": _VECTOR, "set": _LOGIC, "setp": _LOGIC,
-    "lop3": "write lop3.b32, setp.ne, and then the logical operation, such as or.pred",
 }  # fmt: skip  # rows of a table
 # Modifiers and types of PTX that no row has, for opcodes that do have rows.
 _FURTHER_WORDS = {

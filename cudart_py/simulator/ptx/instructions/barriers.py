@@ -7,11 +7,14 @@ hardware's layout is opaque to programs, so the simulator can choose its own.
 
 from __future__ import annotations
 
+from typing import Any
+
 from .values import Value, where
 
 # The bits of an mbarrier's word that count the pending arrivals.
 MISSING = (1 << 20) - 1
-_NEEDED, _TRANSFER, _PARITY = 20, 40, 63
+# The lowest bits of a word's other fields.
+_NEEDED, _TRANSFER, PARITY = 20, 40, 63
 _BYTES = (1 << 23) - 1
 
 
@@ -28,7 +31,33 @@ def initial(count: Value) -> Value:
 
 def has_passed(word: Value, waited: Value, *, parity: bool) -> Value:
     """``mbarrier.test_wait``: return whether the phase of a state, or the phase with a parity (u64), is complete."""
-    return (word >> _PARITY).differs(waited & 1 if parity else waited >> _PARITY)
+    return (word >> PARITY).differs(waited & 1 if parity else waited >> PARITY)
+
+
+def fields(word: int) -> tuple[int, int, int, int]:
+    """Return a barrier's pending arrivals, the arrivals that a phase expects, the pending bytes, and the parity."""
+    transfer = word >> _TRANSFER & _BYTES
+    if transfer > _BYTES >> 1:
+        transfer -= _BYTES + 1
+    return word & MISSING, word >> _NEEDED & MISSING, transfer, word >> PARITY
+
+
+def pending_bytes(word: Value) -> Value:
+    """Return a barrier's pending bytes (s64), which are negative if more have arrived than were expected."""
+    return (word << 1).read_as("s64") >> _TRANSFER + 1
+
+
+def moved(verb: str, amount: Any) -> tuple[Any, Any]:
+    """Return the arrivals of a lane, and the bytes that it adds to the pending bytes.
+
+    `verb` is the operation (see `emitters.copies.verb_of`) and `amount` its operand: a value or an array. A result that
+    does not depend on the operand is an int.
+    """
+    if verb == "expect_tx":
+        return 0, amount
+    if verb == "complete_tx":
+        return 0, -amount
+    return (1, amount) if verb.endswith("_expect") else (amount, 0)
 
 
 def after(word: Value, arrivals: Value, transfer: Value, *, drops: bool) -> Value:
@@ -43,5 +72,5 @@ def after(word: Value, arrivals: Value, transfer: Value, *, drops: bool) -> Valu
         needed = (needed - arrivals) & MISSING
     pending = ((word >> _TRANSFER) + transfer) & _BYTES
     complete = (missing | pending).equals(0)
-    parity = (word >> _PARITY) ^ complete.to("u64")
-    return where(complete, needed, missing) | needed << _NEEDED | pending << _TRANSFER | parity << _PARITY
+    parity = (word >> PARITY) ^ complete.to("u64")
+    return where(complete, needed, missing) | needed << _NEEDED | pending << _TRANSFER | parity << PARITY

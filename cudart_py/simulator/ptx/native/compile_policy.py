@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..compiling.opcode_table.opcodes import form_of
 from ..syntax.instructions import Call, Function, Register, Symbol
+from .loop_bounds import ITERATIONS, Loops, loops_of
 
 if TYPE_CHECKING:
     from ..compiling.program import Program
@@ -23,6 +24,8 @@ _REGISTER = re.compile(r"%\w+")
 _COMPILE_SECONDS, _WATCHED_COMPILE_SECONDS = 0.8e-3, 1.6e-3
 # The number of thread instructions that NumPy executes per second in a wide launch: without and with an observer.
 _NUMPY_RATE, _WATCHED_NUMPY_RATE = 4e8, 1e8
+# The least time, in seconds, in which NumPy executes an instruction, however few threads execute it.
+_STEP_SECONDS = 0.4e-6
 _FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
 # The time per instruction, in seconds, to generate the NumPy engine's functions at the kernel's first launch.
 _PREPARE_SECONDS = 0.15e-3
@@ -33,8 +36,8 @@ _LOAD_SECONDS = 3e-3
 _PARTS = 4
 # An upper bound on the number of instructions: more than anybody would compile, and safe to convert to a float.
 _MOST_COPIED = 1 << 60
-# The assumed number of iterations of a loop, and of all loops around an instruction together.
-_ITERATIONS, _MOST_ITERATIONS = 10, 1000
+# The assumed number of iterations of all loops without known bounds around an instruction together.
+_MOST_ITERATIONS = 1000
 # The assumed number of launches of a kernel whose results depend on the order of lanes.
 _LAUNCHES = 8
 
@@ -51,7 +54,8 @@ class Estimate:
     """Facts about a kernel that need no compiling: its size, and whether its results depend on the order of lanes.
 
     Machine code contains one copy of a function per call path that leads to it. `copied` is the number of instructions
-    in all these copies, and `executed` the number that a thread executes if each loop has ten iterations.
+    in all these copies, and `executed` the number that a thread executes if each loop has ten iterations; `loops` knows
+    the bounds of some loops of a launch.
     """
 
     def __init__(self, program: Program) -> None:
@@ -62,6 +66,7 @@ class Estimate:
         module, body = program.entry.module, program.entry.body
         self.copied = max(self.instructions, _total(module, body, lambda function: [1] * len(function.instructions)))
         self.executed = max(self.copied, _total(module, body, _iterations))
+        self.loops = Loops(program.entry)
         self.ordered = any(map(_depends_on_order, bodies))
         # Whether the time of launches in earlier processes is known.
         self.is_told = False
@@ -110,16 +115,9 @@ def _callees(module: Module, function: Function) -> list[tuple[int, Function]]:
 
 def _iterations(function: Function) -> list[int]:
     """Return how often each instruction of a function is assumed to be executed, given the loops around it."""
-    # The last branch back to each label.
-    ends: dict[int, int] = {}
-    for index, one in enumerate(function.instructions):
-        if form_of(one).row.ends == "branch" and isinstance(one.operands[0], Symbol):
-            target = function.labels[one.operands[0].name]
-            if target <= index:
-                ends[target] = index
     found = [1] * len(function.instructions)
-    for start, end in ends.items():
-        found[start : end + 1] = [min(_MOST_ITERATIONS, _ITERATIONS * times) for times in found[start : end + 1]]
+    for start, end in loops_of(function).items():
+        found[start : end + 1] = [min(_MOST_ITERATIONS, ITERATIONS * times) for times in found[start : end + 1]]
     return found
 
 
@@ -178,8 +176,10 @@ def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy
 
 def numpy_seconds(state: LaunchState) -> float:
     """Return an estimate of the time, in seconds, that a launch takes with NumPy."""
-    executed = state.blocks * state.threads * estimate_of(state.program).executed
-    return executed / (_NUMPY_RATE if state.observer is None else _WATCHED_NUMPY_RATE)
+    estimate = estimate_of(state.program)
+    executed = max(estimate.executed, estimate.loops.executed(state))
+    rate = _NUMPY_RATE if state.observer is None else _WATCHED_NUMPY_RATE
+    return executed * max(_STEP_SECONDS, state.blocks * state.threads / rate)
 
 
 def note_seconds(state: LaunchState, store: CodeCache | None) -> None:

@@ -8,29 +8,29 @@ without a scan are performed in rounds, the n-th lane of every element in round 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.floats import LEAST_NORMAL_F32, flush_f32
+from ..arrays.floats import LEAST_NORMAL_F32
 from ..arrays.functions import array_function
-from ..instructions import halves
-from ..instructions.values import Value
+from ..instructions import warps
+from ..instructions.warps import HALVES
 
 Array = NDArray[Any]
-Update = Callable[[Array, Array], Array]
+Update = Callable[..., Array]
 
-_UFUNCS: dict[str, np.ufunc] = {
+# NumPy's own functions for `instructions.warps.combine`, which also reduce and accumulate.
+UFUNCS: dict[str, np.ufunc] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }  # fmt: skip  # rows of a table
 # An ulp of a float32 number is more than 2**-24 of its magnitude, so the ulps of numbers of this size are normal.
 _LEAST_SAFE = LEAST_NORMAL_F32 * np.float32(2**24)
-_LOWERINGS: dict[str, Callable[..., Value]] = {"add": halves.add, "min": halves.min_, "max": halves.max_}
-_HALVES = ("f16", "bf16", "f16x2", "bf16x2")
+_KINDS = {"f": "f", "i": "s", "u": "u"}
 
 
 def apply(operation: str, view: Array, index: Array, *operands: Array, type_: str = "", ftz: bool = False) -> Array:
@@ -45,24 +45,25 @@ def apply(operation: str, view: Array, index: Array, *operands: Array, type_: st
         raise ValueError(f"atomic {operation} of {len(operands)} operands")
     if index.size == 0:
         return view[index]
-    operand, compare = (np.broadcast_to(np.asarray(x, view.dtype), index.shape) for x in (operands[-1], operands[0]))
-    kind = type_ if type_ in _HALVES else ""
-    ftz = ftz and operation == "add" and _may_flush(view, index, operand)
-    update = _update(operation, view.dtype, kind, ftz)
+    given = [np.broadcast_to(np.asarray(x, view.dtype), index.shape) for x in operands]
+    halves = type_ in HALVES
+    kind = type_ if halves else f"{_KINDS[view.dtype.kind]}{8 * view.dtype.itemsize}"
+    ftz = ftz and operation == "add" and _may_flush(view, index, given[-1])
+    update = _update(operation, kind, ftz)
     if index.size == 1 or (index[1:] > index[:-1]).all():
-        return _distinct(operation, view, index, operand, compare, update)
+        return _distinct(view, index, given, update)
     groups = _Groups(index)
     if groups.longest == 1:
-        return _distinct(operation, view, index, operand, compare, update)
-    arranged = operand[groups.order]
+        return _distinct(view, index, given, update)
+    *expected, arranged = (operand[groups.order] for operand in given)
     if operation == "cas":
-        found = _compare_and_swap(view, groups, compare[groups.order], arranged)
+        found = _compare_and_swap(view, groups, expected[0], arranged)
     elif operation == "exch":
         found = _exchange(view, groups, arranged)
     elif operation in ("inc", "dec"):
         found = _count(operation, view, groups, arranged, update)
-    elif view.dtype.kind == "f" or kind:
-        found = _float_add(view, groups, arranged, update, plain=not kind and not ftz)
+    elif view.dtype.kind == "f" or halves:
+        found = _float_add(view, groups, arranged, update, plain=not halves and not ftz)
     else:
         found = _integer(operation, view, groups, arranged)
     result = np.empty_like(found)
@@ -74,8 +75,8 @@ def reduce_only(
     operation: str, view: Array, index: Array, operand: Array, *, type_: str = "", ftz: bool = False
 ) -> None:
     """Perform an atomic operation that returns nothing (``red``); the arguments are the same as for ``apply``."""
-    ufunc = _UFUNCS.get(operation)
-    if ufunc is None or type_ in _HALVES:
+    ufunc = UFUNCS.get(operation)
+    if ufunc is None or type_ in HALVES:
         apply(operation, view, index, operand, type_=type_, ftz=ftz)
         return
     operand = np.asarray(operand, view.dtype)
@@ -96,34 +97,19 @@ def _may_flush(view: Array, index: Array, operand: Array) -> bool:
     return any(((size < _LEAST_SAFE) & (size > 0)).any() for size in sizes)
 
 
-def _update(operation: str, dtype: np.dtype[Any], kind: str, ftz: bool) -> Update:
-    """Return the function that computes the new element from the old one and the operand (cas: if it swaps)."""
-    if kind:
-        return _of_halves(operation, kind)
-    if ftz:
-        return lambda old, operand: flush_f32(flush_f32(old) + flush_f32(operand))
-    zero, one = dtype.type(0), dtype.type(1)
-    match operation:
-        case "inc":
-            return lambda old, bound: np.where(old >= bound, zero, old + one)
-        case "dec":
-            return lambda old, bound: np.where((old == 0) | (old > bound), bound, old - one)
-        case "exch" | "cas":
-            return lambda old, operand: operand
-    return _UFUNCS[operation]
-
-
 @lru_cache
-def _of_halves(operation: str, kind: str) -> Update:
-    """Return the operation on patterns of halves, or on pairs of them."""
-    return array_function(partial(_LOWERINGS[operation], kind), kind, kind)
+def _update(operation: str, kind: str, ftz: bool) -> Update:
+    """Return the function that computes the new element from the old one and the operands."""
+    update: Update = array_function(
+        partial(warps.updated, operation, kind, ftz), *[kind] * (3 if operation == "cas" else 2)
+    )
+    return update
 
 
-def _distinct(operation: str, view: Array, index: Array, operand: Array, compare: Array, update: Update) -> Array:
+def _distinct(view: Array, index: Array, operands: Sequence[Array], update: Update) -> Array:
     """Perform the operation for lanes of which no two share an element."""
     found: Array = view[index]
-    new = update(found, operand)
-    view[index] = np.where(found == compare, new, found) if operation == "cas" else new
+    view[index] = update(found, *operands)
     return found
 
 
@@ -164,7 +150,7 @@ class _Groups:
 
 def _integer(operation: str, view: Array, groups: _Groups, operand: Array) -> Array:
     """Scan each group: compute sums by one running sum, and other operations in steps of doubling length."""
-    ufunc = _UFUNCS[operation]
+    ufunc = UFUNCS[operation]
     base = view[groups.elements]
     if operation == "add":
         running = np.cumsum(operand, dtype=view.dtype)

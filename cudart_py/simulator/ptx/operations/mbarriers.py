@@ -25,15 +25,8 @@ MISSING = np.uint64(barriers.MISSING)
 
 _initial = array_function(barriers.initial, "u32")
 _has_passed = [array_function(partial(barriers.has_passed, parity=parity), "u64", "u64") for parity in (False, True)]
+_pending_bytes = array_function(barriers.pending_bytes, "u64")
 _after = [array_function(partial(barriers.after, drops=drops), "u64", "u64", "u64") for drops in (False, True)]
-
-
-def fields(word: int) -> tuple[int, int, int, int]:
-    """Return a barrier's pending arrivals, the arrivals that a phase expects, the pending bytes, and the parity."""
-    transfer = word >> 40 & (1 << 23) - 1
-    if transfer >> 22:
-        transfer -= 1 << 23
-    return word & barriers.MISSING, word >> 20 & barriers.MISSING, transfer, word >> 63
 
 
 class TooManyArrivals(Exception):  # noqa: N818  # because it is an event of the kernel's, as `Fault` is
@@ -70,16 +63,6 @@ def apply(
     return before
 
 
-def moved(verb: str, amounts: Array) -> tuple[Array, Array]:
-    """Return the arrivals of each lane, and the bytes that it adds to the pending bytes (both int64)."""
-    nothing = np.zeros_like(amounts)
-    if verb == "expect_tx":
-        return nothing, amounts
-    if verb == "complete_tx":
-        return nothing, -amounts
-    return (np.ones_like(amounts), amounts) if verb.endswith("_expect") else (amounts, nothing)
-
-
 def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], before: Array, warps: Array) -> None:
     """Arrive, or expect or receive bytes, and correct the words `before` that later lanes of a barrier return.
 
@@ -87,14 +70,13 @@ def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], bef
     them.
     """
     amounts = operands[0].astype(np.int64) if operands else np.ones(len(index), np.int64)
-    arrivals, transfer = moved(verb, amounts)
+    arrivals, transfer = (np.broadcast_to(each, amounts.shape) for each in barriers.moved(verb, amounts))
     places, which = np.unique(index, return_inverse=True)
     words = view[places]
     arrived, received = (_sums(which, each, len(places)) for each in (arrivals, transfer))
-    pending = (words << np.uint64(1)).view(np.int64) >> np.int64(41)
     between = arrived > (words & MISSING).view(np.int64)
     if verb == "complete_tx":
-        between |= (words & MISSING == 0) & (pending + received < 0)
+        between |= (words & MISSING == 0) & (_pending_bytes(words) + received < 0)
     after = _after[verb.startswith("arrive_drop")]
     view[places] = np.where(between, words, after(words, arrived.view(np.uint64), received.view(np.uint64)))
     if arrivals.any():
@@ -107,7 +89,7 @@ def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], bef
         for start, end in pairwise([*np.flatnonzero(_starts(each)), len(lanes)]):
             part = lanes[start:end]
             arrived, received = (each[part].sum(keepdims=True) for each in (arrivals, transfer))
-            missing, needed, _, _ = fields(int(word[0]))
+            missing, needed, _, _ = barriers.fields(int(word[0]))
             if arrived[0] > missing:
                 raise TooManyArrivals(int(part[0]), int(arrived[0]), missing, needed)
             before[part] = word

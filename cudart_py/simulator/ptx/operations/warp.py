@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..arrays.functions import array_function
 from ..instructions import warps
+from .atomics import UFUNCS
 
 Array = NDArray[Any]
 
@@ -120,27 +121,18 @@ def match_all(value: Array, members: Array, active: Array | None = None) -> tupl
 
 # --- reductions ---------------------------------------------------------------------------------------------------
 
-_UFUNCS: dict[str, np.ufunc] = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}  # fmt: skip  # rows of a table
-
-
-def _neutral(operation: str, dtype: np.dtype[Any]) -> Any:
-    info = np.iinfo(dtype)
-    return {"min": info.max, "max": info.min, "and": -1 if info.min else info.max}.get(operation, 0)
-
 
 def redux(operation: str, value: Array, members: Array, active: Array | None = None) -> Array:
     """Reduce the members' values and return the result to each member (``redux.sync``).
 
     ``operation`` is one of add, min, max, and, or, xor; min and max are signed or unsigned, like the array's type.
     """
-    ufunc = _UFUNCS[operation]
+    ufunc = UFUNCS[operation]
     if active is None and np.ndim(members) == 0 and members == ALL:
         total: Array = ufunc.reduce(value, axis=1, keepdims=True, dtype=value.dtype)
         return np.broadcast_to(total, value.shape)
-    neutral = value.dtype.type(_neutral(operation, value.dtype))
+    bits = warps.neutral(operation, "s32" if value.dtype.kind == "i" else "u32")
+    neutral = np.uint32(bits).view(value.dtype)
     present = _present(active) & members
     result = np.full(value.shape, neutral)
     for lane in range(32):

@@ -82,6 +82,11 @@ class Call:
 Operand: TypeAlias = Register | Immediate | Symbol | Access | Vector | Call
 
 
+def items_of(operand: Operand) -> tuple[Operand, ...]:
+    """Return the operands in a vector, or the operand itself."""
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
 class InlinedCall(NamedTuple):
     """The call of a function that was inlined: the label of the function's name, and the place of the call."""
 

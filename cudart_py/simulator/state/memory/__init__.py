@@ -19,6 +19,7 @@ from .table import (
     note_change,
     note_written,
     require_live,
+    unordered_writer,
 )
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "require_live",
     "rounded",
     "space",
+    "unordered_writer",
 ]

@@ -16,6 +16,8 @@ from ..errors import StatusError
 from ..fault_reports import put_report
 from ..queue.operations import FaultError
 from ..queue.runner import runner
+from ..queue.stream import UNORDERED_STREAMS, name_of
+from ..queue.work import needed
 from . import reservations
 from .address_space import space
 from .allocations import PINNED, Allocation, AllocationRecord, Index, rounded
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 1024
 _NEAR = 1 << 20
+# Consecutive allocations are less than this number of bytes apart, because of their alignment.
+_GAP = 1024
 
 known = Index()
 live = Index()
@@ -232,6 +236,27 @@ def describe(address: int, context: Context | None = None) -> str:
     return "no allocation is near it"
 
 
+def unordered_writer(address: int) -> str:
+    """Return a clause about work that may still write at an address where nothing has been written, "" for none.
+
+    That is work queued before the current work, in the stream in which the memory was allocated.
+    """
+    allocation, running = live.find(address), runner.piece
+    stream = None if allocation is None else allocation.stream
+    if stream is None or stream.tail is None or running is None:
+        return ""
+    work = running.work
+    if not any(
+        earlier.stream == stream.identity and earlier.sequence < work.sequence and earlier.operation is not None
+        for earlier in needed([stream.tail])
+    ):
+        return ""
+    return (
+        f": the memory was allocated in {stream}, and nothing orders the earlier work there before this work in "
+        f"{name_of(work.stream)}: {UNORDERED_STREAMS}"
+    )
+
+
 def is_freed(address: int) -> bool:
     """Return whether an address is in an allocation that was freed, and near no other allocation in its place."""
     freed = None if _not_begun(address) or live.find(address) or reservations.describe(address) else _last_free(address)
@@ -256,7 +281,9 @@ def _out_of_reach(allocation: Allocation, context: Context) -> str:
 def _beside(address: int, within: AllocationRecord | None = None) -> str:
     """Describe an address relative to the nearest live allocation; return "" if none is near.
 
-    With `within`, only allocations that share bytes with that allocation are considered.
+    If the address is in the gap between two allocations, the program may have meant either, so both are named. An
+    address directly after an allocation is that of an index one too large. With `within`, only allocations that share
+    bytes with that allocation are considered.
     """
     found: list[tuple[int, str]] = []
     for allocation in (live.before(address), live.after(address)):
@@ -268,7 +295,9 @@ def _beside(address: int, within: AllocationRecord | None = None) -> str:
         else:
             past = address - allocation.end
             found.append((past, f"{_bytes(past)} after the end of {allocation.record}"))
-    distance, text = min(found, default=(_NEAR, ""))
+    (distance, text), *others = sorted(found) or [(_NEAR, "")]
+    if others and distance > 0 and others[0][0] < _GAP:
+        text += f", and {others[0][1]}"
     return text if distance < _NEAR else ""
 
 

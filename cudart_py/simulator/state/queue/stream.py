@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from cuda.bindings.driver import CU_STREAM_PER_THREAD
 
@@ -13,7 +14,18 @@ if TYPE_CHECKING:
     from .captures import Capture
     from .work import Work
 
+# What a report suggests for work of two streams that nothing orders.
+UNORDERED_STREAMS = "use the same stream for both (stream=s), or make one stream wait for the other"
+
 _identities = itertools.count()
+# Keyed by their identities.
+_streams: WeakValueDictionary[int, Stream] = WeakValueDictionary()
+
+
+def name_of(identity: int) -> str:
+    """Return the name of the stream with an identity, for reports."""
+    stream = _streams.get(identity)
+    return "a destroyed stream" if stream is None else str(stream)
 
 
 class Stream:
@@ -53,6 +65,7 @@ class Stream:
         # The green context in which it was created. Its kernels run on that context's multiprocessors only.
         self.green = green
         self.identity = next(_identities)
+        _streams[self.identity] = self
         self.tail: Work | None = None
         self.capture: Capture | None = None
         self.attributes: dict[int, object] = {}

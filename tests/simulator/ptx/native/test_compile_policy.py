@@ -37,6 +37,23 @@ extern "C" __global__ void powers(int n, int* data) {
     for (int k = 0; k < 24; ++k) x = x * x + k;
     if (i < n) data[i] = x;
 }
+extern "C" __global__ void turns(int n, unsigned* data) {
+    unsigned x = 1;
+    for (int k = 0; k < n; ++k) x = x * 1664525 + 1013904223;
+    *data = x;
+}
+extern "C" __global__ void thousands(int n, unsigned* data) {
+    unsigned x = n;
+    #pragma unroll 1
+    for (int k = 0; k < 100000; ++k) x = x * 1664525 + 1013904223;
+    *data = x;
+}
+extern "C" __global__ void share(int n, unsigned* data) {
+    for (int k = threadIdx.x; k < n; k += blockDim.x) data[k] = k;
+}
+extern "C" __global__ void share_among_blocks(int n, unsigned* data) {
+    for (int k = blockIdx.x * blockDim.x + threadIdx.x; k < n; k += gridDim.x * blockDim.x) data[k] = k;
+}
 extern "C" __global__ void look(int n, volatile int* flag) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n && *flag) flag[1] = i;
@@ -77,6 +94,35 @@ def test_a_kernel_is_compiled_once_it_has_cost_more_than_that_or_is_large():
     large = launch(fresh(), "twice", LARGE)
     assert runs_natively(large)
     assert large.seconds == 0
+
+
+def generated(x: int, times: int) -> int:
+    for _ in range(times):
+        x = (x * 1664525 + 1013904223) % 2**32
+    return x
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "times", "first"), [("turns", 100_000, 100_000, 1), ("thousands", 3, 100_000, 3)]
+)
+def test_a_long_loop_of_one_thread_is_compiled_at_once(name, n, times, first):
+    """The first launch takes milliseconds, whereas NumPy would take seconds."""
+    kernels = fresh()
+    out = kernels.zeros(1)
+    kernels.launch(name, 1, 1, n, out, steps=None)
+    assert kernels.ran_natively(name)
+    assert kernels.get(out, 1, np.uint32)[0] == generated(first, times)
+
+
+def test_a_short_loop_is_not_compiled():
+    kernels = fresh()
+    for name, blocks, threads, n in (
+        ("turns", 1, 1, 20),
+        ("share", 1, 256, 5000),
+        ("share_among_blocks", 40, 256, 200_000),
+    ):
+        kernels.launch(name, blocks, threads, n, kernels.zeros(n), steps=None)
+        assert not kernels.ran_natively(name)
 
 
 def test_machine_code_from_the_cache_is_taken_before_compiling_pays(store, monkeypatch):

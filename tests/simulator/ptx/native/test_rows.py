@@ -81,10 +81,11 @@ def instruction(form: Form, opcode: str, number: int) -> str | None:
     if len(patterns) < 2 or patterns[0][0] != "=" or form.row.ends or form.row.access or form.row.converges:
         return None
     operands = []
-    for place, pattern in enumerate(patterns[1:]):
+    for pattern in patterns[1:]:
         if pattern[0] == "#":
             operands.append("150")
             continue
+        place = len(operands) - operands.count("150")
         name = form.types[0] if pattern == "P" else "u64" if pattern == "A" else form.type_of(pattern)
         if name == "b128" or pattern in ("V", "F", "M"):
             return None

@@ -171,6 +171,17 @@ CASES: dict[str, tuple[str, str, Callable[..., int]]] = {
     "prmt.b32 d, a, b, c": ("b32", "b32 b32 b32", permute),
 }
 CASES |= {f"fns.b32 d, a, b, {n}": ("b32", "b32 u32=32", lambda a, b, n=n: nth_bit(a, b, n)) for n in (-9, -1, 0, 1, 5)}
+# The table 0xea is that of ``a & b | c``. A register that isn't written keeps its 0.
+for _join, _joined in {"or": or_, "and": and_}.items():
+    for _register, _used in {"d": -1, "_": 0}.items():
+        CASES[
+            f"setp.eq.u32 p, e, 1; mov.b32 d, 0; lop3.{_join}.b32 {_register}|q, a, b, c, 0xea, p; @q add.u32 d, d, 64"
+        ] = (
+            "u32", "u32=3 u32=3 u32=2 u32=2",
+            lambda a, b, c, e, join=_joined, used=_used: (
+                ((a & b | c) & used) + 64 * join((a & b | c) != 0, e == 1)
+            ),
+        )  # fmt: skip  # a row of a table
 # Some of these selectors use only one of the words.
 CASES |= {
     f"prmt.b32 d, a, b, {selector:#x}": ("b32", "b32 b32", lambda a, b, n=selector: permute(a, b, n))

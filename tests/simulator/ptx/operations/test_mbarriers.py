@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.operations.mbarriers import TooManyArrivals, apply, fields
+from cudart_py.simulator.ptx.instructions.barriers import fields
+from cudart_py.simulator.ptx.operations.mbarriers import TooManyArrivals, apply
 from tests.simulator.ptx.operations.references import operation
 
 pending_count = operation("mbarrier.pending_count.b64")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...syntax.instructions import Call, Instruction, Register, Symbol, Vector
+from ...syntax.instructions import Call, Instruction, Register, Symbol, items_of
 from ..opcode_table.opcodes import form_of
 from .control_flow import passes_parameter
 
@@ -49,7 +49,7 @@ class GuessedLoads:
                     writers.setdefault(slot, []).append((instruction, reads if moves else []))
             elif form.row.access == "atom" and form.operation == "cas":
                 compared = instruction.operands[2]
-                items = compared.items if isinstance(compared, Vector) else (compared,)
+                items = items_of(compared)
                 waiting += [code.slot(item.name) for item in items if isinstance(item, Register)]
             elif form.row.ends == "call":
                 waiting += self._passed(code, instruction)

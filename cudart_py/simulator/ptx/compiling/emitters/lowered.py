@@ -10,7 +10,7 @@ from ...arrays.expressions import Expression, Expressions
 from ...instructions.comparisons import RELATIONS
 from ...instructions.floats import CLASSES
 from ...instructions.values import Builder, Raw, Value, value_type
-from ...syntax.instructions import Immediate, Instruction, Operand, Register, Vector
+from ...syntax.instructions import Immediate, Instruction, Operand, Register, Vector, items_of
 from ...syntax.types import dtype_of
 from ..forms import SPACES, Form, Row
 from ..writer import Writer
@@ -75,7 +75,7 @@ class Lowers:
         """Return the registers that an instruction writes, with their values; `read` returns an operand as a type."""
         told, types, keywords = plan_of(self, form)
         first = i.operands[0]
-        written = first.items if isinstance(first, Vector) else (first,)
+        written = items_of(first)
         first_told: tuple[object, ...] = (len(written),) if "count" in self.told else ()
         if "selectors" in self.told:
             first_told = (tuple(getattr(operand, "selector", "") for operand in i.operands),)

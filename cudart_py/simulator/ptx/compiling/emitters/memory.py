@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...syntax.instructions import Access, Call, Instruction, Operand, Register, Symbol, Vector
+from ...syntax.instructions import Access, Call, Instruction, Operand, Register, Symbol, Vector, items_of
 from ...syntax.types import TYPE_SIZES, dtype_of
 from ..forms import Form
 from ..writer import Writer, spread
@@ -102,7 +102,7 @@ def load(w: Writer, i: Instruction, form: Form) -> None:
     ptx_type, dtype = form.type, dtype_of(form.type)
     destination, access = i.operands[0], i.operands[1]
     assert isinstance(access, Access)
-    items = destination.items if isinstance(destination, Vector) else (destination,)
+    items = items_of(destination)
     if form.space == "param":
         if w.code.is_parameter(access):
             for item, slot in zip(items, w.code.parameter_slots(i), strict=True):
@@ -132,7 +132,7 @@ def store(w: Writer, i: Instruction, form: Form) -> None:
     dtype = dtype_of(form.type)
     access, source = i.operands[0], i.operands[1]
     assert isinstance(access, Access)
-    items = source.items if isinstance(source, Vector) else (source,)
+    items = items_of(source)
     if form.space == "param" and w.code.is_parameter(access):
         for item, slot in zip(items, w.code.parameter_slots(i), strict=True):
             expression, same = w.typed(item, dtype)
@@ -247,7 +247,7 @@ def surface_load(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``suld.b``, which reads one or more adjacent elements."""
     destination, access = i.operands
     assert isinstance(access, Access)
-    items = destination.items if isinstance(destination, Vector) else (destination,)
+    items = items_of(destination)
     handle, _ = w.value(access.base, "u64")
     dtype = dtype_of(form.type)
     result = w.temporary()
@@ -262,7 +262,7 @@ def surface_store(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``sust.b``, which writes one or more adjacent elements."""
     access, source = i.operands
     assert isinstance(access, Access)
-    items = source.items if isinstance(source, Vector) else (source,)
+    items = items_of(source)
     handle, _ = w.value(access.base, "u64")
     dtype = dtype_of(form.type)
     values = ", ".join(w.typed(item, dtype)[0] for item in items)

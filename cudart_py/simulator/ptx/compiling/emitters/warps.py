@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...syntax.instructions import Immediate, Instruction, Symbol, Vector
+from ...syntax.instructions import Immediate, Instruction, Symbol, Vector, items_of
 from ...syntax.types import dtype_of
 from ..forms import Form
 from ..writer import Writer, spread
@@ -42,7 +42,7 @@ def match(w: Writer, i: Instruction, form: Form) -> None:
     result = w.temporary()
     w.emit(f"{result} = g.chunk.warps.match(g, {form.words[0]!r}, {value}, {mask})")
     destination = i.operands[0]
-    items = destination.items if isinstance(destination, Vector) else (destination,)
+    items = items_of(destination)
     w.write(items[0], f"{result}[0]", "u4", False)
     if len(items) > 1:
         w.write(items[1], f"{result}[1]", "?", False)

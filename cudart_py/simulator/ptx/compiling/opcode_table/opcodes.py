@@ -116,6 +116,7 @@ ROWS = (
     Row("not", Lowers(logic.not_), "pred/b16/b32/b64 | =T T", flow="bytewise"),
     Row("cnot", Lowers(logic.cnot), "BITS | =T T"),
     Row("lop3", Lowers(logic.lop3), "b32 | =T T T T #255", flow="choice"),
+    Row("lop3", Lowers(logic.lop3_joined), "or/and b32 | =T&p T T T #255 pred", flow="choice"),
     Row("shl", Lowers(logic.shl), "BITS | =T T u32", flow="left"),
     Row("shr", Lowers(logic.shr), "BITS | =T T u32", "INT | =T T u32", flow="right"),
     Row("shf", Lowers(logic.shf_l_clamp), "l clamp b32 | =T T T u32", flow="choice"),

@@ -43,6 +43,13 @@ def lop3(a: Value, b: Value, c: Value, table: int) -> Value:
     return where_zero ^ (a & (where_zero ^ _two_inputs(one, b, c)))
 
 
+def lop3_joined(a: Value, b: Value, c: Value, table: int, truth: Value, *, join: str) -> tuple[Value, Value]:
+    """``lop3.or`` and ``lop3.and``: also return whether the result isn't 0, joined with a predicate."""
+    result = lop3(a, b, c, table)
+    nonzero = ~result.equals(0)
+    return result, nonzero | truth if join == "or" else nonzero & truth
+
+
 def _two_inputs(table: int, b: Value, c: Value) -> Value:
     """Apply one of the 16 functions of two bits; bit ``2 * b + c`` of the table is its value."""
     if table >= 8:

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...compiling.opcode_table.opcodes import form_of
 from ...syntax.types import dtype_of
-from ..layout import LANES, Context, ObjectWord
-from .reports import group_of
+from ..layout import Context, ObjectWord
+from .reports import asked
 
 if TYPE_CHECKING:
     from ...operations.textures import Texture
@@ -22,14 +22,11 @@ _WORD = 0xFFFFFFFF
 def describe_object(launch: NativeLaunch, number: int) -> None:
     """Add the texture or surface whose handle is in the context to the list of the site that needs it.
 
-    The number contains the site in its lower half, and in its upper half the mask of the lanes. Raise Fault for a
-    handle that is not valid.
+    The number is as in `asked`. Raise Fault for a handle that is not valid.
     """
-    index, mask = number & _WORD, number >> LANES & _WORD
     handle = int(launch.context[Context.ANSWER])
-    site = launch.kernel.sites.sites[index]
+    site, group, places = asked(launch, number)
     form = form_of(site.instruction)
-    group, places = group_of(launch, site.instance, mask)
     at = (group, site.instruction, np.arange(len(places)))
     kind = "texture" if form.row.access == "tex" else "surface"
     found = group.chunk.system.find(kind, handle, form.geometry, at)
@@ -42,14 +39,13 @@ def describe_object(launch: NativeLaunch, number: int) -> None:
     else:
         extents = [found.row, found.height, found.depth, found.pitch, found.slice_pitch]
         words[ObjectWord.WIDTH : ObjectWord.WIDTH + len(extents)] = extents
-    launch.add_object(index, words)
+    launch.add_object(number & _WORD, words)
 
 
 def report_surface(launch: NativeLaunch, number: int) -> None:
     """Raise the Fault for an access to a surface; the coordinates are in the exchange buffer."""
-    site = launch.kernel.sites.sites[number & _WORD]
+    site, group, places = asked(launch, number)
     form = form_of(site.instruction)
-    group, places = group_of(launch, site.instance, number >> LANES & _WORD)
     kinds = form.coordinate_types("s32")
     coordinates = tuple(row.view(dtype_of(kind))[places] for kind, row in zip(kinds, launch.exchange, strict=False))
     handle, dtype = launch.context[Context.ANSWER], dtype_of(form.type)

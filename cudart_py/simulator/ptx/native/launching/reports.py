@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from .launch import NativeLaunch
 
 
+_WORD = 0xFFFFFFFF
+
+
 def group_of(launch: NativeLaunch, instance: Instance, mask: int) -> tuple[Group, Any]:
     """Return lanes of the current warp as a group of the NumPy engine, and their indices in the warp."""
     state = launch.state
@@ -44,6 +47,15 @@ def group_of(launch: NativeLaunch, instance: Instance, mask: int) -> tuple[Group
         prefix.append(caller.code.base + call.index)
     group.frames, group.prefix = tuple(reversed(frames)), tuple(reversed(prefix))
     return group, places
+
+
+def asked(launch: NativeLaunch, number: int) -> tuple[Site, Group, Any]:
+    """Return the site that machine code asks about, and its lanes as `group_of` does.
+
+    The number contains the site in its lower half, and in its upper half the mask of the lanes.
+    """
+    site = launch.kernel.sites.sites[number & _WORD]
+    return site, *group_of(launch, site.instance, number >> LANES & _WORD)
 
 
 def point_at(launch: NativeLaunch, number: int) -> None:

@@ -5,22 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...syntax.instructions import Call, Symbol
-from ..layout import LANES, Context
-from .reports import group_of, with_memory
+from ..layout import Context
+from .reports import asked, with_memory
 from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
     from .launch import NativeLaunch
 
-_WORD = 0xFFFFFFFF
-
 
 def call_system(launch: NativeLaunch, number: int) -> None:
-    """Answer the system call of some lanes; the number is that of the site, and in its upper half the lanes' mask."""
-    mask = number >> LANES & _WORD
-    site = launch.kernel.sites.sites[number & _WORD]
+    """Answer the system call of some lanes; the number is as in `asked`."""
     block = int(launch.context[Context.BLOCK])
-    group, places = group_of(launch, site.instance, mask)
+    site, group, places = asked(launch, number)
     chunk = with_memory(launch, group).chunk
     call = site.instruction.operands[0]
     assert isinstance(call, Call)

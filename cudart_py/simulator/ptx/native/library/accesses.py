@@ -18,7 +18,7 @@ from llvmlite import ir
 from ...windows import RESERVED_SHARED
 from ..layout import LANES, Context
 from ..vectors import I32, I64, PTR, Builder, vector
-from .frame import begin, each_active, element, when
+from .frame import Spilled, begin, each_active, element, when
 from .hosts import address_type, checked
 
 Value = Any
@@ -186,18 +186,12 @@ class _Access:
                     results[index] = b.insert_element(results[index], value, I32(lane))
             _give(b, results)
             return
-        places = b.alloca(vector(I64))
-        b.store(hosts, places, align=64)
-        kept = [b.alloca(vector(self.kind)) for _ in self.values]
-        for value, place in zip(self.values, kept, strict=True):
-            b.store(value, place, align=64)
+        places, kept = Spilled(b, hosts), [Spilled(b, values) for values in self.values]
 
         def put(lane: Value) -> None:
-            number = b.zext(lane, I64)
-            place = b.inttoptr(b.load(element(b, places, number, I64), typ=I64), PTR)
+            place = b.inttoptr(places.get(lane), PTR)
             for index, values in enumerate(kept):
-                value = b.load(element(b, values, number, self.kind), typ=self.kind)
-                b.store(value, b.at(place, index * self.size), align=self.size)
+                b.store(values.get(lane), b.at(place, index * self.size), align=self.size)
 
         each_active(b, self.mask, put)
         self._end()

@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..vectors import I8, I32, I64, vector
-from .frame import begin, each_active, element, when
+from .frame import Spilled, begin, each_active, when
 from .hosts import safe_addresses
 
 Value = Any
@@ -31,20 +31,18 @@ def build_most(module: ir.Module, name: str) -> None:
         with when(b, b.icmp_unsigned("<", span, I32(_BANKS))):
             # Different words are in different banks.
             b.ret(I64(1))
-    kept, counts, most = b.alloca(vector(I32)), b.alloca(vector(I8)), b.alloca(I8)
-    b.store(words, kept, align=64)
-    b.store(b.const(I8, 0), counts, align=64)
+    kept, counts, most = Spilled(b, words), Spilled(b, b.const(I8, 0)), b.alloca(I8)
     b.store(I8(0), most)
 
     def look(lane: Value) -> None:
-        word = b.load(element(b, kept, b.zext(lane, I64), I32), typ=I32)
+        word = kept.get(lane)
         counted: Value = I8(1)
         if distinct:
             alike = b.and_(b.bits(b.icmp_unsigned("==", words, b.splat(word))), mask)
             counted = b.zext(b.icmp_unsigned("==", b.trailing_zeros(alike), lane), I8)
-        place = element(b, counts, b.zext(b.and_(word, I32(_BANKS - 1)), I64), I8)
-        count = b.add(b.load(place, typ=I8), counted)
-        b.store(count, place)
+        bank = b.and_(word, I32(_BANKS - 1))
+        count = b.add(counts.get(bank), counted)
+        counts.put(bank, count)
         before = b.load(most, typ=I8)
         b.store(b.select(b.icmp_unsigned(">", count, before), count, before), most)
 

@@ -14,7 +14,7 @@ from ...operations.matrix_descriptors import UNIT
 from ...windows import RESERVED_SHARED
 from ..layout import Context
 from ..vectors import I1, I32, I64, PTR, vector
-from .frame import begin, each_active, element, when
+from .frame import Spilled, begin, each_active, element, when
 from .hosts import search
 
 Value = Any
@@ -25,13 +25,10 @@ def build_bulk_copy(module: ir.Module, name: str) -> None:
     to = name.partition(".")[2]
     types = [PTR, vector(I32), vector(I64), vector(I32), I32]
     b, (context, inside, outside, sizes, mask) = begin(module, name, I1, types)
-    kept = []
-    for values in (b.zext(inside, vector(I64)), outside, b.zext(sizes, vector(I64))):
-        kept.append(b.alloca(vector(I64)))
-        b.store(values, kept[-1], align=64)
+    kept = [Spilled(b, values) for values in (b.zext(inside, vector(I64)), outside, b.zext(sizes, vector(I64)))]
 
     def operands(lane: Value) -> list[Value]:
-        return [b.load(element(b, values, b.zext(lane, I64), I64), typ=I64) for values in kept]
+        return [values.get(lane) for values in kept]
 
     def check(lane: Value) -> None:
         here, there, size = operands(lane)

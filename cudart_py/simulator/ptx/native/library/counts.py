@@ -17,7 +17,7 @@ from llvmlite import ir
 from ...windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES, WORKSPACE_WINDOW
 from ..layout import LANES, Count
 from ..vectors import I32, I64, PTR, Builder, vector
-from .frame import begin, each_active, element, when
+from .frame import Spilled, begin, each_active, when
 from .hosts import address_type, safe_addresses
 
 Value = Any
@@ -114,16 +114,15 @@ def _global(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool)
     # word.
     places = b.lshr(addresses, b.const(I64, _WORD_SHIFT))
     together = b.bits(b.icmp_unsigned("==", places, b.splat(b.extract_element(places, I32(0)))))
-    turns = b.alloca(vector(I64))
-    b.store(b.const(I64, 0), turns, align=64)
+    turns = Spilled(b, b.const(I64, 0))
     with when(b, b.icmp_unsigned("!=", together, I32(_ALL))):
 
         def turn(lane: Value, alike: Value) -> None:
             before = b.and_(alike, b.sub(b.shl(I32(1), lane), I32(1)))
-            b.store(b.zext(b.ones(before), I64), element(b, turns, b.zext(lane, I64), I64))
+            turns.put(lane, b.zext(b.ones(before), I64))
 
         _each_alike(b, places, mask, turn)
-    taken = b.shl(b.load(turns, typ=vector(I64), align=64), b.const(I64, _TURN_SHIFT))
+    taken = b.shl(turns.whole, b.const(I64, _TURN_SHIFT))
     different = _different(b, b.or_(sectors, taken), mask)
     # Uncombined lanes at one word take turns.
     apart = b.icmp_unsigned("!=", together, I32(_ALL))
@@ -172,12 +171,10 @@ def _different(b: Builder, keys: Value, mask: Value) -> Value:
 
 def _each_alike(b: Builder, keys: Value, mask: Value, body: Callable[[Value, Value], None]) -> None:
     """Generate a loop over the lanes of a mask; `body` gets a lane's index and the mask of the lanes with its key."""
-    kept = b.alloca(keys.type)
-    b.store(keys, kept, align=64)
+    kept = Spilled(b, keys)
 
     def look(lane: Value) -> None:
-        key = b.load(element(b, kept, b.zext(lane, I64), keys.type.element), typ=keys.type.element)
-        body(lane, b.and_(b.bits(b.icmp_unsigned("==", keys, b.splat(key))), mask))
+        body(lane, b.and_(b.bits(b.icmp_unsigned("==", keys, b.splat(kept.get(lane)))), mask))
 
     each_active(b, mask, look)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import LANES, Context, Fault, HostCall
+from ..layout import LANES, SLOT_BYTES, Context, Fault, HostCall
 from ..vectors import I32, I64, Builder, vector
 
 Value = Any
@@ -98,18 +98,63 @@ def alike(b: Builder, values: Value) -> Callable[[Value], Value]:
     return choose
 
 
-def each_number(b: Builder, count: int, body: Callable[[Value], None]) -> None:
-    """Write a loop over the numbers from 0 to below `count`; `body` is called with the number, of 32 bits."""
-    start, head, after = b.block, b.append_basic_block(), b.append_basic_block()
+def lowest(b: Builder, values: Value) -> Callable[[Value], Value]:
+    """Return a function for `each_group` that returns the lanes whose value is the lowest among the lanes of a mask."""
+
+    def choose(left: Value) -> Value:
+        least = b.reduced("umin", b.select(b.truth(left), values, b.like(values, -1)))
+        return b.and_(b.bits(b.icmp_unsigned("==", values, b.splat(least))), left)
+
+    return choose
+
+
+def each_number(b: Builder, count: int | Value, body: Callable[[Value], None], first: int = 0, step: int = 1) -> None:
+    """Write a loop over every `step`-th number from `first` to below `count`; `body` is called with the number.
+
+    Numbers have the type of `count`; if it is an int, they have 32 bits.
+    """
+    end = I32(count) if isinstance(count, int) else count
+    start, head, inside, after = b.block, *(b.append_basic_block() for _ in range(3))
     b.branch(head)
     b.position_at_end(head)
-    number = b.phi(I32)
-    number.add_incoming(I32(0), start)
+    number = b.phi(end.type)
+    number.add_incoming(end.type(first), start)
+    b.cbranch(b.icmp_unsigned("<", number, end), inside, after)
+    b.position_at_end(inside)
     body(number)
-    following = b.add(number, I32(1))
-    number.add_incoming(following, b.block)
-    b.cbranch(b.icmp_unsigned("==", following, I32(count)), after, head)
+    number.add_incoming(b.add(number, end.type(step)), b.block)
+    b.branch(head)
     b.position_at_end(after)
+
+
+class Spilled:
+    """A vector in the function's memory, whose elements a loop over lanes reads and writes one at a time."""
+
+    def __init__(self, b: Builder, values: Value) -> None:
+        self._b, self._type = b, values.type
+        self._place = b.alloca(values.type)
+        b.store(values, self._place, align=64)
+
+    def _at(self, lane: Value) -> Value:
+        number = lane if lane.type == I64 else self._b.zext(lane, I64)
+        return element(self._b, self._place, number, self._type.element)
+
+    def get(self, lane: Value) -> Value:
+        """Return the element of a lane."""
+        return self._b.load(self._at(lane), typ=self._type.element)
+
+    def put(self, lane: Value, value: Value) -> None:
+        """Set the element of a lane."""
+        self._b.store(value, self._at(lane))
+
+    @property
+    def whole(self) -> Value:
+        """Return all elements."""
+        return self._b.load(self._place, typ=self._type, align=64)
+
+    @whole.setter
+    def whole(self, values: Value) -> None:
+        self._b.store(values, self._place, align=64)
 
 
 def element(b: Builder, base: Value, index: Value, kind: ir.Type) -> Value:
@@ -122,6 +167,15 @@ def ask_python(b: Builder, context: Value, call: HostCall, number: Value) -> Non
     b.set_word(context, Context.HOST_CALL, I64(call))
     function = b.load(b.at(context, 8 * Context.PYTHON), typ=_Answering())
     b.call(function, [number])
+
+
+def ask_about(b: Builder, context: Value, call: HostCall, lanes: Value, site: int | Value, *exchanged: Value) -> None:
+    """Generate a call to Python about lanes at a site, after storing one row of words or more for all lanes."""
+    exchange = b.pointer(context, Context.EXCHANGE)
+    for slot, values in enumerate(exchanged):
+        b.store(values, b.at(exchange, slot * SLOT_BYTES), align=64)
+    number = I64(site) if isinstance(site, int) else b.zext(site, I64)
+    ask_python(b, context, call, b.or_(b.shl(b.zext(lanes, I64), I64(LANES)), number))
 
 
 def record_fault(b: Builder, context: Value, kind: Fault, site: Value, mask: Value, addresses: Value) -> None:

@@ -24,7 +24,7 @@ from ...windows import (
 )
 from ..layout import LANES, ROW_BYTES, Context, Fault
 from ..vectors import I1, I32, I64, PTR, Builder, vector
-from .frame import begin, each_active, element, record_fault, when
+from .frame import Spilled, begin, each_active, element, record_fault, when
 
 Value = Any
 ADDRESSES = vector(I64)
@@ -53,6 +53,18 @@ def safe_addresses(b: Builder, addresses: Value, mask: Value) -> Value:
     """Return the addresses; lanes outside the mask get the address of the mask's first lane."""
     first = b.extract_element(addresses, b.trailing_zeros(mask))
     return b.select(b.truth(mask), addresses, b.splat(first))
+
+
+def shared_offsets(b: Builder, space: str, addresses: Value, mask: Value) -> tuple[Value, Value]:
+    """Return shared or generic addresses as 64-bit offsets in shared memory, and the lanes of the mask that are there.
+
+    Bounds are not checked, apart from those of the window of generic addresses.
+    """
+    wide = addresses if addresses.type.element == I64 else b.zext(addresses, ADDRESSES)
+    if space != "generic":
+        return wide, mask
+    wide = b.sub(wide, b.const(I64, SHARED_WINDOW))
+    return wide, b.and_(mask, b.bits(b.compare("<", wide, WINDOW_BYTES)))
 
 
 def _answer(b: Builder, right: Value, hosts: Value) -> None:
@@ -86,11 +98,10 @@ def _global(module: ir.Module) -> None:
         b.store(start, cache)
         b.store(end, b.at(cache, 8))
         _answer(b, I1(1), hosts)
-    kept = b.alloca(ADDRESSES)
-    b.store(addresses, kept, align=64)
+    kept = Spilled(b, addresses)
 
     def look(lane: Value) -> None:
-        address = b.load(element(b, kept, b.zext(lane, I64), I64), typ=I64)
+        address = kept.get(lane)
         own = search(b, context, starts, address)
         last = b.sub(b.load(element(b, ends, own, I64), typ=I64), size)
         good = b.and_(b.icmp_signed(">=", own, I64(0)), b.icmp_unsigned("<=", address, last))

@@ -17,7 +17,7 @@ from ...instructions import barriers
 from ...instructions.values import Value as Typed
 from ..layout import Context, Fault
 from ..vectors import I32, I64, PTR, Builder, vector
-from .frame import begin, each_active, element, record_fault, when
+from .frame import Spilled, begin, each_active, each_group, lowest, record_fault, when
 from .hosts import address_type, checked
 
 Value = Any
@@ -33,54 +33,47 @@ def build_mbarrier(module: ir.Module, name: str) -> None:
     right, hosts = checked(b, space, context, given, mask, site, 8)
     with when(b, b.not_(right), likely=False):
         b.ret(b.const(I64, 0))
-    rest, before = b.alloca(I32), b.alloca(WORDS)
-    b.store(mask, rest)
-    b.store(b.const(I64, 0), before, align=64)
-    head, body, after = (b.append_basic_block() for _ in range(3))
-    b.branch(head)
-    b.position_at_end(head)
-    left = b.load(rest, typ=I32)
-    b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, after)
-    b.position_at_end(body)
+    before = Spilled(b, b.const(I64, 0))
     # The lowest barrier first, as in the NumPy engine, so that both report the same fault.
-    host = b.reduced("umin", b.select(b.truth(left), hosts, b.const(I64, -1)))
-    same = b.and_(b.bits(b.icmp_unsigned("==", hosts, b.splat(host))), left)
-    if kind in ("complete", "set"):
-        same = b.and_(same, b.sub(I32(0), same))
-    b.store(b.and_(left, b.not_(same)), rest)
-    lanes, place = b.truth(same), b.inttoptr(host, PTR)
-    word = b.load(place, typ=I64)
-    ahead = b.const(I64, 0)
-    if kind == "set":
-        b.store(b.extract_element(arrivals, b.trailing_zeros(same)), place)
-    elif kind != "look":
-        arrived, moved = (b.reduced("add", b.select(lanes, each, b.const(I64, 0))) for each in (arrivals, transfer))
-        if kind in ("arrive", "drop"):
-            with when(b, b.icmp_unsigned(">", arrived, b.and_(word, I64(barriers.MISSING))), likely=False):
-                record_fault(b, context, Fault.ARRIVALS, site, same, given)
-                b.store(arrivals, b.pointer(context, Context.EXCHANGE), align=64)
-                b.ret(b.const(I64, 0))
-        operands = (Typed(b, "u64", b.splat(one)) for one in (word, arrived, moved))
-        b.store(b.extract_element(barriers.after(*operands, drops=kind == "drop").raw, I32(0)), place)
-        if partly:
-            ahead = _ahead(b, same, arrivals)
-    now = b.select(lanes, b.sub(b.splat(word), ahead), b.load(before, typ=WORDS, align=64))
-    b.store(now, before, align=64)
-    b.branch(head)
-    b.position_at_end(after)
-    b.ret(b.load(before, typ=WORDS, align=64))
+    at_barrier = lowest(b, hosts)
+
+    def choose(left: Value) -> Value:
+        same = at_barrier(left)
+        return b.and_(same, b.sub(I32(0), same)) if kind in ("complete", "set") else same
+
+    def operate(same: Value) -> None:
+        first, lanes = b.trailing_zeros(same), b.truth(same)
+        place = b.inttoptr(b.extract_element(hosts, first), PTR)
+        word = b.load(place, typ=I64)
+        ahead = b.const(I64, 0)
+        if kind == "set":
+            b.store(b.extract_element(arrivals, first), place)
+        elif kind != "look":
+            arrived, moved = (b.reduced("add", b.select(lanes, each, b.const(I64, 0))) for each in (arrivals, transfer))
+            if kind in ("arrive", "drop"):
+                with when(b, b.icmp_unsigned(">", arrived, b.and_(word, I64(barriers.MISSING))), likely=False):
+                    record_fault(b, context, Fault.ARRIVALS, site, same, given)
+                    b.store(arrivals, b.pointer(context, Context.EXCHANGE), align=64)
+                    b.ret(b.const(I64, 0))
+            operands = (Typed(b, "u64", b.splat(one)) for one in (word, arrived, moved))
+            b.store(b.extract_element(barriers.after(*operands, drops=kind == "drop").raw, I32(0)), place)
+            if partly:
+                ahead = _ahead(b, same, arrivals)
+        before.whole = b.select(lanes, b.sub(b.splat(word), ahead), before.whole)
+
+    each_group(b, mask, choose, operate)
+    b.ret(before.whole)
 
 
 def _ahead(b: Builder, lanes: Value, amounts: Value) -> Value:
     """Return the sum of the amounts of the lanes before each lane, among some lanes."""
-    kept, sums, total = b.alloca(WORDS), b.alloca(WORDS), b.alloca(I64)
-    b.store(amounts, kept, align=64)
+    kept, sums, total = Spilled(b, amounts), Spilled(b, b.const(I64, 0)), b.alloca(I64)
     b.store(I64(0), total)
 
     def add(lane: Value) -> None:
-        place, so_far = b.zext(lane, I64), b.load(total, typ=I64)
-        b.store(so_far, element(b, sums, place, I64))
-        b.store(b.add(so_far, b.load(element(b, kept, place, I64), typ=I64)), total)
+        so_far = b.load(total, typ=I64)
+        sums.put(lane, so_far)
+        b.store(b.add(so_far, kept.get(lane)), total)
 
     each_active(b, lanes, add)
-    return b.load(sums, typ=WORDS, align=64)
+    return sums.whole

@@ -12,10 +12,13 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...instructions import warps
+from ...instructions.values import Value as Number
+from ...instructions.values import value_type
 from ...syntax.types import type_size
 from ..layout import LANES
-from ..vectors import F64, I32, I64, Builder, vector
-from .frame import begin, each_number, element
+from ..vectors import F64, I32, vector
+from .frame import Spilled, begin, each_number
 
 Value = Any
 
@@ -24,45 +27,29 @@ def build_permute(module: ir.Module, name: str) -> None:
     """Build the permutation of 32-bit words."""
     kind = vector(I32)
     b, (values, lanes) = begin(module, name, kind, [kind, kind])
-    kept = b.alloca(kind)
-    b.store(values, kept, align=64)
+    kept = Spilled(b, values)
     result: Value = ir.Constant(kind, ir.Undefined)
     for lane in range(LANES):
-        source = b.zext(b.extract_element(lanes, I32(lane)), I64)
-        result = b.insert_element(result, b.load(element(b, kept, source, I32), typ=I32), I32(lane))
+        result = b.insert_element(result, kept.get(b.extract_element(lanes, I32(lane))), I32(lane))
     b.ret(result)
 
 
 def build_redux(module: ir.Module, name: str) -> None:
     """Build a reduction."""
     _, operation, ptx_type = name.split(".")
-    kind = vector(I32)
+    kind, type = vector(I32), value_type(ptx_type)
     b, (values, members) = begin(module, name, kind, [kind, kind])
-    neutral = {
-        "min": 0x7FFFFFFF if ptx_type == "s32" else 0xFFFFFFFF,
-        "max": 0x80000000 if ptx_type == "s32" else 0,
-        "and": 0xFFFFFFFF,
-    }.get(operation, 0)
-    kept, result = b.alloca(kind), b.alloca(kind)
-    b.store(values, kept, align=64)
-    b.store(b.const(I32, neutral), result, align=64)
+    neutral = b.const(I32, warps.neutral(operation, type))
+    kept, result = Spilled(b, values), Spilled(b, neutral)
 
     def join(lane: Value) -> None:
-        value = b.splat(b.load(element(b, kept, b.zext(lane, I64), I32), typ=I32))
+        value = b.splat(kept.get(lane))
         counts = b.compare("!=", b.and_(b.lshr(members, b.splat(lane)), b.const(I32, 1)), 0)
-        operand = b.select(counts, value, b.const(I32, neutral))
-        total = b.load(result, typ=kind, align=64)
-        joined = _joined(b, operation, ptx_type == "s32", total, operand)
-        b.store(joined, result, align=64)
+        words = (Number(b, type, word) for word in (result.whole, b.select(counts, value, neutral)))
+        result.whole = warps.combine(operation, *words).raw
 
     each_number(b, LANES, join)
-    b.ret(b.load(result, typ=kind, align=64))
-
-
-def _joined(b: Builder, operation: str, signed: bool, x: Value, y: Value) -> Value:
-    if operation in ("min", "max"):
-        return (b.least if operation == "min" else b.greatest)(x, y, signed)
-    return {"add": b.add, "and": b.and_, "or": b.or_, "xor": b.xor}[operation](x, y)
+    b.ret(result.whole)
 
 
 def build_match(module: ir.Module, name: str) -> None:
@@ -70,18 +57,14 @@ def build_match(module: ir.Module, name: str) -> None:
     kind = ir.IntType(8 * type_size(name.split(".")[1]))
     words = vector(I32)
     b, (values,) = begin(module, name, words, [vector(kind)])
-    kept, result = b.alloca(vector(kind)), b.alloca(words)
-    b.store(values, kept, align=64)
-    b.store(b.const(I32, 0), result, align=64)
+    kept, result = Spilled(b, values), Spilled(b, b.const(I32, 0))
 
     def look(lane: Value) -> None:
-        value = b.splat(b.load(element(b, kept, b.zext(lane, I64), kind), typ=kind))
-        same = b.zext(b.icmp_unsigned("==", values, value), words)
-        found = b.or_(b.load(result, typ=words, align=64), b.shl(same, b.splat(lane)))
-        b.store(found, result, align=64)
+        same = b.zext(b.icmp_unsigned("==", values, b.splat(kept.get(lane))), words)
+        result.whole = b.or_(result.whole, b.shl(same, b.splat(lane)))
 
     each_number(b, LANES, look)
-    b.ret(b.load(result, typ=words, align=64))
+    b.ret(result.whole)
 
 
 def build_math(module: ir.Module, name: str) -> None:
@@ -89,13 +72,6 @@ def build_math(module: ir.Module, name: str) -> None:
     kind = vector(F64)
     b, (values,) = begin(module, name, kind, [kind])
     function = b.declared(name.split(".")[1], F64, [F64])
-    kept, result = b.alloca(kind), b.alloca(kind)
-    b.store(values, kept, align=64)
-
-    def call(lane: Value) -> None:
-        place = b.zext(lane, I64)
-        value = b.load(element(b, kept, place, F64), typ=F64)
-        b.store(b.call(function, [value]), element(b, result, place, F64))
-
-    each_number(b, LANES, call)
-    b.ret(b.load(result, typ=kind, align=64))
+    kept = Spilled(b, values)
+    each_number(b, LANES, lambda lane: kept.put(lane, b.call(function, [kept.get(lane)])))
+    b.ret(kept.whole)

@@ -9,8 +9,8 @@ from ...compiling.forms import Form
 from ...syntax.instructions import Access, Instruction
 from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
-from ..layout import LANES, SLOT_BYTES, Context, HostCall
-from ..library.frame import ask_python, when
+from ..layout import HostCall
+from ..library.frame import ask_about, when
 from ..vectors import I1, I32, I64
 from .mbarriers import complete
 from .memory import atomic, located, store
@@ -58,10 +58,9 @@ def bulk_copy(e: Emitter, i: Instruction, form: Form) -> None:
     places = (written, read) if inwards else (read, written)
     copied = e.call(f"bulk.{'shared' if inwards else 'global'}", I1, e.context, *places, sizes, e.mask)
     with when(b, b.not_(copied), likely=False):
-        exchange = b.pointer(e.context, Context.EXCHANGE)
-        for slot, values in enumerate((written, read, sizes, *([] if barrier is None else [barrier[1]]))):
-            b.store(b.resized(values, I64, False), b.at(exchange, slot * SLOT_BYTES), align=64)
-        ask_python(b, e.context, HostCall.BULK, b.or_(b.shl(b.zext(e.mask, I64), I64(LANES)), I64(site)))
+        operands = (written, read, sizes, *([] if barrier is None else [barrier[1]]))
+        words = (b.resized(values, I64, False) for values in operands)
+        ask_about(b, e.context, HostCall.BULK, e.mask, site, *words)
     if barrier is not None:
         mask = b.select(copied, e.mask, I32(0))
         complete(e, *barrier, e.sites.add(i, e.instance, 3), b.resized(sizes, I64, False), mask)
@@ -84,12 +83,9 @@ def tensor_copy(e: Emitter, i: Instruction, form: Form) -> None:
         values.append(located(e, barrier, "shared")[1])
     values = [b.resized(value, I64, False) for value in values]
     values += [b.resized(e.value(item, "s32"), I64, True) for item in tensor.coordinates.items]
-    exchange = b.pointer(e.context, Context.EXCHANGE)
-    for slot, value in enumerate(values):
-        b.store(value, b.at(exchange, slot * SLOT_BYTES), align=64)
     site = e.sites.add(i, e.instance)
     e.accessed = e.sites.calls = True
-    ask_python(b, e.context, HostCall.TENSOR, b.or_(b.shl(b.zext(e.mask, I64), I64(LANES)), I64(site)))
+    ask_about(b, e.context, HostCall.TENSOR, e.mask, site, *values)
 
 
 def counted(e: Emitter, i: Instruction, form: Form) -> None:

@@ -9,8 +9,8 @@ from ...compiling.forms import Form
 from ...instructions import barriers
 from ...instructions.values import Value as Typed
 from ...syntax.instructions import Access, Instruction, Operand, Register
-from ..layout import LANES, SLOT_BYTES, Context, HostCall
-from ..library.frame import ask_python, when
+from ..layout import Context, HostCall
+from ..library.frame import ask_about, when
 from ..library.mbarriers import WORDS
 from ..vectors import I32, I64
 from .memory import located
@@ -36,7 +36,7 @@ def mbarrier(e: Emitter, i: Instruction, form: Form) -> None:
     if e.checking is not None:
         counted = verb.startswith("arrive") and not verb.endswith(("_expect", "_extra"))
         e.checking.barrier(form, space, address, site, e.mask, given if counted else b.const(I64, 1))
-    one, none = b.const(I64, 1), b.const(I64, 0)
+    none = b.const(I64, 0)
     if form.row.spins:
         _tell_waits(e, space, address, site, given)
         word = _operate(e, "look", space, address, site, none, none)
@@ -52,10 +52,10 @@ def mbarrier(e: Emitter, i: Instruction, form: Form) -> None:
         return
     partly = "_partly" if verb.endswith("_nocomplete") else ""
     kind = _KINDS[verb.removesuffix("_nocomplete").removesuffix("_expect")]
-    if kind in ("transfer", "complete"):
-        amounts = none, given if kind == "transfer" else b.sub(none, given)
-    else:
-        amounts = (one, given) if verb.endswith("_expect") else (given, none)
+    amounts = (
+        amount.raw if isinstance(amount, Typed) else b.const(I64, amount)
+        for amount in barriers.moved(verb, _typed(e, given))
+    )
     state = _operate(e, kind + partly, space, address, site, *amounts)
     if form.writes_first:
         e.write(i.operands[0], state, "b64")
@@ -78,10 +78,7 @@ def _tell_waits(e: Emitter, space: str, address: Value, site: int, phases: Value
     b = e.b
     e.sites.waits = True
     with when(b, b.icmp_unsigned("!=", b.word(e.context, Context.TELL_WAITS), I64(0)), likely=False):
-        exchange = b.pointer(e.context, Context.EXCHANGE)
-        b.store(b.resized(address, I64, False), exchange, align=64)
-        b.store(phases, b.at(exchange, SLOT_BYTES), align=64)
-        ask_python(b, e.context, HostCall.WAIT, b.or_(b.shl(b.zext(e.mask, I64), I64(LANES)), I64(site)))
+        ask_about(b, e.context, HostCall.WAIT, e.mask, site, b.resized(address, I64, False), phases)
 
 
 def _number(e: Emitter, operand: Operand) -> Value:

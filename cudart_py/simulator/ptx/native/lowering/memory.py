@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from ...compiling.forms import Form
-from ...syntax.instructions import Access, Instruction, Operand, Register, Symbol, Vector
+from ...syntax.instructions import Access, Instruction, Register, Symbol, items_of
 from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
 from ..layout import Context
@@ -35,16 +35,12 @@ def located(e: Emitter, access: Access, space: str) -> tuple[str, Value]:
     return space, b.add(address, b.const(element, offset)) if offset else address
 
 
-def _items(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vector) else (operand,)
-
-
 def load(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower a load; a load of a parameter at a known offset needs no check of its address."""
     b = e.b
     destination, access = i.operands[0], i.operands[1]
     assert isinstance(access, Access)
-    items = _items(destination)
+    items = items_of(destination)
     kind, size = form.type, type_size(form.type)
     if form.space == "param":
         if e.code.is_parameter(access):
@@ -92,7 +88,7 @@ def store(e: Emitter, i: Instruction, form: Form) -> None:
     b = e.b
     access, source = i.operands[0], i.operands[1]
     assert isinstance(access, Access)
-    items = _items(source)
+    items = items_of(source)
     kind, size = form.type, type_size(form.type)
     if form.space == "param" and e.code.is_parameter(access):
         for item, slot in zip(items, e.code.parameter_slots(i), strict=True):
@@ -127,9 +123,9 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
     e.observe(form.row.access, space, address, size * form.vector, site)
     element = integer_like(lane_type(kind))
     name = f"atom.{space}.{form.operation}.{kind}"
-    results = _items(i.operands[0]) if returns else ()
+    results = items_of(i.operands[0]) if returns else ()
     # All operands are read before the first result is written, because that may be a register of an operand.
-    values = [[b.as_integer(e.value(item, kind)) for item in _items(operand)] for operand in operands]
+    values = [[b.as_integer(e.value(item, kind)) for item in items_of(operand)] for operand in operands]
     former = []
     for index, one in enumerate(zip(*values, strict=True)):
         place = b.add(address, b.like(address, size * index)) if index else address

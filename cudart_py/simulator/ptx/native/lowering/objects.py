@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from ...compiling.forms import Form
-from ...syntax.instructions import Access, Instruction, Operand, Vector
+from ...syntax.instructions import Access, Instruction, Vector, items_of
 from ...syntax.types import type_size
 from ..layout import LANES
 from ..vectors import I32, lane_type, vector
@@ -58,7 +58,7 @@ def load_surface(e: Emitter, i: Instruction, form: Form) -> None:
     b = e.b
     destination, access = i.operands
     assert isinstance(access, Access)
-    items, kind = _items(destination), vector(lane_type(form.type))
+    items, kind = items_of(destination), vector(lane_type(form.type))
     place = b.alloca(ir.ArrayType(kind, len(items)))
     _access(e, i, form, "load", access, place, len(items))
     for number, item in enumerate(items):
@@ -70,7 +70,7 @@ def store_surface(e: Emitter, i: Instruction, form: Form) -> None:
     b = e.b
     access, source = i.operands
     assert isinstance(access, Access)
-    items = _items(source)
+    items = items_of(source)
     place = b.alloca(ir.ArrayType(vector(lane_type(form.type)), len(items)))
     for number, item in enumerate(items):
         b.store(e.value(item, form.type), b.at(place, _row_bytes(form) * number), align=32)
@@ -86,10 +86,6 @@ def _access(e: Emitter, i: Instruction, form: Form, verb: str, access: Access, e
         name += f".{e.sites.shift}"
     e.accessed = e.sites.calls = True
     e.call(name, ir.VoidType(), e.context, e.mask, I32(site), handles, coordinates, elements)
-
-
-def _items(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vector) else (operand,)
 
 
 def _row_bytes(form: Form) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ...compiling.forms import Form
 from ...instructions import values as instructions
 from ...instructions import warps
-from ...syntax.instructions import Immediate, Instruction, Vector
+from ...syntax.instructions import Immediate, Instruction, items_of
 from ..vectors import I32, vector
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def _words(e: Emitter, *raw: Value) -> tuple[instructions.Value, ...]:
 def _write(e: Emitter, i: Instruction, results: tuple[instructions.Value, instructions.Value]) -> None:
     """Assign a word, and the predicate if the instruction names one."""
     destination = i.operands[0]
-    items = destination.items if isinstance(destination, Vector) else (destination,)
+    items = items_of(destination)
     for item, result in zip(items, results, strict=False):
         e.write(item, result.raw, result.type)
 

@@ -72,24 +72,16 @@ class Checking:
         self._context, self._state = arguments
         self.undefined = Undefined(b, layout, arguments, "undefined" in watch, self._doubt_if)
         self._shift = sites.shift = _least_shift(layout)
-        self.copies = sites.copies = any(
-            form_of(instruction).row.access == "cp"
-            for place in layout.places
-            for instruction in place.block.instructions
+        forms = {form_of(instruction) for place in layout.places for instruction in place.block.instructions}
+        accesses = {form.row.access for form in forms}
+        self.copies = sites.copies = "cp" in accesses
+        self.clocks = sites.clocks = (
+            "mbarrier" in accesses
+            or any("mbarrier" in form.words for form in forms)
+            or any(barrier.expected is not None for barrier in layout.barriers)
         )
-        self.clocks = sites.clocks = any(barrier.expected is not None for barrier in layout.barriers) or any(
-            form_of(instruction).row.access == "mbarrier" or "mbarrier" in form_of(instruction).words
-            for place in layout.places
-            for instruction in place.block.instructions
-        )
-        self.fences = sites.fences = any(
-            _fences(form_of(instruction)) for place in layout.places for instruction in place.block.instructions
-        )
-        self.bulk = sites.bulk = any(
-            form_of(instruction).row.access == "bulk"
-            for place in layout.places
-            for instruction in place.block.instructions
-        )
+        self.fences = sites.fences = any(map(_fences, forms))
+        self.bulk = sites.bulk = "bulk" in accesses
         self._clustered = "clusters" in watch
         if self._clustered and (self.bulk or self.copies or self.clocks or self.fences):
             raise UnsupportedInstruction("checks of fences, copies, mbarriers and named barriers in clusters")

@@ -10,7 +10,7 @@ from ...syntax.instructions import Immediate, Register, Vector
 from ..instances import PARKED, WAITING, Layout, word_of
 from ..layout import BARRIERS, CLUSTER_BARRIER, PER_BLOCK, ROW_BYTES, BlockCheck, Context, Head, Status
 from ..library.checking.records import block_value
-from ..library.frame import when
+from ..library.frame import each_number, when
 from ..vectors import I1, I32, I64, PTR, Builder
 from .checking import Checking, begin_checks, release_checks, tell_waiting
 
@@ -108,7 +108,7 @@ class _Driver:
             self._enter(rank)
             body(rank)
 
-        self._loop(self._get(Context.CLUSTER), enter)
+        each_number(self._b, self._get(Context.CLUSTER), enter)
 
     def _place_block(self, block: Value) -> None:
         """Generate the computation of the block's index along each axis of the grid."""
@@ -164,24 +164,10 @@ class _Driver:
         warps = self._get(Context.WARPS)
         if rank is None:
             total = self._b.mul(warps, self._get(Context.CLUSTER)) if self._clustered else warps
-            self._loop(total, lambda number: body(number, self._state(number)))
+            each_number(self._b, total, lambda number: body(number, self._state(number)))
         else:
             first = self._b.mul(rank, warps)
-            self._loop(warps, lambda number: body(number, self._state(self._b.add(first, number))))
-
-    def _loop(self, count: Value, body: Any) -> None:
-        """Generate a loop over the numbers below `count`, which is not 0."""
-        b = self._b
-        before, head, after = b.block, b.append_basic_block(), b.append_basic_block()
-        b.branch(head)
-        b.position_at_end(head)
-        number = b.phi(I64)
-        number.add_incoming(I64(0), before)
-        body(number)
-        following = b.add(number, I64(1))
-        number.add_incoming(following, b.block)
-        b.cbranch(b.icmp_unsigned("==", following, count), after, head)
-        b.position_at_end(after)
+            each_number(self._b, warps, lambda number: body(number, self._state(self._b.add(first, number))))
 
     def _state(self, number: Value) -> Value:
         b = self._b

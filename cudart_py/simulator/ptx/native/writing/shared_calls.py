@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from ..instances import Instance, Layout, SharedCall
 from ..layout import Context, Fault, Head, Status
-from ..library.frame import each_active, record_fault, when
+from ..library.frame import Spilled, each_active, record_fault, when
 from ..vectors import I8, I32, I64, Builder, vector
 
 Value = Any
@@ -79,15 +79,14 @@ class SharedCalls:
     def _move(self, call: SharedCall, lanes: Value, top: Value, *, saves: bool) -> None:
         """Generate a loop over lanes that copies registers to the memory of each lane, or back."""
         b, state = self._b, self._state
-        kept = b.alloca(vector(I32))
-        b.store(top, kept, align=64)
+        kept = Spilled(b, top)
         warp = b.zext(b.load(b.at(state, 4 * Head.NUMBER), typ=I32), I64)
         memory = b.pointer(self._context, Context.SAVES)
 
         def move(lane: Value) -> None:
             number = b.zext(lane, I64)
             own = b.mul(b.add(b.shl(warp, I64(5)), number), I64(self._layout.save_bytes))
-            offset = b.zext(b.load(b.gep(kept, [number], source_etype=I32), typ=I32), I64)
+            offset = b.zext(kept.get(number), I64)
             place = b.at(memory, b.add(own, offset))
             position = 0
             for register, size in call.saved:

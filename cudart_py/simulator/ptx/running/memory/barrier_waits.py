@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...faults import Fault
+from ...instructions.barriers import fields
 from ...operations import mbarriers
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _described(wait: _Wait, numbers: Array) -> Iterator[str]:
     for number in numbers:
         block, place = divmod(8 * int(number), chunk.shared_stride)
         name = f"the barrier of block {chunk.first + block} at {chunk.state.launch.shared_place(place)}"
-        missing, needed, coming, _ = mbarriers.fields(int(chunk.shared.views["u8"][number]))
+        missing, needed, coming, _ = fields(int(chunk.shared.views["u8"][number]))
         lacks = [f"{missing} of {needed} arrivals"] * (missing > 0) + [f"{coming} bytes of copies"] * (coming > 0)
         if not needed:
             yield f"{name} has not been initialised"

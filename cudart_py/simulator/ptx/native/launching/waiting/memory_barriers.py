@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ....compiling.opcode_table.opcodes import form_of
 from ....syntax.instructions import Access
-from ...layout import LANES, Context
-from ..reports import group_of, operate, placed_again, with_memory
+from ...layout import Context
+from ..reports import asked, operate, placed_again, with_memory
 
 if TYPE_CHECKING:
     from ....faults import Fault
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 # A step of the NumPy engine executes an instruction for up to this many warps.
 _WARPS_OF_STEP = 1024
-_WORD = 0xFFFFFFFF
 
 
 class DeadlockSearch:
@@ -50,17 +49,15 @@ class DeadlockSearch:
 
 
 def keep_wait(launch: NativeLaunch, number: int) -> None:
-    """Record the wait of some lanes; the number is that of the site, and in its upper half the lanes' mask."""
-    site = launch.kernel.sites.sites[number & _WORD]
-    group, places = group_of(launch, site.instance, number >> LANES & _WORD)
+    """Record the wait of some lanes; the number is as in `asked`."""
+    site, group, places = asked(launch, number)
     addresses, phases = (launch.exchange[slot].view(np.int64)[places] for slot in range(2))
     operate(launch, "test_wait", with_memory(launch, group), site, addresses, phases.view(np.uint64))
 
 
 def copy_bulk(launch: NativeLaunch, number: int) -> None:
-    """Make the bulk copies of some lanes, or raise Fault, as the NumPy engine does; the number is as in `keep_wait`."""
-    site = launch.kernel.sites.sites[number & _WORD]
-    group, places = group_of(launch, site.instance, number >> LANES & _WORD)
+    """Make the bulk copies of some lanes, or raise Fault, as the NumPy engine does; the number is as in `asked`."""
+    site, group, places = asked(launch, number)
     with_memory(launch, group)
 
     def named(slot: int, operand: int) -> Any:
@@ -74,9 +71,8 @@ def copy_bulk(launch: NativeLaunch, number: int) -> None:
 
 
 def copy_tensors(launch: NativeLaunch, number: int) -> None:
-    """Make the tensor copies of some lanes, as the NumPy engine does; the number is as in `keep_wait`."""
-    site = launch.kernel.sites.sites[number & _WORD]
-    group, places = group_of(launch, site.instance, number >> LANES & _WORD)
+    """Make the tensor copies of some lanes, as the NumPy engine does; the number is as in `asked`."""
+    site, group, places = asked(launch, number)
     with_memory(launch, group)
     form, operands = form_of(site.instruction), site.instruction.operands
     loads = form.spaces[0] == "shared"

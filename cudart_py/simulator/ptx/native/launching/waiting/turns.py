@@ -33,14 +33,18 @@ class Turn:
 def run_in_turns(launch: NativeLaunch, following: Iterator[int]) -> None:
     """Let the current block, whose lanes wait for other blocks, take turns with the `following` blocks.
 
-    Before each round of turns, as many more blocks begin as are already active, within the limit.
+    Before each round of turns, as many more blocks begin as are already active, within the limit. All blocks of a
+    cooperative launch begin before the first round, because they usually wait for each other.
     """
     state, context = launch.state, launch.context
-    most = state.blocks if state.launch.cooperative else max(1, _MOST_THREADS // (state.threads * launch.unit))
+    cooperative = state.launch.cooperative
+    most = state.blocks if cooperative else max(1, _MOST_THREADS // (state.threads * launch.unit))
     block = int(context[Context.BLOCK])
     active = [Turn(block - block % launch.unit, launch.resident, int(context[Context.WARP]), False)]
     while True:
-        more = min(max(1, len(active)), most - len(active))
+        more = most - len(active)
+        if not cooperative:
+            more = min(more, max(1, len(active)))
         active += [Turn(block, launch.new_resident()) for block in islice(following, more)]
         if not active:
             launch.in_turns = 0

@@ -13,13 +13,13 @@ from typing import Any
 from llvmlite import ir
 
 from ....operations.matrix_descriptors import UNIT
-from ....windows import RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
+from ....windows import RESERVED_SHARED
 from ...layout import BlockCheck, Context, Doubt
 from ...vectors import I1, I8, I32, I64, PTR, Builder, vector
-from ..frame import begin, each_active, element, when
-from ..hosts import address_type
+from ..frame import Spilled, begin, each_active, each_number, element, when
+from ..hosts import address_type, shared_offsets
 from .clocks import MOST, number_of
-from .records import OWN, block_value, block_word, first_thread, raise_doubt
+from .records import OWN, block_value, block_word, doubt_if, first_thread
 
 Value = Any
 
@@ -30,27 +30,6 @@ _ROW = vector(I32)
 def waited_of(b: Builder, context: Value, warp: Value) -> Value:
     """Return the pointer to a warp's row: for each barrier, the lanes that have waited there since its last copy."""
     return b.at(b.pointer(context, Context.BULK_WAITED), b.mul(warp, I64(4 * MOST)))
-
-
-def _each(b: Builder, count: Value, body: Any) -> None:
-    """Generate a loop over the numbers below `count`."""
-    before, head, body_at, after = b.block, b.append_basic_block(), b.append_basic_block(), b.append_basic_block()
-    b.branch(head)
-    b.position_at_end(head)
-    number = b.phi(I64)
-    number.add_incoming(I64(0), before)
-    b.cbranch(b.icmp_unsigned("<", number, count), body_at, after)
-    b.position_at_end(body_at)
-    body(number)
-    number.add_incoming(b.add(number, I64(1)), b.block)
-    b.branch(head)
-    b.position_at_end(after)
-
-
-def _doubt_if(b: Builder, context: Value, truth: Value, site: Value, doubt: Doubt = Doubt.FINDING) -> None:
-    with when(b, truth, likely=False):
-        raise_doubt(b, context, site, doubt)
-        b.ret_void()
 
 
 def _not_waited(b: Builder, context: Value, mark: Value, lane: Value) -> Value:
@@ -66,27 +45,25 @@ def build_bulk_check(module: ir.Module, name: str) -> None:
     wide = vector(I64)
     types = [PTR, vector(I32), wide, vector(I32), vector(I32), I32, I32]
     b, (context, inside, outside, sizes, barriers, mask, site) = begin(module, name, ir.VoidType(), types)
-    kept = []
-    for values in (b.zext(inside, wide), outside, b.zext(sizes, wide), b.zext(barriers, wide)):
-        kept.append(b.alloca(wide))
-        b.store(values, kept[-1], align=64)
+    operands = (b.zext(inside, wide), outside, b.zext(sizes, wide), b.zext(barriers, wide))
+    kept = [Spilled(b, values) for values in operands]
     barrier = block_value(b, context, BlockCheck.BARRIER)
-    _doubt_if(b, context, b.icmp_unsigned("==", block_value(b, context, BlockCheck.READ), barrier), site, Doubt.SHARED)
+    doubt_if(b, context, b.icmp_unsigned("==", block_value(b, context, BlockCheck.READ), barrier), site, Doubt.SHARED)
     b.store(barrier, block_word(b, context, BlockCheck.WRITTEN))
     ordered = b.declared("ordered.shared", I1, [PTR, I64, I64])
     load = b.declared(f"check.load.plain.global.8.2.{shift}", ir.VoidType(), [PTR, wide, I32, I32])
     marks = b.pointer(context, Context.BULK_MARKS)
 
     def check(lane: Value) -> None:
-        here, there, size, at = (b.load(element(b, one, b.zext(lane, I64), I64), typ=I64) for one in kept)
+        here, there, size, at = (one.get(lane) for one in kept)
         end = b.add(here, size)
         good = b.icmp_unsigned("==", b.and_(b.or_(here, size), I64(UNIT - 1)), I64(0))
         for place, last in ((here, end), (at, b.add(at, I64(8)))):
             good = b.and_(good, b.icmp_unsigned(">=", place, I64(RESERVED_SHARED)))
             good = b.and_(good, b.icmp_unsigned("<=", last, b.word(context, Context.SHARED_END)))
-        _doubt_if(b, context, b.not_(good), site)
+        doubt_if(b, context, b.not_(good), site)
         units = b.lshr(size, I64(4))
-        _each(
+        each_number(
             b,
             units,
             lambda unit: b.call(load, [context, b.splat(b.add(there, b.shl(unit, I64(4)))), b.shl(I32(1), lane), site]),
@@ -101,10 +78,10 @@ def build_bulk_check(module: ir.Module, name: str) -> None:
                 before = b.load(element(b, b.pointer(context, table), piece, I64), typ=I64)
                 other = b.icmp_unsigned("!=", b.and_(before, I64(OWN)), thread)
                 with when(b, b.and_(b.icmp_unsigned(">=", before, barrier), other)):
-                    _doubt_if(b, context, b.not_(b.call(ordered, [context, before, thread])), site)
+                    doubt_if(b, context, b.not_(b.call(ordered, [context, before, thread])), site)
             b.store(record, element(b, b.pointer(context, Context.SHARED_WRITES), piece, I64))
 
-        _each(b, b.lshr(size, I64(shift)), compare)
+        each_number(b, b.lshr(size, I64(shift)), compare)
         word = b.load(b.inttoptr(b.add(at, b.word(context, Context.SHARED)), PTR), typ=I64)
         counter = number_of(b, context, site, at, word)
 
@@ -112,11 +89,11 @@ def build_bulk_check(module: ir.Module, name: str) -> None:
             place = b.at(marks, b.add(b.lshr(here, I64(_WORD)), number))
             before = b.load(place, typ=I8)
             with when(b, b.icmp_unsigned("!=", before, I8(0))):
-                _doubt_if(b, context, _not_waited(b, context, before, lane), site)
+                doubt_if(b, context, _not_waited(b, context, before, lane), site)
             b.store(b.trunc(b.add(counter, I64(1)), I8), place)
 
-        _each(b, b.lshr(size, I64(_WORD)), mark)
-        _each(
+        each_number(b, b.lshr(size, I64(_WORD)), mark)
+        each_number(
             b,
             b.word(context, Context.WARPS),
             lambda other: b.store(I32(0), element(b, waited_of(b, context, other), counter, I32)),
@@ -133,25 +110,20 @@ def build_bulked(module: ir.Module, name: str) -> None:
     _, kind, space, text = name.split(".")
     size = int(text)
     b, (context, given, mask, site) = begin(module, name, ir.VoidType(), [PTR, address_type(space), I32, I32])
-    wide = given if given.type.element == I64 else b.zext(given, vector(I64))
-    lanes = mask
-    if space == "generic":
-        wide = b.sub(wide, b.const(I64, SHARED_WINDOW))
-        lanes = b.and_(lanes, b.bits(b.compare("<", wide, WINDOW_BYTES)))
+    wide, lanes = shared_offsets(b, space, given, mask)
     # Other lanes fault, which the access itself detects.
     last = b.sub(b.word(context, Context.SHARED_END), I64(size))
     lanes = b.and_(lanes, b.bits(b.icmp_signed("<=", wide, b.splat(last))))
-    kept = b.alloca(vector(I64))
-    b.store(b.lshr(wide, b.const(I64, _WORD)), kept, align=64)
+    kept = Spilled(b, b.lshr(wide, b.const(I64, _WORD)))
     marks = b.pointer(context, Context.BULK_MARKS)
 
     def look(lane: Value) -> None:
-        first = b.load(element(b, kept, b.zext(lane, I64), I64), typ=I64)
+        first = kept.get(lane)
         for index in range(max(1, size >> _WORD)):
             place = b.at(marks, b.add(first, I64(index)))
             mark = b.load(place, typ=I8)
             with when(b, b.icmp_unsigned("!=", mark, I8(0)), likely=False):
-                _doubt_if(b, context, _not_waited(b, context, mark, lane), site)
+                doubt_if(b, context, _not_waited(b, context, mark, lane), site)
                 if kind == "st":
                     b.store(I8(0), place)
 
@@ -169,14 +141,13 @@ def build_waited(module: ir.Module, name: str) -> None:
         b.store(b.select(b.compare("!=", lanes, 0), everybody, nobody), row, align=4)
         b.ret_void()
         return
-    total, count = b.alloca(_ROW), b.word(context, Context.WARPS)
-    b.store(nobody, total, align=64)
+    total, count = Spilled(b, nobody), b.word(context, Context.WARPS)
 
     def gather(warp: Value) -> None:
         lanes = b.load(waited_of(b, context, warp), typ=_ROW, align=4)
-        b.store(b.or_(b.load(total, typ=_ROW, align=64), lanes), total, align=64)
+        total.whole = b.or_(total.whole, lanes)
 
-    _each(b, count, gather)
-    found = b.select(b.compare("!=", b.load(total, typ=_ROW, align=64), 0), everybody, nobody)
-    _each(b, count, lambda warp: b.store(found, waited_of(b, context, warp), align=4))
+    each_number(b, count, gather)
+    found = b.select(b.compare("!=", total.whole, 0), everybody, nobody)
+    each_number(b, count, lambda warp: b.store(found, waited_of(b, context, warp), align=4))
     b.ret_void()

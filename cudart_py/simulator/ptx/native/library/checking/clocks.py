@@ -14,18 +14,17 @@ from typing import Any
 from llvmlite import ir
 
 from ....instructions import barriers
-from ....windows import RESERVED_SHARED, RUNTIME_SHARED, SHARED_WINDOW
+from ....windows import RESERVED_SHARED, RUNTIME_SHARED
 from ...layout import LANES, BlockCheck, Clock, Context, Doubt
 from ...vectors import I32, I64, PTR, Builder, vector
-from ..frame import begin, element, when
-from ..hosts import address_type
+from ..frame import begin, each_group, element, lowest, when
+from ..hosts import address_type, shared_offsets
 from .copies import complete_copies
-from .records import TICK, block_word, of_warps, raise_doubt
+from .records import TICK, block_word, doubt_if, of_warps, raise_doubt
 
 Value = Any
 
 MOST = LANES
-_PARITY = 63
 _CLOCK = vector(I64, Clock.ENTRIES)
 
 
@@ -64,9 +63,7 @@ def build_clock(module: ir.Module, name: str) -> None:
     b, (context, given, mask, site, arrivals) = begin(
         module, name, ir.VoidType(), [PTR, address_type(space), I32, I32, words]
     )
-    wide = given if given.type.element == I64 else b.zext(given, words)
-    if space == "generic":
-        wide = b.sub(wide, b.const(I64, SHARED_WINDOW))
+    wide, _ = shared_offsets(b, space, given, mask)
     low, end = I64(RESERVED_SHARED), b.sub(b.word(context, Context.SHARED_END), I64(8))
     inside = b.and_(b.icmp_unsigned(">=", wide, b.splat(low)), b.icmp_unsigned("<=", wide, b.splat(end)))
     inside = b.and_(inside, b.compare("==", b.and_(wide, b.const(I64, 7)), 0))
@@ -79,34 +76,26 @@ def build_clock(module: ir.Module, name: str) -> None:
     warp = b.word(context, Context.WARP_AT_HAND)
     mine = clock_of_warp(b, context, warp)
     passed = _passed(b, context, warp) if kind == "arrive" else None
-    rest = b.alloca(I32)
-    b.store(mask, rest)
-    head, body, after = (b.append_basic_block() for _ in range(3))
-    b.branch(head)
-    b.position_at_end(head)
-    left = b.load(rest, typ=I32)
-    b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, after)
-    b.position_at_end(body)
-    address = b.reduced("umin", b.select(b.truth(left), wide, b.const(I64, -1)))
-    same = b.and_(b.bits(b.icmp_unsigned("==", wide, b.splat(address))), left)
-    b.store(b.and_(left, b.not_(same)), rest)
-    word = b.load(b.inttoptr(b.add(address, b.word(context, Context.SHARED)), PTR), typ=I64)
-    number = number_of(b, context, site, address, word)
-    arrived, completed = clocks_of_barrier(b, context, number)
-    if kind == "wait":
-        join(b, get(b, completed), mine)
-        waited = b.word(context, Context.BULK_WAITED)
-        with when(b, b.icmp_unsigned("!=", waited, I64(0))):
-            place = element(b, b.inttoptr(waited, PTR), b.add(b.mul(warp, I64(MOST)), number), I32)
-            b.store(b.or_(b.load(place, typ=I32), same), place)
-    else:
+
+    def record(same: Value) -> None:
+        address = b.extract_element(wide, b.trailing_zeros(same))
+        word = b.load(b.inttoptr(b.add(address, b.word(context, Context.SHARED)), PTR), typ=I64)
+        number = number_of(b, context, site, address, word)
+        arrived, completed = clocks_of_barrier(b, context, number)
+        if kind == "wait":
+            join(b, get(b, completed), mine)
+            waited = b.word(context, Context.BULK_WAITED)
+            with when(b, b.icmp_unsigned("!=", waited, I64(0))):
+                place = element(b, b.inttoptr(waited, PTR), b.add(b.mul(warp, I64(MOST)), number), I32)
+                b.store(b.or_(b.load(place, typ=I32), same), place)
+            return
         if kind == "arrive":
             join(b, passed, arrived)
         total = b.reduced("add", b.select(b.truth(same), arrivals, b.const(I64, 0)))
         with when(b, b.icmp_unsigned(">", total, b.and_(word, I64(barriers.MISSING)))):
             put(b, get(b, arrived), completed)
-    b.branch(head)
-    b.position_at_end(after)
+
+    each_group(b, mask, lowest(b, wide), record)
     if kind == "wait":
         _note_known(b, context, warp)
     b.ret_void()
@@ -150,7 +139,7 @@ def build_barrier_number(module: ir.Module, name: str) -> None:
     found = b.bits(
         b.icmp_unsigned("==", b.load(b.at(clocks, 8 * Clock.KEYS), typ=vector(I64), align=8), b.splat(address))
     )
-    parity = b.lshr(word, I64(_PARITY))
+    parity = b.lshr(word, I64(barriers.PARITY))
     with when(b, b.icmp_unsigned("==", found, I32(0)), likely=False):
         count = b.load(clocks, typ=I64)
         with when(b, b.icmp_unsigned("==", count, I64(MOST)), likely=False):
@@ -175,9 +164,7 @@ def number_of(b: Builder, context: Value, site: Value, address: Value, word: Val
     """Return the number of a barrier; return from a function, with a doubt, if there are too many."""
     function = b.declared("barrier.", I64, [PTR, I64, I64])
     number = b.call(function, [context, address, word])
-    with when(b, b.icmp_unsigned("==", number, I64(MOST)), likely=False):
-        raise_doubt(b, context, site, Doubt.FINDING)
-        b.ret_void()
+    doubt_if(b, context, b.icmp_unsigned("==", number, I64(MOST)), site)
     return number
 
 

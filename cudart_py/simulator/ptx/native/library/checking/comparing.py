@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from ...layout import BlockCheck, Context, Doubt, HostCall, SiteCheck
 from ...vectors import I1, I8, I16, I32, I64, PTR, vector
-from ..frame import ask_python, begin, element, when
+from ..frame import Spilled, ask_python, begin, element, when
 from ..hosts import address_type
 from .records import (
     BLOCK_SCOPE,
@@ -132,17 +132,11 @@ class Comparison:
 
     def spill(self) -> None:
         """Store the lanes' addresses and values in memory, where they can be read one at a time."""
-        b = self.b
-        self.spilled = []
-        for values in (self.wide, *self.values):
-            kept = b.alloca(values.type)
-            b.store(values, kept, align=64)
-            self.spilled.append((kept, values.type.element))
+        self.spilled = [Spilled(self.b, values) for values in (self.wide, *self.values)]
 
     def lane(self, which: int, lane: Value) -> Value:
         """Return a lane's address if `which` is 0, or the `which`-th value that it stores, counted from 1."""
-        kept, kind = self.spilled[which]
-        return self.b.load(element(self.b, kept, self.b.zext(lane, I64), kind), typ=kind)
+        return self.spilled[which].get(lane)
 
     # --- memory
 

@@ -19,12 +19,12 @@ from typing import Any
 
 from llvmlite import ir
 
-from ....windows import RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
-from ...layout import LANES, BlockCheck, Clock, Context, CopyRow, Doubt
+from ....windows import RESERVED_SHARED
+from ...layout import LANES, BlockCheck, Clock, Context, CopyRow
 from ...vectors import I32, I64, PTR, Builder, vector
-from ..frame import begin, each_active, element, when, words_at
-from ..hosts import address_type, safe_addresses
-from .records import block_value, block_word, raise_doubt
+from ..frame import Spilled, begin, each_active, element, when, words_at
+from ..hosts import address_type, safe_addresses, shared_offsets
+from .records import block_value, block_word, doubt_if
 
 Value = Any
 
@@ -92,13 +92,12 @@ def build_issued(module: ir.Module, name: str) -> None:
     # Lanes outside shared memory fault, which the access itself detects.
     end = b.sub(b.word(context, Context.SHARED_END), I64(size))
     inside = b.bits(b.and_(b.compare(">=", wide, RESERVED_SHARED), b.icmp_signed("<=", wide, b.splat(end))))
-    words, kept = b.pointer(context, Context.COPY_WORDS), b.alloca(wide.type)
-    b.store(wide, kept, align=64)
+    words, kept = b.pointer(context, Context.COPY_WORDS), Spilled(b, wide)
     first = b.or_(b.shl(now, I64(_THREAD_BITS)), b.shl(warp, I64(5)))
 
     def note(lane: Value) -> None:
         number = b.zext(lane, I64)
-        word = b.lshr(b.load(element(b, kept, number, I64), typ=I64), I64(_WORD))
+        word = b.lshr(kept.get(number), I64(_WORD))
         for index in range(size >> _WORD):
             b.store(b.or_(first, number), element(b, words, b.add(word, I64(index)), I64))
 
@@ -174,11 +173,7 @@ def build_copied(module: ir.Module, name: str) -> None:
     _, space, text = name.split(".")
     size = int(text)
     b, (context, given, mask, site) = begin(module, name, ir.VoidType(), [PTR, address_type(space), I32, I32])
-    wide = given if given.type.element == I64 else b.zext(given, vector(I64))
-    lanes = mask
-    if space == "generic":
-        wide = b.sub(wide, b.const(I64, SHARED_WINDOW))
-        lanes = b.and_(lanes, b.bits(b.compare("<", wide, WINDOW_BYTES)))
+    wide, lanes = shared_offsets(b, space, given, mask)
     low, high = (block_value(b, context, word) for word in (BlockCheck.COPY_LOW, BlockCheck.COPY_HIGH))
     end = b.sub(b.word(context, Context.SHARED_END), I64(size))
     high = b.least(high, b.add(end, I64(1)), False)
@@ -215,7 +210,5 @@ def build_copied(module: ir.Module, name: str) -> None:
             mine = b.add(b.mul(warp, I64(Clock.ENTRIES)), I64(Clock.WARPS + Clock.COPIES))
             known = words_at(b, b.inttoptr(clocks, PTR), b.add(b.splat(mine), owner))
             b.store(b.and_(late, b.bits(b.icmp_unsigned(">", time, known))), kept)
-        with when(b, b.icmp_unsigned("!=", b.load(kept, typ=I32), I32(0)), likely=False):
-            raise_doubt(b, context, site, Doubt.FINDING)
-            b.ret_void()
+        doubt_if(b, context, b.icmp_unsigned("!=", b.load(kept, typ=I32), I32(0)), site)
     b.ret_void()

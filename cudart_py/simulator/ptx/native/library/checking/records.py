@@ -15,7 +15,7 @@ from ....running.observer import PieceRecords
 from ....windows import RESERVED_SHARED
 from ...layout import LANES, BlockCheck, Clock, Context, Doubt, ExtentCheck, Fault, HostCall, Readers, SiteCheck
 from ...vectors import I1, I16, I32, I64, PTR, Builder, vector
-from ..frame import ask_python, begin, element, when
+from ..frame import ask_python, begin, each_number, element, when
 from ..hosts import search
 
 Value = Any
@@ -60,6 +60,13 @@ def raise_doubt(b: Builder, context: Value, site: Value, doubt: Value | Doubt) -
         b.set_word(context, Context.FAULT, I64(Fault.DOUBT))
         b.set_word(context, Context.FAULT_SITE, b.zext(site, I64))
         b.set_word(context, Context.FAULT_MASK, I64(doubt))
+
+
+def doubt_if(b: Builder, context: Value, truth: Value, site: Value, doubt: Doubt = Doubt.FINDING) -> None:
+    """Return from a function without a result, with a doubt, under a condition."""
+    with when(b, truth, likely=False):
+        raise_doubt(b, context, site, doubt)
+        b.ret_void()
 
 
 def note_unwritten(b: Builder, context: Value, site: Value, lanes: Value) -> None:
@@ -300,18 +307,12 @@ def build_filled(module: ir.Module, name: str) -> None:
     writes, floor = b.pointer(context, Context.SHARED_WRITES), block_value(b, context, BlockCheck.BEGIN)
     # The loop may read beyond the last piece: the records there count as written.
     end = b.lshr(b.add(b.word(context, Context.SHARED_END), I64((1 << shift) - 1)), I64(shift))
-    before, head, body, after = b.block, b.append_basic_block(), b.append_basic_block(), b.append_basic_block()
-    b.branch(head)
-    b.position_at_end(head)
-    piece = b.phi(I64)
-    piece.add_incoming(I64(RESERVED_SHARED >> shift), before)
-    b.cbranch(b.icmp_unsigned("<", piece, end), body, after)
-    b.position_at_end(body)
-    records = b.load(element(b, writes, piece, I64), typ=vector(I64), align=RECORD)
-    missing = b.bits(b.icmp_unsigned("<", records, b.splat(floor)))
-    with when(b, b.icmp_unsigned("!=", missing, I32(0)), likely=False):
-        b.ret(I1(0))
-    piece.add_incoming(b.add(piece, I64(LANES)), b.block)
-    b.branch(head)
-    b.position_at_end(after)
+
+    def look(piece: Value) -> None:
+        records = b.load(element(b, writes, piece, I64), typ=vector(I64), align=RECORD)
+        missing = b.bits(b.icmp_unsigned("<", records, b.splat(floor)))
+        with when(b, b.icmp_unsigned("!=", missing, I32(0)), likely=False):
+            b.ret(I1(0))
+
+    each_number(b, end, look, RESERVED_SHARED >> shift, LANES)
     b.ret(I1(1))

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from ...layout import Context
 from ...vectors import I32, I64, PTR, Builder, vector
-from ..frame import begin, each_active, element, when
+from ..frame import Spilled, begin, each_active, when
 
 Value = Any
 
@@ -33,15 +33,14 @@ def build_undefined(module: ir.Module, name: str) -> None:
     # Other lanes fault, which the access itself detects.
     last = b.sub(b.trunc(b.word(context, Context.SHARED_LIMIT), I32), I32(int(size)))
     mask = b.and_(mask, b.bits(b.icmp_unsigned("<=", addresses, b.splat(last))))
-    kept, found = b.alloca(vector(I32)), b.alloca(I32)
-    b.store(addresses, kept, align=64)
+    kept, found = Spilled(b, addresses), b.alloca(I32)
     b.store(I32(0), found)
     if stores:
         with when(b, b.icmp_unsigned("!=", lanes[0], I32(0))):
             b.store(I64(1), marks)
 
     def visit(lane: Value) -> None:
-        place = b.at(marks, b.add(b.zext(b.load(element(b, kept, lane, I32), typ=I32), I64), I64(WORD)))
+        place = b.at(marks, b.add(b.zext(kept.get(lane), I64), I64(WORD)))
         if stores:
             chosen = b.icmp_unsigned("!=", b.and_(b.lshr(lanes[0], lane), I32(1)), I32(0))
             b.store(b.select(chosen, every, bits(0)), place, align=1)

@@ -24,7 +24,7 @@ from ....instructions.values import Value as Number
 from ....instructions.values import value_type
 from ...layout import LANES, Context, Count, HostCall, ObjectWord
 from ...vectors import F64, I32, I64, PTR, Builder, integer_like, lane_type, vector
-from ..frame import alike, ask_python, begin, each_active, each_group, each_number, element, when
+from ..frame import Spilled, alike, ask_about, begin, each_active, each_group, each_number, element, when
 
 Value = Any
 
@@ -83,7 +83,7 @@ def _found(b: Builder, context: Value, site: Value, handle: Value, lanes: Value)
     b.branch(head)
     b.position_at_end(ask)
     b.set_word(context, Context.ANSWER, handle)
-    ask_python(b, context, HostCall.OBJECT, b.or_(b.shl(b.zext(lanes, I64), I64(LANES)), b.zext(site, I64)))
+    ask_about(b, context, HostCall.OBJECT, lanes, site)
     with when(b, b.icmp_unsigned("!=", b.word(context, Context.FAULT), I64(0)), likely=False):
         b.ret_void()
     b.store(b.load(first, typ=I64), kept)
@@ -187,23 +187,17 @@ def _texels(b: Builder, how: Sampling, addresses: list[Value]) -> list[Number]:
     """Return the channels of the texels at the addresses of each corner."""
     kind = CHANNELS[how.channel]
     word, size, channels = integer_like(lane_type(kind)), int(how.channel[1]), int(how.channels)
-    kept = b.alloca(ir.ArrayType(vector(I64), len(addresses)))
-    found = b.alloca(ir.ArrayType(vector(word), len(addresses) * channels))
-    for corner, address in enumerate(addresses):
-        b.store(address, b.at(kept, 2 * _VECTOR_BYTES * corner), align=64)
+    kept = [Spilled(b, address) for address in addresses]
+    found = [Spilled(b, ir.Constant(vector(word), ir.Undefined)) for _ in range(len(addresses) * channels)]
 
     def load(lane: Value) -> None:
-        number = b.zext(lane, I64)
-        for corner in range(len(addresses)):
-            place = b.load(element(b, b.at(kept, 2 * _VECTOR_BYTES * corner), number, I64), typ=I64)
-            for channel in range(channels):
-                value = b.load(b.inttoptr(b.add(place, I64(size * channel)), PTR), typ=word, align=size)
-                row = b.at(found, size * LANES * (corner * channels + channel))
-                b.store(value, element(b, row, number, word))
+        for number, row in enumerate(found):
+            corner, channel = divmod(number, channels)
+            place = b.inttoptr(b.add(kept[corner].get(lane), I64(size * channel)), PTR)
+            row.put(lane, b.load(place, typ=word, align=size))
 
     each_number(b, LANES, load)
-    rows = [b.at(found, size * LANES * row) for row in range(len(addresses) * channels)]
-    return [Number(b, value_type(kind), b.load(row, typ=vector(lane_type(kind)), align=32)) for row in rows]
+    return [Number(b, value_type(kind), b.as_type(row.whole, lane_type(kind))) for row in found]
 
 
 def _count(b: Builder, row: Value, places: Value, corners: Value, lanes: Value) -> None:

@@ -14,9 +14,9 @@ from llvmlite import ir
 
 from ....instructions.images.surfaces import located, operand_types
 from ....instructions.values import Value as Number
-from ...layout import LANES, SLOT_BYTES, Context, HostCall, ObjectWord
+from ...layout import LANES, Context, HostCall, ObjectWord
 from ...vectors import I32, I64, PTR, vector
-from ..frame import ask_python, begin, each_active, element, when
+from ..frame import Spilled, ask_about, begin, each_active, element, when
 from .objects import each_object
 
 Value = Any
@@ -32,7 +32,6 @@ def build_surface(module: ir.Module, name: str) -> None:
     kind = ir.IntType(8 * size)
     arguments = [PTR, I32, I32, vector(I64), PTR, PTR]
     b, (context, mask, site, handles, coordinates, elements) = begin(module, name, ir.VoidType(), arguments)
-    kept = b.alloca(vector(I64))
     types = operand_types(geometry)[:-_EXTENTS]
     rows = [b.at(elements, size * LANES * index) for index in range(count)]
 
@@ -48,14 +47,10 @@ def build_surface(module: ir.Module, name: str) -> None:
             wrong = b.or_(wrong, beyond)
         with when(b, b.icmp_unsigned("!=", b.and_(wrong, lanes), I32(0)), likely=False):
             # Python repeats the access and reports what is wrong.
-            exchange = b.pointer(context, Context.EXCHANGE)
-            for number, word in enumerate(words):
-                b.store(word, b.at(exchange, SLOT_BYTES * number), align=64)
             b.set_word(context, Context.ANSWER, b.load(b.at(surface, 8 * ObjectWord.HANDLE), typ=I64))
-            place = b.or_(b.shl(b.zext(lanes, I64), I64(LANES)), b.zext(site, I64))
-            ask_python(b, context, HostCall.SURFACE, place)
+            ask_about(b, context, HostCall.SURFACE, lanes, site, *words)
             b.ret_void()
-        b.store(b.add(offset, b.splat(b.load(b.at(surface, 8 * ObjectWord.HOST), typ=I64))), kept, align=64)
+        kept = Spilled(b, b.add(offset, b.splat(b.load(b.at(surface, 8 * ObjectWord.HOST), typ=I64))))
         taking = b.and_(lanes, b.not_(beyond)) if boundary == "zero" else lanes
         if shift:
             place = b.add(offset, b.splat(b.load(b.at(surface, 8 * ObjectWord.ADDRESS), typ=I64)))
@@ -73,7 +68,7 @@ def build_surface(module: ir.Module, name: str) -> None:
 
         def move(lane: Value) -> None:
             number = b.zext(lane, I64)
-            start = b.load(element(b, kept, number, I64), typ=I64)
+            start = kept.get(number)
             for index, row in enumerate(rows):
                 place, register = b.inttoptr(b.add(start, I64(size * index)), PTR), element(b, row, number, kind)
                 source, to = (place, register) if verb == "load" else (register, place)
