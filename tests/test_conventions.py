@@ -3,7 +3,9 @@
 import ast
 import collections
 import functools
+import itertools
 import re
+import runpy
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -138,3 +140,9 @@ def test_a_reason_stands_in_every_skip_and_nothing_is_expected_to_fail():
             if "reason=" not in given and not (name in ("skip", "unsanitized") and given.strip()):
                 found.append(f"{name_of(path)}: {call[0]}")
     assert found == []
+
+
+def test_the_modules_and_tests_of_mutation_testing_exist():
+    lists = runpy.run_path(str(ROOT / "scripts/mutated_modules.py"))
+    named = {*lists["MODULES"], *lists["NEIGHBOURS"], *itertools.chain(*lists["MODULES"].values())}
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []

@@ -50,8 +50,9 @@ class _Hint:
     A `__getattr__` of the class could do the same, but would slow down access to every existing attribute.
     """
 
-    def __init__(self, kind: str, name: str) -> None:
+    def __init__(self, kind: str, name: str, write: str) -> None:
         self._kind, self._name = kind, name
+        self.__doc__ = f"Does not exist: write {write}"  # for `help`, which lists the names of the class
 
     def __get__(self, thing: object, kind: type) -> NoReturn:
         raise _missing(self._kind, [self._name], f"{self._kind!r} object", sys._getframe(1))
@@ -66,15 +67,22 @@ class _Refusal:
     def __init__(self, kind: str, name: str, write: str) -> None:
         noun = "operator " * (name in _SYMBOLS)
         self._what, self._write = f"a {kind} has no {noun}{_SYMBOLS.get(name, name)}", write
+        self.__name__, self.__doc__ = name, f"Does not exist: write {write}"  # for `help`
 
     def __get__(self, thing: object, kind: type) -> Callable[..., NoReturn]:
-        return functools.partial(self._refuse, thing)
+        return self if thing is None else functools.partial(self._refuse, thing)
+
+    def __call__(self, thing: object, *operands: object) -> NoReturn:
+        raise self._error(thing, operands, sys._getframe(1))
 
     def _refuse(self, thing: object, *operands: object) -> NoReturn:
+        raise self._error(thing, operands, sys._getframe(1))
+
+    def _error(self, thing: object, operands: tuple[object, ...], user: FrameType) -> TypeError:
         write = for_one_element(thing) if self._write == KERNEL else self._write
         if self._what.endswith(" +") and operands and type(operands[0]) is int and write == KERNEL:
             write = f"x[n:] for the elements from index n on; to add n to each element, {KERNEL}"
-        raise TypeError(f"{self._what}: write {write}{_imports(write, sys._getframe(1))}")
+        return TypeError(f"{self._what}: write {write}{_imports(write, user)}")
 
 
 def _missing(kind: str, path: list[str], what: str, user: FrameType) -> AttributeError | ImportError:
@@ -172,8 +180,8 @@ def for_one_element(thing: object) -> str:
 
 def hinted(cls: type[T]) -> type[T]:
     """Make a class in `HINTS` answer other packages' names and operators with errors that say what to write instead."""
-    for name in HINTS[cls.__name__]:
-        setattr(cls, name, _Hint(cls.__name__, name))
+    for name, (_, write) in HINTS[cls.__name__].items():
+        setattr(cls, name, _Hint(cls.__name__, name, write))
     for name, write in OPERATORS.get(cls.__name__, {}).items():
         setattr(cls, name, _Refusal(cls.__name__, name, write))
     for name, write in ASSIGNMENTS.get(cls.__name__, {}).items():

@@ -104,8 +104,9 @@ KEYWORDS: dict[str, dict[str, str]] = {
         **dict.fromkeys((*_SHARED, "shared"), "write shared_bytes="),
         "cooperative_launch": "write cooperative=",
     },
-    **{name: {**STREAM, **_PADDED, **_TRANSFORM} for name in ("fft", "ifft", "rfft")},
-    "irfft": {**STREAM, **_TRANSFORM, "n": "write length=n"},
+    **{name: {**STREAM, **_PADDED, **_TRANSFORM} for name in ("fft", "ifft")},
+    "rfft": {**STREAM, **_PADDED, **_TRANSFORM, "overwrite_x": "leave it out: the result is larger than x"},
+    "irfft": {**STREAM, **_TRANSFORM, "n": "write length=n", "overwrite_x": "write overwrite=True"},
     "svd": {
         **STREAM,
         **_FACTORS,

@@ -13,6 +13,7 @@ IMPORTED_BY_NAME = ("benchmark", "checkpoints", "coredumps", "green_contexts", "
 KERNEL = "x.to_host() and use NumPy, write a kernel or, on a GPU, pass x to CuPy"
 DOT = "`libraries.dot(x, y)` for vectors, and `libraries.matmul(a, b)` for matrices"
 CONJUGATE_GRADIENTS = "a loop with libraries.spmv, dot and axpy, as in the guide's page about libraries"
+SPECTRA = "a product of the results of libraries.rfft, like the filter in the guide's page about libraries"
 
 # Fields of cudaDeviceProp in C++, with the expressions that give their values here.
 _DEVICE_FIELDS = {
@@ -341,6 +342,11 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "indptr": ("y", "s.offsets"),
         "dot": ("y", "libraries.spmv(s, x)"),
     },
+    "Generator": {
+        "standard_normal": ("y", "generator.normal(cuda.empty(n))"),
+        "random": ("y", "generator.uniform(cuda.empty(n))"),
+        "integers": ("y", "cuda.to_device(np.random.default_rng().integers(10, size=n))"),
+    },
     "libraries": {
         **dict.fromkeys(("RandomState", "default_rng", "seed"), ("cy", "libraries.Generator(seed=0)")),
         **dict.fromkeys(("rand", "random", "random_sample"), ("cy", "libraries.uniform(size=n)")),
@@ -361,7 +367,10 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         **dict.fromkeys(("cg", "gmres", "bicgstab"), ("y", CONJUGATE_GRADIENTS)),
         **dict.fromkeys(("spilu", "spsolve_triangular"), ("y", "libraries.spsv(s, x, lower=True)")),
         **dict.fromkeys(("csr_array", "csr_matrix"), ("y", "libraries.SparseMatrix.from_host(matrix)")),
-        **dict.fromkeys(("sum", "mean"), ("y", "libraries.dot(x, ones)")),
+        "sum": ("y", "libraries.dot(x, ones)"),
+        "mean": ("y", "float(libraries.dot(x, ones)) / x.size"),
+        "polyfit": ("y", "libraries.lstsq(cuda.to_device(np.vander(t, 2)), b)"),
+        **dict.fromkeys(("convolve", "correlate", "fftconvolve", "oaconvolve"), ("y", SPECTRA)),
     },
 }
 

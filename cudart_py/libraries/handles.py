@@ -15,7 +15,7 @@ from ..context.device import Device
 from ..context.lifetimes import Handle  # releases handles at the right time and never in a forked child
 from ..context.resetting import at_reset
 from ..driver.calls import library
-from ..errors import CaptureError
+from ..errors import CaptureError, OutOfMemoryError
 from ..memory.array import DeviceArray
 from ..memory.creation import empty
 from ..streams.stream import Stream
@@ -63,7 +63,7 @@ class LibraryHandle(Handle):
         with activated(self.device):
             if self._name == "cublas":
                 refuse_first_use(handle, "cuBLAS")
-                workspace = empty(workspace_size(self.device), np.uint8, stream=stream)
+                workspace = allocate_workspace(workspace_size(self.device), stream)
             self._turn_to(handle, workspace)
         # The old workspace is dropped, not closed, because a graph may hold it.
         self.workspace = workspace
@@ -102,6 +102,16 @@ def workspace_size(device: Device) -> int:
     return WORKSPACE if device.compute_capability >= (9, 0) else SMALL_WORKSPACE
 
 
+def allocate_workspace(nbytes: int, stream: Stream) -> DeviceArray:
+    """Return memory in which a library works, of at least one byte; an OutOfMemoryError says what it was for."""
+    try:
+        return empty(max(nbytes, 1), np.uint8, stream=stream)
+    except OutOfMemoryError as error:
+        remedy = "libraries.release() frees this thread's other workspaces"
+        error.args = (f"{error.args[0]}. This is the workspace of a library function; {remedy}",)
+        raise
+
+
 def refuse_capture(call: str, stream: Stream, reason: str, remedy: str = "call it before the capture begins") -> None:
     """Raise CaptureError if the stream is being captured."""
     if captures and find(stream.handle) is not None:
@@ -133,7 +143,7 @@ class Scratch:
             refuse_first_use(stream.handle, "the library")
             # The old memory is freed first, in stream order, which allows the pool to reuse it.
             self._memory = memory = None
-            self._memory = memory = empty(max(nbytes, 1), np.uint8, stream=stream)
+            self._memory = memory = allocate_workspace(nbytes, stream)
             self._stream = stream.handle
         return memory
 

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import operator
+import pydoc
 from collections.abc import Callable
 from typing import Any
 
@@ -52,7 +53,12 @@ def test_a_sparse_matrix_answers_scipys_names(sparse_matrix: libraries.SparseMat
     assert (sparse_matrix.dtype, sparse_matrix.nnz) == (np.float64, 4)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in HINTS if kind != "SparseMatrix"])
+@pytest.mark.needs("libraries")
+def test_a_generator_answers_numpys_names(device: cuda.Device) -> None:
+    check_names("Generator", libraries.Generator())
+
+
+@pytest.mark.parametrize("kind", [kind for kind in HINTS if kind not in ("Generator", "SparseMatrix")])
 def test_a_name_of_another_package_says_what_to_write(things: dict[str, Any], kind: str) -> None:
     check_names(kind, things[kind])
 
@@ -69,14 +75,24 @@ def check_names(kind: str, thing: Any) -> None:
         thing.no_such_name  # noqa: B018  # accessed for its error
 
 
+@pytest.mark.parametrize("cls", [cuda.DeviceArray, libraries.SparseMatrix])
+def test_help_says_of_names_that_do_not_exist_what_to_write(cls: type) -> None:
+    lines = [line.strip(" |") for line in pydoc.plain(pydoc.render_doc(cls)).splitlines()]
+    operators = {f"{name}(...)": write for name, write in OPERATORS[cls.__name__].items()}
+    names = {name: write for name, (_, write) in HINTS[cls.__name__].items()}
+    for heading, write in (operators | names).items():
+        assert lines[lines.index(heading) + 1] == f"Does not exist: write {write}"
+
+
 @pytest.mark.needs("libraries")
 @pytest.mark.parametrize("kind", OPERATORS)
 def test_an_operator_says_what_to_write(sparse_matrix: libraries.SparseMatrix, kind: str) -> None:
     thing = sparse_matrix if kind == "SparseMatrix" else cuda.zeros(3)
     for name, write in OPERATORS[kind].items():
-        with pytest.raises(TypeError, match=f"^a {kind} has no ") as raised:
-            getattr(thing, name)(2)
-        assert write in str(raised.value)
+        for call in (getattr(thing, name), functools.partial(getattr(type(thing), name), thing)):
+            with pytest.raises(TypeError, match=f"^a {kind} has no ") as raised:
+                call(2)
+            assert write in str(raised.value)
     for compute, symbol in ((lambda: thing >= 2, ">="), (lambda: 2 - thing, "-"), (lambda: thing @ thing, "@")):
         with pytest.raises(TypeError, match=f"^a {kind} has no operator {symbol}: write "):
             compute()
@@ -240,7 +256,7 @@ NOT_RUN = (
     ),
     *("memcpy_dtoh", "profile_start", "reset", "set_allocator", "start_profiler"),
 )
-NOT_PYTHON = ("in the kernel: ", "nothing: ", KERNEL, "a loop ")
+NOT_PYTHON = ("in the kernel: ", "nothing: ", KERNEL, "a loop ", "a product ")
 
 
 def test_what_a_hint_says_runs(device: cuda.Device) -> None:
@@ -258,17 +274,17 @@ __constant__ float weights[4];
         "stream": cuda.Stream(), "other": cuda.Stream(), "source": source, "name": "saxpy", "module": module,
         "kernel": module["saxpy"], "a": cuda.to_device(np.eye(2)), "b": cuda.to_device(np.eye(2)),
         "ones": cuda.full(4, 1.0, np.float32), "shape": (2, 2), "axes": (0,), "symbol": "weights",
-        "z": cuda.zeros(8, np.float32), "graph": captured(), "pool": cuda.MemoryPool.current(),
+        "t": np.arange(2.0), "z": cuda.zeros(8, np.float32), "graph": captured(), "pool": cuda.MemoryPool.current(),
     }  # fmt: skip  # names of a program
     device.synchronize()
     capabilities = cuda.capabilities()
     if "libraries" in capabilities:
         sparse = pytest.importorskip("scipy.sparse", reason="SciPy is not installed (the extra cpu)")
         matrix = sparse.eye_array(4, dtype=np.float32).tocsr()
-        names |= {"matrix": matrix, "s": libraries.SparseMatrix.from_host(matrix)}
+        names |= {"matrix": matrix, "s": libraries.SparseMatrix.from_host(matrix), "generator": libraries.Generator()}
     for kind, hints in HINTS.items():
         for name, (_, write) in hints.items():
-            needs = kind in ("libraries", "SparseMatrix") or write.startswith("libraries.")
+            needs = kind in ("Generator", "libraries", "SparseMatrix") or write.startswith("libraries.")
             missing = (needs and "libraries" not in capabilities) or (
                 "SparseSolver" in write and "cudss" not in capabilities
             )
@@ -286,12 +302,15 @@ def test_a_hint_for_a_function_of_numpy_gives_numpys_result(device: cuda.Device,
     square += square.T
     names = {"cuda": cuda, "libraries": libraries, "np": np, "n": size}
     names |= {name: cuda.to_device(array) for name, array in (("x", x), ("y", y), ("a", square), ("b", square))}
+    names |= {"ones": cuda.full(size, 1.0), "t": x}
     expected = {
         "dot": np.dot(x, y),
         "eigvalsh": np.linalg.eigvalsh(square),
         "fft2": np.fft.fft2(square),
         "fftfreq": np.fft.fftfreq(size),
         "fftshift": np.fft.fftshift(x),
+        "mean": np.mean(x),
+        "polyfit": np.polyfit(x, square, 1),
         "ifft2": np.fft.ifft2(square),
         "ifftshift": np.fft.ifftshift(x),
         "norm": np.linalg.norm(x),
@@ -301,7 +320,8 @@ def test_a_hint_for_a_function_of_numpy_gives_numpys_result(device: cuda.Device,
     hints = HINTS["module"] | HINTS["libraries"]
     for name, result in expected.items():
         write = hints[name][1]
-        actual = eval((quoted(write) or [write])[0], names).to_host()
+        value = eval((quoted(write) or [write])[0], names)
+        actual = value.to_host() if isinstance(value, cuda.DeviceArray) else np.asarray(value)
         np.testing.assert_allclose(actual, np.reshape(result, actual.shape), rtol=1e-9, atol=1e-12, err_msg=name)
     np.testing.assert_allclose(eval(quoted(hints["dot"][1])[1], names).to_host(), np.dot(square, square))
     np.testing.assert_allclose(eval(quoted(hints["norm"][1])[1], names).to_host()[0], np.linalg.norm(square))

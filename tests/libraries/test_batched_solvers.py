@@ -195,8 +195,10 @@ def test_an_inverse_without_correct_digits_is_warned_about(device, numbers):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         lib.inv(cuda.to_device(hilbert(6)))
-    with pytest.warns(lib.IllConditionedWarning, match="^inv: 'a' is ill-conditioned: its condition number is about"):
+    words = "^inv: 'a' is ill-conditioned: its condition number is about"
+    with pytest.warns(lib.IllConditionedWarning, match=words) as caught:
         lib.inv(cuda.to_device(hilbert(14)))
+    assert [warning.filename for warning in caught] == [__file__]
     with pytest.raises(lib.SingularMatrixError, match="^inv: 'a' is singular: pivot 1"):
         lib.inv(cuda.to_device(np.diag([1.0, 0.0, 2.0])))
 
@@ -214,8 +216,10 @@ def test_the_least_squares_solution_of_smallest_norm_is_numpys(device, numbers, 
     expected, _, rank, _ = np.linalg.lstsq(a, b[:, 0], rcond=cutoff)
     if rank == min(shape):
         return
-    with pytest.warns(lib.IllConditionedWarning, match=f"^lstsq: 'a' has the rank {rank}, not {min(shape)}"):
+    words = f"^lstsq: 'a' has the rank {rank}, not {min(shape)}"
+    with pytest.warns(lib.IllConditionedWarning, match=words) as caught:
         x = lib.lstsq(cuda.to_device(a), cuda.to_device(b[:, 0].copy()), method="svd", rcond=cutoff).to_host()
+    assert [warning.filename for warning in caught] == [__file__]
     assert near(x, expected, dtype, 2000)
 
 
@@ -240,8 +244,9 @@ def test_a_refined_solution_has_the_precision_of_the_matrix(device, numbers, dty
 def test_a_refinement_that_does_not_converge_is_replaced_with_a_warning(device, numbers):
     (left, _), (right, _) = (np.linalg.qr(numbers((96, 96))) for _ in range(2))
     a = cuda.to_device(left * np.geomspace(1, 1e-18, 96) @ right)
-    with pytest.warns(lib.IllConditionedWarning, match=r"^solve: .* factors in float32 did not converge"):
+    with pytest.warns(lib.IllConditionedWarning, match=r"^solve: .* factors in float32 did not converge") as caught:
         assert lib.solve(a, cuda.to_device(numbers(96)), precision="float32").shape == (96,)
+    assert [warning.filename for warning in caught] == [__file__]
     singular = cuda.to_device(np.diag([1.0, 0.0, 3.0]))
     with pytest.warns(lib.IllConditionedWarning), pytest.raises(lib.SingularMatrixError, match="pivot 1"):
         lib.solve(singular, cuda.zeros(3), precision="float32")

@@ -126,3 +126,28 @@ def test_a_second_device_has_handles_of_its_own(device, numbers):
             assert np.allclose(lib.cholesky(matrix).to_host(), np.linalg.cholesky(spd))
             assert np.allclose(lib.solve(matrix, array).to_host(), np.linalg.solve(spd, a))
             assert lib.uniform(size=10).device is device
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: lib.gemm(a := cuda.zeros((4, 4)), a),
+        lambda: lib.svd(cuda.zeros((4, 4))),
+        lambda: lib.qr(cuda.to_device(np.eye(4))),
+        lambda: lib.fft.plan(cuda.zeros(4, np.complex64)),
+    ],
+    ids=["gemm", "svd", "qr", "fft.plan"],
+)
+def test_a_workspace_that_does_not_fit_is_named(device, monkeypatch, call):
+    def refuse(*arguments, **options):
+        raise cuda.OutOfMemoryError("5 bytes were requested", requested=5)
+
+    lib.release()
+    with monkeypatch.context() as patched:
+        patched.setattr("cudart_py.libraries.handles.empty", refuse)
+        with pytest.raises(
+            cuda.OutOfMemoryError, match=r"^5 bytes .*requested\. This is the workspace of a .*release"
+        ) as error:
+            call()
+    assert error.value.requested == 5
+    call()

@@ -274,6 +274,16 @@ REFUSED = {
     "scal(f64(1), f64(3))": "TypeError: scal: alpha: a number ... ; float(alpha) copies it to the host",
     "irfft(c64(5), 8)": "TypeError: irfft: out: a DeviceArray, not the int 8; pass it as length=",
     "rfft(f32(5), 8)": "TypeError: rfft: out: a DeviceArray, not the int 8; ... zeros(n)",
+    "rfft(c64(5))": "TypeError: rfft: x: float32, float64 or float16, not complex64; fft transforms complex elements",
+    "irfft(f64(5))": "TypeError: irfft: x: complex64 ... not float64; ifft transforms real elements",
+    "fft(of(i32, 5))": "TypeError: fft: x: complex64 ... not int32; to_device(x.to_host().astype(np.float64))",
+    "svd(f64(5))": "ValueError: svd: a: 2 or 3 dimensions, not the shape (5,)",
+    "lstsq(f64(5), f64(5))": "ValueError: lstsq: a: 2 or 3 dimensions, not the shape (5,)",
+    "eigh(f64(1, 1, 5, 5))": "ValueError: eigh: a: 2 or 3 dimensions, not the shape (1, 1, 5, 5)",
+    "solve_triangular(f64(2, 5, 5), f64(2, 5))":
+        "ValueError: solve_triangular: a: 2 dimensions, not the shape (2, 5, 5)",
+    "lstsq(f64(2, 5, 3), f64(2, 5), method='svd')":
+        "ValueError: lstsq: a: single matrix with method='svd', not of shape (2, 5, 3); pass one matrix after",
     "spsv(eye(), f64(4), False)": "TypeError: spsv: out: a DeviceArray, not the bool False; pass lower=False",
     "rfft(f32(5), axis=1)": "ValueError: rfft: axis: from -1 to 0 ... (5,), not the int 1",
     "irfft(c64(5), length=10)": "ValueError: irfft: length: 8 or 9 for 'x' of shape (5,), not 10",

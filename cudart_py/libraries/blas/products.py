@@ -19,7 +19,7 @@ from ...streams.stream import Stream
 from .. import views
 from ..dtypes import KINDS, Kind
 from ..failures import failure
-from ..handles import LibraryHandle, keep, library_handle
+from ..handles import LibraryHandle, allocate_workspace, keep, library_handle
 from ..plans import Plan, plannable
 from .lt_products import ALGORITHMS, LtCall, Part, Problem, alignment_of
 from .scalars import (
@@ -103,7 +103,7 @@ class _GemmPlan(Plan[DeviceArray]):
         elif self._workspace is None:
             product = _lt_call("gemm.plan", self._product, self._stream, self._device, *self._operands)
             nbytes = product.prepare(search=True).workspace_bytes
-            self._workspace = empty(max(nbytes, 1), np.uint8, stream=self._stream)
+            self._workspace = allocate_workspace(nbytes, self._stream)
 
     def _queue(self, stream: Stream) -> None:
         if self._search:

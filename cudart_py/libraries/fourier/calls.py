@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...base import arguments
 from ...context.capture import captures
 from ...context.current import activated
@@ -17,7 +15,7 @@ from ...memory.creation import empty, empty_like
 from ...streams.stream import Stream
 from .. import views
 from ..failures import failure
-from ..handles import keep, scratch, thread_cache
+from ..handles import allocate_workspace, keep, scratch, thread_cache
 from ..plans import Plan
 from . import layout
 from .callbacks import NO_CALLBACKS, Callbacks
@@ -61,7 +59,7 @@ class TransformPlan(Plan[DeviceArray]):
         with activated(device):
             # If cuFFT would overwrite an input that must be kept, each call copies it first.
             self._copy = empty_like(x, stream=stream) if copies else None
-            self._work = empty(max(plan.work_bytes, 1), np.uint8, stream=stream)
+            self._work = allocate_workspace(plan.work_bytes, stream)
             self._record()
 
     def __call__(self, x: DeviceArray | None = None, out: DeviceArray | None = None) -> DeviceArray:

@@ -59,7 +59,16 @@ def find_transform(call: str, name: str, dtype: np.dtype[Any]) -> Transform:
         if dtype == transform.source or (family is C2C and dtype == of_reals.source):
             return transform
     names = [name_of(transform.source) for transform in (*family, *(R2C if family is C2C else ()))]
-    raise arguments.wrong_dtype(call, "x", views.one_of(names), name_of(dtype))
+    raise arguments.wrong_dtype(call, "x", views.one_of(names), name_of(dtype), _remedy(name, dtype))
+
+
+def _remedy(name: str, dtype: np.dtype[Any]) -> str:
+    """Return what to do about elements of a dtype that a transform does not accept."""
+    if name == "rfft" and dtype.kind == "c":
+        return "fft transforms complex elements"
+    if name == "irfft" and dtype.kind == "f":
+        return "ifft transforms real elements"
+    return "to_device(x.to_host().astype(np.float64)) converts it" if name != "irfft" and dtype.kind in "biuf" else ""
 
 
 def factor_of(name: str, norm: str, lengths: Sequence[int]) -> float:

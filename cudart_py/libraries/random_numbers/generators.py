@@ -15,7 +15,7 @@ from ...context.current import activated
 from ...context.device import current_device
 from ...context.lifetimes import Handle
 from ...driver.calls import library
-from ...hints import answers_keywords
+from ...hints import answers_keywords, hinted
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from .. import views
@@ -57,6 +57,7 @@ def _require_offsets(call: str, kind: str, offset: int) -> None:
         raise arguments.wrong_value(call, "offset", f"0 with kind={kind!r}, which has no offsets", offset)
 
 
+@hinted
 class Generator(SetOnce, Handle):
     """A cuRAND generator on the current device or, with `host=True`, on the host, where it fills NumPy arrays.
 

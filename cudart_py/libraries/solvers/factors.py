@@ -6,8 +6,6 @@ or failure.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from ...base import arguments
@@ -15,6 +13,7 @@ from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
 from ...hints import answers_keywords
+from ...host.callers import warn_caller
 from ...memory.array import DeviceArray
 from ...memory.creation import empty, to_device, zeros
 from ...streams.stream import Stream
@@ -127,6 +126,9 @@ def _least_norm(
     views.check_place(call, device, a=a, b=b)
     kind = views.kind(call, "a", a, TYPES)
     views.require_dtype(call, "b", b, a.dtype, "like 'a'")
+    if a.ndim == 3:
+        rule = "be a single matrix with method='svd'"
+        raise arguments.unusable(call, "a", rule, f"of shape {a.shape}", "pass one matrix after the other")
     a, b = by_rows(call, "a", a, kind, stream, device), by_rows(call, "b", b, kind, stream, device)
     views.matrix(call, "a", a)
     check_right_hand_side(call, b, a)
@@ -142,7 +144,7 @@ def _least_norm(
     rank = int(np.count_nonzero(~(values <= least)))  # NaNs count, so that the solution has NaNs too
     if rank < len(values):
         text = f"{call}: 'a' has the rank {rank}, not {len(values)}: x is the solution with the smallest norm"
-        warnings.warn(text, IllConditionedWarning, stacklevel=3)
+        warn_caller(text, IllConditionedWarning)
     right = b.reshape(b.size, 1) if b.ndim == 1 else b
     columns = right.shape[1]
     with activated(device):
@@ -175,7 +177,7 @@ def svd(
     if a.ndim == 3:
         return svd_batch(call, a, kind, where, device, lambda matrix: svd(matrix, method=method, stream=stream))
     a = by_rows(call, "a", a, kind, where, device)
-    views.matrix(call, "a", a)
+    views.matrix(call, "a", a, batched=True)
     if not a.size:
         raise arguments.unusable(call, "a", "have at least one row and one column", f"the shape {a.shape}")
     return _decomposed(call, a, kind, method, where, device)
@@ -260,7 +262,7 @@ def _check_tall(call: str, a: DeviceArray, stream: Stream, device: Device) -> tu
     views.check_place(call, device, a=a)
     kind = views.kind(call, "a", a, TYPES)
     a = by_rows(call, "a", a, kind, stream, device)
-    view = views.matrix(call, "a", a)
+    view = views.matrix(call, "a", a, batched=True)
     if not 0 < view.columns <= view.rows:
         raise arguments.unusable(
             call,

@@ -6,8 +6,6 @@ or failure.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from ...base import arguments
@@ -15,6 +13,7 @@ from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
 from ...hints import answers_keywords
+from ...host.callers import warn_caller
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...streams.stream import Stream
@@ -31,8 +30,11 @@ from .work import TYPES, Work
 
 
 def check_square(call: str, name: str, a: DeviceArray) -> int:
-    """Return the order of a square matrix; raise ValueError if it is not square or has no rows."""
-    view = views.matrix(call, name, a)
+    """Return the order of a square matrix; raise ValueError if it is not square or has no rows.
+
+    The function also accepts batches, which are checked elsewhere: the error for a vector says so.
+    """
+    view = views.matrix(call, name, a, batched=True)
     if view.rows != view.columns or not view.rows:
         raise arguments.unusable(call, name, "be square with at least one row", f"of shape {a.shape}")
     return view.rows
@@ -104,7 +106,7 @@ def solve(
             if refined is not None:
                 return refined
             text = f"the refinement of factors in {precision} did not converge, so the system was solved without it"
-            warnings.warn(f"{call}: 'a' is ill-conditioned: {text}", IllConditionedWarning, stacklevel=2)
+            warn_caller(f"{call}: 'a' is ill-conditioned: {text}", IllConditionedWarning)
         work = Work(where, device)
         x, count = columns_of(b, kind, where)
         ends = kind.code, x.pointer, n
@@ -188,6 +190,7 @@ def solve_triangular(
     views.check_place(call, device, a=a, b=b)
     kind = views.kind(call, "a", a, TYPES)
     views.require_dtype(call, "b", b, a.dtype, "like 'a'")
+    arguments.dimensions(call, "a", a, 2)
     a, b = by_rows(call, "a", a, kind, where, device), by_rows(call, "b", b, kind, where, device)
     n = check_square(call, "a", a)
     check_right_hand_side(call, b, a)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
 from ...hints import answers_keywords
+from ...host.callers import warn_caller
 from ...memory.array import DeviceArray
 from ...memory.creation import empty, zeros
 from ...streams.stream import Stream
@@ -150,7 +149,7 @@ def inv(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
         work.status("xgetrs")
     if not condition * np.finfo(kind.real).eps < 1:
         text = f"its condition number is about {condition:.1e}, so the result may have no correct digits"
-        warnings.warn(f"{call}: 'a' is ill-conditioned: {text}", IllConditionedWarning, stacklevel=2)
+        warn_caller(f"{call}: 'a' is ill-conditioned: {text}", IllConditionedWarning)
     return inverse
 
 

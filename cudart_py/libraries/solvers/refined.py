@@ -11,7 +11,7 @@ from ...memory.creation import empty
 from ...streams.stream import Stream
 from ..dtypes import Kind
 from ..failures import failure
-from ..handles import library_handle
+from ..handles import allocate_workspace, library_handle
 from .layout import transposed
 from .right_hand_sides import columns_of, rows_of
 
@@ -51,7 +51,7 @@ def solve_refined(
     operands = n, count, matrix.pointer, n, pivots.pointer, right.pointer, n, x.pointer, n
     try:
         nbytes = int(getattr(handle.functions, f"{name}_buffer_size")(handle.native, *operands, 0))
-        memory = empty(max(nbytes, 1), np.uint8, stream=stream)
+        memory = allocate_workspace(nbytes, stream)
         iterations = getattr(handle.functions, name)(handle.native, *operands, memory.pointer, nbytes, info.pointer)
     except Exception as error:
         raise failure(symbol, error) from error

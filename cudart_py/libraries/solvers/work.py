@@ -15,7 +15,7 @@ from ...errors import InvalidValueError
 from ...memory.creation import empty
 from ...streams.stream import Stream
 from ..failures import failure
-from ..handles import library_handle, thread_cache
+from ..handles import allocate_workspace, library_handle, thread_cache
 
 TYPES = ("float32", "float64", "complex64", "complex128")
 WITH_VECTORS = 1  # CUSOLVER_EIG_MODE_VECTOR
@@ -73,7 +73,7 @@ class Work:
             ask = getattr(functions, f"{name}_buffer_size")
             sizes = ask(self.handle, self.parameters, *(operands if sizing is None else sizing), *last)
             device_bytes, host_bytes = int(sizes[0]), int(sizes[1])
-            memory = empty(max(device_bytes, 1), np.uint8, stream=self.stream)
+            memory = allocate_workspace(device_bytes, self.stream)
             host = np.empty(max(host_bytes, 1), np.uint8)
             self._held.append(host)  # kept alive until `status` has waited
             getattr(functions, name)(
@@ -93,7 +93,7 @@ class Work:
         try:
             count = int(getattr(functions, f"{name}_buffer_size")(self.handle, *batch[0]))
             # The count is in elements, which have at most 16 bytes.
-            memory = empty(max(count, 1), np.complex128, stream=self.stream)
+            memory = allocate_workspace(16 * count, self.stream)
             for operands in batch:
                 getattr(functions, name)(self.handle, *operands, memory.pointer, count, self.info.pointer)
         except Exception as error:
@@ -104,7 +104,7 @@ class Work:
         functions, ends = self.functions, (parameters_of("gesvdj_info"), self.info.size)
         try:
             count = int(getattr(functions, f"{name}_buffer_size")(self.handle, *operands, *ends))
-            memory = empty(max(count, 1), np.complex128, stream=self.stream)
+            memory = allocate_workspace(16 * count, self.stream)
             getattr(functions, name)(self.handle, *operands, memory.pointer, count, self.info.pointer, *ends)
         except Exception as error:
             raise failure(_symbol(name), error) from error

@@ -11,12 +11,11 @@ from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
 from ...memory.array import DeviceArray
-from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..blas.scalars import Scalar, check_unread, scalar
 from ..failures import failure
-from ..handles import keep, library_handle, refuse_first_use, scratch
+from ..handles import allocate_workspace, keep, library_handle, refuse_first_use, scratch
 from ..outputs import output_for
 from .matrix import LONG, DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector, check_matrix, extents_of
 
@@ -104,7 +103,7 @@ def _prepare(
     )  # fmt: skip  # grouped by meaning
     refuse_first_use(stream.handle, "a product with this matrix")
     size = functions.sp_mv_buffer_size(*parameters)
-    buffer = empty(max(size, 1), np.uint8, stream=stream)
+    buffer = allocate_workspace(size, stream)
     if a.format == "csr":
         functions.sp_mv_preprocess(*parameters, buffer.pointer)
     a._prepared["mv", op, stream.handle] = prepared = _Prepared(description, buffer)

@@ -20,7 +20,7 @@ from .. import views
 from ..blas.scalars import Factor, Scalar, factor, scalar
 from ..dtypes import Kind
 from ..failures import failure
-from ..handles import keep, library_handle, scratch
+from ..handles import allocate_workspace, keep, library_handle, scratch
 from ..plans import Plan, plannable
 from .matrix import INDEX_DTYPE, TYPES, DenseMatrix, Description, SparseMatrix, check_matrix
 
@@ -57,7 +57,7 @@ class _ProductPlan(Plan[SparseMatrix]):
         )  # fmt: skip  # grouped by meaning
 
         def buffer(size: int) -> int:
-            self._buffers.append(empty(max(int(size), 1), np.uint8, stream=stream))
+            self._buffers.append(allocate_workspace(int(size), stream))
             return self._buffers[-1].pointer
 
         estimate, find, copy = (
@@ -137,11 +137,11 @@ def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Str
         )  # fmt: skip  # grouped by meaning
         try:
             size = functions.sp_gemm_work_estimation(*parameters, 0)
-            first = empty(max(size, 1), np.uint8, stream=where)
+            first = allocate_workspace(size, where)
             functions.sp_gemm_work_estimation(*parameters, first.pointer)
             sizes = np.zeros(1, np.uint64)
             functions.sp_gemm_compute(*parameters, sizes.ctypes.data, 0)
-            second = empty(max(int(sizes[0]), 1), np.uint8, stream=where)
+            second = allocate_workspace(int(sizes[0]), where)
             functions.sp_gemm_compute(*parameters, sizes.ctypes.data, second.pointer)
             return _filled(product, offsets, a.values.dtype, where, lambda: functions.sp_gemm_copy(*parameters))
         except Exception as error:
@@ -220,7 +220,7 @@ def sparse_from_dense(a: DeviceArray, *, stream: Stream | None = None) -> Sparse
         )  # fmt: skip  # grouped by meaning
         try:
             size = functions.dense_to_sparse_buffer_size(*parameters)
-            memory = empty(max(size, 1), np.uint8, stream=where)
+            memory = allocate_workspace(size, where)
             functions.dense_to_sparse_analysis(*parameters, memory.pointer)
             convert = functions.dense_to_sparse_convert
             return _filled(product, offsets, a.dtype, where, lambda: convert(*parameters, memory.pointer))

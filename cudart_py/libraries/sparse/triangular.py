@@ -9,12 +9,11 @@ from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
 from ...memory.array import DeviceArray
-from ...memory.creation import empty
 from ...streams.stream import Stream
 from .. import views
 from ..blas.scalars import Factor, Scalar, scalar
 from ..failures import failure
-from ..handles import keep, library_handle, refuse_first_use
+from ..handles import allocate_workspace, keep, library_handle, refuse_first_use
 from ..outputs import output_for
 from .matrix import LONG, Analysis, DenseMatrix, DenseVector, Description, SparseMatrix, check_matrix, extents_of
 
@@ -148,7 +147,7 @@ def _queue(
         if analysis is None or analysis.columns < columns:
             refuse_first_use(stream.handle, "a solve with this matrix")
             analysis = Analysis(family, _triangle(a, lower=triangle[0], unit=triangle[1]), columns)
-            analysis.buffer = empty(max(call("buffer_size", analysis), 1), np.uint8, stream=stream)
+            analysis.buffer = allocate_workspace(call("buffer_size", analysis), stream)
             call("analysis", analysis, analysis.buffer.pointer)
             a._prepared[family, *triangle] = analysis
         call("solve", analysis)
