@@ -56,7 +56,8 @@ def _marked_line(message: str, line: int, caret: str, lines: list[str]) -> Itera
     for number in range(max(1, line - _NEAR), min(len(lines), line + _NEAR) + 1):
         text = lines[number - 1]
         if number != line:
-            if text or number > 1:
+            # The first line is the magic's own, and IPython appends a line feed to the last.
+            if text or 1 < number < len(lines):
                 yield f"{_FAINT}      {number:4d} {text}{_PLAIN}"
             continue
         # Only the arrow is red: JupyterLab shows errors on a red ground, on which red text is hard to read.

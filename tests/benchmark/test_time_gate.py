@@ -4,6 +4,7 @@ import copy
 import json
 import random
 import re
+import shlex
 import statistics
 from pathlib import Path
 from types import SimpleNamespace
@@ -218,6 +219,25 @@ def test_the_outcome_is_written_for_machines_and_for_comments(gate, tmp_path):
         r"^\| b\.py::gemm \| time over bare \|.*\| \+[\d.]+ % \| [\d.]+ % \| slower \|$", comment, re.MULTILINE
     )
     assert "- Python differs: 3.12.3 in the baseline, 3.13.0 in the run" in comment
+    assert comment.count("1 of 4 benchmarks") == 1
+    assert "The limit is 5 %, or more" in comment
+
+
+def test_a_comment_has_the_commands_of_a_refusal_as_code(gate):
+    status, text = gate(stored(1) | {"benchmarks": []}, options=["--markdown", "-"])
+    assert status == 2
+    assert re.fullmatch(
+        r"### Benchmarks: nothing was compared\n\ncudart-py gate: \S*0\.json has no times\. [^`]*:\n\n"
+        r"```sh\nCUDART_PY_DRIVER=simulator .*--benchmark-json=.*\nCUDART_PY_DRIVER=simulator .*\n```\n",
+        text,
+    )
+
+
+def test_the_command_that_accepts_a_stored_run_records_that_run(gate, tmp_path):
+    _, text = gate(stored(10, slower=["b.py::gemm"]))
+    command = re.search("record the baseline again: cudart-py (.*)", text)[1]
+    assert main(shlex.split(command)) == 0
+    assert gate(stored(10, slower=["b.py::gemm"]))[0] == 0
 
 
 def test_a_gate_that_compares_nothing_says_so_in_its_json_too(gate, tmp_path):

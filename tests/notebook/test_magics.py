@@ -96,6 +96,12 @@ def test_an_error_marks_the_line_of_the_cell_and_has_no_traceback(shell):
     assert shown.splitlines()[at + 1].index("^") == "---->    5     t".index("t")
 
 
+def test_a_mark_shows_only_lines_of_the_cell(shell):
+    _, shown = failed(shell, "%%cuda\n__global__ void one() {\n    return 1 +;\n}")
+    numbered = re.findall(r"^(?:---->)? +(\d+) (.*)$", shown, re.MULTILINE)
+    assert numbered == [("2", "__global__ void one() {"), ("3", "    return 1 +;"), ("4", "}")]
+
+
 def test_a_warning_marks_its_line_and_the_kernel_is_defined(shell):
     _, output = run(shell, "cuda", RIGHT.replace("SYNC", "").replace("__shared__", "int unused; __shared__"))
     assert "warning" in output.stderr
@@ -223,7 +229,9 @@ def test_a_time_is_a_measurement_of_the_code_after_the_options(shell, x):
     assert host.bytes == 0
 
 
-def test_the_package_alone_imports_nothing_for_notebooks():
-    code = "import sys, cudart_py; print([name for name in sys.modules if 'notebook' in name or 'IPython' in name])"
+@pytest.mark.parametrize("used", ["", "cuda.capabilities()"], ids=["imported", "used"])
+def test_the_package_alone_imports_neither_notebooks_nor_the_debugger_nor_traces(used):
+    code = f"import sys, cudart_py as cuda\n{used}\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    tools = ("cudart_py.notebook", "cudart_py.debugging", "cudart_py.profiling.trace", "IPython", "textual", "pytest")
+    assert [name for name in done.stdout.split() if name.startswith(tools)] == []

@@ -290,7 +290,8 @@ def _compare(options: argparse.Namespace, take: Take, report: GateReport) -> int
             "--record --add"
         )
     report.reason = f"{slower} of {counted(len(first), 'benchmark')} became slower by more than the limit"
-    record = shlex.join(("cudart-py", "gate", "--record", str(options.baseline), *options.arguments))
+    stored = [word for path in options.stored for word in ("--stored", str(path))]
+    record = shlex.join(("cudart-py", "gate", "--record", *stored, str(options.baseline), *options.arguments))
     _print(f"To accept the change, record the baseline again: {record}")
     return SLOWER
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,8 +76,8 @@ class GateReport:
         slower, compared = self.count("SLOWER"), len(self.verdicts)
         outcome = f"{slower} of {counted(compared, 'benchmark')} became slower" if compared else "nothing was compared"
         parts = [f"### Benchmarks: {outcome}"]
-        if self.reason:
-            parts.append(markdown(self.reason))
+        if self.reason and not self.reason.startswith(outcome):
+            parts.extend(_paragraphs(f"cudart-py gate: {self.reason}"))
         shown = [(one, word) for one, word in self.verdicts if word]
         if shown:
             rows = [(*HEADINGS, "verdict"), *((*cells(one), word.lower()) for one, word in shown)]
@@ -82,7 +85,7 @@ class GateReport:
         if compared:
             parts.append(
                 f"Compared with `{self.baseline}`: {self.count('faster')} faster, {self.new} new, {self.missing} not "
-                f"run. The limit is {self.limit:.1%}, or more for benchmarks that vary from run to run."
+                f"run. The limit is {100 * self.limit:g} %, or more for benchmarks that vary from run to run."
             )
         if self.differences:
             listed = "\n".join(f"- {markdown(difference)}" for difference in self.differences)
@@ -96,3 +99,10 @@ class GateReport:
                 print(text(), end="", flush=True)  # noqa: T201  # as requested
             elif place:
                 Path(place).write_text(text(), encoding="utf-8")
+
+
+def _paragraphs(reason: str) -> Iterator[str]:
+    """Yield the Markdown of a reason, whose indented lines are commands."""
+    for is_command, lines in itertools.groupby(reason.split("\n"), lambda line: line.startswith("  ")):
+        text = "\n".join(lines)
+        yield f"```sh\n{textwrap.dedent(text)}\n```" if is_command else markdown(text)
