@@ -5,8 +5,8 @@ that marks the lanes that take part, or None if all do. ``members`` is the instr
 lanes or one per lane, because lanes of one warp may take part in different groups at once. The results of inactive
 lanes are meaningless. Shuffles and votes may return read-only views.
 
-Reading from an inactive lane is undefined in PTX. Here, the reading lane gets its own value, as it does if the source
-is out of range.
+Reading from an inactive lane is undefined in PTX. Here, the reading lane gets 0, as on an H200. It gets its own value
+if the source is out of range.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def _fetch(value: Array, source: Array, within: Array, active: Array | None) -> 
         return np.take(value, source, axis=1), predicate
     places = np.arange(0, value.size, 32)[:, None]
     flat = places + source
+    fetched = np.take(value.reshape(-1), flat)
     if active is not None:
-        present = np.take(active.reshape(-1), flat)
-        flat = np.where(present, flat, places + LANES)
-    return np.take(value.reshape(-1), flat), predicate
+        fetched = np.where(np.take(active.reshape(-1), flat), fetched, value.dtype.type(0))
+    return fetched, predicate
 
 
 # --- votes --------------------------------------------------------------------------------------------------------

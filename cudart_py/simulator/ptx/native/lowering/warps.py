@@ -31,7 +31,7 @@ def _write(e: Emitter, i: Instruction, results: tuple[instructions.Value, instru
 
 
 def shuffle(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower ``shfl``; a lane whose source is out of range or isn't active keeps its own value."""
+    """Lower ``shfl``; a lane gets its own value if its source is out of range, and 0 if its source isn't active."""
     b, mode = e.b, form.modifiers[-1]
     value = e.value(i.operands[1], "b32")
     operands = (e.value(operand, "u32") for operand in i.operands[2:4])
@@ -41,8 +41,7 @@ def shuffle(e: Emitter, i: Instruction, form: Form) -> None:
     if e.checking is not None:
         absent = b.and_(b.bits(b.and_(within, b.not_(present))), e.mask)
         e.checking.absent(absent, i, e.instance)
-    source = b.select(present, source, b.lanes())
-    result = e.call("permute", WORDS, value, source)
+    result = b.select(present, e.call("permute", WORDS, value, source), b.const(I32, 0))
     _write(e, i, (target.of(result), inside))
 
 
