@@ -364,6 +364,10 @@ UNTIMED = {
         ("cuDeviceCanAccessPeer", "cuCtxEnablePeerAccess", "cuCtxDisablePeerAccess", "cuMemcpyPeer"),
         "needs two devices",
     ),
+    **dict.fromkeys(
+        ("cuMemcpy", "cuMemcpy2D", "cuMemcpy3D", "cuMemsetD8"), "timed as the same call for a stream, without a wait"
+    ),
+    "cuStreamCreate": "our object calls cuStreamCreateWithPriority",
     "cuCtxGetStreamPriorityRange": "part of making a stream",
     **dict.fromkeys(("cuTensorMapEncodeTiled", "cuTensorMapReplaceAddress"), "needs compute capability 9.0"),
     "cuMemcpyAtoD": "timed as the copy to a CUDA array, which cuMemcpy2DAsync makes",

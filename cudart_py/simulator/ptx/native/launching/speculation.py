@@ -360,10 +360,13 @@ class Speculation:
         site = int(context[Context.FAULT_SITE])
         if doubt == Doubt.SHARED or self._began_with[site]:
             recorded[:] = True
-        # Loads near this one in the code probably load from the same memory. As many of them before it and after it are
-        # recorded as there are recorded sites already, so that a kernel with many loads runs again only a few times.
-        around = np.count_nonzero(recorded)
-        recorded[max(0, site - around) : site + around + 1] = True
+        # Another thread of the launch may have had the same doubt.
+        if not recorded[site]:
+            # Loads near this one in the code probably load from the same memory. As many of them before it and after it
+            # are recorded as there are recorded sites already, so that a kernel with many loads runs again only a few
+            # times.
+            around = np.count_nonzero(recorded)
+            recorded[max(0, site - around) : site + around + 1] = True
         return SpeculationFailed(again=True)
 
     def overflows(self, context: Array) -> bool:
