@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .views.texts import index_text, ranges, shown_path, threads_text, user_place_text, waiting_text
+from .views.texts import grid_thread_text, index_text, ranges, shown_path, user_place_text, waiting_text
 
 if TYPE_CHECKING:
     from ..simulator.debugging.moments import LaneGroup
     from ..simulator.debugging.repeating.endless import Read
+    from ..simulator.debugging.writers import LastWrite
     from ..simulator.ptx.running.scheduler import Chunk
     from .session import Session
 
@@ -98,13 +99,15 @@ def _read_text(session: Session, read: Read, places: NDArray[Any]) -> str:
     if len(places) > 1:
         return f"{text} or {len(places) - 1} other addresses change"
     value = int.from_bytes(array[place : place + size].tobytes(), "little")
-    writer = recorder.last_writer(array, place, size)
-    text += f" change (now {value}"
-    if writer is not None:
-        moment, group, lanes = writer
-        text += f", written at {user_place_text(recorder, group)}"
-        text += f" by {'one of ' if len(lanes) > 1 else ''}{threads_text(moment, lanes)}" if lanes else ""
-    return f"{text})"
+    return f"{text} change (now {value}, {_writer_text(session, recorder.last_writer(array, place, size))})"
+
+
+def _writer_text(session: Session, writer: LastWrite | None) -> str:
+    if writer is None:
+        is_complete = session.recorder.is_complete
+        return "not written by this launch" if is_complete else "not written since the recording began: use `watch`"
+    text = f"written at {user_place_text(session.recorder, writer.group)}"
+    return text if writer.thread is None else f"{text} by {grid_thread_text(session.moment, writer.thread)}"
 
 
 def _exited(session: Session, block: int, gone: set[int]) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -12,6 +12,7 @@ import cudart_py as cuda
 from cudart_py.debugging.attaching import attached
 from cudart_py.debugging.interfaces.command_line import CommandLine
 from cudart_py.debugging.session import Session
+from cudart_py.simulator.debugging.recorder import HISTORY
 from tests.debugging.conftest import Transcript
 
 pytestmark = pytest.mark.needs("debugger")
@@ -47,6 +48,30 @@ extern "C" __global__ void timed(int* flag, int* sum, int cycles) {
     while (*(volatile int*)flag == 0 && clock64() - start < cycles) {
     }
     if (threadIdx.x == 0) *sum = 7;
+}
+extern "C" __global__ void leaked(int* lock, int* sum, int times) {
+    for (bool done = false; !done;) {
+        if (atomicCAS(lock, 0, 1) == 0) {
+            if (++*sum == times)
+                return;
+            __threadfence();
+            atomicExch(lock, 0);
+            done = true;
+        }
+    }
+}
+extern "C" __global__ void absent(int* flag, int* sum, int n) {
+    if (threadIdx.x < n) {
+        if (threadIdx.x == 3)
+            return;
+        sum[threadIdx.x % 2] = 1;
+        if (threadIdx.x == 1) {
+            atomicAdd(&sum[2], 1);
+        }
+    }
+    else
+        while (*(volatile int*)flag == 0) {
+        }
 }
 """
 # Without the turns that a lock needs, the launch would take many times as many steps.
@@ -91,8 +116,10 @@ PROGRAM = """import sys
 from pathlib import Path
 import numpy as np
 import cudart_py as cuda
-one, other = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32)
+from cudart_py.simulator.debugging import recorder
+one, other = cuda.zeros(1, np.int32), cuda.zeros(3, np.int32)
 name, grid, value = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+recorder.HISTORY = int(sys.argv[4])
 cuda.compile(Path("waits.cu"))[name].launch(grid, 32, one, other, value, cooperative=name == "synchronised")
 """
 
@@ -103,8 +130,8 @@ def rows(tmp_path):
     (tmp_path / "waits.cu").write_text(SOURCE)
     (tmp_path / "waits.py").write_text(PROGRAM)
 
-    def debug(*arguments: object) -> list[tuple[str, str]]:
-        command = [sys.executable, "-m", "cudart_py", "debug", "waits.py", *map(str, arguments)]
+    def debug(*arguments: object, history: int = HISTORY) -> list[tuple[str, str]]:
+        command = [sys.executable, "-m", "cudart_py", "debug", "waits.py", *map(str, (*arguments, history))]
         ran = subprocess.run(
             command, input="run\nquit\n", cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True
         )
@@ -117,9 +144,25 @@ def rows(tmp_path):
 def test_a_lock_that_is_never_released_is_named_with_the_thread_that_took_it(rows):
     (waiting, reason), (exited, line) = rows("locked", 1, 0)
     assert (waiting, exited) == ("block 0, threads 1-31", "block 0, thread 0")
-    where = r"in a loop, waits.cu:3, until the 4 bytes at 0x\w+ \(allocated at waits.py:5\)"
-    assert re.match(rf"{where} change \(now 1, written at waits.cu:3 ", reason)
+    where = r"in a loop, waits.cu:3, until the 4 bytes at 0x\w+ \(allocated at waits.py:6\)"
+    assert re.fullmatch(
+        rf"{where} change \(now 1, written at waits.cu:3 by block \(0, 0, 0\), thread \(0, 0, 0\)\)", reason
+    )
     assert line == "exited after waits.cu:7"
+
+
+def test_the_thread_that_took_a_lock_is_named_even_if_the_recording_begins_later(rows):
+    found = rows("leaked", 2, 5, history=300)
+    assert len(found) == 4
+    holder = next(threads for threads, line in found if line == "exited after waits.cu:36")
+    block, thread = re.fullmatch(r"block (\d), thread (\d+)", holder).groups()
+    for _, reason in found[:2]:
+        assert reason.endswith(f" written at waits.cu:34 by block ({block}, 0, 0), thread ({thread}, 0, 0))")
+
+
+def test_memory_that_a_launch_never_writes_is_said_to_be_so(rows):
+    ((_, reason),) = rows("absent", 1, 0)
+    assert reason.endswith(" change (now 0, not written by this launch)")
 
 
 @pytest.mark.parametrize(("kernel", "line", "left"), [("met", 15, 12), ("synchronised", 23, 22)])
@@ -128,3 +171,11 @@ def test_a_block_that_never_reaches_the_grids_barrier_is_named_with_its_line(row
     assert found[-1] == ("block 2, threads 0-31", f"exited after waits.cu:{left}")
     assert found[0][0] == "blocks 0-1, 3, thread 0"
     assert found[0][1].startswith(f"in a loop, waits.cu:{line}")
+
+
+def test_threads_have_exited_after_the_line_that_they_executed_last(rows):
+    assert rows("absent", 1, 5)[1:] == [
+        ("block 0, threads 0, 2, 4", "exited after waits.cu:48"),
+        ("block 0, thread 1", "exited after waits.cu:49"),
+        ("block 0, thread 3", "exited after waits.cu:46"),
+    ]

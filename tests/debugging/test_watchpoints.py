@@ -43,6 +43,9 @@ WATCHED = """extern "C" __global__ void stores(int* b, int first) {
     for (int turn = 0; turn < 2; turn++) {
         if (threadIdx.x == 63) tile[0] += turn;
     }
+    int odd = threadIdx.x % 2;
+    atomicCAS(&b[7], first + odd, first + odd + 1);
+    atomicCAS(&tile[1], 0, 5 + threadIdx.x);
 }
 """
 
@@ -53,6 +56,8 @@ WATCHED = """extern "C" __global__ void stores(int* b, int first) {
         ("b[3]", [0, 1, 70, 130, 1001, 1070, 1130], [(0, "1", 5), (1, "6", 5), (2, "2", 5)] * 2),
         ("*(b + 20)", [0, 5, 1005], [(1, "11", 6)] * 2),
         ("b[5]", [0, 7, 1007], [(0, "0-8", 7)] * 2),
+        ("b[7]", [0, 2], [(0, "0-1", 13)]),  # all others compare with another value
+        ("tile[1]", [0, 5], [(0, "0", 14)]),
         ("tile[0]", [0, 6, 7], [(0, "63", 8), (0, "63", 10)]),
     ],
 )

@@ -64,10 +64,16 @@ def thread_text(moment: Moment, lane: int) -> str:
     return f"{threads_text(moment, [lane])}, warp {warp} lane {number}"
 
 
+def grid_thread_text(moment: Moment, number: int) -> str:
+    """Return the block and the thread that has a number in the whole grid."""
+    block, thread = moment.indices_of(number)
+    return f"block {index_text(block)}, thread {index_text(thread)}"
+
+
 def threads_text(moment: Moment, lanes: Sequence[int]) -> str:
     """Return the block and the thread of a lane, or those of several lanes: ``block (1, 0, 0), threads 0-31``."""
     if len(lanes) == 1:
-        return f"block {index_text(moment.block_index(lanes[0]))}, thread {index_text(moment.thread_index(lanes[0]))}"
+        return grid_thread_text(moment, moment.chunk.first * moment.chunk.threads + lanes[0])
     blocks: dict[int, list[int]] = {}
     for lane in lanes:
         blocks.setdefault(moment.block_of(lane), []).append(lane)

@@ -173,6 +173,12 @@ class Moment:
         x, y, z = coordinates(lane % self.chunk.threads, self.chunk.state.launch.block)
         return int(x), int(y), int(z)
 
+    def indices_of(self, number: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """Return the coordinates of the block and of the thread that has a number in the whole grid."""
+        block, thread = divmod(number, self.chunk.threads)
+        launch = self.chunk.state.launch
+        return launch.block_index(block), coordinates(thread, launch.block)
+
     def warp_of(self, lane: int) -> tuple[int, int]:
         """Return the index of a lane's warp in its block, and the lane's index in the warp."""
         return divmod(lane % self.chunk.threads, WARP)

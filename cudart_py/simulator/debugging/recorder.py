@@ -23,7 +23,7 @@ from .repeating.repeats import Repeats, block_of, named_lane
 from .scope import Scope, ShownValue
 from .symbols.cpp_types import CType, Pointer, Scalar
 from .values import MemoryView, Value, as_address, space_of
-from .writers import LastWrite, Writers, last_writer
+from .writers import NOBODY, Atomic, LastWrite, LastWriters, WriteAccess, Writers, atomic_of, changing_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -90,6 +90,11 @@ class Recorder(KernelSource, Observer):
         self._count = 0
         self._running: Group | None = None
         self._writers: dict[int, Writers] = {}
+        self._last_writers = LastWriters()
+        # The accesses of the latest instruction that may write.
+        self._accesses: list[WriteAccess] = []
+        # Whether all blocks so far have been recorded.
+        self.is_complete = True
         # The copies of the groups that wait, keyed by the group's identity.
         self._copies: dict[int, tuple[Group, LaneGroup]] = {}
         # The chunks that have begun and not ended, by their first blocks, and the number of blocks that have begun.
@@ -126,11 +131,14 @@ class Recorder(KernelSource, Observer):
         self._endless.clear()
         self.exits.clear()
         self._forget_history()
+        self.is_complete = True
 
     def _forget_history(self) -> None:
         """Let the history begin after blocks that are not recorded, because it lacks their changes of memory."""
         self.history.clear()
         self._copies.clear()
+        self._last_writers.clear()
+        self._accesses.clear()
 
     def finish(self, state: LaunchState) -> None:
         """Tell the debugger that the launch has ended."""
@@ -146,13 +154,17 @@ class Recorder(KernelSource, Observer):
             self._pass(group)
             return
         self._is_interrupting = False
+        self._note_writers(None)
         self._note_changes(group.chunk)
         self._running = group
-        self._add(group.chunk, LaneGroup(group))
+        running = LaneGroup(group)
+        self.exits.follow(group, running, self)
+        self._add(group.chunk, running)
         self._listener.reached(self.history[-1])
 
     def _pass(self, group: Group) -> None:
         """Let a block run without being recorded, unless an interrupt asks for it."""
+        self.is_complete = False
         if self.history:
             self._forget_history()
         self._running = group
@@ -160,18 +172,26 @@ class Recorder(KernelSource, Observer):
             self._is_interrupting = True
             raise self._repeats.again(block_of(group, 0))
 
+    def executed(self, group: Group, block: Block) -> None:
+        """Record the lanes that have changed memory."""
+        if self._accesses:
+            self._note_writers(atomic_of(group, block))
+
     def ended(self, chunk: Chunk) -> None:
         """Record the last changes of a chunk."""
         self._active.pop(chunk.first, None)
         if not chunk.program.is_stepped:
             return
+        self._note_writers(None)
+        self._last_writers.forget(chunk.shared.bytes)
+        self.exits.ended(chunk)
         self._note_changes(chunk)
         self._known.pop(id(chunk), None)
 
     def exit(self, group: Group) -> None:
         """Record where lanes exit."""
         if group.code.stepped:
-            self.exits.note(group, self)
+            self.exits.note(group)
 
     def is_stuck(self, chunks: Sequence[Chunk]) -> bool:
         """Return whether the launch is in an earlier state again, and note what its threads read in between."""
@@ -183,6 +203,7 @@ class Recorder(KernelSource, Observer):
     def failed(self, chunk: Chunk, fault: Fault) -> None:
         """Show the debugger the fault that ends the launch: at its instruction, or when all lanes wait."""
         waiting = list(chunk.waiting())
+        self._note_writers(None)
         if not chunk.program.is_stepped and self._listener.stop_at_findings and not self.state.limit_reached():
             if fault.status_name == _ENDLESS and self.state.blocks <= _MOST_WAITING_BLOCKS:
                 # Any block may be the one that the others wait for.
@@ -255,8 +276,8 @@ class Recorder(KernelSource, Observer):
         return f"{mark}{line}" if mark else ""
 
     def last_writer(self, array: Array, place: int, size: int) -> LastWrite | None:
-        """Return the latest instruction that has changed bytes of an array, or None if the history lacks it."""
-        return last_writer(self.history, array, place, size)
+        """Return the last writer of bytes of an array, or None if no recorded block has changed them."""
+        return self._last_writers.of(array, place, size)
 
     def scope(self, moment: Moment, group: LaneGroup, frame: int = 0) -> Scope:
         """Return the names that are visible to a group in the frame of an index."""
@@ -392,22 +413,43 @@ class Recorder(KernelSource, Observer):
                 self._repeats.save(part.space.bytes, places[inside], size)
             if not group.code.stepped:
                 continue
-            where = (places[inside][:, None] + np.arange(size)).ravel()
+            where = places[inside][:, None] + np.arange(size)
             lanes = group.lane_numbers[positions][inside]
-            if space != "local":
-                self.history[-1].writes.append(Write(part.space.bytes, places[inside], size, lanes))
-            if space == "shared":
-                writers = self.writers(group.chunk)
-                self._keep(writers.lanes, where)
-                self._keep(writers.sites, where)
-                writers.lanes[where] = np.repeat(lanes, size)
-                writers.sites[where] = self._number(site)
-            elif space == "local":
+            if space == "local":
                 written = self.writers(group.chunk).local
                 self._keep(written, where)
                 written[where] = True
-            else:
-                self._keep(part.space.bytes, where)
+                continue
+            memory = part.space.bytes
+            write = Write(memory, places[inside], size, lanes)
+            self._accesses.append(WriteAccess(self.history[-1], site, write, where, memory[where], group.path))
+            if space != "shared":
+                self._keep(memory, where)
+
+    def _note_writers(self, atomic: Atomic | None) -> None:
+        """Record the writers of the latest accesses, which have happened, perhaps by an atomic."""
+        for access in self._accesses:
+            chunk, write = access.moment.chunk, access.write
+            changing = changing_lanes(access, atomic)
+            writing = np.ones(len(changing), np.bool_)
+            threads = chunk.first * chunk.threads + write.lanes[changing]
+            if atomic is not None and atomic.is_swap and atomic.found is not None:
+                writing = changing
+            elif atomic is not None and atomic.is_swap and len(threads) > 1:
+                threads[:] = NOBODY
+            self._last_writers.note(access, np.flatnonzero(changing), threads)
+            access.moment.writes.append(write._replace(places=write.places[writing], lanes=write.lanes[writing]))
+            if write.array is chunk.shared.bytes:
+                self._note_shared(access, writing)
+        self._accesses.clear()
+
+    def _note_shared(self, access: WriteAccess, writing: Array) -> None:
+        """Record the lanes that have written shared memory."""
+        writers, where = self.writers(access.moment.chunk), access.where[writing].ravel()
+        self._keep(writers.lanes, where)
+        self._keep(writers.sites, where)
+        writers.lanes[where] = np.repeat(access.write.lanes[writing], access.write.size)
+        writers.sites[where] = self._number(access.site)
 
     def _inside(self, places: Array, size: int) -> NDArray[np.bool_]:
         """Return which places in global memory are within an allocation."""

@@ -1,22 +1,30 @@
-"""The writers of memory: those of each byte of shared memory, and the latest one of any bytes."""
+"""The writers of memory: those of each byte of shared memory, and the thread that has changed any bytes last."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections import deque
+from ..ptx.compiling.opcode_table.opcodes import form_of
+from ..ptx.syntax.instructions import Register
 
+if TYPE_CHECKING:
+    from ..ptx.compiling.analysis.control_flow import Block
+    from ..ptx.running.groups import Group
     from ..ptx.running.scheduler import Chunk
-    from .moments import Change, LaneGroup, Moment
+    from ..ptx.syntax.instructions import Instruction
+    from .moments import LaneGroup, Moment, Write
 
 Array = NDArray[Any]
 # The index of the writer of bytes that nothing has written, and the lane of a write that no single lane makes.
 NOBODY = -1
+# Records are kept in aligned pieces of 256 bytes. Each byte has the number of the access that changed it last (0 if
+# none has), the thread, and the index of a group at that place of the program.
+_SHIFT = 8
+_BYTES = 1 << _SHIFT
+_RECORD = np.dtype([("access", np.int64), ("thread", np.int64), ("group", np.int32)])
 
 
 class Writers:
@@ -33,34 +41,122 @@ class Writers:
         self.local = np.zeros(len(chunk.local.bytes), np.bool_)
 
 
-class LastWrite(NamedTuple):
-    """The moment of an instruction, the group that executed it, and the lanes that wrote to some bytes."""
+class WriteAccess(NamedTuple):
+    """An access that may write, as it was before it happened.
+
+    `where` contains its bytes, one row per lane, and `before` their contents. `path` is its place in the program, as in
+    `Group.path`.
+    """
 
     moment: Moment
-    group: LaneGroup
-    lanes: Sequence[int]
+    site: Instruction
+    write: Write
+    where: Array
+    before: Array
+    path: tuple[int, ...]
 
 
-def last_writer(history: deque[Moment], array: Array, place: int, size: int) -> LastWrite | None:
-    """Return the latest instruction that has changed bytes of an array.
+class LastWrite(NamedTuple):
+    """A group at the instruction that has changed some bytes last, and the thread, counted over the whole grid.
 
-    Returns None if the history does not contain it.
+    The group may have executed the instruction at another time. The thread is None if it is not known.
     """
-    where = np.arange(place, place + size)
-    present = array[where]
-    for moment in reversed(history):
-        changes = (change for change in moment.changes if change.array is array)
-        if moment.running is not None and any(_differs(change, where, present) for change in changes):
-            lanes = [
-                write.lanes[(write.places < place + size) & (write.places + write.size > place)]
-                for write in moment.writes
-                if write.array is array
-            ]
-            return LastWrite(moment, moment.running, np.unique(np.concatenate(lanes)).tolist() if lanes else ())
-    return None
+
+    group: LaneGroup
+    thread: int | None
 
 
-def _differs(change: Change, where: Array, present: Array) -> bool:
-    """Return whether some bytes had other values before a change."""
-    _, inner, outer = np.intersect1d(where, change.where, assume_unique=True, return_indices=True)
-    return bool((present[inner] != change.before[outer]).any())
+class LastWriters:
+    """The last writers of all memory that recorded blocks have changed. Unlike the history, they have no limit."""
+
+    def __init__(self) -> None:
+        # The records of each piece with its array, keyed by the identity of the array and the number of the piece.
+        self._pieces: dict[tuple[int, int], tuple[Array, Array]] = {}
+        self._accesses = 0
+        # A group for each place of the program that has written.
+        self._groups: list[LaneGroup] = []
+        self._indices: dict[tuple[int, ...], int] = {}
+
+    def note(self, access: WriteAccess, rows: Array, threads: Array) -> None:
+        """Record the threads, at some rows of an access, that have changed memory, in the order of their writes."""
+        running = access.moment.running
+        if running is None or not len(rows):
+            return
+        index = self._indices.setdefault(access.path, len(self._groups))
+        if index == len(self._groups):
+            self._groups.append(running)
+        self._accesses += 1
+        array, where = access.write.array, access.where[rows]
+        numbers = where >> _SHIFT
+        for number in np.unique(numbers).tolist():
+            _, records = self._pieces.setdefault((id(array), number), (array, np.zeros(_BYTES, _RECORD)))
+            row, column = np.nonzero(numbers == number)
+            places = where[row, column] & (_BYTES - 1)
+            records["access"][places] = self._accesses
+            records["thread"][places] = threads[row]
+            records["group"][places] = index
+
+    def of(self, array: Array, place: int, size: int) -> LastWrite | None:
+        """Return the last writer of bytes of an array, or None if no recorded block has changed them."""
+        where = np.arange(place, place + size)
+        found = [
+            piece[1][byte & (_BYTES - 1)]
+            for byte in where.tolist()
+            if (piece := self._pieces.get((id(array), byte >> _SHIFT))) is not None
+        ]
+        latest = max(found, key=lambda record: int(record["access"]), default=None)
+        if latest is None or not latest["access"]:
+            return None
+        thread = int(latest["thread"])
+        return LastWrite(self._groups[latest["group"]], None if thread == NOBODY else thread)
+
+    def forget(self, array: Array) -> None:
+        """Forget the writers of an array that is used no longer."""
+        self._pieces = {key: piece for key, piece in self._pieces.items() if piece[0] is not array}
+
+    def clear(self) -> None:
+        """Forget all writers."""
+        self.__init__()  # type: ignore[misc]  # because all of the state is new
+
+
+class Atomic(NamedTuple):
+    """An atomic with a result that the lanes of a group have executed.
+
+    `found` contains the bytes that each lane has found, one row per lane, or is None if the program does not use the
+    result. `is_swap` is true for a compare-and-swap, which writes only if it succeeds.
+    """
+
+    lanes: Array
+    found: Array | None
+    is_swap: bool
+
+
+def atomic_of(group: Group, block: Block) -> Atomic | None:
+    """Return the atomic in a block of stepped code that a group has executed, or None for another instruction."""
+    site = block.instructions[0] if block.instructions else None
+    form = None if site is None else form_of(site)
+    if site is None or form is None or form.row.access != "atom":
+        return None
+    target, found = site.operands[0], None
+    slot = group.code.slot(target.name) if isinstance(target, Register) else None
+    if slot is not None and block.live_out >> slot & 1:
+        values = np.broadcast_to(group.registers[slot], group.n)
+        found = np.ascontiguousarray(values).view(np.uint8).reshape(group.n, -1)
+    return Atomic(group.lane_numbers, found, form.operation == "cas")
+
+
+def changing_lanes(access: WriteAccess, atomic: Atomic | None) -> Array:
+    """Return for which lanes of an access, which has happened, memory has changed.
+
+    The lanes of an atomic follow one another, so that each of them leaves the bytes that the next lane at the same
+    address finds. Otherwise, these are the lanes whose bytes are not as they were.
+    """
+    left = access.write.array[access.where]
+    if atomic is None or atomic.found is None:
+        return np.asarray((left != access.before).any(axis=1))
+    found = atomic.found[np.searchsorted(atomic.lanes, access.write.lanes), : access.write.size]
+    order = np.argsort(access.write.places, kind="stable")
+    earlier, later = order[:-1], order[1:]
+    has_next = access.write.places[earlier] == access.write.places[later]
+    left[earlier[has_next]] = found[later[has_next]]
+    return np.asarray((left != found).any(axis=1))
