@@ -184,7 +184,7 @@ class Session:
         self.lane = moment.mistake.lane
         report = moment.mistake.report.replace(os.getcwd() + os.sep, "")
         if moment.mistake.waits:
-            report += "\n" + waits(self)
+            report += "\n" + waits(self, is_summary=True)
         return Stop("fault" if moment.mistake.is_fault else "finding", report)
 
     def _stop_at(self, moment: Moment) -> Stop | None:

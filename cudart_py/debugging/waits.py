@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED_BLOCKS = 4
 _MOST_READS = 4
+_MOST_EXITED_ROWS = 4
 _EXITED = "exited"
 # The state spaces that other threads may change; the workspace is that of the grid's barrier.
 _SHARED_SPACES = ("global", "shared", "workspace")
@@ -33,11 +34,11 @@ class _Threads(NamedTuple):
     threads: tuple[int, ...]
 
 
-def waits(session: Session) -> str:
+def waits(session: Session, *, is_summary: bool = False) -> str:
     """Return which threads wait for what, and where all the others are.
 
     These are the threads of the block in focus. If threads wait in a loop for other blocks, they are those of all
-    blocks.
+    blocks. A summary has a single line for threads that have exited if their lines would be many.
     """
     recorder, moment = session.recorder, session.moment
     groups = [(moment.chunk, group) for group in moment.groups]
@@ -64,7 +65,9 @@ def waits(session: Session) -> str:
     if not waiting:
         return "no thread of the block waits at a barrier"
     lines = ["waiting:", *_rows(session, waiting, everywhere=everywhere)]
-    return "\n".join([*lines, "not waiting:", *_rows(session, others, everywhere=everywhere)] if others else lines)
+    if others:
+        lines += ["not waiting:", *_other_rows(session, others, everywhere=everywhere, is_summary=is_summary)]
+    return "\n".join(lines)
 
 
 def _by_block(chunk: Chunk, group: LaneGroup) -> Iterator[_Threads]:
@@ -120,6 +123,18 @@ def _exited(session: Session, block: int, gone: set[int]) -> Iterator[tuple[str,
             yield f"{_EXITED} after {name}:{place.line}", tuple(sorted(known))
     if gone:
         yield _EXITED, tuple(sorted(gone))
+
+
+def _other_rows(
+    session: Session, others: dict[str, list[_Threads]], *, everywhere: bool, is_summary: bool
+) -> list[str]:
+    exited = {text: parts for text, parts in others.items() if text.startswith(_EXITED)}
+    rows = _rows(session, exited, everywhere=everywhere)
+    if is_summary and len(rows) > _MOST_EXITED_ROWS:
+        count = sum(len(part.threads) for parts in exited.values() for part in parts)
+        rows = [f"  {count:,} threads have exited: `info barriers` shows after which lines"]
+    present = {text: parts for text, parts in others.items() if text not in exited}
+    return _rows(session, present, everywhere=everywhere) + rows
 
 
 def _rows(session: Session, found: dict[str, list[_Threads]], *, everywhere: bool) -> list[str]:

@@ -20,6 +20,7 @@ pytest_plugins = ["pytester"]
 # The time of its copies over the link, relative to the driver's copies, varies by a tenth from run to run.
 UNSTEADY = "tests/benchmarks/bench_stops.py::test_stop[copies_2d]"
 RECORDED = Path(__file__).parents[1] / "benchmarks" / "h200.json"
+DOCS = Path(__file__).parents[2] / "docs"
 GPU = {"devices": ["NVIDIA H200"], "driver": "580.159.04"}
 # By benchmark: its seconds, its relative noise between processes, and its peer's seconds.
 TRUE = {
@@ -314,7 +315,11 @@ def test_without_a_gpu_the_commands_for_counters_are_shown_before_anything_is_ru
     text = capsys.readouterr().out
     command = "  CUDART_PY_DRIVER=simulator python -m pytest 'a b.py' --benchmark"
     assert f"{command}-json=accepted.json" in text
-    assert f"{command}-compare=accepted.json --counters-compare-fail=sectors:5%" in text
+    compared = text.partition(f"{command}-compare=accepted.json ")[2].splitlines()[0]
+    for guide in ("guide/ci.md", "tracking.md"):
+        limits = re.search(r"^    (--counters-compare-fail=.*)$", (DOCS / guide).read_text(), re.MULTILINE)
+        assert limits is not None
+        assert compared == limits[1]
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,18 @@ extern "C" __global__ void absent(int* flag, int* sum, int n) {
         while (*(volatile int*)flag == 0) {
         }
 }
+extern "C" __global__ void scattered(int* flag, int* sum, int blocks) {
+    if (blockIdx.x >= blocks)
+        while (*(volatile int*)flag == 0) {
+        }
+    switch (threadIdx.x % 8) {
+        case 0: return;
+        case 1: return;
+        case 2: return;
+        case 3: return;
+        case 4: return;
+    }
+}
 """
 # Without the turns that a lock needs, the launch would take many times as many steps.
 STEPS = 200_000
@@ -125,20 +137,37 @@ cuda.compile(Path("waits.cu"))[name].launch(grid, 32, one, other, value, coopera
 
 
 @pytest.fixture
-def rows(tmp_path):
-    """Return a function that debugs a launch that never ends, and returns the threads and what they wait for."""
+def transcript(tmp_path):
+    """Return a function that debugs a launch that never ends, and returns the transcript."""
     (tmp_path / "waits.cu").write_text(SOURCE)
     (tmp_path / "waits.py").write_text(PROGRAM)
 
-    def debug(*arguments: object, history: int = HISTORY) -> list[tuple[str, str]]:
+    def debug(*arguments: object, history: int = HISTORY) -> Transcript:
         command = [sys.executable, "-m", "cudart_py", "debug", "waits.py", *map(str, (*arguments, history))]
         ran = subprocess.run(
-            command, input="run\nquit\n", cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True
+            command,
+            input="run\ninfo barriers\nquit\n",
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=True,
         )
         assert "deadlock" in ran.stdout, ran.stdout
-        return re.findall(r"^  (.*) \([\d,]+\): (.*)$", ran.stdout, re.MULTILINE)
+        return Transcript(ran.stdout)
 
     return debug
+
+
+def rows_in(text: str) -> list[tuple[str, str]]:
+    """Return the threads of a list of threads, and what they wait for or the line after which they have exited."""
+    return re.findall(r"^  (.*) \([\d,]+\): (.*)$", text, re.MULTILINE)
+
+
+@pytest.fixture
+def rows(transcript):
+    """Return a function that debugs a launch that never ends, and returns the rows of the list that is shown then."""
+    return lambda *arguments, **options: rows_in(transcript(*arguments, **options).after("run"))
 
 
 def test_a_lock_that_is_never_released_is_named_with_the_thread_that_took_it(rows):
@@ -179,3 +208,28 @@ def test_threads_have_exited_after_the_line_that_they_executed_last(rows):
         ("block 0, thread 1", "exited after waits.cu:49"),
         ("block 0, thread 3", "exited after waits.cu:46"),
     ]
+
+
+@pytest.mark.parametrize(("blocks", "lines"), [(1, 6), (0, 0)])
+def test_many_lines_of_exited_threads_are_shown_only_by_info_barriers(transcript, blocks, lines):
+    shown = transcript("scattered", 2, blocks)
+    at_stop, asked = (shown.after(command) for command in ("run", "info barriers"))
+    exited = [line for _, line in rows_in(asked) if line.startswith("exited")]
+    assert len(exited) == len(set(exited)) == lines
+    assert "exited after" not in at_stop
+    assert ("  32 threads have exited: `info barriers` shows after which lines" in at_stop) == (lines > 0)
+
+
+@pytest.mark.parametrize(("limit", "value"), [("SECONDS", "1"), ("STEPS", "10000")])
+def test_without_the_debugger_a_launch_that_never_ends_fails_at_a_limit_and_names_the_debugger(python, limit, value):
+    program = f"""
+import numpy as np
+import cudart_py as cuda
+try:
+    cuda.compile({SOURCE!r})["absent"][1, 32](cuda.zeros(1, np.int32), cuda.zeros(3, np.int32), 5)
+    cuda.current_device().synchronize()
+except cuda.errors.KernelTimeoutError as error:
+    print(error)
+"""
+    said = python(program, **{f"CUDART_PY_SIMULATOR_{limit}": value}).stdout
+    assert re.search(rf"the limit of .* which CUDART_PY_SIMULATOR_{limit} sets \(.*`cudart-py debug` shows who", said)

@@ -44,6 +44,8 @@ _SUMS = {
 _LANES, _WARPS = "smsp__thread_inst_executed.sum", "smsp__inst_executed.sum"
 MEMORY = "memory"
 FIGURES = (*_SUMS, "lanes", MEMORY)
+# The options of pytest that guides and messages suggest for a first comparison.
+SUGGESTED_LIMITS = " ".join(f"--counters-compare-fail={limit}" for limit in ("sectors:5%", "conflicts:0", "lanes:5%"))
 _BETTER = r"lanes|smsp__sass_average_data_bytes_per_sector_.*|smsp__thread_inst_executed_per_inst_executed\.ratio"
 
 

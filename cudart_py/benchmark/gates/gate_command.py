@@ -16,6 +16,7 @@ from ...base.wording import counted
 from ...driver.capabilities import capabilities
 from ...host.output_files import STANDARD_OUTPUT, output_file
 from .argument_types import count, percentage
+from .counter_gate import SUGGESTED_LIMITS
 from .gate_report import GateReport
 from .machine import gpu_info
 from .pytest_runs import NOT_INSTALLED, PytestFailedError, PytestRuns, can_run
@@ -55,7 +56,7 @@ def add_command(commands: Any) -> None:
         "wrote, or any run that pytest-benchmark stored. Benchmarks that seem slower are run again in fresh processes "
         "before they fail. The exit status is 1 if a benchmark is slower or fails, and 2 if nothing can be compared, "
         "for example without a GPU or on a different one. The simulator does not measure times: compare its counters "
-        "with python -m pytest FILES --benchmark-compare=RUN --counters-compare-fail=sectors:5%.",
+        f"with python -m pytest FILES --benchmark-compare=RUN {SUGGESTED_LIMITS}.",
     )
     parser.add_argument("--record", action="store_true", help="write the baseline")
     parser.add_argument("--add", action="store_true", help="with --record: keep the runs that the baseline has")
@@ -179,7 +180,7 @@ def _counters_instead(arguments: Sequence[str]) -> str:
     return (
         "To compare counters of the simulator instead, store a run once, and compare later runs with it:\n"
         f"  {command} --benchmark-json=accepted.json\n"
-        f"  {command} --benchmark-compare=accepted.json --counters-compare-fail=sectors:5%"
+        f"  {command} --benchmark-compare=accepted.json {SUGGESTED_LIMITS}"
     )
 
 
