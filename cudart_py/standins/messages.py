@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,8 @@ Implementation = Callable[..., Any]
 
 _NOT_SUPPORTED = 801  # CUDA_ERROR_NOT_SUPPORTED, and cudaErrorNotSupported
 _named: set[str] = set()
+# How often a finding has been reported, by its place and kind, such as "kernel add at sum.cu:3: race".
+_findings: Counter[str] = Counter()
 _is_embedded = False
 
 
@@ -27,6 +30,22 @@ def is_embedded() -> bool:
 def say(text: str) -> None:
     """Print a line of the stand-ins on standard error."""
     print(f"cudart-py: {text}", file=sys.stderr, flush=True)  # noqa: T201  # the program has no other place for it
+
+
+def say_finding(text: str) -> None:
+    """Print a finding of the checks, unless one of the same kind at the same place has been printed."""
+    what = ": ".join(text.split(": ", 2)[:2])
+    _findings[what] += 1
+    if _findings[what] == 1:
+        say(text)
+
+
+def say_repeats() -> None:
+    """Print how often the findings were reported that were reported more than once."""
+    for what, times in _findings.items():
+        if times > 1:
+            say(f"reported {times} times in all: {what}")
+    _findings.clear()
 
 
 def not_supported(name: str) -> Implementation:

@@ -88,7 +88,8 @@ def _prepare(embedded: bool) -> None:
 
 
 def finish() -> None:
-    """Print what is left to say at the end of the program: the profile, and what this package says at every exit."""
+    """Print what is left to say at the end of the program: repeated findings, the profile, and this package's words."""
+    messages.say_repeats()
     profile_report.end()
     if messages.is_embedded():
         # Python is not finalized in a program of C++, so its own handlers would not run.
@@ -162,4 +163,4 @@ def _show(
     line: str | None = None,
 ) -> None:
     """Print a warning without a line of Python, since the program has none."""
-    say(str(message))
+    messages.say_finding(str(message))

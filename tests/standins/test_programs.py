@@ -80,6 +80,16 @@ def test_a_race_is_reported_with_its_source_line(run, driver_program, ptx, mode,
     assert ("kernel.cu:4: race" in ended.stderr) == (mode != "off")
 
 
+def test_a_finding_of_several_launches_is_printed_once_and_counted_at_the_end(run, driver_program, ptx):
+    # Storing what is there already would be no race.
+    ended = run(driver_program, ptx(RACE.replace("float(i) * i", "numbers[i / 2] * numbers[i / 2] + i")), 1000, 3)
+    assert ended.returncode == 3
+    found = re.findall(
+        r"^cudart-py: (reported \d times in all: )?kernel squares at .*kernel.cu:4: race", ended.stderr, re.M
+    )
+    assert found == ["", "reported 3 times in all: "]
+
+
 def test_a_profile_of_a_program_is_printed_or_written_as_a_page(run, driver_program, ptx, tmp_path):
     image = ptx(SQUARES)
     assert re.search(r"^squares +32 +32 ", run("--profile", driver_program, image, 1000).stderr, re.MULTILINE)

@@ -1,4 +1,5 @@
-// The driver's functions, from the file of PTX that the first argument names. The exit status is 3.
+// The driver's functions: launches the kernel in the file of PTX that the first argument names, for as many numbers as
+// the second argument says, as often as the third says, or once. The exit status is 3.
 // Without arguments, it asks for a private table.
 #include <cuda.h>
 #include <cstdio>
@@ -28,7 +29,7 @@ int main(int count, char **arguments) {
     CUmodule module;
     CUfunction kernel;
     CUdeviceptr numbers;
-    int n = std::atoi(arguments[2]), blocks = (n + 31) / 32;
+    int n = std::atoi(arguments[2]), blocks = (n + 31) / 32, launches = count > 3 ? std::atoi(arguments[3]) : 1;
     std::stringstream text;
     text << std::ifstream(arguments[1]).rdbuf();
     CHECK(cuInit(0));
@@ -40,8 +41,10 @@ int main(int count, char **arguments) {
     CHECK(cuMemAlloc(&numbers, n * sizeof(float)));
     std::printf("before the kernel\n");
     void *parameters[] = {&numbers, &n};
-    CHECK(cuLaunchKernel(kernel, blocks, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr));
-    CHECK(cuCtxSynchronize());
+    for (int i = 0; i < launches; i++) {
+        CHECK(cuLaunchKernel(kernel, blocks, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr));
+        CHECK(cuCtxSynchronize());
+    }
     std::printf("after the kernel\n");
     float last;
     CHECK(cuMemcpyDtoH(&last, numbers + (n - 1) * sizeof(float), sizeof last));
