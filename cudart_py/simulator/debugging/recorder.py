@@ -23,7 +23,7 @@ from .repeating.repeats import Repeats, block_of, named_lane
 from .scope import Scope, ShownValue
 from .symbols.cpp_types import CType, Pointer, Scalar
 from .values import MemoryView, Value, as_address, space_of
-from .writers import NOBODY, Atomic, LastWrite, LastWriters, WriteAccess, Writers, atomic_of, changing_lanes
+from .writers import Atomic, Effect, LastWrite, LastWriters, WriteAccess, Writers, atomic_of, effect_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -429,26 +429,19 @@ class Recorder(KernelSource, Observer):
     def _note_writers(self, atomic: Atomic | None) -> None:
         """Record the writers of the latest accesses, which have happened, perhaps by an atomic."""
         for access in self._accesses:
-            chunk, write = access.moment.chunk, access.write
-            changing = changing_lanes(access, atomic)
-            writing = np.ones(len(changing), np.bool_)
-            threads = chunk.first * chunk.threads + write.lanes[changing]
-            if atomic is not None and atomic.is_swap and atomic.found is not None:
-                writing = changing
-            elif atomic is not None and atomic.is_swap and len(threads) > 1:
-                threads[:] = NOBODY
-            self._last_writers.note(access, np.flatnonzero(changing), threads)
-            access.moment.writes.append(write._replace(places=write.places[writing], lanes=write.lanes[writing]))
-            if write.array is chunk.shared.bytes:
-                self._note_shared(access, writing)
+            effect = effect_of(access, atomic)
+            self._last_writers.note(access, effect)
+            access.moment.writes.append(effect.write)
+            if access.write.array is access.moment.chunk.shared.bytes:
+                self._note_shared(access, effect)
         self._accesses.clear()
 
-    def _note_shared(self, access: WriteAccess, writing: Array) -> None:
+    def _note_shared(self, access: WriteAccess, effect: Effect) -> None:
         """Record the lanes that have written shared memory."""
-        writers, where = self.writers(access.moment.chunk), access.where[writing].ravel()
+        writers, where = self.writers(access.moment.chunk), access.where[effect.writing].ravel()
         self._keep(writers.lanes, where)
         self._keep(writers.sites, where)
-        writers.lanes[where] = np.repeat(access.write.lanes[writing], access.write.size)
+        writers.lanes[where] = np.repeat(effect.write.lanes, effect.write.size)
         writers.sites[where] = self._number(access.site)
 
     def _inside(self, places: Array, size: int) -> NDArray[np.bool_]:

@@ -66,59 +66,6 @@ class LastWrite(NamedTuple):
     thread: int | None
 
 
-class LastWriters:
-    """The last writers of all memory that recorded blocks have changed. Unlike the history, they have no limit."""
-
-    def __init__(self) -> None:
-        # The records of each piece with its array, keyed by the identity of the array and the number of the piece.
-        self._pieces: dict[tuple[int, int], tuple[Array, Array]] = {}
-        self._accesses = 0
-        # A group for each place of the program that has written.
-        self._groups: list[LaneGroup] = []
-        self._indices: dict[tuple[int, ...], int] = {}
-
-    def note(self, access: WriteAccess, rows: Array, threads: Array) -> None:
-        """Record the threads, at some rows of an access, that have changed memory, in the order of their writes."""
-        running = access.moment.running
-        if running is None or not len(rows):
-            return
-        index = self._indices.setdefault(access.path, len(self._groups))
-        if index == len(self._groups):
-            self._groups.append(running)
-        self._accesses += 1
-        array, where = access.write.array, access.where[rows]
-        numbers = where >> _SHIFT
-        for number in np.unique(numbers).tolist():
-            _, records = self._pieces.setdefault((id(array), number), (array, np.zeros(_BYTES, _RECORD)))
-            row, column = np.nonzero(numbers == number)
-            places = where[row, column] & (_BYTES - 1)
-            records["access"][places] = self._accesses
-            records["thread"][places] = threads[row]
-            records["group"][places] = index
-
-    def of(self, array: Array, place: int, size: int) -> LastWrite | None:
-        """Return the last writer of bytes of an array, or None if no recorded block has changed them."""
-        where = np.arange(place, place + size)
-        found = [
-            piece[1][byte & (_BYTES - 1)]
-            for byte in where.tolist()
-            if (piece := self._pieces.get((id(array), byte >> _SHIFT))) is not None
-        ]
-        latest = max(found, key=lambda record: int(record["access"]), default=None)
-        if latest is None or not latest["access"]:
-            return None
-        thread = int(latest["thread"])
-        return LastWrite(self._groups[latest["group"]], None if thread == NOBODY else thread)
-
-    def forget(self, array: Array) -> None:
-        """Forget the writers of an array that is used no longer."""
-        self._pieces = {key: piece for key, piece in self._pieces.items() if piece[0] is not array}
-
-    def clear(self) -> None:
-        """Forget all writers."""
-        self.__init__()  # type: ignore[misc]  # because all of the state is new
-
-
 class Atomic(NamedTuple):
     """An atomic with a result that the lanes of a group have executed.
 
@@ -145,7 +92,7 @@ def atomic_of(group: Group, block: Block) -> Atomic | None:
     return Atomic(group.lane_numbers, found, form.operation == "cas")
 
 
-def changing_lanes(access: WriteAccess, atomic: Atomic | None) -> Array:
+def _changing_lanes(access: WriteAccess, atomic: Atomic | None) -> Array:
     """Return for which lanes of an access, which has happened, memory has changed.
 
     The lanes of an atomic follow one another, so that each of them leaves the bytes that the next lane at the same
@@ -160,3 +107,105 @@ def changing_lanes(access: WriteAccess, atomic: Atomic | None) -> Array:
     has_next = access.write.places[earlier] == access.write.places[later]
     left[earlier[has_next]] = found[later[has_next]]
     return np.asarray((left != found).any(axis=1))
+
+
+class Effect(NamedTuple):
+    """The effect of an access.
+
+    `changing` are the rows of the lanes that have changed memory, and `threads` the numbers of their threads in the
+    whole grid. `writing` says for each lane whether it has written, and `write` has only these lanes.
+    """
+
+    changing: Array
+    threads: Array
+    writing: Array
+    write: Write
+
+
+def effect_of(access: WriteAccess, atomic: Atomic | None) -> Effect:
+    """Return the effect of an access that has happened, perhaps by an atomic."""
+    chunk, write = access.moment.chunk, access.write
+    changing = _changing_lanes(access, atomic)
+    threads = chunk.first * chunk.threads + write.lanes[changing]
+    writing = np.ones(len(changing), np.bool_)
+    if atomic is not None and atomic.is_swap:
+        if atomic.found is not None:
+            writing = changing
+        elif len(threads) > 1:
+            threads[:] = NOBODY
+    written = write._replace(places=write.places[writing], lanes=write.lanes[writing])
+    return Effect(np.flatnonzero(changing), threads, writing, written)
+
+
+class _Records:
+    """The records of the bytes of an array, in pieces; only pieces that have been written have records."""
+
+    def __init__(self, array: Array) -> None:
+        # It is kept, so that its identity is not used again.
+        self.array = array
+        self._rows: dict[int, int] = {}
+        self._records = np.zeros((1, _BYTES), _RECORD)
+
+    def write(self, where: Array, access: int, threads: Array, group: int) -> None:
+        """Record an access to some bytes, with one thread per byte."""
+        numbers, inverse = np.unique(where >> _SHIFT, return_inverse=True)
+        rows = np.array([self._rows.setdefault(number, len(self._rows)) for number in numbers.tolist()])
+        while len(self._rows) > len(self._records):
+            self._records = np.concatenate([self._records, np.zeros_like(self._records)])
+        place = rows[inverse], where & (_BYTES - 1)
+        self._records["access"][place] = access
+        self._records["thread"][place] = threads
+        self._records["group"][place] = group
+
+    def at(self, places: Array) -> Array:
+        """Return the records of bytes that have been written."""
+        known = [place for place in places.tolist() if place >> _SHIFT in self._rows]
+        rows = [self._rows[place >> _SHIFT] for place in known]
+        found = self._records[rows, np.array(known, np.int64) & (_BYTES - 1)]
+        return found[found["access"] > 0]
+
+
+class LastWriters:
+    """The last writers of all memory that recorded blocks have changed. Unlike the history, they have no limit."""
+
+    def __init__(self) -> None:
+        # Keyed by the identity of the array.
+        self._records: dict[int, _Records] = {}
+        self._accesses = 0
+        # A group for each place of the program that has written.
+        self._groups: list[LaneGroup] = []
+        self._indices: dict[tuple[int, ...], int] = {}
+
+    def note(self, access: WriteAccess, effect: Effect) -> None:
+        """Record the threads that have changed memory by an access."""
+        running = access.moment.running
+        if running is None or not len(effect.changing):
+            return
+        index = self._indices.setdefault(access.path, len(self._groups))
+        if index == len(self._groups):
+            self._groups.append(running)
+        self._accesses += 1
+        array = access.write.array
+        if id(array) not in self._records:
+            self._records[id(array)] = _Records(array)
+        where = access.where[effect.changing].ravel()
+        threads = np.repeat(effect.threads, access.write.size)
+        self._records[id(array)].write(where, self._accesses, threads, index)
+
+    def of(self, array: Array, place: int, size: int) -> LastWrite | None:
+        """Return the last writer of bytes of an array, or None if no recorded block has changed them."""
+        records = self._records.get(id(array))
+        found = [] if records is None else records.at(np.arange(place, place + size))
+        if not len(found):
+            return None
+        latest = found[np.argmax(found["access"])]
+        thread = int(latest["thread"])
+        return LastWrite(self._groups[latest["group"]], None if thread == NOBODY else thread)
+
+    def forget(self, array: Array) -> None:
+        """Forget the writers of an array that is used no longer."""
+        self._records.pop(id(array), None)
+
+    def clear(self) -> None:
+        """Forget all writers."""
+        self.__init__()  # type: ignore[misc]  # because all of the state is new

@@ -258,18 +258,15 @@ class LaunchState:
 
     def too_many_steps(self) -> str:
         """Return the message for a launch that has reached its limit of steps."""
-        limit = f"the limit of {self.steps_at_start:,}, which CUDART_PY_SIMULATOR_STEPS sets"
-        return f"the launch executed more instructions than {limit}{self._advice}"
+        return self._exceeded(f"executed more instructions than the limit of {self.steps_at_start:,}", "STEPS")
 
     def too_long(self) -> str:
         """Return the message for a launch that has reached its limit of seconds."""
-        limit = f"the limit of {self.seconds:g} seconds, which CUDART_PY_SIMULATOR_SECONDS sets"
-        return f"the launch took longer than {limit}{self._advice}"
+        return self._exceeded(f"took longer than the limit of {self.seconds:g} seconds", "SECONDS")
 
-    @property
-    def _advice(self) -> str:
-        """The remedy for a launch that may be waiting for ever; "" under the debugger."""
-        return "" if self.stepped else " (if threads wait for each other, `cudart-py debug` shows who waits for what)"
+    def _exceeded(self, what: str, variable: str) -> str:
+        advice = "" if self.stepped else " (if threads wait for each other, `cudart-py debug` shows who waits for what)"
+        return f"the launch {what}, which CUDART_PY_SIMULATOR_{variable} sets{advice}"
 
     def limit_reached(self) -> str:
         """Return a message about the limit that the launch has reached, or ""."""
