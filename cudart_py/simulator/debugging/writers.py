@@ -195,7 +195,9 @@ class LastWriters:
     def of(self, array: Array, place: int, size: int) -> LastWrite | None:
         """Return the last writer of bytes of an array, or None if no recorded block has changed them."""
         records = self._records.get(id(array))
-        found = [] if records is None else records.at(np.arange(place, place + size))
+        if records is None:
+            return None
+        found = records.at(np.arange(place, place + size))
         if not len(found):
             return None
         latest = found[np.argmax(found["access"])]
