@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cudart_py import images
 from cudart_py.standins.library import libraries
 from cudart_py.standins.library_names import DRIVER, RUNTIME
 
@@ -56,3 +57,15 @@ def run() -> Run:
         return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=env, check=False)
 
     return start
+
+
+@pytest.fixture
+def ptx(tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that compiles a source to a file of PTX."""
+
+    def compile_source(source: str) -> Path:
+        path = tmp_path / "kernel.ptx"
+        path.write_bytes(images.compile_image(source, arch="compute_90").ptx)
+        return path
+
+    return compile_source

@@ -41,18 +41,6 @@ def driver_program(build):
     return build("driver.cpp")
 
 
-@pytest.fixture
-def ptx(tmp_path):
-    """Return a function that compiles a source to a file of PTX."""
-
-    def compile_source(source):
-        path = tmp_path / "kernel.ptx"
-        path.write_bytes(images.compile_image(source, arch="compute_90").ptx)
-        return path
-
-    return compile_source
-
-
 def test_a_program_of_the_driver_runs_as_on_a_gpu(run, driver_program, ptx):
     """The kernel's output comes where a GPU's would, even in a pipe, and the exit status is the program's."""
     ended = run(driver_program, ptx(SQUARES), 1000)
@@ -444,67 +432,3 @@ def test_libraries_and_folders_that_the_user_has_set_are_kept(run):
     set_to = dict(line.split("=", 1) for line in run("env", **mine).stdout.splitlines() if line.startswith("LD_"))
     assert set_to["LD_LIBRARY_PATH"].endswith(":/first:/second")
     assert set_to["LD_PRELOAD"].endswith(":libm.so.6")
-
-
-WAITING = """
-import sys
-from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
-from cuda.bindings import driver
-
-SOURCE = 'extern "C" __global__ void wait(volatile int *flag) { while (!*flag) {} }'
-device = Device()
-device.set_current()
-stream = device.create_stream()
-wait = Program(SOURCE, code_type="c++", options=ProgramOptions(arch="sm_90")).compile("cubin").get_kernel("wait")
-flag = device.allocate(4, stream=stream)
-driver.cuMemsetD32Async(int(flag.handle), 0, 1, stream.handle)
-launch(stream, LaunchConfig(grid=1, block=32), wait, flag)
-print("waiting", flush=True)
-stream.sync()
-"""
-
-
-def interrupted(arguments, first_line):
-    """Interrupt `cudart-py run` shortly after its program has printed a line; return the exit status, and the rest."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "cudart_py", "run", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        # A process in the background of a shell ignores interrupts.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as process:
-        try:
-            assert process.stdout.readline() == first_line
-            time.sleep(0.5)
-            process.send_signal(signal.SIGINT)
-            rest, _ = process.communicate(timeout=60)
-            return process.returncode, rest
-        finally:
-            process.kill()
-
-
-def test_an_interrupt_ends_a_script_while_a_kernel_runs(tmp_path):
-    script = tmp_path / "waiting.py"
-    script.write_text(WAITING)
-    status, rest = interrupted([script], "waiting\n")
-    assert rest.endswith("KeyboardInterrupt\n")
-    assert status == -signal.SIGINT
-
-
-WAIT = 'extern "C" __global__ void wait(volatile int *flag) { while (!*flag) {} }'
-
-
-@pytest.mark.parametrize("place", ["kernel", "host"])
-@pytest.mark.parametrize(
-    ("handler", "expected"), [("none", -signal.SIGINT), ("before", 42), ("after", 42)], ids=["none", "before", "after"]
-)
-def test_an_interrupt_belongs_to_the_program(build, ptx, place, handler, expected):
-    """The Python that the stand-in starts in a program of C++ must not handle the program's signals."""
-    assert interrupted([build("interrupts.cpp"), ptx(WAIT), handler, place], "ready\n") == (expected, "")
-
-
-def test_signals_that_python_ignores_have_their_default_actions_in_the_program(run):
-    handled = run("sh", "-c", "grep SigIgn /proc/$$/status").stdout
-    ignored = int(handled.split()[1], 16)
-    assert not ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1))
