@@ -68,9 +68,9 @@ MODULES = {
             "integer_math/integers",
             "integer_math/logic",
             "movement",
-            "video",
         )
     },
+    "cudart_py/simulator/ptx/instructions/video.py": (_OPERATION_TESTS + "test_video.py",),
     "cudart_py/simulator/ptx/instructions/conversions.py": (
         _OPERATION_TESTS + "test_integers.py",
         _OPERATION_TESTS + "test_conversions.py",
