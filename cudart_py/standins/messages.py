@@ -11,7 +11,7 @@ Implementation = Callable[..., Any]
 
 _NOT_SUPPORTED = 801  # CUDA_ERROR_NOT_SUPPORTED, and cudaErrorNotSupported
 _named: set[str] = set()
-# How often a finding has been reported, by its place and kind, such as "kernel add at sum.cu:3: race".
+# The number of reports of each finding, by its place and kind, such as "kernel add at sum.cu:3: race".
 _findings: Counter[str] = Counter()
 _is_embedded = False
 

@@ -1,4 +1,4 @@
-"""What a shuffle returns to a lane that reads from an inactive lane, which PTX leaves undefined."""
+"""The result of a shuffle that reads from an inactive lane, which PTX leaves undefined."""
 
 import numpy as np
 import pytest
