@@ -159,6 +159,7 @@ class Record:
         self._data = coverage.CoverageData(str(lines))
         self._data.read()
         self.seconds: dict[str, float] = json.loads(seconds.read_text())
+        self._by_line: dict[Path, dict[int, set[str]]] = {}
 
     def choose(self, mutation: MutationSpec) -> tuple[list[str], list[str]]:
         """Return the tests to run for a mutant, in order, and the further tests for a survivor.
@@ -172,8 +173,10 @@ class Record:
         path, line = mutation.module_path, mutation.start_pos[0]
         file = {test: test.partition("::")[0] for test in self.seconds}
         own = {test for test in self.seconds if file[test] in MODULES[str(path.relative_to(self._clone))]}
-        found = self._data.contexts_by_lineno(str(path))
-        by_line = {at: self.seconds.keys() & set(tests) for at, tests in found.items()}
+        if path not in self._by_line:
+            found = self._data.contexts_by_lineno(str(path))
+            self._by_line[path] = {at: self.seconds.keys() & set(tests) for at, tests in found.items()}
+        by_line = self._by_line[path]
         executing: set[str] = set()
         if not runs_on_import(path, line):
             executing = set().union(*(by_line.get(at, ()) for at in statement(path, line)))
