@@ -423,12 +423,13 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     clone, *_ = clones = [make_clone(folder / f"clone{number}") for number in range(options.jobs)]
     name = "-".join(map(str, (options.sample, options.seed, *sorted(options.module)))).replace("/", ".")
-    with use_db(str(folder / f"{name}.sqlite")) as session:
+    with ThreadPool(1) as beside, use_db(str(folder / f"{name}.sqlite")) as session:
+        recording = beside.apply_async(Record, (folder, clone, options.jobs))
         if not session.num_work_items:
             drawn, count = draw(modules, clone, options.sample, options.seed)
             print(f"{len(drawn)} of {count} mutants of {len(modules)} modules, seed {options.seed}")
             session.add_work_items(drawn)
-        alive = run(session, clones, Record(folder, clone, options.jobs), end)
+        alive = run(session, clones, recording.get(), end)
         print(*report(session, clone, alive), sep="\n")
         survived = sum(result.test_outcome == TestOutcome.SURVIVED for _, result in session.results)
         share = 100 * (1 - survived / max(1, session.num_results))
