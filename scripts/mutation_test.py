@@ -60,7 +60,7 @@ from cosmic_ray.commands.init import init
 from cosmic_ray.mutating import mutate_and_test, mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB, use_db
-from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkItem, WorkResult
+from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
 from mutated_modules import MODULES, NEIGHBOURS
 
 ROOT = Path(__file__).parents[1]
@@ -285,48 +285,57 @@ class Trial:
         self._free = SimpleQueue[Path]()
         for clone in clones:
             self._free.put(clone)
-        self._passing: dict[tuple[str, ...], bool] = {}
+        self._passing, self._failing = set[str](), set[str]()  # without a mutant
 
     def attempt(self, item: WorkItem, tests: list[str]) -> WorkResult | None:
-        """Run tests on a mutant, up to the first failure; return None if time runs out before there is a verdict."""
-        left = self._end - time.monotonic()
-        if left <= 0:
-            return None
-        seconds = [self._known.seconds[test] for test in tests]
-        limit = GRACE + PATIENCE * sum(seconds)
-        slow = math.ceil(GRACE + PATIENCE * max(seconds, default=0))
-        options = ("-x", f"--override-ini=faulthandler_timeout={slow}", "-o", "faulthandler_exit_on_timeout=true")
+        """Run tests on a mutant, up to the first failure; return None if time runs out before there is a verdict.
+
+        Tests that turn out to fail without a mutant too are left out, from then on.
+        """
         clone = self._free.get()
         try:
             places = [(each, clone / each.module_path.relative_to(self._first)) for each in item.mutations]
             mutants = [attrs.evolve(each, module_path=place) for each, place in places]
-            result = mutate_and_test(mutants, shlex.join(command(clone, tests, *options)), min(limit, left))
-            if result.test_outcome != TestOutcome.KILLED:
-                return result
-            if result.output == "timeout":
-                return result if limit <= left else None
-            if self._passes(clone, tests, result.output or ""):
-                return result
-            return attrs.evolve(result, test_outcome=TestOutcome.SURVIVED)
+            while kept := [test for test in tests if test not in self._failing]:
+                result = self._run(clone, mutants, kept)
+                if result is None or result.test_outcome != TestOutcome.KILLED or result.output == "timeout":
+                    return result
+                failed = failures(result.output or "", kept)
+                if self._pass(clone, failed) if failed else self._found(clone, kept):
+                    return result
+                if not failed:
+                    return attrs.evolve(result, test_outcome=TestOutcome.SURVIVED)
+            return WorkResult(worker_outcome=WorkerOutcome.NORMAL, test_outcome=TestOutcome.SURVIVED)
         finally:
             self._free.put(clone)
 
-    def _passes(self, clone: Path, tests: list[str], output: str) -> bool:
-        """Check whether the tests that failed with a mutant pass without it.
+    def _run(self, clone: Path, mutants: list[MutationSpec], tests: list[str]) -> WorkResult | None:
+        seconds = [self._known.seconds[test] for test in tests]
+        limit, left = GRACE + PATIENCE * sum(seconds), self._end - time.monotonic()
+        if left <= 0:
+            return None
+        slow = math.ceil(GRACE + PATIENCE * max(seconds))
+        options = ("-x", f"--override-ini=faulthandler_timeout={slow}", "-o", "faulthandler_exit_on_timeout=true")
+        result = mutate_and_test(mutants, shlex.join(command(clone, tests, *options)), min(limit, left))
+        return None if result.output == "timeout" and left < limit else result
 
-        If the output names none, the process ended or could not import a module, so check whether it finds the tests.
-        """
-        begins = tuple(line.partition(" ")[2] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR ")))
-        failed = tuple(test for test in tests if any(f"{line} ".startswith(f"{test} ") for line in begins))
-        if failed in self._passing:
-            return self._passing[failed]
-        again = command(clone, list(failed)) if failed else command(clone, tests, "--collect-only")
-        done = subprocess.run(again, capture_output=True, text=True, check=False)
-        if failed:
-            self._passing[failed] = not done.returncode
-        if done.returncode:
-            print(f"\nfails without a mutant too: {' '.join(failed)}\n{done.stdout[-3000:]}", file=sys.stderr)
-        return not done.returncode
+    def _pass(self, clone: Path, tests: list[str]) -> bool:
+        if not self._passing.issuperset(tests):
+            done = subprocess.run(command(clone, tests), capture_output=True, text=True, check=False)
+            (self._failing if done.returncode else self._passing).update(tests)
+            if done.returncode:
+                print(f"\nfails without a mutant too: {' '.join(tests)}\n{done.stdout[-3000:]}", file=sys.stderr)
+        return self._passing.issuperset(tests)
+
+    def _found(self, clone: Path, tests: list[str]) -> bool:
+        done = subprocess.run(command(clone, tests, "--collect-only"), capture_output=True, check=False)
+        return done.returncode == 0
+
+
+def failures(output: str, tests: list[str]) -> list[str]:
+    """Return the tests that pytest's summary names, which is none if the process ended or could not import a module."""
+    lines = [f"{line} " for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return [test for test in tests if any(line.startswith((f"FAILED {test} ", f"ERROR {test} ")) for line in lines)]
 
 
 def run(session: WorkDB, clones: list[Path], known: Record, end: float) -> list[WorkResult]:
