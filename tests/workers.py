@@ -3,8 +3,8 @@
 Each file, and each group of tests, is given to one worker, which then creates shared fixtures once.
 
 All workers collect all tests. In a fresh clone, that compiles every file, and workers that read the files in the same
-order would compile each at the same time. So every second worker begins with the last file, and finds bytecode for those
-that another worker has compiled by then.
+order would compile each at the same time. So every second worker begins with the last file, and by the middle finds the
+bytecode of the files that are left.
 """
 
 import os
