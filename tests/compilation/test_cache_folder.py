@@ -202,8 +202,9 @@ def test_the_home_folder_of_an_unknown_user_is_refused_where_it_is_named(place, 
     """Otherwise the cache would become a folder named ~nosuchuser in the working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, "~nosuchuser/c")
+    message = "CUDART_PY_CACHE='~nosuchuser/c' begins with '~nosuchuser', .* home folder is unknown"
     for call in (lambda: compile_image(SOURCE), cache.cache_info, cache.clear_cache):
-        with pytest.raises(ValueError, match="CUDART_PY_CACHE='~nosuchuser/c' .* home folder is unknown"):
+        with pytest.raises(ValueError, match=message):
             call()
     assert builds == []
     assert os.listdir() == []
@@ -297,10 +298,10 @@ FORGERIES = {
     "no description": lambda header: header.pop("description") and None,
     "no sizes": lambda header: header.pop("sizes") and None,
     "sizes of text": lambda header: header.update(sizes=["1"]),
-    "negative sizes": lambda header: header.update(sizes=[-5, 5]),
+    "negative sizes": lambda header: header.update(sizes=[-5, 5, 0]),
     "one image": lambda header: header.update(sizes=[sum(header["sizes"])]),
-    "an image too long": lambda header: header.update(sizes=[header["sizes"][0], header["sizes"][1] + 1]),
-    "an image too short": lambda header: header.update(sizes=[header["sizes"][0], header["sizes"][1] - 1]),
+    "an image too long": lambda header: header.update(sizes=[*header["sizes"][:-1], 1]),
+    "an image too short": lambda header: header.update(sizes=[*header["sizes"][:-2], 1, 0]),
     "another key": lambda header: header.update(key="0"),
     "witnesses of text": lambda header: header.update(witnesses=["abc"]),
     "signatures of numbers": lambda header: header["description"].update(signatures=[1]),

@@ -27,7 +27,8 @@ def patterns(kind: str, numbers: Any) -> NDArray[Any]:
     return single if kind == "tf32" else (single >> 16).astype(np.uint16)
 
 
-@pytest.mark.parametrize("kind", ["f16", "bf16", "tf32"])
+# The exponents of bf16 and tf32 also hold the products scaled by this power of two, for which the rules are the same.
+@pytest.mark.parametrize(("kind", "power"), [("f16", 0), ("bf16", 0), ("bf16", -100), ("tf32", 0), ("tf32", -100)])
 @pytest.mark.parametrize(
     ("left", "right", "start", "expected"),
     [
@@ -47,12 +48,13 @@ def patterns(kind: str, numbers: Any) -> NDArray[Any]:
     ],
 )
 def test_a_sum_has_the_hardwares_bits(
-    left: list[float], right: list[float], start: float, expected: float, kind: str
+    left: list[float], right: list[float], start: float, expected: float, kind: str, power: int
 ) -> None:
-    a, b = patterns(kind, [[left]]), patterns(kind, [right])[:, :, None]
+    a, b = (patterns(kind, np.ldexp([vector], power // 2)) for vector in (left, right))
+    c, total = np.ldexp(np.float32([start, expected]), power)
     with np.errstate(all="ignore"):
-        [[[found]]] = product(("f32", kind, kind, "f32"), a, b, np.array([[[start]]], np.float32))
-    assert found.view(np.uint32) == np.float32(expected).view(np.uint32)
+        [[[found]]] = product(("f32", kind, kind, "f32"), a[None], b[:, :, None], c[None, None, None])
+    assert found.view(np.uint32) == total.view(np.uint32)
 
 
 def one_addition(left: Sequence[Any], right: Sequence[Any], start: Any, kind: str) -> float:

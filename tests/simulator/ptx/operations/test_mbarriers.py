@@ -76,6 +76,19 @@ def test_lanes_of_several_barriers_are_counted_apart() -> None:
     assert [bool(word >> np.uint64(63)) for word in words] == [True, True, False]
 
 
+@pytest.mark.parametrize(
+    ("verb", "pending"), [("arrive", [5, 9, 5, 5, 5, 5, 5]), ("arrive_nocomplete", [5, 9, 3, 5, 4, 5, 2])]
+)
+def test_lanes_may_bring_different_numbers_of_arrivals(verb: str, pending: list[int]) -> None:
+    words = np.concatenate([barrier(9), barrier(5)])
+    index, warps = np.array([1, 0, 1, 0, 0, 1, 1], np.int64), np.array([0, 0, 0, 1, 1, 1, 1])
+    arrivals = np.array([2, 4, 3, 1, 4, 3, 1], np.uint32)
+    before = apply(verb, words, index, [arrivals], parity=False, warps=warps)
+    assert pending_count(before).tolist() == pending
+    # The first warp ends a phase of the second barrier, and the second warp one of the first barrier.
+    assert [fields(int(word)) for word in words] == [(9, 9, 0, 1), (1, 5, 0, 1)]
+
+
 # Measured on an H200 (sm_90): the arrivals that a phase needs, the earlier arrivals, the lanes, the arrivals per lane,
 # and whether the instruction succeeds.
 MEASURED = [

@@ -38,11 +38,11 @@ extern "C" __global__ void fetch(int* out, int expected) {
     out[threadIdx.x] = s[threadIdx.x];
 }
 // The one thread waits for another that waits for all.
-extern "C" __global__ void crossed(int* out) {
+extern "C" __global__ void crossed(int* out, int first) {
     __shared__ block_barrier bar;
     if (threadIdx.x == 0) init(&bar, 2);
     __syncthreads();
-    if (threadIdx.x == 0) bar.arrive_and_wait();
+    if (threadIdx.x == first) bar.arrive_and_wait();
     __syncthreads();
     if (threadIdx.x == 32) bar.arrive_and_wait();
     out[threadIdx.x] = 1;
@@ -114,12 +114,18 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "blocks", "threads", "numbers", "texts"),
     [
-        ("arrive", 1, 48, [50, 0], ["48 threads wait", "E3bar) still expects 2 of 50 arrivals; block (0, 0, 0)"]),
+        (
+            "arrive",
+            1,
+            48,
+            [50, 0],
+            ["48 threads wait", "E3bar) still expects 2 of 50 arrivals", "; block (0, 0, 0), thread (0, 0, 0)"],
+        ),
         ("arrive", 11, 32, [33, 0], ["352 threads wait", "1 of 33 arrivals; the barrier of block 1 at", "and 7 more"]),
         ("fetch", 1, 64, [257], ["_ZZ5fetchE4full) still expects 1 bytes of copies"]),
         ("fetch", 1, 64, [240], ["_ZZ5fetchE4full) has received 16 more bytes of copies than it expects"]),
         ("fetch", 1, 32, [0], ["bytes into _ZZ5fetchE4full) has not been initialised"]),
-        ("crossed", 1, 64, [], ["1 thread waits", "still expects 1 of 2 arrivals; block (0, 0, 0), thread (0, 0, 0)"]),
+        ("crossed", 1, 64, [5], ["1 thread waits", "still expects 1 of 2 arrivals; block (0, 0, 0), thread (5, 0, 0)"]),
         ("elsewhere", 4, 32, [], ["_ZZ9elsewhereE3bar) still expects 1 of 2 arrivals; the barrier of block 2 at"]),
         ("back_off", 1, 32, [16], ["32 threads wait", "_ZZ8back_offE3bar) still expects 1 of 33 arrivals"]),
     ],

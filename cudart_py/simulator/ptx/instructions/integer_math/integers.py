@@ -235,14 +235,13 @@ def bfi(a: Value, b: Value, position: Value, length: Value) -> Value:
 
 
 def bmsk_clamp(position: Value, count: Value) -> Value:
-    """``bmsk.clamp``: return a mask of `count` ones from `position`, both at most 32."""
-    return position.like(_ALL) << position & ~(position.like(_ALL) << minimum(position, 32) + minimum(count, 32))
+    """``bmsk.clamp``: return a mask of `count` ones from `position`; bits beyond the top are lost."""
+    return _low_mask(count) << position
 
 
 def bmsk_wrap(position: Value, count: Value) -> Value:
     """``bmsk.wrap``: return a mask of `count` ones from `position`, both modulo 32."""
-    first = position & 31
-    return position.like(_ALL) << first & ~(position.like(_ALL) << first + (count & 31))
+    return bmsk_clamp(position & 31, count & 31)
 
 
 def szext_clamp(a: Value, count: Value) -> Value:
