@@ -5,18 +5,20 @@ import re
 import shlex
 import shutil
 import signal
+import site
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from cuda.pathfinder import find_nvidia_binary_utility
 
 from cudart_py import images, standins
 from cudart_py.__main__ import main
 from cudart_py.pages.document import is_document
 from cudart_py.standins import library
-from cudart_py.standins.command.nvcc import compile_program
+from cudart_py.standins.command.nvcc import compile_program, find_nvcc
 
 SQUARES = """extern "C" __global__ void squares(float *numbers, int n)
 {
@@ -327,6 +329,25 @@ def test_the_nvcc_of_a_wheel_finds_the_libraries_beside_it(tmp_path, monkeypatch
     source = tmp_path / "program.cu"
     source.write_text("int main() { return 0; }")
     assert compile_program(source, tmp_path, library.libraries()).is_file()
+
+
+def test_the_nvcc_of_a_conda_environment_is_found_although_path_lacks_it(tmp_path, monkeypatch):
+    compiler = tmp_path / "bin" / "nvcc"
+    compiler.parent.mkdir()
+    compiler.touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CONDA_PREFIX", str(tmp_path))
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    # A wheel's nvcc would come first.
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if not Path(entry, "nvidia/cu13/bin/nvcc").exists()])
+    monkeypatch.setattr(site, "getsitepackages", list)
+    monkeypatch.setattr(site, "ENABLE_USER_SITE", False)
+    find_nvidia_binary_utility.cache_clear()
+    try:
+        assert find_nvcc() == str(compiler)
+    finally:
+        find_nvidia_binary_utility.cache_clear()
 
 
 COUNT_DEVICES = """

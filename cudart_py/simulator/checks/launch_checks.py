@@ -126,7 +126,7 @@ class LaunchChecks(Observer):
             limit.say(
                 f"{MANY_LAUNCHES} launches of a kernel had mistakes",
                 "its later launches are not checked, and all memory counts as written",
-                "Correct the mistakes that have been reported, and run the program again",
+                "Correct the mistakes that are reported, and run the program again",
             )
         for start in self._memory.extents()[0].tolist():
             self._memory.shadow(start).initialised = True

@@ -48,5 +48,10 @@ def find_nvcc() -> str | None:
         return found
     candidates = [Path(os.environ[name], "bin/nvcc") for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
     candidates += [Path(entry, "nvidia/cu13/bin/nvcc") for entry in sys.path]
+    from cuda.pathfinder import find_nvidia_binary_utility  # imported late: only .cu files need it
+
+    # It knows Conda's folders, but only Python's own folders of packages, not all of sys.path.
+    if elsewhere := find_nvidia_binary_utility("nvcc"):
+        candidates.append(Path(elsewhere))
     candidates.append(Path("/usr/local/cuda/bin/nvcc"))
     return next((str(path) for path in candidates if path.is_file()), None)
