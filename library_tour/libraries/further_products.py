@@ -42,17 +42,22 @@ def further_rows(n: int, size: int, limits: dict[str, Limit]) -> list[Row]:
 
 def integer_row(n: int, size: int, limit: Limit) -> Row:
     """Multiply matrices of int8 numbers exactly. The tensor cores read them along the index that is summed."""
-    k = -(-n // STEP) * STEP
+    k, full = padded(n), padded(size)
     a, w = integers((n, k)), integers((n + 1, k))
     out = cuda.full((n, n + 1), -1, np.int32)
     got = libraries.gemm(cuda.to_device(a), cuda.to_device(w).T, out).to_host()
     error = relative_error(exact(got), exact(a) @ exact(w.T))
     work: Callable[[], object] | None = None
     if timing.available():
-        left, right = (repeated(integers((INPUT_BLOCK,)), size * size).reshape(size, size) for _ in range(2))
-        work = functools.partial(libraries.gemm, left, right.T, cuda.empty((size, size), np.int32))
-    return judged("int8, exact", "cuBLAS", error, 0.0, work=work, amount=2 * size**3, limit=limit, host=True,
+        left, right = (repeated(integers((INPUT_BLOCK,)), full * full).reshape(full, full) for _ in range(2))
+        work = functools.partial(libraries.gemm, left, right.T, cuda.empty((full, full), np.int32))
+    return judged("int8, exact", "cuBLAS", error, 0.0, work=work, amount=2 * full**3, limit=limit, host=True,
                   does=work_of(2 * n * k * (n + 1), a, w, got))  # fmt: skip  # grouped by meaning
+
+
+def padded(count: int) -> int:
+    """Return the next multiple of `STEP`."""
+    return -(-count // STEP) * STEP
 
 
 def integers(shape: tuple[int, ...]) -> Array:
@@ -62,7 +67,7 @@ def integers(shape: tuple[int, ...]) -> Array:
 
 def float8_row(n: int, size: int, limit: Limit) -> Row:
     """Multiply matrices of 8-bit floats, with one scale per row of the first and per column of the second."""
-    title, rows = "float8, scaled", -(-n // STEP) * STEP
+    title, rows, full = "float8, scaled", padded(n), padded(size)
     (a, scale_a), (w, scale_w) = scaled_to_8_bits(rows), scaled_to_8_bits(rows)
     out = poisoned((rows, rows), np.float32)
     try:
@@ -77,12 +82,12 @@ def float8_row(n: int, size: int, limit: Limit) -> Row:
     work: Callable[[], object] | None = None
     if timing.available():
         elements = libraries.to_float8(numbers((INPUT_BLOCK,), np.float32))
-        first, second = (repeated(elements, size * size).reshape(size, size) for _ in range(2))
-        scales = cuda.full(size, 1, np.float32)
+        first, second = (repeated(elements, full * full).reshape(full, full) for _ in range(2))
+        scales = cuda.full(full, 1, np.float32)
         work = functools.partial(libraries.scaled_gemm, first, second.T, scales, scales,
-                                 cuda.empty((size, size), np.float32))  # fmt: skip  # grouped by meaning
+                                 cuda.empty((full, full), np.float32))  # fmt: skip  # grouped by meaning
     return judged(title, "cuBLASLt", relative_error(exact(got), left @ right.T), FLOAT8_ERROR, work=work,
-                  amount=2 * size**3, limit=limit, host=True,
+                  amount=2 * full**3, limit=limit, host=True,
                   does=work_of(2 * rows**3, a, w, got))  # fmt: skip  # grouped by meaning
 
 
