@@ -100,7 +100,8 @@ REFUSED = {
         "ValueError: gemm_epilogue: aux: (4, 16) ... not (4, 3); empty_aux",
     "gemm_epilogue(f32(4, 5), f32(5, 3), activation='gelu', aux=f32(4, 3))":
         "ValueError: gemm_epilogue: aux: multiple of 8 elements ... not 3; empty_aux",
-    "gemm_gradient(f32(4, 5), f32(5, 3), None, f32(4, 8))": "TypeError: gemm_gradient: activation: 'relu' or 'gelu', not None",
+    "gemm_gradient(f32(4, 5), f32(5, 3), None, f32(4, 8))":
+        "TypeError: gemm_gradient: activation: one of 'relu' or 'gelu', not None",
     "gemm_gradient(f32(4, 5), f32(5, 3), 'relu', f32(4, 8))": "TypeError: gemm_gradient: aux: uint8 ... not float32",
     "gemm_gradient(f32(4, 5), f32(5, 3), 'gelu', f32(4, 8)[:, :3], bias_gradient=f32(4))":
         "ValueError: gemm_gradient: bias_gradient: (3,) ... 'b' ... not (4,)",
