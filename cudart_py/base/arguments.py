@@ -214,7 +214,7 @@ def choice(call: str, name: str, value: Any, choices: Iterable[Word]) -> Word:
     known = tuple(choices)
     is_word = isinstance(value, str) or (value is None and None in known)
     if is_word and value in known:
-        return value
+        return value  # type: ignore[no-any-return]  # the check above does not narrow the type
     *others, last = map(repr, known)
     rule = f"one of {', '.join(others)} or {last}" if others else last
     if not is_word:

@@ -29,7 +29,7 @@ def scaled_residual(a: Array, x: Array, b: Array) -> float:
     """Return the norm of a x - b in extended precision, divided by norm(a) norm(x) n eps."""
     rest = float(np.linalg.norm((exact(a) @ exact(x) - exact(b)).ravel()))
     size = float(np.linalg.norm(a.ravel()) * np.linalg.norm(x.ravel()))
-    return rest / (size * a.shape[-1] * float(np.finfo(np.float64).eps))
+    return float(rest / (size * a.shape[-1] * np.finfo(np.float64).eps))
 
 
 def batch_rows(n: int, limit: Limit) -> list[Row]:
@@ -94,5 +94,5 @@ def staged_row(n: int) -> Row:
     for values, x in ((matrix, first), (2 * matrix, second)):
         rest = float(np.linalg.norm(values.astype(np.longdouble) @ exact(x) - exact(b)))
         # The norm of the Laplacian is 8.
-        errors.append(rest / (8 * np.linalg.norm(x) * n * n * float(np.finfo(np.float64).eps)))
+        errors.append(float(rest / (8 * np.linalg.norm(x) * n * n * np.finfo(np.float64).eps)))
     return judged(title, "cuDSS", max(errors), SATISFIED, does=work_of(0, b, first))
