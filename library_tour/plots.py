@@ -271,6 +271,8 @@ def _film(title: str, film: Film, path: Path) -> Path:
         plane.set_data(frame)
         axes.set_title(moment, fontsize=9)
         canvas.draw()
+        # Each layout takes half a frame's time, and a second one would shift the picture slightly.
+        drawn.set_layout_engine("none")
         images.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(128))
     images[0].save(path, save_all=True, append_images=images[1:], duration=FILM_MS, loop=0)
     return path

@@ -30,7 +30,7 @@ from cudart_py.driver import backend, calls, enums, sanitizer
 from cudart_py.driver.calls import api, raw
 from cudart_py.memory import pools
 from cudart_py.simulator.calls.launches import launches
-from tests import durations, processors, workers
+from tests import durations, levels, processors, workers
 from tests.browser import Browser
 from tests.forks import Forks
 
@@ -68,7 +68,8 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the plugins that limit the duration of tests and distribute them among the workers of pytest-xdist."""
+    """Register the plugins that choose the files, limit the tests' duration and distribute them among the workers."""
+    config.pluginmanager.register(levels)
     config.pluginmanager.register(durations)
     if config.pluginmanager.hasplugin("xdist"):
         config.pluginmanager.register(workers)

@@ -1,11 +1,11 @@
-"""The time limit of the suite's default level, and interrupts of the processes that tests start."""
+"""The levels of the suite, and interrupts of the processes that tests start."""
 
 import signal
 
 import pytest
 
 import cudart_py as cuda
-from tests import durations
+from tests import durations, levels
 from tests.conftest import let_children_be_interrupted
 
 
@@ -18,6 +18,11 @@ def test_a_long_test_of_the_default_level_fails(request, monkeypatch):
         patch.setattr(durations, "limit_here", lambda: -1)
         with pytest.raises(pytest.fail.Exception, match="default level"):
             around.send(None)
+
+
+def test_each_file_with_an_exhaustive_test_contains_the_word(request):
+    """Otherwise `-m exhaustive` would not collect the file."""
+    assert [path for path in request.config.stash[levels.MARKED] if not levels.has_word(path)] == []
 
 
 def test_children_can_be_interrupted_where_the_suite_runs_in_the_background(python):

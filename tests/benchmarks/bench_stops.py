@@ -1,7 +1,7 @@
 """The best variant of every stop, compared with the stop's limit and with other libraries that do the same work.
 
 A stop runs until it measures this variant, which is then checked and timed here. The arrays are smaller than in the
-tour, but larger than the L2 cache.
+tour, but larger than the L2 cache. Where nothing is timed, these tests are exhaustive (`conftest.py` marks them).
 """
 
 import importlib

@@ -19,7 +19,14 @@ from cudart_py.memory import staging
 from cudart_py.memory.allocation import PitchedAllocation
 
 COUNT = 200
-MANY = pytest.param(10_000, marks=pytest.mark.exhaustive)
+SIMULATED = "in_process" in cuda.capabilities()
+MANY = pytest.param(
+    10_000,
+    marks=[
+        pytest.mark.exhaustive,
+        pytest.mark.skipif(SIMULATED, reason="the simulator's free memory is exact: one leak in 200 objects shows"),
+    ],
+)
 PAIRS = {
     "cuMemPoolDestroy": ("cuMemPoolCreate",),
     "cuMemFreeAsync": ("cuMemAllocAsync", "cuMemAllocFromPoolAsync"),
@@ -157,8 +164,9 @@ def test_many_of_a_kind_leave_nothing_behind(device, module, driver_calls, unbal
         make(module)
     assert unbalanced() == {}
     assert sum(driver_calls[end] for end in PAIRS) >= count
-    # A driver keeps some of the memory that it loaded modules into.
-    assert device.memory_info.free >= before - ((16 if "cuModuleLoadData" in driver_calls else 4) << 20)
+    # A GPU's driver keeps some memory, above all of what it loaded modules into.
+    kept = 0 if SIMULATED else (16 if "cuModuleLoadData" in driver_calls else 4) << 20
+    assert device.memory_info.free >= before - kept
 
 
 @pytest.mark.parametrize("kind", KINDS)

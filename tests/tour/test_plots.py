@@ -140,6 +140,18 @@ def test_a_film_is_an_animation_that_tells_the_time_of_every_frame_and_what_its_
     assert scale.get_ylim() == (0, 1)
 
 
+def test_a_film_does_not_shift_between_its_frames(tmp_path):
+    from PIL import Image, ImageSequence
+
+    film = Film("frames", [np.eye(8), np.eye(8)], ["after 1 step", "after 2 steps"], "temperature")
+    [file] = plots.draw("idea", "What it shows", result_of(film), tmp_path)
+    with Image.open(file) as image:
+        first, second = (np.array(frame.convert("RGB"), int) for frame in ImageSequence.Iterator(image))
+    # Each frame has a palette of its own, so colours differ a little.
+    rows = np.flatnonzero((abs(first - second) > 100).any((1, 2)))
+    assert 0 < rows[-1] - rows[0] < 20  # nothing differs but the line that says when
+
+
 def test_the_film_of_a_matrix_product_has_a_colour_for_each_state_of_an_element():
     film = matmul.phases(4, 2)
     levels = film.levels

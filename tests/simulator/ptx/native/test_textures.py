@@ -87,14 +87,23 @@ KINDS = [
 ]  # fmt: skip  # one table
 
 
-# The exhaustive level has all kinds of every geometry, the default level a third of them.
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.exhaustive)])
+# The default level has a third of the cases for each geometry, and the exhaustive level the others.
+PARTS = pytest.mark.parametrize("part", ["third", pytest.param("rest", marks=pytest.mark.exhaustive)])
+
+
+def part_of(cases, geometry, part):
+    """Return the cases of a geometry that belong to a level; each case is in the default level of some geometry."""
+    first = list(AXES).index(geometry) % 3
+    return [case for place, case in enumerate(cases) if (place % 3 == first) == (part == "third")]
+
+
+@PARTS
 @pytest.mark.parametrize("geometry", AXES)
-def test_fetches_agree(geometry, step):
+def test_fetches_agree(geometry, part):
     """The address modes and extents of the textures are random, and each launch uses two textures at once."""
     generator = np.random.default_rng(sum(geometry.encode()))
     fetches = functools.cache(functools.partial(fetching, geometry))
-    for result, channel, linear, read in KINDS[list(AXES).index(geometry) % step :: step]:
+    for result, channel, linear, read in part_of(KINDS, geometry, part):
         coordinate = "s32" if not linear and generator.integers(0, 4) == 0 else "f32"
         normalized = bool(generator.integers(0, 2))
         kernels = fetches(result, coordinate)
@@ -155,13 +164,12 @@ WORDS = ("b8", "b16", "b32", "b64", "v2.b16", "v4.b32", "v2.b64")
 EDGES = list(itertools.product(WORDS, ("zero", "clamp")))
 
 
-# As above, the default level has a third of them for each geometry, and all for some geometry.
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.exhaustive)])
+@PARTS
 @pytest.mark.parametrize("geometry", AXES)
-def test_accesses_to_surfaces_agree(geometry, step):
+def test_accesses_to_surfaces_agree(geometry, part):
     """Each lane has a place of its own, because with several lanes in one place the order of the warps would matter."""
     generator = np.random.default_rng(sum(geometry.encode()))
-    for words, edge in EDGES[list(AXES).index(geometry) % step :: step]:
+    for words, edge in part_of(EDGES, geometry, part):
         kernels = Kernels(load_module(f"{HEAD}{PROLOGUE}{moving(geometry, words, edge)} "
                                       "st.global.v4.b32 [out], {v0, v0, v0, v0}; ret; }"))  # fmt: skip  # one text
         size = int(words.rpartition("b")[2]) // 8 * (int(words[1]) if words[0] == "v" else 1)
