@@ -212,15 +212,15 @@ def text(call: str, name: str, value: Any) -> str:
 def choice(call: str, name: str, value: Any, choices: Iterable[Word]) -> Word:
     """Return `value` if it is one of `choices`, which are words and possibly None."""
     known = tuple(choices)
-    if not isinstance(value, str) and not (value is None and None in known):
-        raise wrong_type(call, name, "a str or None" if None in known else "a str", value)
-    if value not in known:
-        *others, last = map(repr, known)
-        near = nearest(value or "", [word for word in known if word])
-        remedy = f"did you mean {near!r}?" if near else ""
-        words = f"{', '.join(others)} or {last}" if others else last
-        raise wrong_value(call, name, f"one of {words}", value, remedy)
-    return value
+    is_word = isinstance(value, str) or (value is None and None in known)
+    if is_word and value in known:
+        return value  # type: ignore[no-any-return]  # the check above does not narrow the type
+    *others, last = map(repr, known)
+    rule = f"one of {', '.join(others)} or {last}" if others else last
+    if not is_word:
+        raise wrong_type(call, name, rule, value)
+    near = nearest(value or "", [word for word in known if word])
+    raise wrong_value(call, name, rule, value, f"did you mean {near!r}?" if near else "")
 
 
 def function(call: str, name: str, value: Any, takes: str = "without arguments") -> Callable[..., Any]:

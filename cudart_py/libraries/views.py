@@ -128,8 +128,13 @@ _PLAIN = ("float32", "float64", "complex64", "complex128", "float16", "int32", "
 
 
 def converted(name: str, array: Any, wanted: str) -> str:
-    """Return how to convert an input, on the device or on the host, to a dtype of NumPy; "" for others and outputs."""
+    """Return how to convert an input, on the device or on the host, to a dtype of NumPy.
+
+    The result is "" for other dtypes, for outputs, and for complex elements that would lose their imaginary parts.
+    """
     if name == "out" or wanted not in _PLAIN or array.dtype.fields is not None:
+        return ""
+    if array.dtype.kind == "c" and not wanted.startswith("complex"):
         return ""
     if not hasattr(array, "to_host"):
         return f"{name}.astype(np.{wanted}) converts it"

@@ -102,6 +102,20 @@ LESSON = Lesson(
             "writes it back.",
         ),
         Step(
+            name="float8, scaled",
+            shows=["scaled_to_8_bits", "float8_row[out:left]", "integer_row[k:got]"],
+            text="The tensor cores read 8-bit elements along the summed index. The columns of the second operand must "
+            "therefore be contiguous: pass the transpose of a row-major matrix. `scaled_gemm` multiplies 8-bit floats "
+            "and their scales, and `gemm` multiplies int8 numbers.",
+        ),
+        Step(
+            name="bias, ReLU: gradient",
+            shows=["gradient_row[mask:positive]"],
+            text="In the forward pass, `gemm_epilogue` also stores one bit per element: whether it is positive. In the "
+            "backward pass, one call of `gemm_gradient` multiplies, sets the elements to zero whose bit is not set, "
+            "and adds up the columns for the gradient of the bias.",
+        ),
+        Step(
             name="gemv float64",
             shows=["gemv_row[a:got]", "vector_rows[place:scaled]"],
             text="A matrix-vector product performs two operations per element that it reads, so memory bandwidth is "
@@ -125,7 +139,13 @@ LESSON = Lesson(
         "In '0.5 a b - 2 c', the product is scaled and added to the scaled output. The 'nvmath' rows call NVIDIA's "
         "Python library nvmath, and 'planned' plans once and executes several times, whereas 'autotuned' first "
         "measures several algorithms. The rows with tensors are contractions by cuTENSOR. The last rows multiply a "
-        "matrix by a vector (gemv), add vectors (axpy) and scale a vector (scal).",
+        "matrix by a vector (gemv), add vectors (axpy), scale a vector (scal), reduce vectors to a number (dot, nrm2, "
+        "asum), add an outer product to a matrix (ger), multiply by a symmetric matrix of which one triangle is stored "
+        "(symm), and compute one triangle of a a^T (syrk).",
+        "The product of int8 matrices has no rounding errors: its sums are int32 numbers. 8-bit floats have a small "
+        "range, so the 'float8, scaled' product multiplies each row of the first matrix and each column of the second "
+        "by a factor of its own. Its error leaves out that of rounding the elements to 8 bits. 'float64, emulated' has "
+        "the precision of double precision, computed with integers.",
     ],
     exercise=Exercise(
         task="`products(a, b)` multiplies many pairs of matrices: for each i, it returns the transpose of `a[i]` "

@@ -37,9 +37,20 @@ On the simulator, whose libraries run in software and which does not time:
     bias, ReLU: fused     cuBLASLt     1.2e-08  7.6e-06  right
     bias, GELU: fused     cuBLASLt     1.2e-08  7.6e-06  right
     bias, GELU: separate  cuBLAS       1.2e-08  7.6e-06  right
+    int8, exact           cuBLAS          0.00     0.00  right
+    float8, scaled        cuBLASLt     1.9e-07  0.00100  right
+    float64, emulated     cuBLAS       3.4e-17  1.1e-14  right
+    16 matrices, apart    cuBLAS       4.5e-17  1.6e-15  right
+    bias, ReLU: gradient  cuBLASLt     2.4e-17  2.2e-14  right
     gemv float64          cuBLAS       1.8e-17  1.1e-14  right
     axpy float64          cuBLAS       6.8e-17  4.4e-16  right
     scal float64          cuBLAS       4.8e-17  4.4e-16  right
+    dot float64           cuBLAS       1.3e-17  2.0e-12  right
+    nrm2 float64          cuBLAS       2.0e-17  2.0e-12  right
+    asum float64          cuBLAS       4.6e-17  2.0e-12  right
+    ger float64           cuBLAS       5.4e-17  4.4e-16  right
+    symm float64          cuBLAS       3.4e-17  2.1e-14  right
+    syrk float64          cuBLAS       4.2e-17  2.1e-14  right
     nvmath, bias, GELU: Skipped: nvmath provides this function only on a GPU
     nvmath, tensors: Skipped: nvmath provides this function only on a GPU
     nvmath, 3 tensors: Skipped: nvmath provides this function only on a GPU
@@ -71,6 +82,7 @@ from .. import timing
 from ..checks import poisoned
 from ..device_code import blocks_for, load
 from ..stop import Curve, Limit, Points, Result, Row, Size
+from .further_products import further_rows, level_rows
 from .high_level import lent, nvmath_row, runs_on_gpu
 from .judgement import judged, relative_error, work_of
 from .precisions import PRECISIONS, Precision, bound_of, exact, numbers, on_device, peak_of
@@ -97,7 +109,7 @@ def run(device: cuda.Device, size: int) -> Result:
     timed = timing.available()
     limits = {
         unit: Limit(unit, "TFLOP/s", peak_of(device, unit) if timed else None)
-        for unit in ("fp32", "fp64", "tf32", "halves")
+        for unit in ("fp32", "fp64", "tf32", "halves", "8-bit")
     }
     # Operations per byte. gemv performs two per 8-byte element that it reads. axpy performs two, reads two elements
     # and writes one. scal performs one, reads one element and writes one.
@@ -110,7 +122,8 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += [operation_row(op_a, op_b, n) for op_a in "NTC" for op_b in "NTC" if op_a + op_b != "NN"]
     rows += [window_row(n), scaled_row(n), batch_row(n)]
     rows += epilogue_rows(n, size, limits["fp32"])
-    rows += [gemv_row(n, size, limits["gemv"]), *vector_rows(n, size, limits)]
+    rows += further_rows(n, size, limits)
+    rows += [gemv_row(n, size, limits["gemv"]), *vector_rows(n, size, limits), *level_rows(n)]
     notes = [
         "Errors are in the Frobenius norm, relative to the product of the operands' norms. Matrices are row-major. "
         "cuBLAS expects column-major matrices. The stop therefore asks it for the transposed product, so that nothing "

@@ -37,8 +37,8 @@ PRECISIONS = {
 }
 # Multiply-adds per clock of a multiprocessor's tensor cores, by compute capability; they do not support fp32.
 TENSOR_LANES = {
-    (8, 0): {"fp64": 64, "tf32": 512, "halves": 1024},
-    (9, 0): {"fp64": 128, "tf32": 1024, "halves": 2048},
+    (8, 0): {"fp64": 64, "tf32": 512, "halves": 1024, "8-bit": 2048},
+    (9, 0): {"fp64": 128, "tf32": 1024, "halves": 2048, "8-bit": 4096},
 }
 
 

@@ -25,6 +25,10 @@ On the simulator, whose libraries run in software and which does not time:
     QR complex128             cuSOLVER   0.0561   30.0  right
     SVD complex128            cuSOLVER    0.252   30.0  right
     eigh complex128           cuSOLVER   0.0939   30.0  right
+    LU, a batch of 16         cuSOLVER   0.0270   30.0  right
+    Cholesky, a batch of 16   cuSOLVER   0.0192   30.0  right
+    LU float32, refined       cuSOLVER  0.00221   30.0  right
+    sparse, in stages         cuDSS      0.0003   30.0  right
     nvmath LU float64
     sparse direct, cuDSS
     least squares, degree 3   cuSOLVER  0.00413   30.0  right
@@ -77,13 +81,12 @@ from ..device_code import load
 from ..stop import Check, Curve, Limit, Result, Row, Size
 from .high_level import lent, nvmath_row
 from .judgement import judged, relative_error, work_of
+from .many_systems import SATISFIED, batch_rows, refined_row, staged_row
 from .precisions import numbers
 
 TITLE = "Dense solvers with cuSOLVER, and their residuals"
 SIZE = Size("rows and columns of the matrices", full=2048, small=48, least=4)
 CHECKED = 128
-# The bound of LAPACK's own tests for a residual divided by norm x n x eps.
-SATISFIED = 30.0
 HILBERT = 12
 # A singular value decomposition takes seconds, and the others take milliseconds.
 SVD_SIZE = 1024
@@ -124,6 +127,7 @@ def run(device: cuda.Device, size: int) -> Result:
         limit = Limit(limit.name, limit.unit, 1e-12 * measured_ceiling(device, "fp64"))
     dtypes = (np.float32, np.float64, np.complex128)
     rows = [row for dtype in dtypes for row in solver_rows(n, size, dtype, limit)]
+    rows += [*batch_rows(n, limit), refined_row(n, size, limit), staged_row(n)]
     rows += [high_level_row(n, size, limit), sparse_row(n)]
     rows += [fit_row(degree) for degree in DEGREES]
     row, curve = hilbert_row()

@@ -54,6 +54,17 @@ def test_a_sparse_matrix_answers_scipys_names(sparse_matrix: libraries.SparseMat
 
 
 @pytest.mark.needs("libraries")
+@pytest.mark.parametrize("format", ["csr", "csc", "coo"])
+def test_the_hint_for_a_conversion_converts_to_the_format_that_its_name_says(
+    sparse_matrix: libraries.SparseMatrix, format: str
+) -> None:
+    with pytest.raises(AttributeError) as raised:
+        getattr(sparse_matrix, f"to{format}")
+    written = eval(str(raised.value).rpartition("write ")[2], {"libraries": libraries, "s": sparse_matrix})
+    assert written.format == format
+
+
+@pytest.mark.needs("libraries")
 def test_a_generator_answers_numpys_names(device: cuda.Device) -> None:
     check_names("Generator", libraries.Generator())
 

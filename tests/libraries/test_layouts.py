@@ -105,6 +105,13 @@ def test_integers_of_8_bits_are_multiplied_exactly(device, rng):
     assert np.array_equal(got.to_host(), expected[:, :, 0])
 
 
+def test_slices_of_padded_integers_may_have_any_number_of_columns(device, rng):
+    """The rows begin a multiple of four elements apart, but only some of their elements are multiplied."""
+    a, b = rng.integers(-128, 128, (5, 32), np.int8), rng.integers(-128, 128, (3, 32), np.int8)
+    got = lib.gemm(cuda.to_device(a)[:, :29], cuda.to_device(b)[:, :29].T)
+    assert np.array_equal(got.to_host(), a[:, :29].astype(np.int32) @ b[:, :29].T)
+
+
 # The relative error, for each dtype and precision, of a product of normally distributed numbers.
 PRECISIONS = [
     ("float16", "fp16", 2e-2),

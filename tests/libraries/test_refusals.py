@@ -100,7 +100,8 @@ REFUSED = {
         "ValueError: gemm_epilogue: aux: (4, 16) ... not (4, 3); empty_aux",
     "gemm_epilogue(f32(4, 5), f32(5, 3), activation='gelu', aux=f32(4, 3))":
         "ValueError: gemm_epilogue: aux: multiple of 8 elements ... not 3; empty_aux",
-    "gemm_gradient(f32(4, 5), f32(5, 3), None, f32(4, 8))": "TypeError: gemm_gradient: activation: a str ... not None",
+    "gemm_gradient(f32(4, 5), f32(5, 3), None, f32(4, 8))":
+        "TypeError: gemm_gradient: activation: one of 'relu' or 'gelu', not None",
     "gemm_gradient(f32(4, 5), f32(5, 3), 'relu', f32(4, 8))": "TypeError: gemm_gradient: aux: uint8 ... not float32",
     "gemm_gradient(f32(4, 5), f32(5, 3), 'gelu', f32(4, 8)[:, :3], bias_gradient=f32(4))":
         "ValueError: gemm_gradient: bias_gradient: (3,) ... 'b' ... not (4,)",
@@ -154,7 +155,7 @@ REFUSED = {
     "irfft(c64(1))": "ValueError: irfft: x: at least one ... not (1,) ... pass length=1",
     "fft(of(i32, 8))": "TypeError: fft: x: complex64 ... complex128 ... float32 ... not int32",
     "fft(c64(8), norm='scaled')": "ValueError: fft: norm: 'backward', 'ortho', 'forward' ... not the str 'scaled'",
-    "irfft(c64(8), norm=2)": "TypeError: irfft: norm: a str or None, not the int 2",
+    "irfft(c64(8), norm=2)": "TypeError: irfft: norm: 'backward', 'ortho', 'forward' ... not the int 2",
     "fft(c64(4, 4), axis=0, axes=(0, 1))": "ValueError: fft: axis: None where 'axes' is given ... not the int 0",
     "fft(f32(9)[1:].view(np.complex64))": "ValueError: fft: x: multiple of 8 bytes ... not at 0x",
     "fft(cuda.DeviceArray.borrow((w := c64(8)).pointer, (4,), np.complex64, strides=(0,), owner=w))":
@@ -367,6 +368,13 @@ def test_no_output_is_allocated_for_a_call_that_is_refused(device, monkeypatch, 
     monkeypatch.setattr(f"cudart_py.libraries.{module}.empty", refuse)
     with pytest.raises((TypeError, ValueError)):
         eval(call, dict(NAMES))
+
+
+@pytest.mark.parametrize(("a", "x", "converts"), [(np.float64, np.float32, True), (np.float64, np.complex128, False)])
+def test_a_conversion_is_proposed_unless_it_loses_imaginary_parts(device, a, x, converts):
+    with pytest.raises(TypeError, match=f"'x' must have dtype float64 like 'a', not {np.dtype(x)}") as error:
+        libraries.gemv(cuda.zeros((3, 3), a), cuda.zeros(3, x))
+    assert ("astype" in str(error.value)) == converts
 
 
 @pytest.fixture(scope="module")
