@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .native.compile_policy import CompilePolicy, compile_policy, note_seconds, numpy_seconds
-from .running import launch as numpy_engine
+from .running import runs as numpy_engine
 
 if TYPE_CHECKING:
     from .native.launching.threads import ThreadContext
@@ -28,7 +28,7 @@ def run(
     in_thread: ThreadContext = nullcontext,
     **options: Any,
 ) -> None:
-    """Execute a launch to completion, as `running.launch.run` does; `engine` is ``numpy``, ``native`` or ``auto``.
+    """Execute a launch to completion, as `running.runs.run` does; `engine` is ``numpy``, ``native`` or ``auto``.
 
     The native engine leaves launches that it doesn't support to the NumPy engine. With ``auto``, NumPy also runs the
     launches that aren't worth compiling. `code_cache` keeps machine code between processes. Up to `threads` threads run

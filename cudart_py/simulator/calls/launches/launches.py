@@ -44,6 +44,14 @@ _MOST_THREADS = 1024
 _PROCESSORS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 _ENGINES = ("auto", "numpy", "native")
 _WARP = 32
+_DEVICE_PROPERTIES = {
+    "sm_count": attribute("MULTIPROCESSOR_COUNT"),
+    "warp_size": _WARP,
+    "warps": attribute("MAX_THREADS_PER_MULTIPROCESSOR") // _WARP,
+}
+_STACK_LIMIT: int = CUlimit.CU_LIMIT_STACK_SIZE.value
+_PRINTF_LIMIT: int = CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value
+_HEAP_LIMIT: int = CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value
 
 
 class KernelLaunch(Operation):
@@ -179,12 +187,10 @@ def threads() -> int:
 def _properties(context: Context) -> dict[str, int]:
     limits = context.limits
     return {
-        "sm_count": attribute("MULTIPROCESSOR_COUNT"),
-        "warp_size": _WARP,
-        "warps": attribute("MAX_THREADS_PER_MULTIPROCESSOR") // _WARP,
-        "stack_limit": limits[CUlimit.CU_LIMIT_STACK_SIZE.value],
-        "printf_fifo": limits[CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value],
-        "malloc_heap": limits[CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value],
+        **_DEVICE_PROPERTIES,
+        "stack_limit": limits[_STACK_LIMIT],
+        "printf_fifo": limits[_PRINTF_LIMIT],
+        "malloc_heap": limits[_HEAP_LIMIT],
     }
 
 

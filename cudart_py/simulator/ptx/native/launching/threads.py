@@ -52,10 +52,6 @@ class _Crew:
             self._work(launch)
 
     def _work(self, launch: NativeLaunch) -> None:
-        with launch.answering():
-            self._run_pieces(launch)
-
-    def _run_pieces(self, launch: NativeLaunch) -> None:
         context = launch.context
         while (first := self._take()) is not None:
             context[Context.BLOCK], context[Context.FRESH] = first, 1
