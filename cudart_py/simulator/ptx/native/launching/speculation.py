@@ -217,8 +217,8 @@ class CheckTables:
         # address is saved.
         self.first = (self.starts[0] if self.starts else base) & -_GRANULE
         last = self.ends[-1] if self.ends else self.first
-        # `addresses` are those of a strong access. The flags of `released` are indexed by the hash of an address, and say
-        # whether there may be a release.
+        # `addresses` are those of a strong access. The flags of `released`, indexed by the hash of an address, say
+        # where there may be a release.
         self._memory, (self.flags, addresses, self.released) = parts(
             (last - self.first >> GRANULE_BITS) + 1, 8 * _LANES, HASHES
         )
