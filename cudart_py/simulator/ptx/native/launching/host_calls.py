@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Generator
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .launch import NativeLaunch
 
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
-
-
-class Answering(Protocol):
-    """A launch that answers the calls of its machine code."""
-
-    def answer(self, number: int) -> None:
-        """Answer a call with a number."""
-
-    def fail(self, error: BaseException) -> None:
-        """End the launch with an exception of `answer`, because machine code can't propagate exceptions."""
 
 
 class HostCalls:
     """A function that machine code calls with a number, at `address`; launches that run one after another share it.
 
-    `launch` is the launch that answers the calls.
+    `launch` is the launch that answers the calls. Its `fail` gets the exceptions of its `answer`, because machine code
+    can't propagate exceptions.
     """
 
     def __init__(self) -> None:
-        self.launch: Answering | None = None
+        self.launch: NativeLaunch | None = None
         answers = self._answers()
         next(answers)
         self._function = _PROTOTYPE(answers.send)
