@@ -6,15 +6,16 @@
 The mutants are cosmic-ray's: another operator, comparison, number, constant, condition, exception or decorator, or a
 loop that is never entered. A sample is drawn uniformly from all of them. Each mutant is planted in a clone of the last
 commit, never in the checkout, and `--jobs` mutants are tried at the same time, each in a clone of its own. Tests run
-there in their own process, up to the first failure. A mutant is caught if a test fails or if the tests run into their
-time limit, which is 20 s plus four times their usual duration.
+there in their own process, up to the first failure. A mutant is caught if a test fails, provided that the same test
+passes without the mutant. It is also caught if a test takes 20 s more than four times the usual duration of the slowest
+test of its process, or if the process takes 20 s more than four times the sum.
 
 The tests to run for a mutant are determined once per commit: the modules' own tests and those of their neighbours run
 under coverage, which records the tests that execute each statement. The tests that execute the mutant's statement run
 first, then others that execute its module, the quickest first, up to a limit on their number and total seconds. A
 mutant that survives these meets the remaining tests that execute its statement, or those that execute its module if
-only the import executes the statement. Leaving a test out can only make a caught mutant count as a survivor, never the
-other way round. All tests that were chosen for any mutant run once without a mutant, and must pass.
+only the import executes the statement. These run last, in several processes. Leaving a test out can only make a caught
+mutant count as a survivor, never the other way round.
 
 Mutants that no test can notice are left out beforehand, by these rules:
 
@@ -26,7 +27,8 @@ Mutants that no test can notice are left out beforehand, by these rules:
 - a caching decorator (`functools.cache`, `lru_cache`) that is removed or whose size changes: it only saves time.
 
 The clones and the results (cosmic-ray's session, an SQLite file) are kept in a temporary folder; an interrupted run
-resumes there. Survivors are listed with their changes. Exits with 1 if fewer than 95 percent were caught.
+resumes there. So does one that ended early because of `--seconds`. Survivors are listed with their changes. Exits with
+1 if fewer than 95 percent were caught, or if mutants are left to try.
 """
 
 import argparse
@@ -44,21 +46,21 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
 
 import attrs
 import coverage
-import pytest
 from cosmic_ray.commands.init import init
 from cosmic_ray.mutating import mutate_and_test, mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB, use_db
-from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkItem, WorkResult
+from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
 from mutated_modules import MODULES, NEIGHBOURS
 
 ROOT = Path(__file__).parents[1]
@@ -66,8 +68,9 @@ ROOT = Path(__file__).parents[1]
 _IDENTITY = {"Is", "IsNot"}
 _MEMORY = 8 << 30  # bytes that a mutant may allocate
 MOST_TESTS, MOST_SECONDS = 400, 20  # per mutant, in its first selection of tests
-LEAST, PATIENCE = 95, 4
-ALONE = ("-q", "-n", "0", "-p", "no:cacheprovider")
+PIECE_SECONDS = 60  # of the remaining tests, which run in several processes
+LEAST, PATIENCE, GRACE = 95, 4, 20
+QUIET = ("-q", "-p", "no:cacheprovider")
 
 
 def unseen(source: str, mutation: MutationSpec) -> bool:
@@ -140,59 +143,23 @@ def _kind(item: WorkItem) -> str:
     return f"{mutation.operator_name} {mutation.occurrence}"
 
 
-class Recorder:
-    """A pytest plugin that gives each test a coverage context of its own, and records how long passing tests take."""
-
-    def __init__(self, measured: coverage.Coverage) -> None:
-        self.measured = measured
-        self.seconds: dict[str, float] = {}
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, bool, bool]:
-        """Run a test in its coverage context."""
-        if sys.gettrace() is None:  # an exception in the tracer, such as a signal handler's, has ended it
-            self.measured.stop()
-            self.measured.start()
-        self.measured.switch_context(item.nodeid)
-        self.seconds[item.nodeid] = 0
-        handled = yield
-        self.measured.switch_context("")
-        return handled
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up the seconds of a test's setup, call and teardown; a failed or skipped phase counts as infinite."""
-        self.seconds[report.nodeid] += report.duration if report.passed else math.inf
-
-
-def record(folder: Path) -> int:
-    """Run all tests of the current folder, and save the lines that they execute and their durations.
-
-    A test that fails or is skipped is left out. Code that a test runs in another process is not recorded.
-    """
-    modules = [str(Path(module).resolve()) for module in MODULES]
-    measured = coverage.Coverage(data_file=str(folder / "lines.sqlite"), include=modules, config_file=False)
-    measured.erase()
-    recorder = Recorder(measured)
-    with measured.collect():
-        tests = dict.fromkeys(itertools.chain(*MODULES.values(), NEIGHBOURS))
-        pytest.main([*ALONE, *tests], plugins=[recorder])
-    measured.save()
-    if passed := {test: seconds for test, seconds in recorder.seconds.items() if seconds < math.inf}:
-        (folder / "seconds.json").write_text(json.dumps(passed))
-    return int(not passed)
-
-
 class Record:
     """The statements that each test executes and its duration, recorded by running a commit's tests once."""
 
-    def __init__(self, folder: Path, clone: Path) -> None:
-        if not (folder / "seconds.json").exists():
-            command = [*environment(clone), sys.executable, __file__, "--record", str(folder)]
-            subprocess.run(command, check=True)
+    def __init__(self, folder: Path, clone: Path, jobs: int) -> None:
+        lines, seconds = folder / "lines.sqlite", folder / "seconds.json"
+        if not seconds.exists():
+            run_recorder(folder, clone, jobs)
+            measured = coverage.Coverage(data_file=str(lines), config_file=False)
+            measured.combine([str(folder)])
+            measured.save()
+            parts = [json.loads(part.read_text()) for part in folder.glob("*.seconds.json")]
+            seconds.write_text(json.dumps({test: taken for part in parts for test, taken in part.items()}))
         self._clone = clone
-        self._data = coverage.CoverageData(str(folder / "lines.sqlite"))
+        self._data = coverage.CoverageData(str(lines))
         self._data.read()
-        self.seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text())
+        self.seconds: dict[str, float] = json.loads(seconds.read_text())
+        self._by_line: dict[Path, dict[int, set[str]]] = {}
 
     def choose(self, mutation: MutationSpec) -> tuple[list[str], list[str]]:
         """Return the tests to run for a mutant, in order, and the further tests for a survivor.
@@ -206,8 +173,10 @@ class Record:
         path, line = mutation.module_path, mutation.start_pos[0]
         file = {test: test.partition("::")[0] for test in self.seconds}
         own = {test for test in self.seconds if file[test] in MODULES[str(path.relative_to(self._clone))]}
-        found = self._data.contexts_by_lineno(str(path))
-        by_line = {at: self.seconds.keys() & set(tests) for at, tests in found.items()}
+        if path not in self._by_line:
+            found = self._data.contexts_by_lineno(str(path))
+            self._by_line[path] = {at: self.seconds.keys() & set(tests) for at, tests in found.items()}
+        by_line = self._by_line[path]
         executing: set[str] = set()
         if not runs_on_import(path, line):
             executing = set().union(*(by_line.get(at, ()) for at in statement(path, line)))
@@ -219,14 +188,38 @@ class Record:
             cases[test.partition("[")[0]] += 1
         ordered = sorted(ranks, key=ranks.__getitem__)
         total = list(itertools.accumulate(self.seconds[test] for test in ordered))
-        count = max(len(near & own), min(MOST_TESTS, bisect.bisect(total, MOST_SECONDS)))
+        if not ordered:
+            raise RuntimeError(f"no test of {path.name} passes")
+        count = max(1, len(near & own), min(MOST_TESTS, bisect.bisect(total, MOST_SECONDS)))
         rest = [test for test in ordered[count:] if test in (executing or seen)]
         return _by_file(ordered[:count]), _by_file(rest)
 
+    def pieces(self, tests: list[str]) -> Iterator[list[str]]:
+        """Divide tests into lists that take about as long, and keep their order."""
+        total = itertools.accumulate(self.seconds[test] for test in tests)
+        for _, group in itertools.groupby(zip(total, tests, strict=True), lambda pair: pair[0] // PIECE_SECONDS):
+            yield [test for _, test in group]
+
+
+def run_recorder(folder: Path, clone: Path, jobs: int) -> None:
+    """Run all tests in a clone with mutation_recorder.py, in several processes, and leave its files in a folder."""
+    path = os.pathsep.join([str(clone / "scripts"), *search_path(clone)])
+    recording = [f"PYTHONPATH={path}", f"MUTATION_RECORD={folder}", sys.executable, "-m", "pytest", *QUIET]
+    workers = ("-n", str(jobs), "--dist=worksteal", "-p", "mutation_recorder")
+    tests = dict.fromkeys(itertools.chain(*MODULES.values(), NEIGHBOURS))
+    done = subprocess.run([*environment(clone), *recording, *workers, *tests], check=False)
+    if done.returncode > 1:  # 1 if tests failed, which are left out
+        raise RuntimeError(f"pytest's exit status is {done.returncode}")
+
 
 def _by_file(tests: list[str]) -> list[str]:
-    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-    return sorted(tests, key=lambda test: files.index(test.partition("::")[0]))
+    order = files(tests)
+    return sorted(tests, key=lambda test: order.index(test.partition("::")[0]))
+
+
+def files(tests: list[str]) -> list[str]:
+    """Return the files of tests, in the order of their first tests."""
+    return list(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
 def statement(path: Path, line: int) -> range:
@@ -260,69 +253,161 @@ def make_clone(place: Path) -> Path:
     return place
 
 
+def search_path(clone: Path) -> list[str]:
+    """Return the folders where a clone's tests find packages first: the clone's own, not an installed one."""
+    return [str(clone), *filter(None, [os.environ.get("PYTHONPATH")])]
+
+
 def environment(clone: Path) -> list[str]:
-    """Return the beginning of a command that runs in a clone and imports the clone's package, not an installed one."""
-    return ["env", "-C", str(clone), f"PYTHONPATH={clone}", "CUDART_PY_DRIVER=simulator"]
+    """Return the beginning of a command that runs in a clone and imports the clone's package."""
+    return ["env", "-C", str(clone), f"PYTHONPATH={os.pathsep.join(search_path(clone))}", "CUDART_PY_DRIVER=simulator"]
 
 
-def command(clone: Path, tests: list[str]) -> list[str]:
-    """Return the command that runs tests in a clone, up to the first failure."""
-    # With a profile named, no test fails for the processor time that it takes: the limit below is the mutant's.
-    options = ("-x", *ALONE, "--hypothesis-profile=default")
-    return [*environment(clone), sys.executable, "-m", "pytest", *options, *tests]
+def command(clone: Path, tests: list[str], *options: str) -> list[str]:
+    """Return the command that runs tests in a clone and in one process."""
+    # With a profile named, no test fails for the processor time that it takes: the limits below are the mutant's.
+    fixed = ("-n", "0", "--hypothesis-profile=default")
+    return [*environment(clone), sys.executable, "-m", "pytest", *QUIET, *fixed, *options, *tests]
 
 
-def run(session: WorkDB, clones: list[Path], known: Record) -> None:
-    """Try all mutants of a session that have no result yet, one at a time in each clone."""
+def prepare(clone: Path, tests: list[str]) -> None:
+    """Write the bytecode of a clone's package and tests: the processes that run tests on mutants may not write any."""
+    compiling = [*environment(clone), sys.executable, "-m", "compileall", "-q", "cudart_py"]
+    for tool in (compiling, command(clone, files(tests), "--collect-only")):
+        subprocess.run(["env", "-u", "PYTHONDONTWRITEBYTECODE", *tool], stdout=subprocess.DEVNULL, check=True)
+
+
+class Trial:
+    """Runs tests on mutants in several clones, until a point in time (of `time.monotonic`)."""
+
+    def __init__(self, clones: list[Path], known: Record, end: float) -> None:
+        self._first, self._known, self._end = clones[0], known, end
+        self._free = SimpleQueue[Path]()
+        for clone in clones:
+            self._free.put(clone)
+        self._passing, self._failing = set[str](), set[str]()  # without a mutant
+
+    def attempt(self, item: WorkItem, tests: list[str]) -> WorkResult | None:
+        """Run tests on a mutant, up to the first failure; return None if time runs out before there is a verdict.
+
+        Tests that turn out to fail without a mutant too are left out, from then on.
+        """
+        clone = self._free.get()
+        try:
+            places = [(each, clone / each.module_path.relative_to(self._first)) for each in item.mutations]
+            mutants = [attrs.evolve(each, module_path=place) for each, place in places]
+            while kept := [test for test in tests if test not in self._failing]:
+                result = self._run(clone, mutants, kept)
+                if result is None or result.test_outcome != TestOutcome.KILLED or result.output == "timeout":
+                    return result
+                failed = failures(result.output or "", kept)
+                if self._pass(clone, failed) if failed else self._found(clone, kept):
+                    return result
+                if not failed:
+                    return attrs.evolve(result, test_outcome=TestOutcome.SURVIVED)
+            return WorkResult(worker_outcome=WorkerOutcome.NORMAL, test_outcome=TestOutcome.SURVIVED)
+        finally:
+            self._free.put(clone)
+
+    def _run(self, clone: Path, mutants: list[MutationSpec], tests: list[str]) -> WorkResult | None:
+        seconds = [self._known.seconds[test] for test in tests]
+        limit, left = GRACE + PATIENCE * sum(seconds), self._end - time.monotonic()
+        if left <= 0:
+            return None
+        slow = math.ceil(GRACE + PATIENCE * max(seconds))
+        options = ("-x", f"--override-ini=faulthandler_timeout={slow}", "-o", "faulthandler_exit_on_timeout=true")
+        result = mutate_and_test(mutants, shlex.join(command(clone, tests, *options)), min(limit, left))
+        return None if result.output == "timeout" and left < limit else result
+
+    def _pass(self, clone: Path, tests: list[str]) -> bool:
+        if not self._passing.issuperset(tests):
+            done = subprocess.run(command(clone, tests), capture_output=True, text=True, check=False)
+            (self._failing if done.returncode else self._passing).update(tests)
+            if done.returncode:
+                print(f"\nfails without a mutant too: {' '.join(tests)}\n{done.stdout[-3000:]}", file=sys.stderr)
+        return self._passing.issuperset(tests)
+
+    def _found(self, clone: Path, tests: list[str]) -> bool:
+        done = subprocess.run(command(clone, tests, "--collect-only"), capture_output=True, check=False)
+        return done.returncode == 0
+
+
+def failures(output: str, tests: list[str]) -> list[str]:
+    """Return the tests that pytest's summary names, which is none if the process ended or could not import a module."""
+    lines = [f"{line} " for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return [test for test in tests if any(line.startswith((f"FAILED {test} ", f"ERROR {test} ")) for line in lines)]
+
+
+def run(session: WorkDB, clones: list[Path], known: Record, end: float) -> list[WorkResult]:
+    """Try all mutants of a session that have no result yet, one at a time in each clone.
+
+    Return results of the mutants that have survived so far, but had not met all of their tests when time ran out.
+    """
     pending = session.pending_work_items
     chosen = {item.job_id: known.choose(*item.mutations) for item in pending}
-    tests = sorted({test for parts in chosen.values() for part in parts for test in part})
-    share = len(tests) // len(clones) + 1
-    free = SimpleQueue[Path]()
+    trial = Trial(clones, known, end)
+    results: dict[str, WorkResult] = {}
 
-    def check(clone: Path, start: int) -> None:
-        done = subprocess.run(command(clone, tests[start : start + share]), capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"tests fail without a mutant:\n{done.stdout[-3000:]}")
-        free.put(clone)
+    def caught(item: WorkItem) -> bool:
+        return item.job_id in results and results[item.job_id].test_outcome == TestOutcome.KILLED
 
-    def attempt(item: WorkItem) -> tuple[WorkItem, WorkResult]:
-        clone = free.get()
-        mutants = [attrs.evolve(m, module_path=clone / m.module_path.relative_to(clones[0])) for m in item.mutations]
-        for part in filter(None, chosen[item.job_id]):
-            limit = 20 + PATIENCE * sum(known.seconds[test] for test in part)
-            result = mutate_and_test(mutants, shlex.join(command(clone, part)), limit)
-            if result.test_outcome != TestOutcome.SURVIVED:
-                break
-        free.put(clone)
-        return item, result
+    def attempt(task: tuple[WorkItem, list[str]]) -> tuple[WorkItem, WorkResult | None]:
+        item, tests = task
+        return item, None if caught(item) else trial.attempt(item, tests)
 
-    with ThreadPool(len(clones)) as threads:
-        threads.starmap(check, zip(clones, range(0, len(tests), share), strict=False))
-        for count, (item, result) in enumerate(threads.imap_unordered(attempt, pending), 1):
+    def count_survived(tasks: list[tuple[WorkItem, list[str]]]) -> Counter[str]:
+        survived = Counter[str]()
+        for count, (item, result) in enumerate(threads.imap_unordered(attempt, tasks), 1):
+            print(f"\r{count} of {len(tasks)} ", end="", file=sys.stderr, flush=True)
+            if result is None or caught(item):
+                continue
             if result.test_outcome not in (TestOutcome.KILLED, TestOutcome.SURVIVED):
                 raise RuntimeError(f"{_kind(item)} could not be tried:\n{result.output}")
-            session.set_result(item.job_id, result)
-            print(f"\r{count} of {len(pending)} ", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+            results[item.job_id] = result
+            if caught(item):
+                session.set_result(item.job_id, result)
+            else:
+                survived[item.job_id] += 1
+        print(file=sys.stderr)
+        return survived
+
+    with ThreadPool(len(clones)) as threads:
+        tests = [test for parts in chosen.values() for part in parts for test in part]
+        threads.map(lambda clone: prepare(clone, tests), clones)
+        survived = count_survived([(item, chosen[item.job_id][0]) for item in pending])
+        alive = [item for item in pending if survived[item.job_id]]
+        rest = [(item, piece) for item in alive for piece in known.pieces(chosen[item.job_id][1])]
+        survived = count_survived(rest)
+    alive = [item for item in alive if not caught(item)]
+    pieces = Counter(item.job_id for item, _ in rest)
+    for item in alive:
+        if survived[item.job_id] == pieces[item.job_id]:
+            session.set_result(item.job_id, results[item.job_id])
+    return [results[item.job_id] for item in alive if survived[item.job_id] < pieces[item.job_id]]
 
 
-def report(session: WorkDB, clone: Path) -> Iterator[str]:
-    """Yield the lines of the table, then the survivors with their changes."""
+def report(session: WorkDB, clone: Path, alive: list[WorkResult]) -> Iterator[str]:
+    """Yield the lines of the table, then the survivors with their changes, also those that have not met all tests."""
     results: dict[str, list[WorkResult]] = {}
     for item, result in session.completed_work_items:
         results.setdefault(str(item.mutations[0].module_path.relative_to(clone)), []).append(result)
     yield "| module | mutants | caught | survived |\n|---|---:|---:|---:|"
     survivors: list[WorkResult] = []
     for module, each in sorted(results.items()):
-        alive = [result for result in each if result.test_outcome == TestOutcome.SURVIVED]
-        survivors += alive
-        yield f"| `{module}` | {len(each)} | {len(each) - len(alive)} | {len(alive)} |"
+        survived = [result for result in each if result.test_outcome == TestOutcome.SURVIVED]
+        survivors += survived
+        yield f"| `{module}` | {len(each)} | {len(each) - len(survived)} | {len(survived)} |"
     total = sum(map(len, results.values()))
     yield f"| all | {total} | {total - len(survivors)} | {len(survivors)} |"
-    for result in survivors:
-        changes = [line for line in (result.diff or "").splitlines() if line[:2] not in ("--", "++")]
-        yield "\n" + "\n".join(line for line in changes if line[:1] in "-+@")
+    yield from map(_change, survivors)
+    if left := len(session.pending_work_items):
+        yield f"\n{left} mutants are left, of which {len(alive)} have survived some of their tests:"
+        yield from map(_change, alive)
+
+
+def _change(result: WorkResult) -> str:
+    changes = [line for line in (result.diff or "").splitlines() if line[:2] != "--" and line[:1] in ("-", "+", "@")]
+    return "\n" + "\n".join(changes)
 
 
 def main() -> int:
@@ -332,10 +417,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="which ones (0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at once (all processors)")
     parser.add_argument("--module", action="append", default=[], help="part of a module's path; may be repeated")
-    parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="when to end, even if mutants are left (never)")
     options = parser.parse_args()
-    if options.record:
-        return record(options.record)
+    end = time.monotonic() + options.seconds
     modules = [module for module in MODULES if any(part in module for part in options.module or [""])]
     if not modules:
         parser.error(f"no module's path has {' or '.join(options.module)} in it; there are {', '.join(MODULES)}")
@@ -348,15 +432,17 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     clone, *_ = clones = [make_clone(folder / f"clone{number}") for number in range(options.jobs)]
     name = "-".join(map(str, (options.sample, options.seed, *sorted(options.module)))).replace("/", ".")
-    with use_db(str(folder / f"{name}.sqlite")) as session:
+    with ThreadPool(1) as beside, use_db(str(folder / f"{name}.sqlite")) as session:
+        recording = beside.apply_async(Record, (folder, clone, options.jobs))
         if not session.num_work_items:
             drawn, count = draw(modules, clone, options.sample, options.seed)
             print(f"{len(drawn)} of {count} mutants of {len(modules)} modules, seed {options.seed}")
             session.add_work_items(drawn)
-        run(session, clones, Record(folder, clone))
-        print(*report(session, clone), sep="\n")
-        alive = sum(result.test_outcome == TestOutcome.SURVIVED for _, result in session.results)
-        return int(100 * (1 - alive / max(1, session.num_results)) < LEAST)
+        alive = run(session, clones, recording.get(), end)
+        print(*report(session, clone, alive), sep="\n")
+        survived = sum(result.test_outcome == TestOutcome.SURVIVED for _, result in session.results)
+        share = 100 * (1 - survived / max(1, session.num_results))
+        return int(share < LEAST or bool(session.pending_work_items))
 
 
 if __name__ == "__main__":
