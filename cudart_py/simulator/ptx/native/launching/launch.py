@@ -80,7 +80,6 @@ class NativeLaunch:
         self.in_turns = 0
         self.resident = buffers.resident
         self.deadlocks = DeadlockSearch(buffers.context, state)
-        buffers.host_calls.launch = self
         buffers.parameters[:] = state.parameter_bytes
         for number, name in enumerate(kernel.sites.symbols):
             buffers.symbols[number] = state.symbol(name)
@@ -113,6 +112,10 @@ class NativeLaunch:
             self.context[word] = value
 
     # --- running
+
+    def answer_calls(self) -> None:
+        """Answer the calls of machine code from now on, until `give_back` ends this reference cycle."""
+        self._buffers.host_calls.launch = self
 
     def run(self) -> None:
         """Run all blocks: one after another until the lanes of one wait for other blocks, and then in turns."""

@@ -90,6 +90,8 @@ class _Crew:
 
 def run_in_threads(launches: Sequence[NativeLaunch], in_thread: ThreadContext) -> None:
     """Run all blocks of a launch in one host thread per item: this thread, and others within `in_thread` contexts."""
+    for launch in launches:
+        launch.answer_calls()
     if len(launches) == 1:
         launches[0].run()
     else:
