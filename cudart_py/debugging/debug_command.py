@@ -137,8 +137,9 @@ def _in_terminal(program: Program, options: argparse.Namespace) -> int:
     except QuitDebugger:
         return 0
     except Exception as failure:
-        if frontend.has_quit:
-            return 0
-        status = program.failed(failure)
+        status = 0 if frontend.has_quit else program.failed(failure)
+    # A program such as pytest catches the end of its launch, and then ends by itself.
+    if frontend.has_quit:
+        return 0
     frontend.ended(session, status)
     return status

@@ -216,6 +216,24 @@ def test_commands_are_read_where_the_debugger_began_although_the_program_capture
     assert ended.stdout.count("Breakpoint 1, ") == 1
 
 
+def test_quit_ends_the_debugger_with_status_0_although_the_program_catches_it_and_ends_by_itself(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import sys\n\nimport numpy as np\n\nimport cudart_py as cuda\n\n"
+        "x = cuda.zeros(32, np.int32)\n"
+        "cuda.compile('extern \"C\" __global__ void ones(int* x) { x[threadIdx.x] = 1; }')['ones'][1, 32](x)\n"
+        # The launch ends at the first wait. Since the second one has failed, too, no work is left.
+        "for _ in range(3):\n"
+        "    try:\n        cuda.current_device().synchronize()\n"
+        "    except BaseException as end:\n        print('caught', type(end).__name__)\n"
+        "sys.exit(3)\n"
+    )
+    command = [sys.executable, "-m", "cudart_py", "debug", "--break", "ones", "program.py"]
+    done = subprocess.run(command, input="quit\n", capture_output=True, text=True, cwd=tmp_path, timeout=100)
+    assert "caught QuitDebugger\n" in done.stdout, done
+    assert "The program has ended" not in done.stdout
+    assert done.returncode == 0
+
+
 def test_the_full_screen_needs_a_terminal(program, capsys, monkeypatch):
     with open(os.devnull) as empty:
         monkeypatch.setattr(sys, "stdin", empty)

@@ -18,26 +18,26 @@ class CollectedTests:
         self._in_part = {
             (folder / argument.partition("::")[0]).resolve() for argument in config.args if "::" in argument
         }
-        self._lines: dict[str, int] = {}
+        self._items: dict[str, pytest.Item] = {}
         self._files: set[Path] = set()
 
     def add(self, items: Iterable[pytest.Item]) -> None:
-        """Record collected tests."""
-        for item in items:
-            # pytest counts lines from 0, and knows none for some items of other plugins.
-            self._lines[item.nodeid] = (item.location[1] or 0) + 1
-            self._files.add(self._file(item.nodeid))
+        """Record collected tests: only what takes no time for thousands of tests, of which few are benchmarks."""
+        found = {item.nodeid: item for item in items}
+        self._items |= found
+        self._files |= {self._file(path) for path in {name.partition("::")[0] for name in found}}
 
     def lacks(self, name: str) -> bool:
         """Return whether the test with this full name is gone: it is no longer in its file, or the file is gone."""
         file = self._file(name)
-        if name in self._lines or file in self._in_part:
+        if name in self._items or file in self._in_part:
             return False
         return file in self._files or not file.exists()
 
     def place(self, name: str) -> tuple[str, int]:
         """Return the file and the line of the test with this full name, which has been collected."""
-        return str(self._file(name)), self._lines[name]
+        # pytest counts lines from 0, and knows none for some items of other plugins.
+        return str(self._file(name)), (self._items[name].location[1] or 0) + 1
 
     def _file(self, name: str) -> Path:
         return (self._root / name.partition("::")[0]).resolve()

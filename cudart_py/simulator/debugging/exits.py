@@ -86,10 +86,6 @@ class Exits:
         """Forget where the lanes of a chunk are, which have all exited."""
         self._tracks.pop(chunk.first, None)
 
-    def clear(self) -> None:
-        """Forget the threads, because the launch runs again."""
-        self.__init__()  # type: ignore[misc]  # because all of the state is new
-
 
 def _is_only_a_jump(site: Instruction, lines: Lines) -> bool:
     """Return whether an instruction jumps and has the line of the instruction before it in the text.

@@ -128,8 +128,8 @@ class Recorder(KernelSource, Observer):
         self._repeats.undo(state)
         self._active.clear()
         self.begun = 0
-        self._endless.clear()
-        self.exits.clear()
+        self._endless = Endless()
+        self.exits = Exits()
         self._forget_history()
         self.is_complete = True
 
@@ -137,7 +137,7 @@ class Recorder(KernelSource, Observer):
         """Let the history begin after blocks that are not recorded, because it lacks their changes of memory."""
         self.history.clear()
         self._copies.clear()
-        self._last_writers.clear()
+        self._last_writers = LastWriters()
         self._accesses.clear()
 
     def finish(self, state: LaunchState) -> None:

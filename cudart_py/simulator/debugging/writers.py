@@ -207,7 +207,3 @@ class LastWriters:
     def forget(self, array: Array) -> None:
         """Forget the writers of an array that is used no longer."""
         self._records.pop(id(array), None)
-
-    def clear(self) -> None:
-        """Forget all writers."""
-        self.__init__()  # type: ignore[misc]  # because all of the state is new

@@ -93,10 +93,6 @@ class Endless:
             self.reads.clear()
         return False
 
-    def clear(self) -> None:
-        """Begin again, because the launch runs again."""
-        self.__init__()  # type: ignore[misc]  # because all of the state is new
-
 
 def _states(chunk: Chunk) -> list[_State]:
     groups: list[tuple[Group, Parked | None]] = sorted(
