@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..ptx.compiling.opcode_table.opcodes import form_of
-from ..ptx.running.launch import MANY_LAUNCHES
 from ..ptx.running.memory.addresses import Address, Mixed
 from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
+from ..ptx.running.runs import MANY_LAUNCHES
 from ..ptx.syntax.instructions import Immediate, Instruction
 from ..state.memory.records.record_limit import limit
 from ..state.memory.records.shadow import MOST_THREADS
@@ -88,7 +88,7 @@ class LaunchChecks(Observer):
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()
         self._memory = state.memory
-        self._launch = state.launch.description
+        self._launch = state.launch
         self._program = state.program
         self._spans, self._concurrent = spans, bool(spans) or concurrency.others_wait()
         self._native: NativeRecords | None = None

@@ -21,6 +21,7 @@ from .races.concurrency import Span, meeting
 from .races.traces import NativeTrace, Ranges, Trace
 
 if TYPE_CHECKING:
+    from ..ptx.running.launch import Launch
     from ..ptx.syntax.instructions import Instruction
     from .races.races import Past
 
@@ -45,11 +46,11 @@ _clock = _Clock()
 class NativeRecords:
     """The records of one launch, and, if other work may overlap it, the traces that it leaves.
 
-    `launch` describes the launch. `spans` is the other work that has run, and `past` names the launch's accesses in
+    `spans` is the other work that has run, and `past` names the launch's accesses in
     reports of work that follows; it is None if no other work may overlap the launch.
     """
 
-    def __init__(self, memory: Any, launch: str, spans: list[Span], past: Past | None) -> None:
+    def __init__(self, memory: Any, launch: Launch, spans: list[Span], past: Past | None) -> None:
         self._memory, self._launch = memory, launch
         self._spans, self._past = spans, past
         self.complete = past is not None
@@ -134,7 +135,7 @@ class NativeRecords:
         for start, (shadow, shift, records) in self._unwritten.items():
             try:
                 if start in parts:
-                    shadow.writer = self._launch
+                    shadow.writer = self._launch.description
                     _keep(shadow, shift, records, parts[start])
             except MemoryError:
                 limit.say(

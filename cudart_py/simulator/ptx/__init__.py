@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from .compiling.checking import load_module, undefined_names
 from .compiling.unsupported import refuse_unsupported
-from .engines import has_llvmlite, run
+from .engines import has_llvmlite, native_engine
 from .faults import Fault, PtxError, PtxVersionError, UnsupportedError
 from .operations.textures import Texture
 from .running.clock import Clock
 from .running.device_runtime.runtime import DeviceRuntime
 from .running.launch import Launch
 from .running.observer import Observer
+from .running.runs import MachineCode, run
 from .syntax.parser import Entry, Module
 from .syntax.places import SourceText
 
@@ -20,6 +21,7 @@ __all__ = [
     "Entry",
     "Fault",
     "Launch",
+    "MachineCode",
     "Module",
     "Observer",
     "PtxError",
@@ -29,6 +31,7 @@ __all__ = [
     "UnsupportedError",
     "has_llvmlite",
     "load_module",
+    "native_engine",
     "refuse_unsupported",
     "run",
     "undefined_names",

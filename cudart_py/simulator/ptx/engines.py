@@ -9,35 +9,32 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .native.compile_policy import CompilePolicy, compile_policy, note_seconds, numpy_seconds
-from .running import launch as numpy_engine
+from .running import runs as numpy_engine
 
 if TYPE_CHECKING:
     from .native.launching.threads import ThreadContext
     from .native.machine import CodeCache
     from .running.launch import LaunchState
+    from .running.runs import MachineCode
 
 # A launch whose accesses can't all be recorded runs without an observer if it would take NumPy longer than this.
 _MOST_SECONDS_WITHOUT_RECORDS = 0.1
 
 
-def run(
-    *arguments: Any,
-    engine: str = "numpy",
+def native_engine(
+    engine: str,
+    *,
     code_cache: CodeCache | None = None,
     threads: int = 1,
     in_thread: ThreadContext = nullcontext,
-    **options: Any,
-) -> None:
-    """Execute a launch to completion, as `running.launch.run` does; `engine` is ``numpy``, ``native`` or ``auto``.
+) -> MachineCode | None:
+    """Return the native engine for `run`, or None for launches that NumPy runs; `engine` is numpy, native or auto.
 
     The native engine leaves launches that it doesn't support to the NumPy engine. With ``auto``, NumPy also runs the
     launches that aren't worth compiling. `code_cache` keeps machine code between processes. Up to `threads` threads run
     the blocks of a launch, each except the caller's within a context that `in_thread` returns.
     """
-    native = None
-    if engine != "numpy" and has_llvmlite():
-        native = _Native(engine == "auto", code_cache, threads, in_thread)
-    numpy_engine.run(*arguments, native=native, **options)
+    return _Native(engine == "auto", code_cache, threads, in_thread) if engine != "numpy" and has_llvmlite() else None
 
 
 @cache

@@ -13,7 +13,7 @@ from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.native import engine as native_engine
 from cudart_py.simulator.ptx.native.launching import runs
 from cudart_py.simulator.ptx.native.launching.speculation import Speculation
-from cudart_py.simulator.ptx.running import launch as numpy_launch
+from cudart_py.simulator.ptx.running import runs as numpy_runs
 from cudart_py.simulator.state.memory.records.record_limit import limit
 from cudart_py.simulator.state.memory.records.shadow import ShadowMemory
 from tests.simulator.checks.reports import FOLDER, of_both, run_natively, watched
@@ -176,8 +176,8 @@ def test_a_large_allocation_of_which_a_part_is_written_stays_in_machine_code(ker
 
 
 def test_the_rest_of_a_long_launch_with_a_mistake_runs_in_machine_code(kernels: Kernels, monkeypatch) -> None:
-    monkeypatch.setattr(numpy_launch, "_MOST_SECONDS_AFTER_MISTAKE", -1.0)
-    blocks = 4 * numpy_launch.CHUNK_LANES // 256
+    monkeypatch.setattr(numpy_runs, "_MOST_SECONDS_AFTER_MISTAKE", -1.0)
+    blocks = 4 * numpy_runs.CHUNK_LANES // 256
     x = kernels.zeros(256 * blocks)
     shadow = kernels.memory.shadows[x] = ShadowMemory(x, 4 * 256 * blocks, False)
     texts = watched(kernels, "native", "race_at_first", blocks, 256, x)
@@ -196,9 +196,9 @@ def test_launches_of_a_kernel_with_a_mistake_run_in_machine_code_once_they_have_
     monkeypatch.setattr(limit, "said", False)
     kernel = program_of(kernels.module.entries["race_at_first"])
     monkeypatch.setattr(kernel, "launches_with_mistakes", 0)
-    for _ in range(numpy_launch.MANY_LAUNCHES):
+    for _ in range(numpy_runs.MANY_LAUNCHES):
         assert watched(kernels, "native", "race_at_first", 1, 256, x)
-    monkeypatch.setattr(numpy_launch, "_MOST_SECONDS_AFTER_MISTAKE", kernel.seconds_with_mistakes)
+    monkeypatch.setattr(numpy_runs, "_MOST_SECONDS_AFTER_MISTAKE", kernel.seconds_with_mistakes)
     assert watched(kernels, "native", "race_at_first", 1, 256, y) == []
     assert "its later launches are not checked" in capsys.readouterr().err
     np.testing.assert_array_equal(kernels.get(y, 256)[1:], np.arange(1, 256))

@@ -90,7 +90,7 @@ def test_a_correct_kernel_has_no_findings(module: Any, name: str) -> None:
 @pytest.mark.parametrize("name", CORRECT)
 def test_a_correct_kernel_runs_in_machine_code(module: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     objects = Objects()
-    monkeypatch.setattr("cudart_py.simulator.ptx.running.launch._run_chunks", None)
+    monkeypatch.setattr("cudart_py.simulator.ptx.running.runs._run_chunks", None)
     assert found(objects.launch, module[name], CORRECT[name]) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.simulator.checks import native_records
-from cudart_py.simulator.ptx.running import launch as numpy_launch
+from cudart_py.simulator.ptx.running import runs as numpy_runs
 from cudart_py.simulator.ptx.running.observer import site_numbers
 from cudart_py.simulator.state.memory.records import record_limit
 from cudart_py.simulator.state.memory.records.shadow import History, ShadowMemory
@@ -121,7 +121,7 @@ def test_a_long_launch_whose_accesses_cannot_be_recorded_runs_in_machine_code_an
 ) -> None:
     pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "native")
-    monkeypatch.setattr(numpy_launch, "_run_chunks", None)
+    monkeypatch.setattr(numpy_runs, "_run_chunks", None)
     count = 1 << 22
     x, out = cuda.empty(count, np.uint8), cuda.zeros(256, np.uint8)
     assert found(module["fill"][count // 256, 256], x, count // 2, 1) == []

@@ -181,7 +181,7 @@ def module() -> Any:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check all launches of the kernels, however long those with mistakes take: on a busy machine, it adds up."""
-    monkeypatch.setattr("cudart_py.simulator.ptx.running.launch._MOST_SECONDS_AFTER_MISTAKE", np.inf)
+    monkeypatch.setattr("cudart_py.simulator.ptx.running.runs._MOST_SECONDS_AFTER_MISTAKE", np.inf)
 
 
 def races(module: Any, steps: Sequence[Step], *streams: Any) -> list[str]:
@@ -238,7 +238,7 @@ def test_work_that_overlaps_without_a_race_runs_in_machine_code(
 ) -> None:
     (tmp_path / "fresh.cu").write_text((FOLDER / "streams.cu").read_text())  # without doubts of earlier launches
     fresh = cuda.compile(tmp_path / "fresh.cu")
-    monkeypatch.setattr("cudart_py.simulator.ptx.running.launch._run_chunks", None)
+    monkeypatch.setattr("cudart_py.simulator.ptx.running.runs._run_chunks", None)
     for name in OPERATIONS:
         assert races(fresh, [Step(0, name, "first"), Step(1, name, "second"), Step(0, name, "first")]) == []
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cudart_py.compilation import headers
 from cudart_py.compilation.programs import library_path, library_version, run_nvrtc
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
-from cudart_py.simulator.ptx import Fault, Launch, Module, load_module, run
+from cudart_py.simulator.ptx import Fault, Launch, Module, load_module, native_engine, run
 from cudart_py.simulator.ptx.compiling.forms import Form, Row
 from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import find_forms
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
@@ -161,10 +161,10 @@ class Kernels:
             data[parameter.offset : parameter.offset + parameter.size] = raw
         shapes = [shape if isinstance(shape, tuple) else (shape, 1, 1) for shape in (grid, block)]
         launch = Launch(entry, shapes[0], shapes[1], parameters=bytes(data), **options)
+        native = native_engine(self.engine, threads=self.threads, code_cache=self.code_cache)
         run(
             self.module, launch, self.memory, symbols=self.symbols, print_=self.printed.append, steps=steps,
-            properties=PROPERTIES, observer=observer, clock=clock, engine=self.engine,
-            threads=self.threads, code_cache=self.code_cache,
+            properties=PROPERTIES, observer=observer, clock=clock, native=native,
         )  # fmt: skip  # grouped by meaning
 
     def agree(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cuda.bindings.driver import CUgraphNodeType, CUlimit, CUresult
 
@@ -44,6 +44,14 @@ _MOST_THREADS = 1024
 _PROCESSORS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 _ENGINES = ("auto", "numpy", "native")
 _WARP = 32
+_DEVICE_PROPERTIES = {
+    "sm_count": attribute("MULTIPROCESSOR_COUNT"),
+    "warp_size": _WARP,
+    "warps": attribute("MAX_THREADS_PER_MULTIPROCESSOR") // _WARP,
+}
+_STACK_LIMIT: int = CUlimit.CU_LIMIT_STACK_SIZE.value
+_PRINTF_LIMIT: int = CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value
+_HEAP_LIMIT: int = CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value
 
 
 class KernelLaunch(Operation):
@@ -108,9 +116,8 @@ class KernelLaunch(Operation):
 
     def _run_grid(self, context: Context, runtime: DeviceRuntime) -> None:
         """Run the kernel on the PTX machine."""
-        function = self.function
-        module = function.module
-        steps, seconds = launch_limits()
+        module = self.function.module
+        settings = _settings.current()
         try:
             ptx.run(
                 module.code,
@@ -119,15 +126,12 @@ class KernelLaunch(Operation):
                 symbols=module.symbols,
                 print_=progress.printed.append,
                 poll=runner.poll,
-                steps=steps,
-                seconds=seconds,
+                steps=settings.steps,
+                seconds=settings.seconds,
                 properties=_properties(context),
                 observer=observers.observer(),
                 clock=context.clock,
-                engine=engine(),
-                code_cache=cache,
-                threads=threads(),
-                in_thread=progress.working,
+                native=settings.native,
                 runtime=runtime,
             )
         except ptx.Fault as fault:
@@ -176,15 +180,40 @@ def threads() -> int:
     return whole_number(THREADS_VARIABLE, _PROCESSORS, 1, _MOST_THREADS)
 
 
+class _Settings(NamedTuple):
+    """The limits of a launch, and the native engine if it may run launches."""
+
+    steps: int | None
+    seconds: int | None
+    native: ptx.MachineCode | None
+
+
+class _CurrentSettings:
+    """The settings of launches, which are read from the environment once per call of the driver that runs work."""
+
+    def __init__(self) -> None:
+        self._run = -1
+        self._settings = _Settings(None, None, None)
+
+    def current(self) -> _Settings:
+        """Return the settings of the current call."""
+        if self._run != runner.runs:
+            native = ptx.native_engine(engine(), code_cache=cache, threads=threads(), in_thread=progress.working)
+            self._settings = _Settings(*launch_limits(), native)
+            self._run = runner.runs
+        return self._settings
+
+
+_settings = _CurrentSettings()
+
+
 def _properties(context: Context) -> dict[str, int]:
     limits = context.limits
     return {
-        "sm_count": attribute("MULTIPROCESSOR_COUNT"),
-        "warp_size": _WARP,
-        "warps": attribute("MAX_THREADS_PER_MULTIPROCESSOR") // _WARP,
-        "stack_limit": limits[CUlimit.CU_LIMIT_STACK_SIZE.value],
-        "printf_fifo": limits[CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value],
-        "malloc_heap": limits[CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value],
+        **_DEVICE_PROPERTIES,
+        "stack_limit": limits[_STACK_LIMIT],
+        "printf_fifo": limits[_PRINTF_LIMIT],
+        "malloc_heap": limits[_HEAP_LIMIT],
     }
 
 

@@ -55,20 +55,24 @@ def packed_parameters(function: LoadedFunction, parameters: Any, extra: Any) -> 
 
 
 def _from_extra(address: int, expected: int) -> bytes:
-    items = ctypes.cast(address, ctypes.POINTER(ctypes.c_size_t))
     buffer = size = 0
-    index = 0
-    while items[index] != CU_LAUNCH_PARAM_END_AS_INT:
-        if items[index] == CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT:
-            buffer = items[index + 1]
-        elif items[index] == CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT:
-            size = ctypes.c_size_t.from_address(items[index + 1]).value
+    while (kind := _word(address)) != CU_LAUNCH_PARAM_END_AS_INT:
+        value = _word(address + 8)
+        if kind == CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT:
+            buffer = value
+        elif kind == CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT:
+            size = _word(value)
         else:
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-        index += 2
+        address += 16
     if size < expected or (expected and not buffer):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return ctypes.string_at(buffer, expected) if expected else b""
+
+
+def _word(address: int) -> int:
+    """Return the 64-bit word at an address of the host."""
+    return ctypes.c_size_t.from_address(address).value
 
 
 def _values_to_pointers(parameters: tuple[Any, ...]) -> tuple[ctypes.Array[ctypes.c_size_t], list[Any]]:

@@ -152,11 +152,14 @@ def estimate_of(program: Program) -> Estimate:
 def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy:
     """Return the effort that a launch is worth, given its size and the time its kernel has taken with NumPy so far.
 
-    `store` contains the time from earlier processes. For a kernel whose results depend on the order of lanes, only the
-    size counts: equal launches must have equal results, and the two engines run lanes in different orders.
+    `store` contains the time from earlier processes. Machine code that exists already runs every launch. But for a
+    kernel whose results depend on the order of lanes, only the size counts: equal launches must have equal results, and
+    the two engines run lanes in different orders.
     """
     program = state.program
     estimate = estimate_of(program)
+    if not estimate.ordered and _has_machine_code(state):
+        return CompilePolicy.LOADING
     if not estimate.is_told:
         estimate.is_told = True
         program.seconds += _seconds_before(program, store)
@@ -171,6 +174,15 @@ def compile_policy(state: LaunchState, store: CodeCache | None) -> CompilePolicy
         CompilePolicy.LOADING
         if max(taken, _PREPARE_SECONDS * estimate.instructions) >= _LOAD_SECONDS
         else CompilePolicy.NOTHING
+    )
+
+
+def _has_machine_code(state: LaunchState) -> bool:
+    """Return whether the machine code for a launch is in the process's memory."""
+    watch = frozenset() if state.observer is None else state.observer.watch
+    return any(
+        kernel is not None and size == state.local_size and watched == watch
+        for (size, watched, _), kernel in state.program.native.items()
     )
 
 

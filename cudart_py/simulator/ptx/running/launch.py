@@ -1,4 +1,4 @@
-"""Run a kernel launch: set up its state, run its blocks in chunks, and locate its faults."""
+"""A launch: its kernel, shape and parameters, its state while it runs, and the places of its faults."""
 
 from __future__ import annotations
 
@@ -16,31 +16,24 @@ from numpy.typing import NDArray
 from ..compiling.program import program_of, stepped_program_of
 from ..faults import Fault
 from ..syntax.instructions import Instruction
-from ..syntax.parser import Entry, Module
+from ..syntax.parser import Entry
 from ..windows import RESERVED_SHARED, SHARED_UNIT
 from .clock import Clock
 from .device_runtime.printf import Buffer
 from .device_runtime.runtime import DeviceRuntime, NoRuntime
 from .memory.barrier_waits import BarrierWaits
 from .memory.transfers import Memory
-from .observer import Observer, RunAgain
-from .scheduler import Chunk
 from .specials import block_coordinate, coordinates
 
 if TYPE_CHECKING:
     from ..compiling.environment import Environment
+    from ..compiling.program import Program
     from .groups import Group
+    from .observer import Observer
 
-# Enough lanes to amortise the cost of a NumPy call, few enough to stay in the processor's cache.
-CHUNK_LANES = 32768
-_MOST_SHARED = 1 << 26
-_MOST_LOCAL = 1 << 28
-_MOST_CHUNKS = 8
-# If a mistake has been found in a launch, its other blocks run in machine code, without an observer, once NumPy has run
-# it for this many seconds. If many launches of a kernel had mistakes, their seconds count together.
-_MOST_SECONDS_AFTER_MISTAKE = 5.0
-MANY_LAUNCHES = 20
 _PRINTF_BYTES = 7 << 20
+# The number of launch shapes for which a kernel keeps plans: before one more is added, all others are dropped.
+_MOST_PLANS = 64
 # The number of steps between two checks of the limits. Most kernels execute that many in a few milliseconds.
 _STEPS_BETWEEN_LOOKS = 1000
 # If all threads have only waited for this many steps, they are checked for a deadlock. So many steps take seconds, so a
@@ -169,6 +162,50 @@ class _Parameters(dict[tuple[int, str], Any]):
         return value
 
 
+class LaunchPlan:
+    """The sizes that all launches of a kernel with the same shape share, on devices with the same properties.
+
+    `plan_of` keeps it with the program. Nothing that it depends on changes: a launch with any other shape, number of
+    bytes of parameters or property of the device has another plan.
+    """
+
+    def __init__(self, program: Program, launch: Launch, properties: Mapping[str, int]) -> None:
+        entry = launch.entry
+        self.threads = prod(launch.block)
+        self.blocks = prod(launch.grid)
+        self.parameter_size = max(entry.parameter_bytes, len(launch.parameters))
+        # Zeros after the parameters, for loads that are wider than the last one.
+        self.padding = bytes(-len(launch.parameters) % 16 + 16)
+        self.shared_size = entry.static_shared_bytes + launch.shared_bytes
+        dynamic = [v.name for v in entry.module.shared.values() if v.external]
+        if dynamic and launch.shared_bytes:
+            self.shared_size = max(entry.shared_offsets[name] for name in dynamic) + launch.shared_bytes
+        # The end of a block's variables in shared memory, and the end of what the hardware lets the block access.
+        self.shared_end = RESERVED_SHARED + self.shared_size
+        self.shared_limit = -(-self.shared_end // SHARED_UNIT) * SHARED_UNIT
+        self.local_size = program.main.local_bytes
+        if entry.called:
+            bodies = sum(map(entry.module.function_local_bytes, entry.called))
+            self.local_size += max(properties.get("stack_limit", 1024), bodies)
+        # The numbers of the multiprocessors that run the blocks, one block after another.
+        self.multiprocessors = np.array(launch.multiprocessors or range(properties.get("sm_count", 1)), np.uint32)
+        self.uniform_specials = _uniform_specials(*(extent == 1 for extent in (*launch.block, *launch.grid)))
+
+
+def plan_of(program: Program, launch: Launch, properties: Mapping[str, int]) -> LaunchPlan:
+    """Return the plan of a launch, made at the first launch with this shape."""
+    key = (
+        launch.grid, launch.block, launch.cluster, launch.cooperative, launch.shared_bytes, launch.multiprocessors,
+        len(launch.parameters), properties.get("sm_count"), properties.get("warps"), properties.get("stack_limit"),
+    )  # fmt: skip  # grouped by meaning
+    plan: LaunchPlan | None = program.plans.get(key)
+    if plan is None:
+        if len(program.plans) >= _MOST_PLANS:
+            program.plans.clear()
+        plan = program.plans[key] = LaunchPlan(program, launch, properties)
+    return plan
+
+
 class LaunchState:
     """The state of a launch that all its chunks share."""
 
@@ -184,7 +221,6 @@ class LaunchState:
         clock: Clock,
         poll: Callable[[], None],
     ) -> None:
-        entry = launch.entry
         self.launch = launch
         self.memory = memory
         self.properties = properties
@@ -194,7 +230,6 @@ class LaunchState:
         self.next_look = self.steps_left
         # The number of steps that were left when a thread last did something other than wait at an mbarrier.
         self.progress = self.steps_left
-        self.waits = BarrierWaits()
         self.seconds = seconds if seconds is not None else math.inf
         self.began = time.monotonic()
         self.deadline = self.began + self.seconds
@@ -203,39 +238,27 @@ class LaunchState:
         self.clock = clock
         self.poll = poll
         self._symbols = symbols
-        data = np.zeros(-(-len(launch.parameters) // 16) * 16 + 16, np.uint8)
-        data[: len(launch.parameters)] = np.frombuffer(launch.parameters, np.uint8)
-        self.parameter_bytes = data
-        self.parameter_size = max(entry.parameter_bytes, len(launch.parameters))
-        self.parameters = _Parameters(data)
-        self.threads = launch.block[0] * launch.block[1] * launch.block[2]
-        self.blocks = launch.grid[0] * launch.grid[1] * launch.grid[2]
-        self.shared_size = entry.static_shared_bytes + launch.shared_bytes
-        dynamic = [v.name for v in entry.module.shared.values() if v.external]
-        if dynamic and launch.shared_bytes:
-            self.shared_size = max(entry.shared_offsets[name] for name in dynamic) + launch.shared_bytes
-        # The end of a block's variables in shared memory, and the end of what the hardware lets the block access.
-        self.shared_end = RESERVED_SHARED + self.shared_size
-        self.shared_limit = -(-self.shared_end // SHARED_UNIT) * SHARED_UNIT
         self.stepped = observer is not None and observer.stepped
-        self.program = stepped_program_of(entry) if self.stepped else program_of(entry)
-        self.local_size = self.program.main.local_bytes
-        if entry.called:
-            bodies = sum(map(entry.module.function_local_bytes, entry.called))
-            self.local_size += max(properties.get("stack_limit", 1024), bodies)
+        self.program = stepped_program_of(launch.entry) if self.stepped else program_of(launch.entry)
+        self.plan = plan = plan_of(self.program, launch, properties)
+        self.threads, self.blocks = plan.threads, plan.blocks
+        self.shared_size, self.shared_end, self.shared_limit = plan.shared_size, plan.shared_end, plan.shared_limit
+        self.local_size = plan.local_size
+        self.parameter_size = plan.parameter_size
+        self.parameter_bytes = np.frombuffer(launch.parameters + plan.padding, np.uint8)
         self.runtime: DeviceRuntime = NoRuntime()
+        self.waits = BarrierWaits()
         self.printed = Buffer(properties.get("printf_fifo", _PRINTF_BYTES))
 
     @cached_property
-    def multiprocessors(self) -> NDArray[np.uint32]:
-        """The numbers of the multiprocessors that run the blocks, one block after another."""
-        return np.array(self.launch.multiprocessors or range(self.properties.get("sm_count", 1)), np.uint32)
+    def parameters(self) -> _Parameters:
+        """The values of the launch's parameters, keyed by offset and NumPy type."""
+        return _Parameters(self.parameter_bytes)
 
     @cached_property
     def environment(self) -> Environment:
         """The environment that blocks are compiled for; only the NumPy engine needs it."""
-        single = [extent == 1 for extent in (*self.launch.block, *self.launch.grid)]
-        return self.program.environment(_uniform_specials(*single), self.observer is not None)
+        return self.program.environment(self.plan.uniform_specials, self.observer is not None)
 
     @cached_property
     def memory_access(self) -> Memory:
@@ -328,173 +351,3 @@ def _uniform_specials(*single: bool) -> frozenset[str]:
 
 def _text(place: tuple[int, int, int]) -> str:
     return f"({place[0]}, {place[1]}, {place[2]})"
-
-
-class MachineCode(Protocol):
-    """The engine that runs launches in machine code."""
-
-    def run(self, state: LaunchState) -> bool:
-        """Run a launch and return True, or return False if the NumPy engine must run it."""
-
-    def run_rest(self, state: LaunchState) -> bool:
-        """Run the blocks from `first_block` on and return True, or return False if the NumPy engine must run them."""
-
-    def after(self, state: LaunchState) -> None:
-        """Record the cost of a launch that the NumPy engine has run."""
-
-
-def run(
-    module: Module,
-    launch: Launch,
-    memory: MemoryLike,
-    *,
-    symbols: Mapping[str, int],
-    print_: Callable[[str], None],
-    steps: int | None = None,
-    seconds: float | None = None,
-    properties: Mapping[str, int],
-    observer: Observer | None = None,
-    clock: Clock | None = None,
-    poll: Callable[[], None] = lambda: None,
-    native: MachineCode | None = None,
-    runtime: DeviceRuntime | None = None,
-) -> None:
-    """Execute a launch to completion.
-
-    `native` may run the launch in machine code. `clock` is the device's clock, which continues from launch to launch;
-    without it, the launch's time begins at 0. `steps` limits the number of instructions that groups of lanes execute,
-    and `seconds` limits the simulator's run time. `poll` is called from time to time, and an exception that it raises
-    ends the launch. `runtime` serves the calls with which a kernel launches others. Raises Fault for an error of the
-    kernel and UnsupportedError for an instruction that isn't simulated.
-    """
-    if launch.entry.module is not module:
-        raise ValueError(f"the entry {launch.entry.name} belongs to another module")
-    with np.errstate(all="ignore"):
-        state = LaunchState(launch, memory, symbols, steps, seconds, properties, observer, clock or Clock(), poll)
-        state.runtime = runtime or NoRuntime()
-        if observer is not None:
-            observer.start(state)
-        try:
-            if native is None or not native.run(state):
-                started = time.monotonic()
-                _run_chunks(state, native)
-                taken = time.monotonic() - started
-                state.program.seconds += taken
-                if state.observer is not None and state.observer.has_mistake():
-                    state.program.launches_with_mistakes += 1
-                    state.program.seconds_with_mistakes += taken
-                if native is not None:
-                    native.after(state)
-        finally:
-            state.clock.end(state.steps_done)
-            state.printed.empty(print_)
-        if observer is not None and state.observer is None:
-            observer.end_early()
-        if observer is not None:
-            observer.finish(state)
-
-
-def _has_mistake(state: LaunchState) -> bool:
-    """Return whether a mistake has been found in a launch that takes long, or in many of the kernel's that did."""
-    observer, program = state.observer, state.program
-    taken = time.monotonic() - state.began
-    if program.launches_with_mistakes >= MANY_LAUNCHES:
-        taken += program.seconds_with_mistakes
-    return taken > _MOST_SECONDS_AFTER_MISTAKE and observer is not None and observer.has_mistake()
-
-
-def run_without_observer(state: LaunchState, native: MachineCode) -> bool:
-    """Run the blocks that are left in machine code; return False if the NumPy engine must run them."""
-    observer, state.observer = state.observer, None
-    if native.run_rest(state):
-        return True
-    state.observer = observer
-    return False
-
-
-def _blocks_per_chunk(state: LaunchState) -> int:
-    """Return the number of blocks per chunk: the whole grid of a cooperative launch, otherwise whole clusters."""
-    if state.launch.cooperative:
-        return state.blocks
-    cluster = prod(state.launch.cluster)
-    count = max(1, CHUNK_LANES // state.threads)
-    count = min(count, max(1, _MOST_SHARED // state.shared_limit))
-    if state.local_size:
-        count = min(count, max(1, _MOST_LOCAL // (state.local_size * state.threads)))
-    return min(max(count // cluster, 1) * cluster, state.blocks)
-
-
-def _next_chunk(state: LaunchState, first: int, each: int) -> Chunk:
-    """Return the chunk of the blocks from `first` on, of which there are at most `each`.
-
-    For a debugger, it is a single cluster or block, or the blocks before the first one that the debugger must see.
-    """
-    count = min(each, state.blocks - first)
-    if not state.stepped:
-        return Chunk(state, first, count)
-    assert state.observer is not None
-    cluster = prod(state.launch.cluster)
-    unseen = (state.observer.stepped_from(first) - first) // cluster * cluster
-    if state.launch.cooperative and unseen < count:
-        unseen = 0
-    if unseen and state.observer.can_restart:
-        return Chunk(state, first, min(count, unseen), program_of(state.launch.entry))
-    return Chunk(state, first, count if state.launch.cooperative else cluster)
-
-
-def _run_chunks(state: LaunchState, native: MachineCode | None) -> None:
-    """Run all blocks, again from the first one if a debugger asks for it."""
-    while True:
-        try:
-            _run_all_chunks(state, native)
-        except RunAgain:
-            assert state.observer is not None
-            state.observer.restart(state)
-        else:
-            return
-
-
-def _run_all_chunks(state: LaunchState, native: MachineCode | None) -> None:
-    """Run chunks in order; if a chunk waits for blocks that haven't started, also start the next chunk."""
-    each = _blocks_per_chunk(state)
-    following = 0
-    most = _MOST_CHUNKS
-    active: list[Chunk] = []
-    try:
-        while active or following < state.blocks:
-            if not active and native is not None and _has_mistake(state):
-                state.first_block = following
-                if run_without_observer(state, native):
-                    return
-                native = None
-            pending = following < state.blocks
-            if pending and len(active) < most:
-                active.append(_next_chunk(state, following, each))
-                following += active[-1].blocks
-            for chunk in list(active):
-                alone = len(active) == 1 and following >= state.blocks
-                try:
-                    ended = chunk.run(alone)
-                except Fault as fault:
-                    if state.observer is not None:
-                        state.observer.failed(chunk, fault)
-                    raise
-                if ended:
-                    active.remove(chunk)
-                    chunk.print_out()
-                    if state.observer is not None:
-                        state.observer.ended(chunk)
-                    chunk.let_go()
-            observer = state.observer
-            if active and observer is not None and observer.stepped and observer.is_stuck(active):
-                if following == state.blocks:
-                    chunk = next(one for one in active if one.is_spinning)
-                    deadlock = chunk.endless(active)
-                    observer.failed(chunk, deadlock)
-                    raise deadlock
-                most *= 2  # because the blocks may wait for one that has not begun
-    finally:
-        # Chunks are left only if an exception has ended the launch.
-        for chunk in active:
-            chunk.print_out()
-            chunk.let_go()

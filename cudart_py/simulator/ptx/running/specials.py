@@ -80,7 +80,7 @@ def special_value(chunk: Chunk, name: str) -> Any:
     if base == "nwarpid":
         return np.uint32(state.properties.get("warps", 64))
     if base == "smid":
-        numbers = state.multiprocessors
+        numbers = state.plan.multiprocessors
         return numbers[(chunk.block_of_lane + chunk.first) % len(numbers)]
     if base == "nsmid":
         return np.uint32(state.properties.get("sm_count", 1))

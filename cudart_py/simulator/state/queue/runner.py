@@ -34,6 +34,8 @@ class _Runner:
         self.piece: Piece | None = None
         self.operation: Operation | None = None
         self.running = False
+        # The number of times that a call has begun to run work.
+        self.runs = 0
         self.in_callback = False
         # Exceptions of signal handlers that ran while the work ran in another thread. The first one interrupts it.
         self._stops: list[BaseException] = []
@@ -46,6 +48,7 @@ class _Runner:
         kernels. Therefore, if the program has signal handlers, a separate thread runs the pieces, and this one waits.
         """
         self.running = True
+        self.runs += 1
         try:
             if not (progress.has_handlers() and self._run_beside(pieces)):
                 self._run_here(pieces)

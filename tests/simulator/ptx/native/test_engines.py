@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
-from cudart_py.simulator.ptx import Fault, Launch, engines, run
+from cudart_py.simulator.ptx import Fault, Launch, engines, native_engine, run
 from cudart_py.simulator.ptx.native import engine
 from cudart_py.simulator.ptx.native.launching import launch
 from tests.simulator.ptx.machine import PROPERTIES, Kernels, storing
@@ -245,7 +245,7 @@ def test_a_long_run_of_instructions_keeps_the_limit_of_seconds(engine):
     with pytest.raises(Fault, match=r"CUDA_ERROR_LAUNCH_TIMEOUT.*longer than the limit of"):
         run(
             kernels.module, launch, kernels.memory, symbols={}, print_=print, seconds=0.01, properties=PROPERTIES,
-            engine=engine,
+            native=native_engine(engine),
         )  # fmt: skip  # one line per argument would hide the limit
 
 

@@ -151,6 +151,23 @@ again:
 """
 
 
+def test_bulk_reductions_combine_elements_in_machine_code() -> None:
+    reducing = BULK.replace(
+        "cp.async.bulk.global.shared::cta.bulk_group", "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
+    )
+    generator = np.random.default_rng(8)
+    given, before = generator.integers(0, 1 << 32, (2, LANES, 64), np.uint32)
+    sizes = 16 * generator.integers(0, 17, LANES, np.uint32)
+    for engine in ("numpy", "native"):
+        kernels = Kernels(load_module(HEAD + reducing), engine=engine)
+        source, out = kernels.put(given), kernels.put(before)
+        kernels.launch("k", 1, LANES, source, out, kernels.put(np.stack([sizes, 0 * sizes], 1)))
+        # Shared memory holds zeros where a copy has not reached.
+        received = np.where(4 * np.arange(64) < sizes[:, None], given, 0)
+        np.testing.assert_array_equal(kernels.get(out, given.size, np.uint32).reshape(given.shape), before + received)
+        assert kernels.ran_natively("k") == (engine == "native")
+
+
 def test_bulk_copies_move_the_same_bytes_and_have_the_same_faults() -> None:
     generator, faults = random.Random(5), []
     kernels = Kernels(load_module(HEAD + BULK))

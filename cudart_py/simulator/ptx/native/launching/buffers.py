@@ -13,28 +13,21 @@ from ...running.scheduler import Chunk
 from ..layout import BARRIERS, LANES, PER_BLOCK, ROW_BYTES, SLOT_BYTES, SLOTS, Context, Count
 from ..library.checking.undefined import WORD as UNDEFINED_WORD
 from .host_calls import HostCalls
+from .host_memory import aligned, parts
 from .speculation import BlockRecords, CheckTables
 
 if TYPE_CHECKING:
-    from ...running.launch import LaunchState
+    from ...running.launch import LaunchPlan, LaunchState
     from ..machine import Kernel
 
 Array = NDArray[Any]
 
-_ALIGNMENT = 128
 # The size in bytes of the largest access.
 _LARGEST_ACCESS = 128
 _PAGE = 4096
 # Buffers of more than this many bytes are not kept. A kernel keeps buffers for at most this many launch shapes: before
 # one more is added, all others are dropped.
 _MOST_BYTES, _MOST_SHAPES = 1 << 19, 4
-
-
-def aligned(size: int) -> Array:
-    """Return `size` zero bytes at an address aligned for the longest vectors."""
-    data = np.zeros(size + _ALIGNMENT, np.uint8)
-    start = -data.ctypes.data % _ALIGNMENT
-    return data[start : start + size]
 
 
 @lru_cache(maxsize=16)
@@ -52,14 +45,18 @@ class Resident:
     """The memory of one block while it runs, or of a cluster's `blocks`: warps' states, shared and local memory."""
 
     def __init__(self, kernel: Kernel, state: LaunchState, warps: int, blocks: int = 1) -> None:
-        self.states = aligned(kernel.state_bytes * (1 if kernel.alone else warps * blocks))
-        self.shared = aligned(state.shared_limit * blocks)
         stride = -(-state.local_size // 16) * 16
-        # The blocks of a cluster are as close as in a chunk, and only the last one has room for whole warps.
-        self.local = aligned(stride * (warps * LANES + state.threads * (blocks - 1)))
+        self._memory, (self.states, self.shared, self.local, arrivals) = parts(
+            kernel.state_bytes * (1 if kernel.alone else warps * blocks),
+            state.shared_limit * blocks,
+            # The blocks of a cluster are as close as in a chunk, and only the last one has room for whole warps.
+            stride * (warps * LANES + state.threads * (blocks - 1)),
+            8 * BARRIERS * blocks,
+        )
+        self.nbytes = len(self._memory)
+        self.arrivals = arrivals.view(np.uint64)
         # Lanes write here before they read, so it is never cleared. Launches with clusters call no shared functions.
         self.saves = np.zeros(kernel.layout.save_bytes * warps * LANES, np.uint8)
-        self.arrivals = np.zeros(BARRIERS * blocks, np.uint64)
         self.records: list[BlockRecords] = []
         if "checks" in kernel.watch:
             copying_warps = warps if kernel.sites.copies else 0
@@ -103,8 +100,7 @@ class Resident:
 
     def clear(self) -> None:
         """Reset the memory to its initial state."""
-        for array in (self.states, self.shared, self.local, self.arrivals):
-            array.fill(0)
+        self._memory.fill(0)
         for records in self.records:
             records.clear()
 
@@ -115,9 +111,19 @@ class Buffers:
     def __init__(self, kernel: Kernel, state: LaunchState) -> None:
         self.warps = warps = -(-state.threads // LANES)
         self.context = context = aligned(8 * Context.WORDS).view(np.uint64)
-        self.fault_addresses = aligned(8 * LANES).view(np.int64)
+        self.context_address = context.ctypes.data
+        # The signed number of instructions that are left of the budget.
+        self.budget = context[Context.BUDGET : Context.BUDGET + 1].view(np.int64)
+        places = len(kernel.layout.places) if "counters" in kernel.watch else 0
+        counted = len(kernel.sites.counted) if "counters" in kernel.watch else 0
+        self._cleared, (addresses, exchange, blocks, accesses) = parts(
+            8 * LANES, SLOTS * SLOT_BYTES, 16 * places, 8 * Count.WORDS * counted
+        )
+        self.fault_addresses = addresses.view(np.int64)
         # Values passed to Python functions; the last slot is for the result.
-        self.exchange = aligned(SLOTS * SLOT_BYTES).reshape(SLOTS, SLOT_BYTES)
+        self.exchange = exchange.reshape(SLOTS, SLOT_BYTES)
+        self.block_counts = blocks.view(np.int64).reshape(places, 2)
+        self.access_counts = accesses.view(np.int64).reshape(counted, Count.WORDS)
         self.parameters = np.zeros_like(state.parameter_bytes)
         # For each site, the bounds of the allocation that it used last; at first bounds that contain no access of any
         # size, so that each site looks up its allocation.
@@ -125,8 +131,6 @@ class Buffers:
         self.sites[0::2], self.sites[1::2] = (1 << 64) - 1, _LARGEST_ACCESS
         self._new_sites = self.sites.copy()
         self.symbols = np.zeros(len(kernel.sites.symbols) + 1, np.uint64)
-        self.block_counts = np.zeros((0, 2), np.int64)
-        self.access_counts = np.zeros((0, Count.WORDS), np.int64)
         members = np.full(warps, 0xFFFFFFFF, np.uint32)
         if state.threads % LANES:
             members[-1] = (1 << state.threads % LANES) - 1
@@ -139,13 +143,10 @@ class Buffers:
             Context.SPECIALS: _specials(kernel, state),
             Context.THREADS: _coordinates(state.launch.block, warps),
             Context.WORKSPACE: aligned(_PAGE),
-            Context.SM_NUMBERS: state.multiprocessors,
+            Context.SM_NUMBERS: state.plan.multiprocessors,
             Context.MEMBERS: members,
         }
         if "counters" in kernel.watch:
-            self.block_counts = np.zeros((len(kernel.layout.places), 2), np.int64)
-            rows = len(kernel.sites.counted)
-            self.access_counts = aligned(8 * Count.WORDS * rows).view(np.int64).reshape(rows, Count.WORDS)
             arrays |= {Context.BLOCK_COUNTS: self.block_counts, Context.ACCESS_COUNTS: self.access_counts}
         for word, array in arrays.items():
             context[word] = array.ctypes.data
@@ -177,8 +178,7 @@ class Buffers:
         self._extents: tuple[Array, Array] | None = None
         self._placed: list[Array] = []
         self._tables: CheckTables | None = None
-        resident = self.resident
-        self.nbytes = sum(array.nbytes for array in (resident.states, resident.shared, resident.local, *self._kept))
+        self.nbytes = self.resident.nbytes + sum(array.nbytes for array in self._kept)
 
     def place_extents(self, extents: tuple[Array, Array]) -> None:
         """Pass the sorted starts and ends of the allocations to machine code.
@@ -198,13 +198,14 @@ class Buffers:
         """Return the tables for the checks of a launch with these allocations."""
         if self._tables is None or self._tables.of is not extents:
             self._tables = CheckTables(len(self.sites) // 2, extents, base)
+            for word, value in self._tables.words.items():
+                self.context[word] = self._new[word] = value
         return self._tables
 
     def clear(self) -> None:
         """Reset everything to its initial state."""
         self.context[:] = self._new
-        for array in (self.fault_addresses, self.exchange, self.block_counts, self.access_counts):
-            array.fill(0)
+        self._cleared.fill(0)
         self.resident.clear()
 
 
@@ -216,14 +217,14 @@ def _specials(kernel: Kernel, state: LaunchState) -> Array:
 
 
 class BufferPool:
-    """A kernel's buffers that no launch is using, keyed by launch shape."""
+    """A kernel's buffers that no launch is using, keyed by the plan of their launches."""
 
     def __init__(self) -> None:
-        self._idle: dict[tuple[Any, ...], Buffers] = {}
+        self._idle: dict[LaunchPlan, Buffers] = {}
 
     def take(self, kernel: Kernel, state: LaunchState) -> Buffers:
         """Return buffers for a launch, in their initial state."""
-        buffers = self._idle.pop(_shape(state), None)
+        buffers = self._idle.pop(state.plan, None)
         if buffers is None:
             return Buffers(kernel, state)
         buffers.clear()
@@ -235,13 +236,4 @@ class BufferPool:
             return
         if len(self._idle) >= _MOST_SHAPES:
             self._idle.clear()
-        self._idle[_shape(state)] = buffers
-
-
-def _shape(state: LaunchState) -> tuple[Any, ...]:
-    """Return everything that buffers depend on besides the kernel."""
-    launch, properties = state.launch, state.properties
-    return (
-        launch.grid, launch.block, launch.cluster, launch.cooperative, launch.shared_bytes, state.parameter_size,
-        launch.multiprocessors, properties.get("sm_count"), properties.get("warps"),
-    )  # fmt: skip  # grouped by meaning
+        self._idle[state.plan] = buffers

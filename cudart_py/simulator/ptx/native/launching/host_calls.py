@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .launch import NativeLaunch
 
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 
 class HostCalls:
-    """A function that machine code calls with a number, at `address`; launches that run one after another share it."""
+    """A function that machine code calls with a number, at `address`; launches that run one after another share it.
+
+    `launch` is the launch that answers the calls. Its `fail` gets the exceptions of its `answer`, because machine code
+    can't propagate exceptions.
+    """
 
     def __init__(self) -> None:
-        self._answer: Callable[[int], None]
-        self._fail: Callable[[BaseException], None]
+        self.launch: NativeLaunch | None = None
         answers = self._answers()
         next(answers)
         self._function = _PROTOTYPE(answers.send)
         self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
-
-    @contextmanager
-    def answered(self, answer: Callable[[int], None], fail: Callable[[BaseException], None]) -> Iterator[None]:
-        """Let `answer` answer the calls in this context.
-
-        An exception that it raises is passed to `fail`, because machine code can't propagate exceptions.
-        """
-        self._answer, self._fail = answer, fail
-        try:
-            yield
-        finally:
-            # They refer to the launch.
-            del self._answer, self._fail
 
     def _answers(self) -> Generator[None, int]:
         """Answer each number that is sent to this generator.
@@ -44,8 +37,10 @@ class HostCalls:
             try:
                 while True:
                     number = yield
-                    self._answer(number)
+                    assert self.launch is not None
+                    self.launch.answer(number)
             except GeneratorExit:
                 return
             except BaseException as error:
-                self._fail(error)
+                assert self.launch is not None
+                self.launch.fail(error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -81,12 +80,8 @@ class NativeLaunch:
         self.in_turns = 0
         self.resident = buffers.resident
         self.deadlocks = DeadlockSearch(buffers.context, state)
-        self._prepare()
-
-    def _prepare(self) -> None:
-        state, buffers = self.state, self._buffers
         buffers.parameters[:] = state.parameter_bytes
-        for number, name in enumerate(self.kernel.sites.symbols):
+        for number, name in enumerate(kernel.sites.symbols):
             buffers.symbols[number] = state.symbol(name)
         self.context[Context.BLOCK] = state.first_block
         self.place_extents()
@@ -118,17 +113,15 @@ class NativeLaunch:
 
     # --- running
 
+    def answer_calls(self) -> None:
+        """Answer the calls of machine code from now on, until `give_back` ends this reference cycle."""
+        self._buffers.host_calls.launch = self
+
     def run(self) -> None:
         """Run all blocks: one after another until the lanes of one wait for other blocks, and then in turns."""
-        with self.answering():
-            if not self.go_on():
-                block = int(self.context[Context.BLOCK])
-                run_in_turns(self, iter(range(block - block % self.unit + self.unit, self.state.blocks, self.unit)))
-
-    def answering(self) -> AbstractContextManager[None]:
-        """Return a context in which Python answers the calls of machine code."""
-        asks = self.kernel.sites.calls or self.kernel.sites.waits or self.speculation is not None
-        return self._buffers.host_calls.answered(self.answer, self.fail) if asks else nullcontext()
+        if not self.go_on():
+            block = int(self.context[Context.BLOCK])
+            run_in_turns(self, iter(range(block - block % self.unit + self.unit, self.state.blocks, self.unit)))
 
     def go_on(self) -> bool:
         """Run the current range of blocks; return True if they have ended, False if lanes wait for other blocks."""
@@ -184,7 +177,7 @@ class NativeLaunch:
         """Run machine code until it returns; Python handles signals only then."""
         context = self.context
         context[Context.BUDGET] = BUDGET
-        status = Status(self.kernel.run(context.ctypes.data))
+        status = Status(self.kernel.run(self._buffers.context_address))
         used = self.executed - self._used
         self._used += used
         self.deadlocks.waited(used)
@@ -196,7 +189,7 @@ class NativeLaunch:
     @property
     def executed(self) -> int:
         """Return how many warp instructions have been executed, as backward branches count them."""
-        return self._used + BUDGET - int(self.context.view(np.int64)[Context.BUDGET])
+        return self._used + BUDGET - int(self._buffers.budget[0])
 
     def _takes_long(self) -> bool:
         """Return whether the same warp has been running at many consecutive returns from machine code."""
@@ -268,4 +261,5 @@ class NativeLaunch:
 
     def give_back(self) -> None:
         """Return the buffers to the pool for later launches; this launch has ended."""
+        self._buffers.host_calls.launch = None
         self.kernel.idle.give_back(self._buffers, self.state)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from ..layout import BlockCheck, Clock, Context, CopyRow, Doubt, ExtentCheck, Fa
 from ..library.checking.fences import HASHES
 from ..library.checking.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
+from .host_memory import parts
 
 if TYPE_CHECKING:
     from ...running.observer import AccessRecords, PieceRecords
@@ -35,10 +37,36 @@ _LANES = 32
 
 # The largest number of granules that are saved together, a power of two.
 _MOST_TOGETHER = 64
-# Spare buffers for saved granules of memory, keyed by the number of granules, of which at most `_MOST_SPARE` bytes are
-# kept: allocating fresh memory costs as much as copying the granules.
-_spare: dict[int, list[Array]] = {1 << power: [] for power in range(_MOST_TOGETHER.bit_length())}
-_MOST_SPARE = 1 << 27
+
+
+class _SpareBuffers:
+    """Spare buffers for saved granules of memory: allocating fresh memory costs as much as copying the granules."""
+
+    # The largest number of bytes that are kept.
+    _MOST = 1 << 27
+
+    def __init__(self) -> None:
+        # Keyed by the number of granules.
+        self._buffers: dict[int, list[Array]] = {1 << power: [] for power in range(_MOST_TOGETHER.bit_length())}
+        self._kept = 0
+
+    def take(self, count: int) -> Array:
+        """Return a buffer for a number of granules."""
+        try:
+            buffer = self._buffers[count].pop()
+        except IndexError:  # testing the list first would not help: another thread may take the last buffer
+            return np.empty(count * _GRANULE, np.uint8)
+        self._kept -= buffer.nbytes
+        return buffer
+
+    def give_back(self, buffer: Array) -> None:
+        """Keep a buffer for later launches, if there is room."""
+        if self._kept + buffer.nbytes <= self._MOST:
+            self._kept += buffer.nbytes
+            self._buffers[len(buffer) // _GRANULE].append(buffer)
+
+
+_spare = _SpareBuffers()
 
 
 class SpeculationFailed(Exception):  # noqa: N818  # it is not an error: the launch runs again
@@ -84,30 +112,33 @@ class BlockRecords:
         undefined_bytes: int,
     ) -> None:
         pieces = -(-shared_end // (1 << shift))
-        self.words = np.zeros(BlockCheck.WORDS, np.uint64)
+        shared_words = -(-shared_end // 4) + _LANES
+        clock_words = Clock.WARPS + Clock.ENTRIES * (clocked_warps + 2 * _LANES)
+        self._memory, arrays = parts(
+            8 * BlockCheck.WORDS,
+            8 * (pieces + _LANES),
+            4 * local_words,
+            undefined_bytes,
+            8 * shared_words if copying_warps else 0,
+            8 * copying_warps * CopyRow.WORDS * _LANES,
+            8 * clock_words if clocked_warps else 0,
+            shared_words if bulk_warps else 0,
+            4 * bulk_warps * _LANES,
+        )
+        words, reads, local_written, self._undefined, copy_words, copy_rows, clocks, self._marks, self._waited = arrays
+        self.words, self.reads = words.view(np.uint64), reads.view(np.uint64)
+        self.local_written = local_written.view(np.uint32)
         self.writes = np.zeros(pieces + _LANES, np.uint64)
         # Machine code examines records 32 at a time, so the padding after the last piece must count as written.
         self.writes[pieces:] = _NEVER
-        self.reads = np.zeros(pieces + _LANES, np.uint64)
-        self.local_written = np.zeros(local_words, np.uint32)
-        self._undefined = np.zeros(undefined_bytes, np.uint8)
         self.fences: BlockFences | None = None
-        # None if the kernel has no asynchronous copies.
-        self.copy_words = self.copy_rows = None
-        if copying_warps:
-            self.copy_words = np.zeros(-(-shared_end // 4) + _LANES, np.uint64)
-            self.copy_rows = np.zeros((copying_warps, CopyRow.WORDS, _LANES), np.uint64)
-        # None if the kernel has no barriers in memory.
-        self.clocks = None
-        if clocked_warps:
-            self.clocks = np.zeros(Clock.WARPS + Clock.ENTRIES * (clocked_warps + 2 * _LANES), np.uint64)
-            self._clocks_bytes = 8 * (Clock.WARPS + Clock.ENTRIES * clocked_warps)
-            self._readers = np.zeros((Readers.ROWS, Readers.WORDS), np.uint64)
-        # None if the kernel has no bulk copies.
-        self._marks = None
-        if bulk_warps:
-            self._marks = np.zeros(-(-shared_end // 4) + _LANES, np.uint8)
-            self._waited = np.zeros((bulk_warps, _LANES), np.uint32)
+        # Empty if the kernel has no asynchronous copies.
+        self.copy_words = copy_words.view(np.uint64)
+        self.copy_rows = copy_rows.view(np.uint64).reshape(copying_warps, CopyRow.WORDS, _LANES)
+        # Empty if the kernel has no barriers in memory.
+        self.clocks = clocks.view(np.uint64)
+        self._clocks_bytes = 8 * (Clock.WARPS + Clock.ENTRIES * clocked_warps)
+        self._readers = np.zeros((Readers.ROWS if clocked_warps else 0, Readers.WORDS), np.uint64)
 
     def addresses(self) -> dict[Context, int]:
         """Return the addresses of the records, as words of a context."""
@@ -119,15 +150,15 @@ class BlockRecords:
             Context.LOCAL_WRITTEN_BYTES: self.local_written.nbytes,
             Context.SHARED_UNDEFINED: self._undefined.ctypes.data,
         }
-        if self.copy_words is not None and self.copy_rows is not None:
+        if len(self.copy_words):
             found |= {Context.COPY_WORDS: self.copy_words.ctypes.data, Context.COPY_ROWS: self.copy_rows.ctypes.data}
-        if self.clocks is not None:
+        if len(self.clocks):
             found |= {
                 Context.CLOCKS: self.clocks.ctypes.data,
                 Context.CLOCKS_BYTES: self._clocks_bytes,
                 Context.READERS: self._readers.ctypes.data,
             }
-        if self._marks is not None:
+        if len(self._marks):
             found |= {
                 Context.BULK_MARKS: self._marks.ctypes.data,
                 Context.BULK_WORDS: len(self._marks),
@@ -137,17 +168,9 @@ class BlockRecords:
 
     def clear(self) -> None:
         """Clear all records."""
-        for array in (self.words, self.reads, self.writes[:-_LANES], self.local_written, self._undefined):
-            array.fill(0)
+        self._memory.fill(0)
+        self.writes[:-_LANES] = 0
         self.fences = None
-        if self.copy_words is not None and self.copy_rows is not None:
-            self.copy_words.fill(0)
-            self.copy_rows.fill(0)
-        if self.clocks is not None:
-            self.clocks.fill(0)
-        if self._marks is not None:
-            self._marks.fill(0)
-            self._waited.fill(0)
 
     def release(self, context: Array, fences: Fences) -> None:
         """Record that a barrier releases all lanes of the block; raise SpeculationFailed if some had gone past it."""
@@ -159,7 +182,7 @@ class BlockRecords:
         words[BlockCheck.WAITS] = passed[:] = 0
         context[Context.NOW] += np.uint64(TICK)
         words[BlockCheck.BARRIER] = context[Context.NOW]
-        if self.copy_rows is not None:
+        if len(self.copy_rows):
             self._settle(self.copy_rows)
         if words[BlockCheck.EVENTS]:
             fences.barrier()
@@ -185,18 +208,21 @@ class CheckTables:
     def __init__(self, sites: int, extents: tuple[Array, Array], base: int) -> None:
         self.of = extents
         starts, ends = extents
+        # The same as lists, in which a few values are found faster.
+        self.starts, self.ends = starts.tolist(), ends.tolist()
         self.sites = np.zeros((max(sites, 1), SiteCheck.WORDS), np.uint64)
         self.extents = np.zeros((len(starts) + 1, ExtentCheck.WORDS), np.uint64)
         # Granules cover memory from the first allocation to the last. They are aligned, although an allocation may
         # start anywhere. An access, which is aligned too, is therefore within one granule, and only the granule of its
         # address is saved.
-        self.first = (int(starts[0]) if len(starts) else base) & -_GRANULE
-        last = int(ends[-1]) if len(starts) else self.first
-        self.flags = np.zeros((last - self.first >> GRANULE_BITS) + 1, np.uint8)
-        # The addresses of a strong access, and flags, indexed by the hash of an address, that say whether there may be
-        # a release.
-        self.addresses = np.zeros(_LANES, np.int64)
-        self.released = np.zeros(HASHES, np.uint8)
+        self.first = (self.starts[0] if self.starts else base) & -_GRANULE
+        last = self.ends[-1] if self.ends else self.first
+        # `addresses` are those of a strong access. The flags of `released`, indexed by the hash of an address, say
+        # where there may be a release.
+        self._memory, (self.flags, addresses, self.released) = parts(
+            (last - self.first >> GRANULE_BITS) + 1, 8 * _LANES, HASHES
+        )
+        self.addresses = addresses.view(np.int64)
         self.words = {
             Context.CHECK_SITES: self.sites.ctypes.data,
             Context.CHECK_EXTENTS: self.extents.ctypes.data,
@@ -231,8 +257,7 @@ class CheckTables:
         self.extents[:] = self._new_extents
         self.sites[:] = self._new_sites
         self.sites[: len(recorded), SiteCheck.RECORDS] = recorded
-        for array in (self.flags, self.addresses, self.released):
-            array.fill(0)
+        self._memory.fill(0)
         return kept
 
     def prepare(self, index: int, records: PieceRecords) -> None:
@@ -268,20 +293,22 @@ class Speculation:
         # The numbers of granules that were saved together, keyed by the granule after them.
         self._together: dict[int, int] = {}
         self._tables = tables = launch.check_tables()
-        self._starts, self._ends = tables.of
+        self._starts, self._ends = tables.starts, tables.ends
         # The records that machine code uses.
         self._kept = tables.clear(recorded.sites, records.era)
         # The sites that record their loads, as the attempt begins.
         self._began_with = recorded.sites.copy()
         self.fences = Fences(launch, tables.addresses, tables.released)
-        self._sites = [tables.sites, *(tables.sites.copy() for _ in launches[1:])]
-        for one, sites in zip(launches, self._sites, strict=True):
-            context = one.context
+        self._sites = [tables.sites]
+        for one in launches[1:]:
+            sites = tables.sites.copy()
+            self._sites.append(sites)
             for word, value in tables.words.items():
-                context[word] = value
-            context[Context.CHECK_SITES] = sites.ctypes.data
-            context[Context.NOW] = context[Context.BEGIN] = records.begin * TICK
-            context[Context.COMPLETE] = records.complete
+                one.context[word] = value
+            one.context[Context.CHECK_SITES] = sites.ctypes.data
+        for one in launches:
+            one.context[Context.NOW] = one.context[Context.BEGIN] = records.begin * TICK
+            one.context[Context.COMPLETE] = records.complete
             one.speculation = self
 
     # --- machine code's requests
@@ -315,16 +342,16 @@ class Speculation:
             # Another thread has had it saved in the meantime.
             return
         count = min(2 * self._together.pop(number, 0), _MOST_TOGETHER) or 1
-        if flags[number : number + count].any():
+        if count > 1 and flags[number : number + count].any():
             count = 1
-        base, size = self._memory.base, count * _GRANULE
+        base = self._memory.base
         start = self._tables.first + (number << GRANULE_BITS)
-        index = max(int(np.searchsorted(self._starts, start, "right")) - 1, 0)
-        while index < len(self._starts) and self._starts[index] < start + size:
-            low = max(start, int(self._starts[index])) - base
-            high = min(start + size, int(self._ends[index])) - base
+        end = start + count * _GRANULE
+        index = max(bisect_right(self._starts, start) - 1, 0)
+        while index < len(self._starts) and self._starts[index] < end:
+            low, high = max(start, self._starts[index]) - base, min(end, self._ends[index]) - base
             if low < high:
-                kept = _spare[count].pop() if _spare[count] else np.empty(size, np.uint8)
+                kept = _spare.take(count)
                 kept[: high - low] = self._memory.bytes[low:high]
                 self._saved.append((index, low, high, kept))
             index += 1
@@ -335,7 +362,7 @@ class Speculation:
     def _prepare(self, index: int) -> None:
         if self._tables.extents[index][ExtentCheck.READY]:
             return
-        records = self._records.of(int(self._starts[index]), self._shift)
+        records = self._records.of(self._starts[index], self._shift)
         if records is None:
             raise SpeculationFailed(counts=False, lacks_records=True)
         self._kept.append(records)
@@ -386,7 +413,7 @@ class Speculation:
     def used(self) -> dict[int, tuple[int, int]]:
         """Return the allocations that the launch has used, as `AccessRecords.races` expects them."""
         ready = self._tables.extents[: len(self._starts), ExtentCheck.READY]
-        found = {int(start): (int(start), int(start)) for start in self._starts[ready == 2]}
+        found = {start: (start, start) for start in (self._starts[index] for index in np.flatnonzero(ready == 2))}
         for start, low, high in self.changed():
             if start in found:
                 first, end = found[start]
@@ -403,15 +430,12 @@ class Speculation:
         """Yield the parts of memory that the launch may have changed, as `AccessRecords.keep` expects them."""
         base = self._memory.base
         for index, low, high, _ in self._saved:
-            yield int(self._starts[index]), base + low, base + high
+            yield self._starts[index], base + low, base + high
 
     def end(self) -> None:
         """Advance the time of the records, and keep the buffers of saved granules for later launches."""
-        room = _MOST_SPARE - sum(kept.nbytes for buffers in _spare.values() for kept in buffers)
         for *_, kept in self._saved:
-            room -= kept.nbytes
-            if room >= 0:
-                _spare[kept.nbytes // _GRANULE].append(kept)
+            _spare.give_back(kept)
         self._saved.clear()
         self._records.end(max(int(launch.context[Context.NOW]) // TICK for launch in self._launches))
         # The launches and this attempt refer to each other. The cycle must be broken, because a launch's memory must be

@@ -52,10 +52,6 @@ class _Crew:
             self._work(launch)
 
     def _work(self, launch: NativeLaunch) -> None:
-        with launch.answering():
-            self._run_pieces(launch)
-
-    def _run_pieces(self, launch: NativeLaunch) -> None:
         context = launch.context
         while (first := self._take()) is not None:
             context[Context.BLOCK], context[Context.FRESH] = first, 1
@@ -94,6 +90,8 @@ class _Crew:
 
 def run_in_threads(launches: Sequence[NativeLaunch], in_thread: ThreadContext) -> None:
     """Run all blocks of a launch in one host thread per item: this thread, and others within `in_thread` contexts."""
+    for launch in launches:
+        launch.answer_calls()
     if len(launches) == 1:
         launches[0].run()
     else:

@@ -28,14 +28,16 @@ def lowering(form: Form) -> Callable[..., None]:
     if "tensor" in form.words and "multicast::cluster" not in form.words:
         return tensor_copy
     groups = {"commit_group", "wait_group"}.intersection(form.words)
-    plain = not form.types and "multicast::cluster" not in form.words and "global" in form.spaces
-    if not (groups or plain):
-        raise UnsupportedInstruction("bulk copies that reduce or that are within a cluster")
+    if not groups and ("multicast::cluster" in form.words or "global" not in form.spaces):
+        raise UnsupportedInstruction("bulk copies within a cluster")
     return bulk_copy
 
 
 def bulk_copy(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower a copy between global and shared memory; Python makes copies that are misaligned or out of bounds."""
+    """Lower a copy between global and shared memory.
+
+    Python makes the copies that are misaligned or out of bounds, and those that reduce.
+    """
     if "commit_group" in form.words or "wait_group" in form.words:
         if e.checking is not None:
             raise UnsupportedInstruction("checks of bulk copies from shared memory")
@@ -56,7 +58,9 @@ def bulk_copy(e: Emitter, i: Instruction, form: Form) -> None:
         assert barrier is not None
         e.checking.bulk_copy(e.sites.add(i, e.instance, 1), e.mask, written, read, sizes, barrier[1])
     places = (written, read) if inwards else (read, written)
-    copied = e.call(f"bulk.{'shared' if inwards else 'global'}", I1, e.context, *places, sizes, e.mask)
+    copied = I1(0)
+    if not form.types:
+        copied = e.call(f"bulk.{'shared' if inwards else 'global'}", I1, e.context, *places, sizes, e.mask)
     with when(b, b.not_(copied), likely=False):
         operands = (written, read, sizes, *([] if barrier is None else [barrier[1]]))
         words = (b.resized(values, I64, False) for values in operands)

@@ -64,10 +64,13 @@ def copy_bulk(launch: NativeLaunch, number: int) -> None:
         addresses = launch.exchange[slot].view(np.int64)[places]
         return placed_again(launch, group, replace(site, operand=operand), addresses)
 
+    form = form_of(site.instruction)
     counts = len(site.instruction.operands) > 3 and isinstance(site.instruction.operands[3], Access)
     sizes = launch.exchange[2].view(np.int64)[places]
     barrier = named(3, 3) if counts else None
-    group.chunk.bulk_copies.copy(group, named(0, 0), named(1, 1), sizes, site.instruction, barrier=barrier)
+    operation = (form.operation, form.type) if form.types else None
+    places = named(0, 0), named(1, 1)
+    group.chunk.bulk_copies.copy(group, *places, sizes, site.instruction, barrier=barrier, operation=operation)
 
 
 def copy_tensors(launch: NativeLaunch, number: int) -> None:
