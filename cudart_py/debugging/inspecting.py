@@ -227,6 +227,8 @@ class Inspection:
 
     def _focus(self, what: str, text: str) -> None:
         """Put a block, a thread, a warp or a lane in focus; raises ValueError if there is none."""
+        if any(word in text for word in _ORDER):
+            raise ValueError(f"{what} {text}: write cuda {what} {text} to choose several at once")
         session, chosen = self.session, index(text)
         if what == "block":
             session.focus_block((*chosen, *(0,) * (3 - len(chosen))))

@@ -78,8 +78,8 @@ class Session:
         self._sites: dict[int, list[Breakpoint]] = {}
         self._interrupted = stop_at_entry
         self._entry = stop_at_entry
-        # The breakpoint at which the launch is stopped.
-        self._hit: Breakpoint | None = None
+        # The breakpoint or watchpoint at which the launch is stopped.
+        self._hit: Breakpoint | Watch | None = None
 
     # --- the launch that runs
 
@@ -162,7 +162,7 @@ class Session:
 
     def _stop(self, stop: Stop) -> None:
         self._interrupted = self._entry = False
-        self._hit = stop.breakpoint
+        self._hit = next(iter(stop.points), None)
         self._settle()
         self.recorder.shown(self.moment)
         self._frontend.stopped(self, stop)
@@ -324,13 +324,13 @@ class Session:
             self.breakpoints.remove(number)
             self.locate()
 
-    def ignore(self, hits: int) -> Breakpoint:
-        """Let the next hits of the breakpoint pass at which the launch is stopped, and return this breakpoint.
+    def ignore(self, hits: int) -> Breakpoint | Watch:
+        """Let the next hits pass of the breakpoint or watchpoint at which the launch is stopped, and return it.
 
-        Raises ValueError if the launch is not stopped at a breakpoint that is still there.
+        Raises ValueError if the launch is not stopped at one that is still there.
         """
-        if self._hit is None or not any(one is self._hit for one in self.breakpoints):
-            raise ValueError("the launch is not stopped at a breakpoint whose hits could be ignored")
+        if self._hit is None or not any(one is self._hit for one in (*self.breakpoints, *self.watches)):
+            raise ValueError("the launch is not stopped at a breakpoint or watchpoint whose hits could be ignored")
         self._hit.ignored = hits
         return self._hit
 
@@ -383,11 +383,14 @@ class Session:
         return self._show(moment, Stop("start"))
 
     def _recorded_stop(self, moment: Moment) -> Stop | None:
+        if self._interrupted:
+            self._interrupted = self._entry = False
+            return self._show(moment, Stop("interrupt"))
         stop = self._stop_at_mistake(moment) or self._stop_at(moment)
         return None if stop is None else self._show(moment, stop)
 
     def _show(self, moment: Moment, stop: Stop) -> Stop:
         self._moment = moment
-        self._hit = stop.breakpoint
+        self._hit = next(iter(stop.points), None)
         self._settle()
         return stop

@@ -441,3 +441,11 @@ def test_memory_is_examined_in_its_state_space_and_in_the_past(debugged, numbers
     }  # fmt: skip  # rows of a table
     for command, text in said.items():
         assert text in shown.after(command), command
+
+
+def test_continue_with_a_number_ignores_changes_of_the_watched_value(debugged, numbers):
+    data, out = cuda.to_device(numbers), cuda.zeros(1, np.float32)
+    commands = "break 14\nrun\ndelete\nwatch step\ncontinue\ncontinue 2\nprint step\nblock 0 thread 20\n"
+    shown = debugged(commands, "total", data, out, 64)
+    assert shown.after("print step") == "4\n", "the launch stops at 16, and passes 8"
+    assert "cuda block 0 thread 20" in shown.after("block 0 thread 20")

@@ -135,6 +135,28 @@ def test_control_c_stops_a_kernel_that_does_not_end(program, tmp_path):
         terminal.close()
 
 
+def test_control_c_ends_a_search_through_the_recorded_history(program, tmp_path):
+    (tmp_path / "kernels.cu").write_text(
+        'extern "C" __global__ void turns(volatile float* x) {\n    while (x[0] == 0) {\n        x[1] += 1;\n    }\n}\n'
+    )
+    terminal = Terminal("--break", "turns", str(program), "turns")
+    try:
+        terminal.until("(cudart-py) ")
+        terminal.type("continue\n")
+        time.sleep(4)
+        os.kill(terminal.process.pid, signal.SIGINT)
+        terminal.until("(cudart-py) ")
+        terminal.command("watch x[0]")
+        terminal.type("reverse-continue\n")
+        time.sleep(0.5)
+        os.kill(terminal.process.pid, signal.SIGINT)
+        shown = terminal.until("(cudart-py) ", 8)
+        assert "Interrupted." in shown
+        assert "[in the past]" in shown
+    finally:
+        terminal.close()
+
+
 def test_control_c_stops_a_block_that_is_not_recorded_at_its_beginning_and_then_where_it_is(program, tmp_path):
     (tmp_path / "kernels.cu").write_text(
         'extern "C" __global__ void turns(volatile float* x) {\n'
