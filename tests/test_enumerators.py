@@ -1,9 +1,9 @@
 """docs/enumerators.md: every name from CUDA exists, and so does its counterpart in this package."""
 
 import fnmatch
-import functools
 import importlib
 import operator
+import pkgutil
 import re
 from pathlib import Path
 
@@ -37,7 +37,10 @@ def test_every_enumerator_exists_and_none_of_these_kinds_is_missing():
 def exists(text):
     """Check whether a text is a public name such as `Stream.capture`, a limit, or a keyword argument such as `hit=`."""
     *owners, last = re.match(r"[\w.]+", text)[0].split(".")
-    owner = functools.reduce(lambda thing, part: getattr(thing, part, None), owners, cuda)
+    try:
+        owner = pkgutil.resolve_name(".".join(["cudart_py", *owners]))  # imports modules such as `coredumps`
+    except AttributeError:
+        owner = None
     if owner is None or not (hasattr(owner, last) or last in getattr(owner, "__annotations__", {})):
         return text.endswith("=") or hasattr(cuda.Device(0).limits, text.removeprefix("device.limits."))
     return True

@@ -115,6 +115,9 @@ def to_device(
         raise unexpected("to_device", (), foreign)
     if isinstance(host, DeviceArray):
         raise arguments.wrong_type("to_device", "host", "a host array", host, "use DeviceArray.copy for a device array")
+    if not isinstance(host, np.ndarray) and hasattr(host, "tocsr"):
+        remedy = "cudart_py.libraries.SparseMatrix.from_host copies a sparse one"
+        raise arguments.wrong_type("to_device", "host", "a dense host array", host, remedy)
     source = arguments.host_array("to_device", "host", host)
     if dtype is not None:
         source = _converted(source, arguments.dtype("to_device", "dtype", dtype))

@@ -244,7 +244,8 @@ REFUSED = {
         "ValueError: solve_triangular: op: 'N', 'T' or 'C' ... not the str 'X'",
     "host('dice')": "ValueError: Generator: kind: 'xorwow' ... 'mrg32k3a' ... 'philox' ... not the str 'dice'",
     "host(seed=-1)": "ValueError: Generator: seed: an int from 0 to 18446744073709551615 ... not the int -1",
-    "host('sobol', 7)": "ValueError: Generator: seed: 0 with kind='sobol' ... not the int 7 ... pass offset",
+    "host('sobol', 7)":
+        "ValueError: Generator: seed: 0 with kind='sobol' ... not the int 7; ... random shifts ... no seed",
     "host('mt19937', offset=3)": "ValueError: Generator: offset: 0 with kind='mt19937' ... not the int 3",
     "host().skip_to(-1)": "ValueError: Generator.skip_to: offset: an int from 0 to ... not the int -1",
     "host('mt19937').skip_to(3)": "ValueError: Generator.skip_to: offset: 0 with kind='mt19937' ... not the int 3",
@@ -261,6 +262,10 @@ REFUSED = {
     "spsm(sparse_from_dense(f64(4, 5)), f64(4, 2))": "ValueError: spsm: a: square ... not of shape (4, 5)",
     "sparse_convert(eye(), 'sell')": "ValueError: sparse_convert: format: 'csr', 'csc' or 'coo' ... not the str 'sell'",
     "sparse_sort(eye('sell'))": "ValueError: sparse_sort: a: 'csr', 'csc' or 'coo' ... not 'sell'",
+    "cuda.to_device(sparse.eye_array(4))":
+        "TypeError: to_device: host: dense ... not an object of type dia_array; ... SparseMatrix.from_host",
+    "SparseMatrix(sparse.eye_array(4))":
+        "TypeError: SparseMatrix: format: 'csr' ... not an object of type dia_array; SparseMatrix.from_host(matrix)",
     "sparse_to_dense(eye(), f64(4, 5))": "ValueError: sparse_to_dense: out: (4, 4) ... 'a' ... not (4, 5)",
     "spgemm.plan(eye(), sparse_from_dense(f64(3, 4)))": "ValueError: spgemm.plan: b: 4 rows ... 'a' ... not 3",
     "fft.plan(c64(8), c64(9))": "ValueError: fft.plan: out: (8,) ... not (9,)",
@@ -316,8 +321,9 @@ REFUSED = {
     "poisson([2, 3])": "TypeError: poisson: rate: a number ... not the list [2, 3]; pass a shape as size=",
     "host('sobol', dimensions=3).uniform(empty(4))": "ValueError: Generator.uniform: out: 3 elements ... not 4",
     "host('sobol64', dimensions=2).uniform(empty((10, 2)))":
-        "ValueError: Generator.uniform: out: 2 rows ... first coordinates ... not the shape (10, 2)",
-    "host('sobol').uniform(empty((4, 2)))": "ValueError: Generator.uniform: out: 1 rows ... not the shape (4, 2)",
+        "ValueError: Generator.uniform: out: 2 rows ... dimensions=2 ... not the shape (10, 2)",
+    "host('sobol').uniform(empty((4, 2)))":
+        "ValueError: Generator.uniform: out: have 1 row, ... dimensions=1 ... not the shape (4, 2)",
     "host().normal(empty(4), 0, -1)": "ValueError: Generator.normal: deviation: positive ... not the int -1",
     "host().poisson(empty(4, np.uint32), 0)":
         "ValueError: Generator.poisson: rate: above 0 ... 400000 ... not the int 0",

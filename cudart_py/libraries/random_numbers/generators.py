@@ -68,6 +68,8 @@ class Generator(SetOnce, Handle):
     - `seed`: the seed, for the pseudorandom kinds.
     - `dimensions`: the number of coordinates per point, for the quasirandom kinds. A filled array contains the first
       coordinates of all points, then the second coordinates, and so on, as in an array of shape (dimensions, points).
+      They have no seed, and an offset gives other points of the same sequence, not independent ones. For independent
+      estimates, add a random shift to all points, modulo 1.
     - `offset`: the number of random numbers (for the quasirandom kinds, of points) to skip at the beginning. The kinds
       "mt19937" and "mtgp32" do not support offsets.
     - `ordering`: the order of the numbers in an array (curandOrdering): "default", "best", "seeded", "dynamic", or
@@ -108,7 +110,8 @@ class Generator(SetOnce, Handle):
         if offset:
             _require_offsets(call, kind, offset)
         if seed and not properties.seeded:
-            raise arguments.wrong_value(call, "seed", f"0 with kind={kind!r}", seed, "pass offset")
+            remedy = "for independent estimates, add random shifts to the points, since they have no seed"
+            raise arguments.wrong_value(call, "seed", f"0 with kind={kind!r}", seed, remedy)
         if dimensions > 1 and properties.seeded:
             raise arguments.wrong_value(call, "dimensions", f"1 with kind={kind!r}, which is pseudorandom", dimensions)
         self._name, self._kind, self._bound = kind, properties, 0
@@ -245,8 +248,10 @@ class Generator(SetOnce, Handle):
         if out.dtype not in dtypes:
             raise arguments.wrong_dtype(call, "out", views.one_of(map(str, dtypes)), out.dtype)
         if not self._kind.seeded and out.ndim > 1 and out.shape[0] != self.dimensions:
-            rule = f"have {self.dimensions} rows, one per dimension: the first coordinates of all points come first"
-            raise arguments.unusable(call, "out", rule, f"the shape {out.shape}")
+            count = self.dimensions
+            rule = f"have {count} row{'s' * (count > 1)}, since the generator has dimensions={count}"
+            remedy = "row i is for coordinate i of all points"
+            raise arguments.unusable(call, "out", rule, f"the shape {out.shape}", remedy)
         if out.size % self.dimensions:
             rule = f"have a multiple of {self.dimensions} elements, the generator's number of dimensions"
             raise arguments.unusable(call, "out", rule, out.size)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,8 @@ from .. import views
 from ..dtypes import Kind
 from ..failures import failure
 from ..handles import keep, library_handle
+
+Parameters = ParamSpec("Parameters")
 
 TYPES = ("float32", "float64", "complex64", "complex128")
 FORMATS = ("csr", "csc", "coo", "sell")
@@ -126,6 +130,23 @@ class Analysis:
         keep(stream, "refresh", matrix.values, self)
 
 
+def _refuses_host_matrices(init: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """Decorate the constructor of `SparseMatrix`: its error for a SciPy sparse array names `from_host`.
+
+    Without the decorator, the error would only be that the other arguments are missing.
+    """
+
+    @functools.wraps(init)
+    def call(*parameters: Parameters.args, **named: Parameters.kwargs) -> None:
+        if len(parameters) > 1 and hasattr(parameters[1], "tocsr"):
+            rule = f"one of {views.one_of(map(repr, FORMATS))}"
+            remedy = "SparseMatrix.from_host(matrix) copies a SciPy sparse array"
+            raise arguments.wrong_type("SparseMatrix", "format", rule, parameters[1], remedy)
+        init(*parameters, **named)
+
+    return call
+
+
 @hinted
 class SparseMatrix(SetOnce):
     """A sparse matrix in one of four formats. Values are float32, float64, complex64 or complex128, indices int32.
@@ -145,6 +166,7 @@ class SparseMatrix(SetOnce):
     `values` between calls, but not `indices` or `offsets`. After a change, call `refresh` before `spsv` and `spsm`.
     """
 
+    @_refuses_host_matrices
     def __init__(
         self,
         format: str,

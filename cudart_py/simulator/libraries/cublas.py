@@ -12,7 +12,7 @@ from scipy import linalg
 
 from .common.calls import queue
 from .common.functions import LibraryError, entry, missing
-from .common.numbers import DTYPES, LETTERS, narrowed, widened
+from .common.numbers import DTYPES, LETTERS, narrowed, routine, widened
 from .common.operands import Operand, array, columns, vector
 from .common.products import multiplied, scale_dtype, supported, turned
 from .dense.cublas_batches import (  # noqa: F401  # functions of this module
@@ -216,7 +216,7 @@ def _geam(
         out.elements[...] = result
 
     reads = [operand for factor, operand in ((first, left), (second, right)) if factor]
-    queue(found.stream, "cublas<t>geam", add, reads=reads, writes=[out])
+    queue(found.stream, routine("cublas<t>geam", dtype), add, reads=reads, writes=[out])
 
 
 @_call
@@ -243,7 +243,13 @@ def _trsm(
         )
         out.elements[...] = x if side == SideMode.LEFT else x.T
 
-    queue(found.stream, "cublas<t>trsm", solve, reads=[*_triangle(matrix, lower=lower, unit=unit), out], writes=[out])
+    queue(
+        found.stream,
+        routine("cublas<t>trsm", dtype),
+        solve,
+        reads=[*_triangle(matrix, lower=lower, unit=unit), out],
+        writes=[out],
+    )
 
 
 def _triangle(matrix: Operand, *, lower: bool, unit: bool) -> list[Operand]:
@@ -282,7 +288,7 @@ def _gemv(
         result[...] = product + rest * result if rest else product
 
     reads = [*((matrix, source) if factor else ()), *((out,) if rest else ())]
-    queue(found.stream, "cublas<t>gemv", multiply, reads=reads, writes=[out])
+    queue(found.stream, routine("cublas<t>gemv", dtype), multiply, reads=reads, writes=[out])
 
 
 @_call

@@ -11,7 +11,7 @@ from nvmath.bindings.cublas import FillMode, Operation, SideMode
 from nvmath.bindings.cusolver import EigMode, Status
 
 from .common.functions import LibraryError, Objects, entry, missing
-from .common.numbers import DTYPES, LETTERS, Numbers
+from .common.numbers import DTYPES, LETTERS, Numbers, routine
 from .common.operands import Operand, columns, vector
 from .dense.cusolver_batches import (  # noqa: F401  # functions of this module
     cgesvdj_batched,
@@ -246,15 +246,21 @@ def _orgqr(
 ) -> None:  # fmt: skip  # grouped by meaning
     """Queue the in-place computation of Q from its reflectors (cusolverDnSorgqr and related functions)."""
     matrix, scales = columns(int(a), m, n, lda, dtype), vector(int(tau), k, dtype)
+    name = "ungqr" if dtype.kind == "c" else "orgqr"
 
     def build() -> int:
-        name = "ungqr" if dtype.kind == "c" else "orgqr"
         matrix.elements[...], _, verdict = lapack_function(name, matrix)(matrix.elements, scales.elements)
         return int(verdict)
 
     workspace = work, lwork * dtype.itemsize
     queue_factorization(
-        handle, "cusolverDn<t>orgqr", build, info, reads=[matrix, scales], writes=[matrix], workspace=workspace
+        handle,
+        routine(f"cusolverDn<t>{name}", dtype),
+        build,
+        info,
+        reads=[matrix, scales],
+        writes=[matrix],
+        workspace=workspace,
     )
 
 
@@ -277,9 +283,9 @@ def _ormqr(
     reflectors, scales = columns(int(a), order, k, lda, dtype), vector(int(tau), k, dtype)
     out = columns(int(c), m, n, ldc, dtype)
     letters = {Operation.N: "N", Operation.T: "T", Operation.C: "C"}
+    name = "unmqr" if dtype.kind == "c" else "ormqr"
 
     def multiply() -> int:
-        name = "unmqr" if dtype.kind == "c" else "ormqr"
         sides = "L" if side == SideMode.LEFT else "R", letters[Operation(trans)]
         function = lapack_function(name, out)
         room = max(m, n, 1) * 64
@@ -289,7 +295,7 @@ def _ormqr(
     workspace = work, lwork * dtype.itemsize
     queue_factorization(
         handle,
-        "cusolverDn<t>ormqr",
+        routine(f"cusolverDn<t>{name}", dtype),
         multiply,
         dev_info,
         reads=[reflectors, scales, out],

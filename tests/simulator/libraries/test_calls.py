@@ -127,6 +127,14 @@ def test_bytes_that_no_call_has_written_are_reported_where_they_are_read(matrice
     assert "uninitialised" in finding(lambda: gemm(a, b, blank(), beta=1.0))
 
 
+@pytest.mark.parametrize(("function", "name"), [("dger", "cublasDger"), ("cgeru", "cublasCgeru")])
+def test_a_finding_names_the_routine_of_the_dtype(matrices: list[int], function: str, name: str) -> None:
+    gemm = Gemm()
+    update, one = getattr(gemm.cublas, function), gemm.factors.ctypes.data
+    a = matrices[0]
+    assert f"{name} reads an" in finding(lambda: update(gemm.handle, 2, 2, one, a, 1, a, 1, blank(), 2))
+
+
 def test_calls_of_two_streams_race_unless_they_only_read_the_same_memory(matrices: list[int]) -> None:
     a, b, out = matrices
     first, second = (Gemm(ok(driver.cuStreamCreate(1))) for _ in range(2))

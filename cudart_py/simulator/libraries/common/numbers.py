@@ -45,6 +45,12 @@ LETTERS: dict[str, np.dtype[Any]] = {
 }
 
 
+def routine(name: str, dtype: np.dtype[Any]) -> str:
+    """Return the name of a routine for a dtype, with its letter for `<t>`: "cublasDgemv" for "cublas<t>gemv"."""
+    letter = next(letter for letter, known in LETTERS.items() if known == dtype)
+    return name.replace("<t>", letter.upper())
+
+
 def widened(numbers: Numbers) -> Numbers:
     """Return numbers in a dtype in which NumPy can compute: smaller floats become single precision."""
     if numbers.dtype in _FORMATS:

@@ -10,7 +10,7 @@ from nvmath.bindings.cublas import DiagType, FillMode, Operation, SideMode, Stat
 from scipy.linalg import blas
 
 from ..common.functions import LibraryError, entry
-from ..common.numbers import DTYPES, LETTERS, from_host, narrowed, to_host, widened
+from ..common.numbers import DTYPES, LETTERS, from_host, narrowed, routine, to_host, widened
 from ..common.operands import vector
 from ..common.products import multiplied, scale_dtype, supported, turned
 from ..factorizations import lapack_for
@@ -37,7 +37,7 @@ def _getrf_batched(
     outputs = pivots, verdicts
     stream = handles.find(handle).stream
     queue_batches(
-        stream, "cublas<t>getrfBatched", factor, reads=(matrices,), writes=(matrices,), outputs=outputs
+        stream, routine("cublas<t>getrfBatched", dtype), factor, reads=(matrices,), writes=(matrices,), outputs=outputs
     )  # fmt: skip  # grouped by meaning
 
 
@@ -57,7 +57,9 @@ def _getrs_batched(
             right[...], _ = lapack_for("getrs", dtype)(matrix, exchanges, right, trans=int(trans))
 
     stream = handles.find(handle).stream
-    queue_batches(stream, "cublas<t>getrsBatched", solve, reads=(factors, out), writes=(out,), inputs=(pivots,))
+    queue_batches(
+        stream, routine("cublas<t>getrsBatched", dtype), solve, reads=(factors, out), writes=(out,), inputs=(pivots,)
+    )
 
 
 @_call
@@ -75,7 +77,8 @@ def _getri_batched(
 
     stream = handles.find(handle).stream
     queue_batches(
-        stream, "cublas<t>getriBatched", invert, reads=(factors,), writes=(out,), inputs=(pivots,), outputs=(verdicts,)
+        stream, routine("cublas<t>getriBatched", dtype), invert,
+        reads=(factors,), writes=(out,), inputs=(pivots,), outputs=(verdicts,),
     )  # fmt: skip  # grouped by meaning
 
 
@@ -94,7 +97,7 @@ def _geqrf_batched(
             matrix[...], scale[:, 0], _, _ = lapack_for("geqrf", dtype)(matrix)
 
     stream = handles.find(handle).stream
-    queue_batches(stream, "cublas<t>geqrfBatched", factor, reads=(matrices,), writes=(matrices, scales))
+    queue_batches(stream, routine("cublas<t>geqrfBatched", dtype), factor, reads=(matrices,), writes=(matrices, scales))
 
 
 @_call
@@ -113,7 +116,8 @@ def _gels_batched(
 
     stream = handles.find(handle).stream
     queue_batches(
-        stream, "cublas<t>gelsBatched", solve, reads=(matrices, out), writes=(matrices, out), outputs=(verdicts,)
+        stream, routine("cublas<t>gelsBatched", dtype), solve,
+        reads=(matrices, out), writes=(matrices, out), outputs=(verdicts,),
     )  # fmt: skip  # grouped by meaning
 
 
@@ -140,7 +144,7 @@ def _trsm_batched(
             right[...] = trsm(factor, triangle, right, lower=lower, trans_a=turn, diag=unit)
 
     stream = handles.find(handle).stream
-    queue_batches(stream, "cublas<t>trsmBatched", solve, reads=(triangles, out), writes=(out,))
+    queue_batches(stream, routine("cublas<t>trsmBatched", dtype), solve, reads=(triangles, out), writes=(out,))
 
 
 @_call

@@ -10,7 +10,7 @@ from nvmath.bindings.cublas import FillMode, Operation, SideMode, Status
 
 from ..common.calls import queue
 from ..common.functions import entry
-from ..common.numbers import DTYPES, LETTERS, Numbers, widened
+from ..common.numbers import DTYPES, LETTERS, Numbers, routine, widened
 from ..common.operands import Operand, columns, vector
 from .cublas_handles import handles
 
@@ -81,7 +81,13 @@ def _ger(
     def update() -> None:
         matrix.elements[...] += factor * np.multiply.outer(first.elements, second.elements)
 
-    queue(found.stream, "cublas<t>ger", update, reads=[first, second, matrix], writes=[matrix])
+    queue(
+        found.stream,
+        routine("cublas<t>geru" if dtype.kind == "c" else "cublas<t>ger", dtype),
+        update,
+        reads=[first, second, matrix],
+        writes=[matrix],
+    )
 
 
 def _whole(triangle: Numbers, uplo: int) -> Numbers:
@@ -120,7 +126,7 @@ def _symv(
         out.elements[...] = result + rest * out.elements if rest else result
 
     reads = [*_half(matrix, uplo), source, *((out,) if rest else ())]
-    queue(found.stream, "cublas<t>symv", multiply, reads=reads, writes=[out])
+    queue(found.stream, routine("cublas<t>symv", dtype), multiply, reads=reads, writes=[out])
 
 
 @_call
@@ -141,7 +147,7 @@ def _symm(
         out.elements[...] = result + rest * out.elements if rest else result
 
     reads = [*_half(matrix, uplo), other, *((out,) if rest else ())]
-    queue(found.stream, "cublas<t>symm", multiply, reads=reads, writes=[out])
+    queue(found.stream, routine("cublas<t>symm", dtype), multiply, reads=reads, writes=[out])
 
 
 @_call
@@ -163,7 +169,7 @@ def _syrk(
         target[kept] = (result + rest * target if rest else result)[kept]
 
     half = _half(out, uplo)
-    queue(found.stream, "cublas<t>syrk", multiply, reads=[matrix, *(half if rest else ())], writes=half)
+    queue(found.stream, routine("cublas<t>syrk", dtype), multiply, reads=[matrix, *(half if rest else ())], writes=half)
 
 
 # The functions for each dtype, whose letter begins the name.

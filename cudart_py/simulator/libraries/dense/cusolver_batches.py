@@ -11,7 +11,7 @@ from nvmath.bindings.cusolver import EigMode, Status
 
 from ..common.calls import queue
 from ..common.functions import LibraryError, Objects, entry
-from ..common.numbers import DTYPES, LETTERS
+from ..common.numbers import DTYPES, LETTERS, routine
 from ..common.operands import array, vector
 from ..factorizations import WORKSPACE, handles, lapack_for, matrix_at
 from .batches import Batch, queue_batches
@@ -46,7 +46,8 @@ def _potrf_batched(
 
     stream = handles.find(handle).stream
     queue_batches(
-        stream, "cusolverDn<t>potrfBatched", factor, reads=(matrices,), writes=(matrices,), outputs=(verdicts,)
+        stream, routine("cusolverDn<t>potrfBatched", dtype), factor,
+        reads=(matrices,), writes=(matrices,), outputs=(verdicts,),
     )  # fmt: skip  # grouped by meaning
 
 
@@ -84,7 +85,14 @@ def _gesvdj_batched(
     writes = [left, right, values, verdicts, matrices]
     workspaces = [vector(int(work), lwork * np.dtype(dtype).itemsize, np.uint8)]
     stream = handles.find(handle).stream
-    queue(stream, "cusolverDn<t>gesvdjBatched", decompose, reads=[matrices], writes=writes, workspaces=workspaces)
+    queue(
+        stream,
+        routine("cusolverDn<t>gesvdjBatched", dtype),
+        decompose,
+        reads=[matrices],
+        writes=writes,
+        workspaces=workspaces,
+    )
 
 
 @_call

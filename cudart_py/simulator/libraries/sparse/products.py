@@ -11,7 +11,7 @@ from nvmath.bindings.cusparse import Operation, Status
 from ..common.calls import queue
 from ..common.functions import LibraryError
 from ..common.indices import within
-from ..common.numbers import DTYPES, LETTERS, from_host, to_host
+from ..common.numbers import DTYPES, LETTERS, from_host, routine, to_host
 from ..common.operands import columns, vector
 from .descriptors import dense, matrices, sparse_vectors
 from .handles import WORKSPACE, call, handles, plain, queue_and_wait, turned, workspace
@@ -103,7 +103,14 @@ def _gemvi(
         result[...] = product + rest * result if rest else product
 
     reads = [matrix, values, indices, *((out,) if rest else ())]
-    queue(found.stream, "cusparse<t>gemvi", multiply, reads=reads, writes=[out], workspaces=workspace(p_buffer))
+    queue(
+        found.stream,
+        routine("cusparse<t>gemvi", dtype),
+        multiply,
+        reads=reads,
+        writes=[out],
+        workspaces=workspace(p_buffer),
+    )
 
 
 sgemvi, dgemvi, cgemvi, zgemvi = (functools.partial(_gemvi, dtype) for dtype in LETTERS.values())
