@@ -91,16 +91,22 @@ def _reason(session: Session, chunk: Chunk, group: LaneGroup) -> str:
 
 
 def _read_text(session: Session, read: Read, places: NDArray[Any]) -> str:
-    """Return what must change so that a loop can end: its address and its value, and who has written it."""
-    recorder = session.recorder
+    """Return what must change so that a loop can end: up to four addresses with their values and writers."""
     if read.space == "workspace":
         return "all blocks arrive at the grid's barrier"
-    place, size, array = int(places[0]), read.size, read.array
+    texts = [_address_text(session, read, place) for place in places[:_MOST_READS].tolist()]
+    more = len(places) - len(texts)
+    if more:
+        texts.append(f"{more} other address changes" if more == 1 else f"{more} other addresses change")
+    return " or ".join(texts)
+
+
+def _address_text(session: Session, read: Read, place: int) -> str:
+    """Return the address of a place that is read, its name, its value, and who has written it."""
+    recorder, size, array = session.recorder, read.size, read.array
     address = recorder.address_of(read.space, place, read.chunk)
     name = session.scope.name_at(address) or recorder.allocation_of(address)
     text = f"the {size} bytes at {address:#x}" + (f" ({name})" if name else "")
-    if len(places) > 1:
-        return f"{text} or {len(places) - 1} other addresses change"
     value = int.from_bytes(array[place : place + size].tobytes(), "little")
     return f"{text} change (now {value}, {_writer_text(session, recorder.last_writer(array, place, size))})"
 

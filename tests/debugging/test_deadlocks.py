@@ -73,6 +73,13 @@ extern "C" __global__ void absent(int* flag, int* sum, int n) {
         while (*(volatile int*)flag == 0) {
         }
 }
+extern "C" __global__ void several(int* flag, int* sum, int n) {
+    if (threadIdx.x == 0)
+        sum[1] = 5;
+    __syncthreads();
+    while (((volatile int*)sum)[threadIdx.x % 3] < 9) {
+    }
+}
 extern "C" __global__ void scattered(int* flag, int* sum, int blocks) {
     if (blockIdx.x >= blocks)
         while (*(volatile int*)flag == 0) {
@@ -192,6 +199,13 @@ def test_the_thread_that_took_a_lock_is_named_even_if_the_recording_begins_later
 def test_memory_that_a_launch_never_writes_is_said_to_be_so(rows):
     ((_, reason),) = rows("absent", 1, 0)
     assert reason.endswith(" change (now 0, not written by this launch)")
+
+
+def test_each_of_several_addresses_is_named_with_its_value_and_its_writer(rows):
+    ((_, reason),) = rows("several", 1, 0)
+    known = re.findall(r"the 4 bytes at 0x(\w+) \(allocated at waits.py:6\) change \(now (\d), (\w+ \w+)", reason)
+    assert [int(address, 16) - int(known[0][0], 16) for address, _, _ in known] == [0, 4, 8]
+    assert [found for _, *found in known] == [["0", "not written"], ["5", "written at"], ["0", "not written"]]
 
 
 @pytest.mark.parametrize(("kernel", "line", "left"), [("met", 15, 12), ("synchronised", 23, 22)])
