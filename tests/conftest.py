@@ -285,6 +285,7 @@ def python(forks: Forks) -> Callable[..., subprocess.CompletedProcess[str]]:
             return subprocess.run(command, capture_output=True, text=True, check=check, timeout=120, env=env)
         ended = forks.run("tests.forks:run_program", [program], env)
         if check:
+            print(ended.stderr, file=sys.stderr)  # pytest shows it if the test fails
             ended.check_returncode()
         return ended
 

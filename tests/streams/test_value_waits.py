@@ -169,8 +169,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 {handler}
 first.wait_value(a, 1)
 note(first, "first")
-threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()  # a slow machine may be interrupted here
     first.synchronize()
 except KeyboardInterrupt:
     print("interrupted", order)
