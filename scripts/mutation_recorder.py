@@ -18,7 +18,7 @@ from mutated_modules import MODULES
 
 
 class Recorder:
-    """What one worker records."""
+    """The lines that one worker's tests execute, and the duration of each test."""
 
     def __init__(self, folder: Path, worker: str) -> None:
         modules = [str(Path(module).resolve()) for module in MODULES]
