@@ -121,8 +121,9 @@ def searched() -> list[tuple[str, Function, Any]]:
         ("FP8", Function(fp8, {**CALLS["scaled_gemm"].rivals, **best8}, flops=product), np.float32),
         ("int8", Function(int8, {"torch": integers_by_torch, **best_int}, flops=product), np.float32),
         (
+            # PyTorch has no emulated product.
             "emulated fp64",
-            Function(emulated, {**mm, **lt_algorithm(lt_best.EMULATED, "a", "b", "out")}, flops=product),
+            Function(emulated, lt_algorithm(lt_best.EMULATED, "a", "b", "out"), flops=product),
             np.float64,
         ),
         (
