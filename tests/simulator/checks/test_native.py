@@ -8,7 +8,7 @@ import pytest
 from cudart_py.simulator.calls.launches.observers import Observers
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.counters.launch_counters import LaunchCounters
-from cudart_py.simulator.ptx import load_module
+from cudart_py.simulator.ptx import Fault, load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.native import engine as native_engine
 from cudart_py.simulator.ptx.native.launching import runs
@@ -159,6 +159,21 @@ def test_launches_and_copies_that_write_parts_of_an_allocation_are_remembered(ke
                 texts = watched(kernels, engine, "copy", 1, 128, x + 4 * first, y)
                 assert bool(texts) != written[first : first + 128].all()
         np.testing.assert_array_equal(shadow.history.writes != 0 if shadow.history.written else False, written)
+
+
+FAILS = """extern "C" __global__ void fails(int* x) { x[threadIdx.x] = 1; __syncthreads(); __trap(); }
+extern "C" __global__ void chosen(const int* x, int* y) { if (x[threadIdx.x]) y[threadIdx.x] = 1; }
+"""
+
+
+@pytest.mark.parametrize("engine", ["numpy", "native"])
+def test_what_a_launch_has_written_before_it_fails_counts_as_written(engine: str) -> None:
+    kernels = Kernels(FAILS)
+    x, y = kernels.zeros(64), kernels.zeros(64)
+    kernels.memory.shadows[x] = ShadowMemory(x, 256, False)
+    with pytest.raises(Fault, match="trap executed"):
+        watched(kernels, engine, "fails", 1, 64, x)
+    assert watched(kernels, engine, "chosen", 1, 64, x, y) == []
 
 
 def test_a_large_allocation_of_which_a_part_is_written_stays_in_machine_code(kernels: Kernels) -> None:

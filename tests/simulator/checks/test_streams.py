@@ -364,6 +364,35 @@ def test_a_race_in_a_graph_is_between_nodes_and_names_the_lines_of_the_capture()
     assert "another stream" not in text
 
 
+# Both launches may run at once. The second takes its index from the array that the first writes.
+TOO_FAR = """
+import numpy as np
+import cudart_py as cuda
+
+module = cuda.compile('''
+extern "C" __global__ void set(int* index) { index[threadIdx.x] = 1 << 20; }
+extern "C" __global__ void use(int* out, const int* index) { out[(1 << 20) + index[threadIdx.x]] = 1; }
+''')
+index, out = cuda.zeros(32, np.int32), cuda.zeros(32, np.int32)
+cuda.legacy_default.synchronize()
+streams = [cuda.Stream(non_blocking=True) for _ in range(2)]
+try:
+    module["set"][1, 32, 0, streams[0]](index)
+    module["use"][1, 32, 0, streams[1]](out, index)
+    for stream in streams:
+        stream.synchronize()
+except cuda.CudaError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_race_that_may_have_caused_a_fault_is_reported_beside_it(python: Any, engine: str) -> None:
+    text = python(TOO_FAR, CUDART_PY_SIMULATOR_ENGINE=engine, CUDART_PY_SANITIZER="error").stdout
+    assert "a global write of 4 bytes" in text
+    assert "race: it reads 4 bytes" in text
+
+
 FREE = (
     r"a free releases global memory at \S+ \(\d+ bytes? into the 1024-byte allocation .*\), which .* in another stream"
 )

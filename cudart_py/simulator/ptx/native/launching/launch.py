@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults import Fault
 from ..instances import WAITING, Instance, word_of
 from ..layout import BUDGET, LANES, Context, Head, HostCall, ObjectWord, Status
 from ..layout import Fault as Kind
@@ -147,15 +146,11 @@ class NativeLaunch:
                 return False
 
     def _failure(self) -> BaseException:
-        """Return the exception that ends the launch: usually a fault, or SpeculationFailed if checks watch the launch.
-
-        In the latter case the NumPy engine runs the launch again and reports the fault.
-        """
-        speculation = self.speculation
-        if speculation is None:
-            return self.raised or fault_of(self)
-        failed = self.raised
-        return failed if failed is not None and not isinstance(failed, Fault) else speculation.doubted(self.context)
+        """Return the exception that ends the launch: one that Python has raised, a doubt of the checks, or a fault."""
+        if self.context[Context.FAULT] == Kind.DOUBT:
+            assert self.speculation is not None
+            return self.speculation.doubted(self.context)
+        return self.raised or fault_of(self)
 
     def answer(self, number: int) -> None:
         """Answer a call from machine code; `number` is the call's argument."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...faults import Fault
 from ..layout import LANES
 from ..library.checking.records import MOST_THREADS
 from .launch import NativeLaunch
@@ -49,9 +50,13 @@ def run_checked(kernel: Kernel, state: LaunchState, threads: int, in_thread: Thr
             observer.lack_records()
             break
         try:
-            run_in_threads(launches, in_thread)
-            if records.complete:
+            try:
+                run_in_threads(launches, in_thread)
+            except Fault:
+                # A race with other work may have caused the fault.
                 _compare(kernel, speculation, records)
+                raise
+            _compare(kernel, speculation, records)
         except SpeculationFailed as doubted:
             speculation.undo()
             again = doubted.again
@@ -60,11 +65,10 @@ def run_checked(kernel: Kernel, state: LaunchState, threads: int, in_thread: Thr
             if doubted.lacks_records:
                 observer.lack_records()
         except BaseException:
-            _end(launches)
+            _keep(launches, speculation, records)
             raise
         else:
-            records.keep(speculation.changed())
-            _end(launches)
+            _keep(launches, speculation, records)
             return True
         finally:
             speculation.end()
@@ -78,6 +82,8 @@ def run_checked(kernel: Kernel, state: LaunchState, threads: int, in_thread: Thr
 
 def _compare(kernel: Kernel, speculation: Speculation, records: AccessRecords) -> None:
     """Raise SpeculationFailed if the launch, which has just run, may race with other work."""
+    if not records.complete:
+        return
     instructions = [site.instruction for site in kernel.sites.sites]
     try:
         races = records.races(speculation.used(), speculation.unrecorded(), kernel.sites.shift, instructions)
@@ -85,6 +91,12 @@ def _compare(kernel: Kernel, speculation: Speculation, records: AccessRecords) -
         raise SpeculationFailed(counts=False, lacks_records=True) from None
     if races:
         raise SpeculationFailed
+
+
+def _keep(launches: list[NativeLaunch], speculation: Speculation, records: AccessRecords) -> None:
+    """End a launch that is not undone."""
+    records.keep(speculation.changed())
+    _end(launches)
 
 
 def _end(launches: list[NativeLaunch]) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..layout import BlockCheck, Clock, Context, CopyRow, Doubt, ExtentCheck, Fault, HostCall, Readers, SiteCheck
+from ..layout import BlockCheck, Clock, Context, CopyRow, Doubt, ExtentCheck, HostCall, Readers, SiteCheck
 from ..library.checking.fences import HASHES
 from ..library.checking.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
@@ -371,14 +371,14 @@ class Speculation:
     # --- the end
 
     def doubted(self, context: Array) -> SpeculationFailed:
-        """Return the exception that ends the attempt after a fault or doubt; first decide which loads to record.
+        """Return the exception that ends the attempt after a doubt; first decide which loads to record.
 
-        `context` is that of the launch with the fault or doubt.
+        `context` is that of the launch with the doubt.
         """
-        kind, doubt = int(context[Context.FAULT]), int(context[Context.FAULT_MASK])
-        if kind == Fault.DOUBT and doubt == Doubt.UNWRITTEN:
+        doubt = int(context[Context.FAULT_MASK])
+        if doubt == Doubt.UNWRITTEN:
             return SpeculationFailed(counts=False, unwritten=True)
-        if kind != Fault.DOUBT or doubt == Doubt.FINDING:
+        if doubt == Doubt.FINDING:
             return SpeculationFailed()
         recorded = self._recorded.sites
         if self._began_with.all():

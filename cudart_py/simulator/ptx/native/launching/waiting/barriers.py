@@ -96,8 +96,8 @@ def _literal_or_register(operand: Operand) -> int | Register:
 def release(launch: NativeLaunch) -> None:
     """Release the lanes at complete barriers, or else lanes held for absent members; raise Fault at a deadlock."""
     released = release_complete(launch)
-    if not released and launch.speculation is not None:
-        # Either members of a mask never arrive, or there is a deadlock. Both must be reported.
+    if not released and launch.speculation is not None and launch.words(HELD).any():
+        # Members of a mask never arrive, which must be reported.
         raise SpeculationFailed
     if released or _force(launch) or (launch.ready_words() != 0).any():
         return
@@ -110,7 +110,7 @@ def release(launch: NativeLaunch) -> None:
     barrier = next(barrier for barrier in waiting if barrier.resume == first)
     point_at(launch, warp)
     group, _ = group_of(launch, barrier.instance, int(parked[warp, first]))
-    what = f"deadlock: {lanes} threads wait at barriers that the others of their blocks never reach"
+    what = f"deadlock: {lanes} threads wait at barriers that the others of their block never reach"
     raise Fault("CUDA_ERROR_LAUNCH_TIMEOUT", launch.state.located(what, barrier.instruction, group, 0))
 
 

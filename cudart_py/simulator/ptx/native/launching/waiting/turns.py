@@ -8,7 +8,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ...layout import Context
-from ..speculation import SpeculationFailed
 
 if TYPE_CHECKING:
     from ..buffers import Resident
@@ -56,7 +55,7 @@ def run_in_turns(launch: NativeLaunch, following: Iterator[int]) -> None:
                 launch.made_progress()
         deadlock = launch.deadlocks.deadlock(launch.warps * launch.unit * launch.in_turns)
         if deadlock is not None:
-            raise deadlock if launch.speculation is None else SpeculationFailed
+            raise deadlock
 
 
 def _take(launch: NativeLaunch, turn: Turn) -> bool:
