@@ -12,6 +12,8 @@ IMPORTED_BY_NAME = ("benchmark", "checkpoints", "coredumps", "green_contexts", "
 
 KERNEL = "x.to_host() and use NumPy, write a kernel or, on a GPU, pass x to CuPy"
 DOT = "`libraries.dot(x, y)` for vectors, and `libraries.matmul(a, b)` for matrices"
+SUM = "`libraries.dot(x, ones)` for a vector, where ones = cuda.full(x.size, 1.0, x.dtype)"
+MEAN = "`float(libraries.dot(x, ones)) / x.size` for a vector, where ones = cuda.full(x.size, 1.0, x.dtype)"
 CONJUGATE_GRADIENTS = "a loop with libraries.spmv, dot and axpy, as in the guide's page about libraries"
 SPECTRA = "a product of the results of libraries.rfft, like the filter in the guide's page about libraries"
 
@@ -198,6 +200,8 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         # libraries and textures
         "matmul": ("cty", "libraries.matmul(a, b)"),
         "dot": ("cty", DOT),
+        "sum": ("cty", SUM),
+        "mean": ("cty", MEAN),
         "fft": ("", "`libraries.fft(x)` or `libraries.rfft(x)`"),
         "linalg": ("", "a function of libraries, such as `libraries.solve(a, b)`"),
         "random": ("", "`libraries.uniform(size=n)` or `libraries.normal(size=n)`"),
@@ -246,11 +250,13 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         **dict.fromkeys(
             (
                 *("all", "any", "argmax", "argmin", "astype", "clip", "conj", "cumsum", "diagonal", "imag", "max"),
-                *("mean", "min", "prod", "real", "round", "sort", "std", "sum", "trace", "var"),
+                *("min", "prod", "real", "round", "sort", "std", "trace", "var"),
             ),
             ("cty", KERNEL),
         ),
         "dot": ("cty", DOT),
+        "sum": ("cty", SUM),
+        "mean": ("cty", MEAN),
     },
     "Device": {
         "sync": ("k", "device.synchronize()"),
@@ -355,6 +361,7 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         **dict.fromkeys(("rand", "random", "random_sample"), ("cy", "libraries.uniform(size=n)")),
         **dict.fromkeys(("randn", "standard_normal"), ("cy", "libraries.normal(size=n)")),
         "randint": ("cy", "cuda.to_device(np.random.default_rng().integers(10, size=n))"),
+        "integers": ("y", "cuda.to_device(np.random.default_rng().integers(10, size=n))"),
         "svds": ("y", "libraries.svd(a)"),
         "pinv": ("y", 'libraries.lstsq(a, b, method="svd")'),
         "eig": ("y", "`libraries.eigh(a)` for a Hermitian matrix, and `np.linalg.eig(a.to_host())` for others"),
@@ -372,8 +379,8 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         **dict.fromkeys(("csr_array", "csr_matrix"), ("y", "libraries.SparseMatrix.from_host(matrix)")),
         "Sobol": ("y", 'libraries.Generator("sobol64", dimensions=2)'),
         "sobol": ("", 'libraries.Generator("sobol64", dimensions=2)'),
-        "sum": ("y", "libraries.dot(x, ones)"),
-        "mean": ("y", "float(libraries.dot(x, ones)) / x.size"),
+        "sum": ("y", SUM),
+        "mean": ("y", MEAN),
         "polyfit": ("y", "libraries.lstsq(cuda.to_device(np.vander(t, 2)), y)"),
         **dict.fromkeys(("convolve", "correlate", "fftconvolve", "oaconvolve"), ("y", SPECTRA)),
     },

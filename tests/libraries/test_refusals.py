@@ -243,6 +243,7 @@ REFUSED = {
     "solve_triangular(f64(3, 3), f64(3), op='X')":
         "ValueError: solve_triangular: op: 'N', 'T' or 'C' ... not the str 'X'",
     "host('dice')": "ValueError: Generator: kind: 'xorwow' ... 'mrg32k3a' ... 'philox' ... not the str 'dice'",
+    "host(7)": "TypeError: Generator: kind: name of a kind of generator ... not the int 7; pass a seed as seed=",
     "host(seed=-1)": "ValueError: Generator: seed: an int from 0 to 18446744073709551615 ... not the int -1",
     "host('sobol', 7)":
         "ValueError: Generator: seed: 0 with kind='sobol' ... not the int 7; ... random shifts ... no seed",
@@ -268,10 +269,15 @@ REFUSED = {
         "TypeError: SparseMatrix: format: 'csr' ... not an object of type dia_array; SparseMatrix.from_host(matrix)",
     "sparse_to_dense(eye(), f64(4, 5))": "ValueError: sparse_to_dense: out: (4, 4) ... 'a' ... not (4, 5)",
     "spgemm.plan(eye(), sparse_from_dense(f64(3, 4)))": "ValueError: spgemm.plan: b: 4 rows ... 'a' ... not 3",
+    "rfft(f32(2, 8), c64(5))":
+        "ValueError: rfft: out: 2 dimensions ... 'x' ... (2, 8) ... axes=-1 ... not the shape (5,)",
+    "irfft(c64(2, 5), f32(8))": "ValueError: irfft: out: 2 dimensions ... 'x' ... (2, 5) ... not the shape (8,)",
     "fft.plan(c64(8), c64(9))": "ValueError: fft.plan: out: (8,) ... not (9,)",
     "normal(size=4, dtype='i4')": "TypeError: normal: dtype: float32 or float64 ... not int32",
     "uniform()": "TypeError: uniform: size: given, unless 'out' is; pass the size of a new array",
     "normal(1000)": "TypeError: normal: size: given, unless 'out' is; 1000 ... 'mean'; pass size=1000",
+    "uniform(3, 500)":
+        "TypeError: uniform: size: given, unless 'out' is; 3 ... 'low' and 500 ... 'high'; pass size=(3, 500)",
     "normal(10**5000)": "TypeError: normal: size: given, unless 'out' is; pass the size of a new array",
     "matmul(eye(), f64(4))": "TypeError: matmul: a: a DeviceArray ... SparseMatrix; spmv or spmm takes",
     "solve(eye(), f64(4))": "TypeError: solve: a: a DeviceArray ... SparseMatrix; SparseSolver takes",

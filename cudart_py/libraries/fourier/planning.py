@@ -147,9 +147,10 @@ def _check_arrays(
 ) -> tuple[int, ...]:
     """Check the dtypes and shapes of the arrays of a transform along some axes; return its lengths."""
     views.require_dtype(call, "out", out, transform.target, f"for 'x' of {name_of(x.dtype)}")
-    arguments.dimensions(call, "out", out, len(x.shape))
     expected, last = list(x.shape), along[-1]
     reason = f"for 'x' of shape {x.shape} with {axes[0]}={axes[1]}"
+    if len(out.shape) != len(x.shape):
+        raise arguments.unusable(call, "out", f"have {len(x.shape)} dimensions {reason}", f"the shape {out.shape}")
     real = x.shape if name == "rfft" else out.shape
     if name == "rfft":
         expected[last] = halved(x.shape[last])

@@ -53,7 +53,8 @@ def fft(
 
     `load` and `store` are device functions that cuFFT calls for each element, which saves passes over the arrays: see
     `Callback`. Where cuFFT cannot call them, kernels before and after the transform do: on the simulator, for lengths
-    with large prime factors, and for transforms that take several calls. With `store`, nothing is scaled.
+    with large prime factors, and for transforms that take several calls. With `store`, nothing is scaled: `ifft` and
+    `irfft` then need `norm="forward"`, and the callback divides.
 
     `fft.plan(...)` takes the same arguments and returns a `TransformPlan` for a transform that is repeated. `ifft`,
     `rfft` and `irfft` can be planned in the same way. Raises TypeError or ValueError, naming the operand, before

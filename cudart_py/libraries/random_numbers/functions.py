@@ -55,8 +55,10 @@ def _draw(
         return generator._draw(call, distribution, out, values, stream)
     if size is None:
         remedy = "pass the size of a new array, or an array to fill as out="
-        if isinstance(first, int) and 1 < first < 2**63:  # the size, where the first parameter is expected
-            remedy = f"{first} was passed as {name!r}; pass size={first}"
+        sizes = {key: value for key, value in parameters.items() if isinstance(value, int) and 1 < value < 2**63}
+        if name in sizes:  # the size, where the first parameters are expected
+            passed = " and ".join(f"{value} was passed as {key!r}" for key, value in sizes.items())
+            remedy = f"{passed}; pass size={tuple(sizes.values()) if len(sizes) > 1 else first}"
         raise TypeError(f"{call}: argument 'size' must be given, unless 'out' is; {remedy}")
     shape, kind = arguments.shape(call, "size", size), arguments.dtype(call, "dtype", dtype)
     if kind not in distribution.dtypes:

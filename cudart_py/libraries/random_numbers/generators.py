@@ -95,6 +95,8 @@ class Generator(SetOnce, Handle):
     ) -> None:
         self._value, self._owned = None, True
         call = "Generator"
+        if isinstance(kind, int):  # the first argument of NumPy's default_rng
+            raise arguments.wrong_type(call, "kind", "the name of a kind of generator", kind, "pass a seed as seed=")
         arguments.choice(call, "kind", kind, KINDS)
         host = arguments.flag(call, "host", host)
         properties = KINDS[kind]

@@ -166,8 +166,9 @@ class SparseSolver:
     def refactorize(self, values: DeviceArray | None = None) -> None:
         """Compute the factors of new values with the same sparsity pattern (CUDSS_PHASE_REFACTORIZATION).
 
-        `values` replaces the values of the matrix; None means that their array has new contents. The pivots of the
-        first factorization are used again, so it takes less time. Raises as `factorize` does.
+        `values` is an array that the solver uses from then on, instead of the values of the matrix. None means that the
+        array in use has new contents. The pivots of the first factorization are used again, so it takes less time.
+        Raises as `factorize` does.
         """
         call = "SparseSolver.refactorize"
         self._require_open(call)
