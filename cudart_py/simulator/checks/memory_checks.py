@@ -237,12 +237,13 @@ class MemoryChecks:
             if kind != "ld":
                 races.mark(footprint, history, now)
             return
-        strength = _strength(form_of(site), kind)
+        form = form_of(site)
+        strength = _strength(form, kind)
         race: Race | None
         if kind == "ld":
             exempt = self._guessed_loads.contain(footprint.group.code, site)
-            lasts = form_of(site).row.name == "wgmma"
-            cached = form_of(site).accesses_object
+            lasts = form.row.name == "wgmma"
+            cached = form.accesses_object
             race = races.load(footprint, history, now, strength=strength, exempt=exempt, lasts=lasts, cached=cached)
         else:
             race = races.store(footprint, history, now, strength=strength)

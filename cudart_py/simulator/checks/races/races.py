@@ -136,7 +136,7 @@ class Races:
         """
         if strength == STRONG and not (self._block_scope or self._spans):
             return None
-        race = self._meeting(footprint, history, "write", strength, exempt=exempt)
+        race = self._meeting(footprint, history, "write", strength, exempt=exempt) if self._spans else None
         before = history.writes[footprint.index]
         latest = int(before.max())
         if race is None and cached and latest >= self._begin:
@@ -146,20 +146,20 @@ class Races:
             race = self._conflict(footprint, history, before, "write", strength, exempt=exempt)
         if strength != STRONG and not exempt and not lasts:
             earlier = history.reads[footprint.index]
-            self._keep_others(history, "read", footprint.index, earlier)
+            if self._spans:
+                self._keep_others(history, "read", footprint.index, earlier)
             records = footprint.records(now << TIME | strength)
             if strength:
                 # Keep the record of a plain read, because it races with more accesses.
                 records = np.where((earlier >= self._begin) & (earlier & STRONG == 0), earlier, records)
-            self._keep_other_reader(footprint, history, earlier, records)
+            latest = int(earlier.max())
+            if latest >= self._begin and not self._all_passed(footprint.group.chunk, latest, history):
+                self._keep_other_reader(footprint, history, earlier, records)
             history.reads[footprint.index] = records
         return race
 
     def _keep_other_reader(self, footprint: Footprint, history: History, earlier: Array, records: Array) -> None:
         """Set aside the last reads of other threads, since one of a piece's last two readers is not the next writer."""
-        latest = int(earlier.max())
-        if latest < self._begin or self._all_passed(footprint.group.chunk, latest, history):
-            return
         lost = (earlier >= self._begin) & ((earlier ^ records) & THREAD != 0)
         if lost.any():
             history.set_aside(self, "read", footprint.index, earlier * lost)
