@@ -1,6 +1,6 @@
 """Kernels with and without __restrict__: the loads and stores that it saves, and the effect of a broken promise.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run aliasing
     aliasing: Pointers that may alias, and what __restrict__ saves

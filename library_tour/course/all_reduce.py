@@ -1,6 +1,6 @@
 """Add arrays from several devices so that each has the sums: through one device, in a ring, with kernels, MPI and NCCL.
 
-On the simulator with one device, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time, with one device:
 
     $ library-tour run all_reduce
     all_reduce: Sums over devices: copies, kernels, MPI, NCCL

@@ -1,6 +1,6 @@
 """Read shared memory with several strides: lanes that read different words from one bank are served one after another.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run bank_conflicts
     bank_conflicts: Bank conflicts in shared memory

@@ -1,6 +1,6 @@
 """Copies and sums that assign elements to lanes differently, and so touch different numbers of 32-byte sectors.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run coalescing
     coalescing: Coalescing: which lane reads which element

@@ -1,6 +1,6 @@
 """Coefficients that all threads share, and a table from which each lane reads a different word, in several memories.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run constant_memory
     constant_memory: Coefficients and tables in constant memory

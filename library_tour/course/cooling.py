@@ -1,6 +1,6 @@
 """Compute an algorithm's input as it is read, with CCCL's iterators instead of a temporary array.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run cooling
     cooling: Newton's law of cooling with CCCL's iterators

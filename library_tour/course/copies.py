@@ -1,6 +1,6 @@
 """Copy between host and device in both directions, with every kind of host memory.
 
-On the simulator, which checks and does not time:
+On the simulator, which checks results but does not measure time:
 
     $ library-tour run copies
     copies: Copies between host and device: pageable or pinned memory

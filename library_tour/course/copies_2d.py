@@ -1,6 +1,6 @@
 """Copy a window of a matrix. The rows of a window are not contiguous in memory.
 
-On the simulator, which checks and does not time:
+On the simulator, which checks results but does not measure time:
 
     $ library-tour run copies_2d
     copies_2d: 2-D copies: one call for a window of a matrix

@@ -1,6 +1,6 @@
 """Price put options with finite differences: one tridiagonal system per time step, solved in six ways and by cuSPARSE.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run crank_nicolson
     crank_nicolson: Tridiagonal systems: put options by Crank-Nicolson

@@ -1,6 +1,6 @@
 """Compute y = a x + y in double precision. Memory bandwidth limits the kernel.
 
-On the simulator, which checks and does not time:
+On the simulator, which checks results but does not measure time:
 
     $ library-tour run daxpy
     daxpy: y = a x + y: a kernel at the speed of memory

@@ -1,6 +1,6 @@
 """Print from kernels with printf: from one thread, from all threads, and from lanes that shuffle.
 
-On the simulator, which checks and does not time:
+On the simulator, which checks results but does not measure time:
 
     $ library-tour run debug_print
     debug_print: printf in a kernel, and the lanes that a shuffle reads

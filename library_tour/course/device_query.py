@@ -1,6 +1,6 @@
 """List the device properties that matter for a launch, the limits by compute capability, and the peak rates.
 
-On the simulator, which checks and does not time:
+On the simulator, which checks results but does not measure time:
 
     $ library-tour run device_query
     device_query: Device properties, launch limits and peak rates

@@ -1,6 +1,6 @@
 """Multiply matrices that no single device holds: blocks on a grid of devices, panels sent along rows and columns.
 
-On the simulator with one device, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time, with one device:
 
     $ library-tour run distributed_gemm
     distributed_gemm: A matrix product on several devices: SUMMA, cuBLASMp

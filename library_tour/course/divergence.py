@@ -1,6 +1,6 @@
 """Branches on which the threads of a warp disagree: the warp executes both sides, one after the other.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run divergence
     divergence: Divergence: warps whose threads take different branches

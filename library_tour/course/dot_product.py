@@ -1,6 +1,6 @@
 """The dot product of two arrays: a tree in shared memory, shuffles, and barriers that not all threads reach.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run dot_product
     dot_product: Dot product: shared memory, shuffles, and misplaced barriers

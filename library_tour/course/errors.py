@@ -1,6 +1,6 @@
 """Make common mistakes, and show the exception that each one raises and the status that the driver returns.
 
-On the simulator, which checks and does not time:
+On the simulator, which checks results but does not measure time:
 
     $ library-tour run errors
     errors: Common mistakes, their errors, and the launch at fault

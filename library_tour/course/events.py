@@ -1,6 +1,6 @@
 """Measure time on the device with events, and order work across streams.
 
-On the simulator, which checks and does not time:
+On the simulator, which checks results but does not measure time:
 
     $ library-tour run events
     events: Timing on the device and ordering across streams

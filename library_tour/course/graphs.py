@@ -1,6 +1,6 @@
 """Start a hundred launches with one call, as a graph. This saves work on the host but not on the device.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run graphs
     graphs: Graphs: many launches with one call

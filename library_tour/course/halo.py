@@ -1,6 +1,6 @@
 """Divide the heated plate into one strip per device, and send the edges while the interior is computed.
 
-On the simulator with one device, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time, with one device:
 
     $ library-tour run halo
     halo: Heat diffusion on several devices: overlapped halo exchange

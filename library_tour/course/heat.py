@@ -1,6 +1,6 @@
 """Simulate heat diffusion on a plate, and write frames to a file while the next steps run.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run heat
     heat: Heat diffusion, overlapped with writing frames

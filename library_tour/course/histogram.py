@@ -1,6 +1,6 @@
 """Count values into bins: from a data race to counters in shared memory.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run histogram
     histogram: Counting values into bins: atomics and shared memory

@@ -1,6 +1,6 @@
 """Keep an array in the L2 cache while a longer one passes through it, with an access policy on the stream.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run l2_persistence
     l2_persistence: Data that persists in the L2 cache

@@ -1,6 +1,6 @@
 """Choose a launch's grid and block: which threads exist, why few threads are slow, and which shapes are refused.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run launch_shapes
     launch_shapes: Grids and blocks: shapes, limits, and how threads share work

@@ -1,6 +1,6 @@
 """Local arrays in registers, local memory or shared memory, depending on how they are indexed.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run local_memory
     local_memory: Local arrays: registers, local memory and spills

@@ -1,6 +1,6 @@
 """Test whether all elements of an array are true: with a reduction tree, with votes, and with an early exit.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run logical_and
     logical_and: Logical and of an array: shuffles, votes and early exit

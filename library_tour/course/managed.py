@@ -1,6 +1,6 @@
-"""Use managed memory, whose pages move between the host and the device: on access, by prefetches, or as advised.
+"""Use managed memory, whose pages move between the host and the device: on access, by prefetching, or as advised.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run managed
     managed: Managed memory: page faults, prefetches and advice

@@ -1,6 +1,6 @@
 """Apply one function to every element 256 times: in 256 launches, or in one launch with a loop.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run map
     map: One function applied 256 times: 256 launches or one loop

@@ -1,6 +1,6 @@
 """Multiply matrices from global memory, through tiles in shared memory and registers, and with cuBLAS.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run matmul
     matmul: Matrix multiplication: tiles in shared memory and registers

@@ -1,6 +1,6 @@
 """Fill memory with 8-, 16- and 32-bit values. An 8-bit fill of 32-bit integers repeats the byte.
 
-On the simulator, which checks and does not time:
+On the simulator, which checks results but does not measure time:
 
     $ library-tour run memset
     memset: Filling memory with 8-, 16- and 32-bit values

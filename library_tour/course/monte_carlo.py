@@ -1,6 +1,6 @@
 """Price a call option from simulated paths, computing the random numbers in registers.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run monte_carlo
     monte_carlo: Monte Carlo pricing with random numbers in registers

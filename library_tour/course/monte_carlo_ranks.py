@@ -1,6 +1,6 @@
 """Price an option from paths on several devices: the same number in less time, or more paths in the same time.
 
-On the simulator with one device, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time, with one device:
 
     $ library-tour run monte_carlo_ranks
     monte_carlo_ranks: Monte Carlo on several devices: weak and strong scaling

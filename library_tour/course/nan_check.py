@@ -1,6 +1,6 @@
 """Find the first NaN in a large array: with isnan(), from the bits of each element, and at full memory bandwidth.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run nan_check
     nan_check: Finding a NaN in a large array, as fast as it can be read

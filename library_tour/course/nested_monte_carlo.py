@@ -1,6 +1,6 @@
 """Price a call option for many share prices: paths from each start value, all in one launch.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run nested_monte_carlo
     nested_monte_carlo: Nested Monte Carlo: paths from many start values

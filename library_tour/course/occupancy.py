@@ -1,6 +1,6 @@
 """Hide latency with resident warps: how many fit on a multiprocessor, how many are needed, and the latencies to hide.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run occupancy
     occupancy: Occupancy: resident warps, and the latency they hide

@@ -1,6 +1,6 @@
 """Use two devices: copies between them, kernels that access the peer's memory, and the order of their work.
 
-On the simulator, which checks and counts but does not time, with two devices:
+On the simulator, which checks results and counts operations but does not measure time, with two devices:
 
     $ export CUDART_PY_SIMULATOR_DEVICES=2
     $ library-tour run peer

@@ -1,6 +1,6 @@
 """Give kernels data from the host: copied from pageable or pinned memory, or read in place from mapped memory.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run pinned_and_mapped
     pinned_and_mapped: Host memory: pageable, pinned, or mapped into the device

@@ -1,6 +1,6 @@
 """Rounding errors: fused multiply-adds, compiler flags, float and double, one step and many.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run precision
     precision: Rounding: fused multiply-adds, flags, float and double

@@ -1,6 +1,6 @@
 """Sum an array: from one atomic operation per element to none.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run reduction
     reduction: Sum of an array: atomics, shuffles and two passes

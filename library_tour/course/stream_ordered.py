@@ -1,6 +1,6 @@
 """Allocate and free temporary arrays in stream order, from a pool of device memory.
 
-On the simulator, which checks and does not time:
+On the simulator, which checks results but does not measure time:
 
     $ library-tour run stream_ordered
     stream_ordered: Stream-ordered memory: allocate and free without waiting

@@ -1,6 +1,6 @@
 """Overlap copies and kernels with streams; see the effects of queueing order, default streams and priorities.
 
-On the simulator, which checks and does not time:
+On the simulator, which checks results but does not measure time:
 
     $ library-tour run streams
     streams: Overlap of copies and kernels, default streams, priorities

@@ -1,6 +1,6 @@
 """Copy every n-th element, or all elements from an offset onwards, and count the 32-byte sectors that are touched.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run stride_and_offset
     stride_and_offset: Strided and misaligned access to global memory

@@ -1,6 +1,6 @@
 """Barriers for the threads of a warp, of a block and of the whole grid, and votes among them.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run synchronization
     synchronization: Barriers for a warp, a block and the grid, and votes

@@ -1,6 +1,6 @@
 """Rotate an image with plain loads, with __ldg, through a texture object and through shared memory.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run texture
     texture: Texture objects and 2-D locality

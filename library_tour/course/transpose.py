@@ -1,6 +1,6 @@
 """Transpose a matrix with coalesced loads and stores, through a tile in shared memory.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run transpose
     transpose: Matrix transpose with coalesced loads and stores

@@ -1,6 +1,6 @@
 """Keep values in registers, shared memory, `__device__` and `__constant__` variables: scope, lifetime and cost.
 
-On the simulator, which checks and counts but does not time:
+On the simulator, which checks results and counts operations but does not measure time:
 
     $ library-tour run variables
     variables: Scope, lifetime and cost of variables, by kind of memory

@@ -1,6 +1,6 @@
 """Add two vectors on the device, and time every phase of the computation.
 
-On the simulator, which checks and does not time:
+On the simulator, which checks results but does not measure time:
 
     $ library-tour run vector_add
     vector_add: Vector addition: the phases of a computation on a GPU

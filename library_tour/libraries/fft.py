@@ -1,6 +1,6 @@
 """Fourier transforms with cuFFT: all types, batches and lengths, and Poisson's equation solved in Fourier space.
 
-On the simulator, whose libraries run in software and which does not time:
+On the simulator, which runs the libraries in software and does not measure time:
 
     $ library-tour run fft
     fft: Fourier transforms with cuFFT, and Poisson's equation

@@ -1,6 +1,6 @@
 """Multiply matrices with cuBLAS, with every precision, layout and epilogue, and with nvmath's high-level functions.
 
-On the simulator, whose libraries run in software and which does not time:
+On the simulator, which runs the libraries in software and does not measure time:
 
     $ library-tour run gemm
     gemm: Matrix products with cuBLAS: precisions, layouts, epilogues

@@ -1,6 +1,6 @@
 """Draw random numbers with cuRAND, from every generator and distribution, and estimate an integral with them.
 
-On the simulator, whose libraries run in software and which does not time:
+On the simulator, which runs the libraries in software and does not measure time:
 
     $ library-tour run rand
     rand: Random numbers with cuRAND: generators and distributions

@@ -1,6 +1,6 @@
 """Solve linear systems with cuSOLVER: residuals compared with those of LAPACK, and ill-conditioned systems.
 
-On the simulator, whose libraries run in software and which does not time:
+On the simulator, which runs the libraries in software and does not measure time:
 
     $ library-tour run solver
     solver: Dense solvers with cuSOLVER, and their residuals

@@ -1,6 +1,6 @@
 """Multiply by the Laplacian of a grid with cuSPARSE, in every sparse format, and solve systems with it.
 
-On the simulator, whose libraries run in software and which does not time:
+On the simulator, which runs the libraries in software and does not measure time:
 
     $ library-tour run sparse
     sparse: Sparse matrices with cuSPARSE, and conjugate gradients
