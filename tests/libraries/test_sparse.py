@@ -95,6 +95,15 @@ def test_a_graph_keeps_the_operands_of_a_captured_sddmm_alive(device, numbers, m
     assert np.allclose(out.to_host().toarray(), (pattern.toarray() != 0) * (a @ b))
 
 
+def test_a_copy_on_the_host_waits_for_the_stream_that_it_is_given(device, numbers, matrix):
+    a, b, pattern = numbers((8, 4)), numbers((4, 9)), matrix((8, 9))
+    left, right, out = cuda.to_device(a), cuda.to_device(b), SparseMatrix.from_host(pattern)
+    device.synchronize()
+    with cuda.Stream(non_blocking=True) as stream:
+        sddmm(left, right, out, stream=stream)
+        assert np.allclose(out.to_host(stream=stream).toarray(), (pattern != 0).toarray() * (a @ b))
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_matrix_that_stores_nothing_takes_part_in_products(device, matrix, format):
     nothing = SparseMatrix.from_host(sparse.csr_array((8, 6)), format)

@@ -18,7 +18,7 @@ from ...driver.calls import library
 from ...hints import hinted
 from ...memory.array import DeviceArray
 from ...memory.creation import to_device
-from ...streams.stream import Stream
+from ...streams.stream import Stream, stream_of
 from .. import views
 from ..dtypes import Kind
 from ..failures import failure
@@ -251,11 +251,18 @@ class SparseMatrix(SetOnce):
         slices = slice_size if format == "sell" else 0
         return cls(format, rows.shape, *parts, slice_size=slices, count=rows.nnz)
 
-    def to_host(self) -> Any:
-        """Return a copy on the host, as a SciPy array in the same format; raises ValueError for "sell"."""
+    def to_host(self, *, stream: Stream | None = None) -> Any:
+        """Return a copy on the host, as a SciPy array in the same format; raises ValueError for "sell".
+
+        Without `stream`, each array is copied in its own stream, as by `DeviceArray.to_host`. If another stream has
+        written the values, pass that one.
+        """
         from scipy import sparse  # imported late because SciPy is optional
 
-        values, indices, offsets = (part.to_host() for part in (self.values, self.indices, self.offsets))
+        if stream is not None:
+            stream = stream_of("SparseMatrix.to_host", stream)
+        parts = self.values, self.indices, self.offsets
+        values, indices, offsets = (part.to_host(stream=stream) for part in parts)
         if self.format in ("csr", "csc"):
             kind = sparse.csr_array if self.format == "csr" else sparse.csc_array
             return kind((values, indices, offsets), shape=self.shape)
