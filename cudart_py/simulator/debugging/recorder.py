@@ -18,6 +18,7 @@ from .exits import Exits
 from .expressions import evaluate, holds, type_of
 from .kernel_source import KernelSource
 from .moments import Change, LaneGroup, Mistake, Moment, Write
+from .past_memory import PastMemory
 from .repeating.endless import Endless, Read
 from .repeating.repeats import Repeats, block_of, named_lane
 from .scope import Scope, ShownValue
@@ -84,6 +85,7 @@ class Recorder(KernelSource, Observer):
         super().__init__()
         self._listener = listener
         self.history: deque[Moment] = deque(maxlen=HISTORY)
+        self._past = PastMemory(self.history)
         # The instructions that have written shared memory.
         self.sites: list[Instruction] = []
         self._site_numbers: dict[int, int] = {}
@@ -135,6 +137,7 @@ class Recorder(KernelSource, Observer):
 
     def _forget_history(self) -> None:
         """Let the history begin after blocks that are not recorded, because it lacks their changes of memory."""
+        self._past.clear()
         self.history.clear()
         self._copies.clear()
         self._last_writers = LastWriters()
@@ -339,17 +342,7 @@ class Recorder(KernelSource, Observer):
 
     def read(self, array: Array, where: Array, moment: Moment) -> Array:
         """Return elements of an array as they were at a moment of the history."""
-        values = array[where]
-        for later in reversed(self.history):
-            if later.number < moment.number:
-                break
-            for change in later.changes:
-                if change.array is array:
-                    place = np.searchsorted(change.where, where)
-                    place[place == len(change.where)] = 0
-                    known = change.where[place] == where
-                    values[known] = change.before[place[known]]
-        return values
+        return self._past.read(array, where, moment)
 
     def _add(self, chunk: Chunk, running: LaneGroup | None) -> None:
         copies: dict[int, tuple[Group, LaneGroup]] = {}
@@ -358,6 +351,7 @@ class Recorder(KernelSource, Observer):
             copy = known[1] if known is not None and known[1].is_copy_of(group, parked) else LaneGroup(group, parked)
             copies[id(group)] = group, copy
         self._copies = copies
+        self._past.clear()
         self.history.append(Moment(self._count, chunk, running, tuple(copy for _, copy in copies.values())))
         self._count += 1
 
@@ -395,7 +389,7 @@ class Recorder(KernelSource, Observer):
         for array, before in known:
             where = np.flatnonzero(array != before)
             if len(where):
-                moment.changes.insert(0, Change(array, where, before[where]))
+                self._changed(moment, Change(array, where, before[where]))
                 before[where] = array[where]
 
     def _write(self, group: Group, address: Address | Mixed, offset: int, size: int, site: Instruction) -> None:
@@ -458,7 +452,12 @@ class Recorder(KernelSource, Observer):
         """Record the present values of elements that the latest instruction is about to change."""
         where = np.unique(where)
         if len(where):
-            self.history[-1].changes.insert(0, Change(array, where, array[where]))
+            self._changed(self.history[-1], Change(array, where, array[where]))
+
+    def _changed(self, moment: Moment, change: Change) -> None:
+        """Record a change by the instruction of a moment, the latest change first."""
+        self._past.clear()
+        moment.changes.insert(0, change)
 
     def _number(self, site: Instruction) -> int:
         number = self._site_numbers.get(id(site))

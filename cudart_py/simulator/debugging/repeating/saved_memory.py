@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-# Memory is saved in aligned pieces of 256 bytes. In global memory, each of them belongs to one allocation.
-_SHIFT = 8
+# Memory is saved in aligned pieces of 256 elements. In global memory, which consists of bytes, each of them belongs to
+# one allocation.
+PIECE_SHIFT = 8
 
 
 class SavedMemory:
@@ -21,22 +22,22 @@ class SavedMemory:
 
     def save(self, memory: Array, places: Array, size: int) -> None:
         """Save the pieces that are about to be written: `size` bytes at each place."""
-        for number in np.unique(np.concatenate([places, places + (size - 1)]) >> _SHIFT).tolist():
+        for number in np.unique(np.concatenate([places, places + (size - 1)]) >> PIECE_SHIFT).tolist():
             key = id(memory), number
             if key not in self._pieces:
-                self._pieces[key] = memory, memory[_span(number)].copy()
+                self._pieces[key] = memory, memory[piece_span(number)].copy()
 
     def has_changed(self) -> bool:
         """Return whether a piece differs from its saved contents."""
         return any(
-            not np.array_equal(memory[_span(number)], contents)
+            not np.array_equal(memory[piece_span(number)], contents)
             for (_, number), (memory, contents) in self._pieces.items()
         )
 
     def restore(self) -> None:
         """Write the saved contents back, and forget them."""
         for (_, number), (memory, contents) in self._pieces.items():
-            memory[_span(number)] = contents
+            memory[piece_span(number)] = contents
         self.clear()
 
     def clear(self) -> None:
@@ -44,5 +45,6 @@ class SavedMemory:
         self._pieces.clear()
 
 
-def _span(number: int) -> slice:
-    return slice(number << _SHIFT, number + 1 << _SHIFT)
+def piece_span(number: int) -> slice:
+    """Return the elements of a piece."""
+    return slice(number << PIECE_SHIFT, number + 1 << PIECE_SHIFT)
