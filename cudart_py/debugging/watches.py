@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .views.texts import UNKNOWN, place_text, threads_text, value_text_in
+from .views.texts import UNKNOWN, threads_text, user_place_text, value_text_in
 
 if TYPE_CHECKING:
     from ..simulator.debugging.frames import Frame
@@ -86,7 +86,7 @@ class Watch:
         last = next(earlier, None)
         if last is None or last.running is None:
             return ""
-        place = f" after {place_text(recorder, last.running)}"
+        place = f" after {user_place_text(recorder, last.running)}"
         if self._memory is not None:
             _, type_, address = self._memory
             lanes = recorder.memory_of(last, self._lane, 1).writing_lanes(address, type_.size).tolist()

@@ -74,3 +74,32 @@ def test_a_watchpoint_follows_memory_into_other_blocks_and_launches_and_names_th
         assert [(int(before), int(after)) for before, after, *_ in found] == list(itertools.pairwise(values))
         assert [(int(block), thread, int(line)) for *_, line, block, thread in found] == writers
     assert b.to_host()[[3, 5, 20]].tolist() == [1130, 1007, 1005]
+
+
+HEADER = """#pragma once
+template <class T> __device__ __forceinline__ void inlined(T* place, T value) { *place = value; }
+template <class T> __device__ __noinline__ void called(T* place, T value) { *place = value; }
+"""
+REACHING = """#include "stores.cuh"
+extern "C" __global__ void reaching(int* x) {
+    __shared__ int tile[64];
+    tile[threadIdx.x] = 0;
+    if (threadIdx.x == 1) inlined(&tile[1], 5);
+    if (threadIdx.x == 2) called(&tile[2], 5);
+    if (threadIdx.x == 3) atomicAdd(&tile[3], 5);
+    x[threadIdx.x] = tile[threadIdx.x];
+}
+"""
+
+
+@pytest.mark.parametrize(("element", "line", "inner"), [(1, 5, " (in stores.cuh:2)"), (2, 6, " (in stores.cuh:3)")])
+def test_a_write_in_a_header_is_at_the_line_of_the_kernel_that_led_there(debugged, tmp_path, element, line, inner):
+    (tmp_path / "stores.cuh").write_text(HEADER)
+    (tmp_path / "reaching.cu").write_text(REACHING)
+    commands = f"break 5\nrun\nwatch tile[{element}]\nthread {element}\nwatch tile[{element}]\n"
+    commands += "break 8\ncontinue\ncontinue\ninfo shared tile\n"
+    shown = debugged(commands, "reaching", cuda.zeros(64, np.int32), source=tmp_path / "reaching.cu")
+    change = f"tile[{element}] changes from 0 to 5 after {tmp_path}/reaching.cu:{line}{inner} in block"
+    assert change in shown.after("continue")
+    writers = shown.after("info shared tile").split("written by")[1].splitlines()[2].split()
+    assert writers[1:6] == ["0:4", "1:5", "2:6", "3:7", "4:4"]

@@ -143,12 +143,10 @@ class ShownValues:
 
     def _elements(self, lane: int, variable: Any, element: Any, shape: Sequence[int]) -> list[str]:
         recorder = self._session.recorder
-        values, threads, sites = shared_elements(self._session, variable, element, int(np.prod(shape)), lane)
+        values, threads, places = shared_elements(self._session, variable, element, int(np.prod(shape)), lane)
         return [
-            UNKNOWN
-            if site < 0
-            else f"{value}, written by thread {thread} at line {recorder.place(recorder.sites[site]).line}"
-            for value, thread, site in zip(values, threads, sites, strict=True)
+            UNKNOWN if place < 0 else f"{value}, written by thread {thread} at line {recorder.writing_line(place)}"
+            for value, thread, place in zip(values, threads, places, strict=True)
         ]
 
     def _grid(self, name: str, type_name: str, elements: Sequence[str], shape: Sequence[int]) -> Shown:

@@ -283,10 +283,10 @@ def shared(session: Session, names: Sequence[str] = ()) -> str:
 def _shared(session: Session, variable: Any) -> str:
     element, shape = element_and_shape(variable.type)
     count = prod(shape)
-    values, threads, sites = shared_elements(session, variable, element, count, session.lane)
+    values, threads, places = shared_elements(session, variable, element, count, session.lane)
     columns = shape[-1] if len(shape) > 1 else min(count, _COLUMNS)
     title = f"{variable.type.name} {variable.name}, {variable.type.size} bytes at offset {variable.offset}"
-    writers = [_writer(session, int(thread), int(site)) for thread, site in zip(threads, sites, strict=True)]
+    writers = [_writer(session, int(thread), int(place)) for thread, place in zip(threads, places, strict=True)]
     return "\n".join(
         (title, _grid(values, columns), f"written by (thread:line, {UNKNOWN} for nobody)", _grid(writers, columns))
     )
@@ -308,7 +308,7 @@ def element_and_shape(type_: Any) -> tuple[Any, list[int]]:
 
 
 def shared_elements(session: Session, variable: Any, element: Any, count: int, lane: int) -> tuple[list[str], Any, Any]:
-    """Return the texts of a shared variable's elements, the threads that wrote them, and the instructions.
+    """Return the texts of a shared variable's elements, the threads that wrote them, and the indices of the places.
 
     The variable is that of a lane's block.
     """
@@ -320,16 +320,14 @@ def shared_elements(session: Session, variable: Any, element: Any, count: int, l
     firsts = where[:: element.size]
     writers = recorder.writers(chunk)
     threads = recorder.read(writers.lanes, firsts, moment) % chunk.threads
-    data, written = raw.tobytes(), (recorder.read(writers.sites, where, moment) >= 0).tolist()
+    data, written = raw.tobytes(), (recorder.read(writers.places, where, moment) >= 0).tolist()
     spans = [slice(first, first + element.size) for first in range(0, len(data), element.size)]
     texts = [element_text(element, data[span], written[span]) for span in spans]
-    return texts, threads, recorder.read(writers.sites, firsts, moment)
+    return texts, threads, recorder.read(writers.places, firsts, moment)
 
 
-def _writer(session: Session, thread: int, site: int) -> str:
-    if site < 0:
-        return UNKNOWN
-    return f"{thread}:{session.recorder.place(session.recorder.sites[site]).line}"
+def _writer(session: Session, thread: int, place: int) -> str:
+    return UNKNOWN if place < 0 else f"{thread}:{session.recorder.writing_line(place)}"
 
 
 def _grid(cells: Sequence[str], columns: int) -> str:

@@ -50,12 +50,10 @@ def site_text(recorder: Recorder, site: Any) -> str:
 
 def user_place_text(recorder: Recorder, group: LaneGroup) -> str:
     """Return the line of a group in the kernel's file, and that in the header that it has reached from there."""
-    inner = place_text(recorder, group)
-    places = [frame.place for frame in recorder.frames(group) if frame.place is not None]
-    home = next((place for place in places if place.file == recorder.lines.entry.home), None)
-    if home is None or home == recorder.source_place(group):
+    inner, place = place_text(recorder, group), recorder.user_place(group)
+    if place is None or place == recorder.source_place(group):
         return inner
-    return f"{shown_path(recorder.lines.name(home.file))}:{home.line} (in {os.path.basename(inner)})"
+    return f"{shown_path(recorder.lines.name(place.file))}:{place.line} (in {os.path.basename(inner)})"
 
 
 def thread_text(moment: Moment, lane: int) -> str:

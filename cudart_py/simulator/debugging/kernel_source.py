@@ -70,6 +70,15 @@ class KernelSource:
         """Return the line of a group in the innermost function whose source is available, or None at its end."""
         return None if group is None else self.frames(group)[self.source_frame(group)].place
 
+    def user_place(self, group: LaneGroup) -> Place | None:
+        """Return the line of a group in the kernel's file, from which it may have reached another file.
+
+        If no function of the call stack is in the kernel's file, the line is that of `source_place`.
+        """
+        places = [frame.place for frame in self.frames(group)]
+        home = (place for place in places if place is not None and place.file == self.lines.entry.home)
+        return next(home, None) or self.source_place(group)
+
     def source_frame(self, group: LaneGroup) -> int:
         """Return the index of the innermost frame whose source is available, or 0 if there is none."""
         places = [frame.place for frame in self.frames(group)]

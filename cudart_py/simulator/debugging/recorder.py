@@ -24,7 +24,7 @@ from .repeating.repeats import Repeats, block_of, named_lane
 from .scope import Scope, ShownValue
 from .symbols.cpp_types import CType, Pointer, Scalar
 from .values import MemoryView, Value, as_address, space_of
-from .writers import Atomic, Effect, LastWrite, LastWriters, WriteAccess, Writers, atomic_of, effect_of
+from .writers import Atomic, Effect, LastWrite, LastWriters, WriteAccess, Writers, WritingPlaces, atomic_of, effect_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -86,13 +86,11 @@ class Recorder(KernelSource, Observer):
         self._listener = listener
         self.history: deque[Moment] = deque(maxlen=HISTORY)
         self._past = PastMemory(self.history)
-        # The instructions that have written shared memory.
-        self.sites: list[Instruction] = []
-        self._site_numbers: dict[int, int] = {}
         self._count = 0
         self._running: Group | None = None
         self._writers: dict[int, Writers] = {}
-        self._last_writers = LastWriters()
+        self._writing_places = WritingPlaces()
+        self._last_writers = LastWriters(self._writing_places)
         # The accesses of the latest instruction that may write.
         self._accesses: list[WriteAccess] = []
         # Whether all blocks so far have been recorded.
@@ -140,7 +138,7 @@ class Recorder(KernelSource, Observer):
         self._past.clear()
         self.history.clear()
         self._copies.clear()
-        self._last_writers = LastWriters()
+        self._last_writers = LastWriters(self._writing_places)
         self._accesses.clear()
 
     def finish(self, state: LaunchState) -> None:
@@ -238,7 +236,7 @@ class Recorder(KernelSource, Observer):
     ) -> None:
         """Record the writer of shared memory, and the previous contents of global memory."""
         if kind != "ld":
-            self._write(group, address, offset, size, site)
+            self._write(group, address, offset, size)
         if kind not in ("st", "red") and self._endless.is_searching and group.code.stepped:
             running = self.history[-1].running
             assert running is not None
@@ -252,12 +250,12 @@ class Recorder(KernelSource, Observer):
         """Record the stores of matrices like those of single values."""
         if kind == "st":
             for piece in pieces:
-                self._write(group, piece.address, 0, piece.size, site)
+                self._write(group, piece.address, 0, piece.size)
 
     def bulk(self, group: Group, kind: str, units: Mixed, size: int, barriers: Any, site: Instruction) -> None:
         """Record the writes of the asynchronous proxy like those of threads."""
         if kind == "st":
-            self._write(group, units, 0, size, site)
+            self._write(group, units, 0, size)
 
     @property
     def active(self) -> Iterable[Chunk]:
@@ -281,6 +279,11 @@ class Recorder(KernelSource, Observer):
     def last_writer(self, array: Array, place: int, size: int) -> LastWrite | None:
         """Return the last writer of bytes of an array, or None if no recorded block has changed them."""
         return self._last_writers.of(array, place, size)
+
+    def writing_line(self, index: int) -> int:
+        """Return the line of a place that has written memory, by its index in `Writers`, in the kernel's file."""
+        place = self.user_place(self._writing_places.groups[index])
+        return 0 if place is None else place.line
 
     def scope(self, moment: Moment, group: LaneGroup, frame: int = 0) -> Scope:
         """Return the names that are visible to a group in the frame of an index."""
@@ -392,7 +395,7 @@ class Recorder(KernelSource, Observer):
                 self._changed(moment, Change(array, where, before[where]))
                 before[where] = array[where]
 
-    def _write(self, group: Group, address: Address | Mixed, offset: int, size: int, site: Instruction) -> None:
+    def _write(self, group: Group, address: Address | Mixed, offset: int, size: int) -> None:
         for positions, part in _parts(group, address):
             space = part.space.name
             if space not in ("shared", "global", "local", "workspace"):
@@ -416,7 +419,7 @@ class Recorder(KernelSource, Observer):
                 continue
             memory = part.space.bytes
             write = Write(memory, places[inside], size, lanes)
-            self._accesses.append(WriteAccess(self.history[-1], site, write, where, memory[where], group.path))
+            self._accesses.append(WriteAccess(self.history[-1], write, where, memory[where], group.path))
             if space != "shared":
                 self._keep(memory, where)
 
@@ -434,9 +437,9 @@ class Recorder(KernelSource, Observer):
         """Record the lanes that have written shared memory."""
         writers, where = self.writers(access.moment.chunk), access.where[effect.writing].ravel()
         self._keep(writers.lanes, where)
-        self._keep(writers.sites, where)
+        self._keep(writers.places, where)
         writers.lanes[where] = np.repeat(effect.write.lanes, effect.write.size)
-        writers.sites[where] = self._number(access.site)
+        writers.places[where] = self._writing_places.index(access)
 
     def _inside(self, places: Array, size: int) -> NDArray[np.bool_]:
         """Return which places in global memory are within an allocation."""
@@ -458,13 +461,6 @@ class Recorder(KernelSource, Observer):
         """Record a change by the instruction of a moment, the latest change first."""
         self._past.clear()
         moment.changes.insert(0, change)
-
-    def _number(self, site: Instruction) -> int:
-        number = self._site_numbers.get(id(site))
-        if number is None:
-            number = self._site_numbers[id(site)] = len(self.sites)
-            self.sites.append(site)
-        return number
 
 
 def _parts(group: Group, address: Address | Mixed) -> Iterator[tuple[Array, Address]]:

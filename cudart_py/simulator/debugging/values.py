@@ -93,7 +93,7 @@ class MemoryView:
             found[picked] = self._read(array, where)
             written[picked] = True
             if array is chunk.shared.bytes:
-                written[picked] = (self._read(self._recorder.writers(chunk).sites, where) >= 0).all(axis=1)
+                written[picked] = (self._read(self._recorder.writers(chunk).places, where) >= 0).all(axis=1)
             elif array is chunk.local.bytes:
                 written[picked] = self._read(self._recorder.writers(chunk).local, where).all(axis=1)
         return found, written

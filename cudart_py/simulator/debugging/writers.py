@@ -14,30 +14,29 @@ if TYPE_CHECKING:
     from ..ptx.compiling.analysis.control_flow import Block
     from ..ptx.running.groups import Group
     from ..ptx.running.scheduler import Chunk
-    from ..ptx.syntax.instructions import Instruction
     from .moments import LaneGroup, Moment, Write
 
 Array = NDArray[Any]
 # The index of the writer of bytes that nothing has written, and the lane of a write that no single lane makes.
 NOBODY = -1
 # Records are kept in aligned pieces of 256 bytes. Each byte has the number of the access that changed it last (0 if
-# none has), the thread, and the index of a group at that place of the program.
+# none has), the thread, and the index of the place in the program.
 _SHIFT = 8
 _BYTES = 1 << _SHIFT
-_RECORD = np.dtype([("access", np.int64), ("thread", np.int64), ("group", np.int32)])
+_RECORD = np.dtype([("access", np.int64), ("thread", np.int64), ("place", np.int32)])
 
 
 class Writers:
     """The writers of a chunk's memory.
 
-    For each byte of shared memory, these are the lane that wrote it last and the index of the instruction; for local
-    memory, only whether anything has written the byte.
+    For each byte of shared memory, these are the lane that wrote it last and the index of the place in the program, as
+    in `WritingPlaces`; for local memory, only whether anything has written the byte.
     """
 
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk
         self.lanes = np.full(len(chunk.shared.bytes), NOBODY, np.int32)
-        self.sites = np.full(len(chunk.shared.bytes), NOBODY, np.int32)
+        self.places = np.full(len(chunk.shared.bytes), NOBODY, np.int32)
         self.local = np.zeros(len(chunk.local.bytes), np.bool_)
 
 
@@ -49,7 +48,6 @@ class WriteAccess(NamedTuple):
     """
 
     moment: Moment
-    site: Instruction
     write: Write
     where: Array
     before: Array
@@ -146,16 +144,16 @@ class _Records:
         self._rows: dict[int, int] = {}
         self._records = np.zeros((1, _BYTES), _RECORD)
 
-    def write(self, where: Array, access: int, threads: Array, group: int) -> None:
+    def write(self, where: Array, access: int, threads: Array, place: int) -> None:
         """Record an access to some bytes, with one thread per byte."""
         numbers, inverse = np.unique(where >> _SHIFT, return_inverse=True)
         rows = np.array([self._rows.setdefault(number, len(self._rows)) for number in numbers.tolist()])
         while len(self._rows) > len(self._records):
             self._records = np.concatenate([self._records, np.zeros_like(self._records)])
-        place = rows[inverse], where & (_BYTES - 1)
-        self._records["access"][place] = access
-        self._records["thread"][place] = threads
-        self._records["group"][place] = group
+        row = rows[inverse], where & (_BYTES - 1)
+        self._records["access"][row] = access
+        self._records["thread"][row] = threads
+        self._records["place"][row] = place
 
     def at(self, places: Array) -> Array:
         """Return the records of bytes that have been written."""
@@ -165,32 +163,42 @@ class _Records:
         return found[found["access"] > 0]
 
 
+class WritingPlaces:
+    """The places of the program that have written memory, by index. Each has a group that was there, in `groups`."""
+
+    def __init__(self) -> None:
+        self.groups: list[LaneGroup] = []
+        self._indices: dict[tuple[int, ...], int] = {}
+
+    def index(self, access: WriteAccess) -> int:
+        """Return the index of an access's place."""
+        index = self._indices.setdefault(access.path, len(self.groups))
+        if index == len(self.groups):
+            assert access.moment.running is not None
+            self.groups.append(access.moment.running)
+        return index
+
+
 class LastWriters:
     """The last writers of all memory that recorded blocks have changed. Unlike the history, they have no limit."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: WritingPlaces) -> None:
         # Keyed by the identity of the array.
         self._records: dict[int, _Records] = {}
         self._accesses = 0
-        # A group for each place of the program that has written.
-        self._groups: list[LaneGroup] = []
-        self._indices: dict[tuple[int, ...], int] = {}
+        self._places = places
 
     def note(self, access: WriteAccess, effect: Effect) -> None:
         """Record the threads that have changed memory by an access."""
-        running = access.moment.running
-        if running is None or not len(effect.changing):
+        if not len(effect.changing):
             return
-        index = self._indices.setdefault(access.path, len(self._groups))
-        if index == len(self._groups):
-            self._groups.append(running)
         self._accesses += 1
         array = access.write.array
         if id(array) not in self._records:
             self._records[id(array)] = _Records(array)
         where = access.where[effect.changing].ravel()
         threads = np.repeat(effect.threads, access.write.size)
-        self._records[id(array)].write(where, self._accesses, threads, index)
+        self._records[id(array)].write(where, self._accesses, threads, self._places.index(access))
 
     def of(self, array: Array, place: int, size: int) -> LastWrite | None:
         """Return the last writer of bytes of an array, or None if no recorded block has changed them."""
@@ -202,7 +210,7 @@ class LastWriters:
             return None
         latest = found[np.argmax(found["access"])]
         thread = int(latest["thread"])
-        return LastWrite(self._groups[latest["group"]], None if thread == NOBODY else thread)
+        return LastWrite(self._places.groups[latest["place"]], None if thread == NOBODY else thread)
 
     def forget(self, array: Array) -> None:
         """Forget the writers of an array that is used no longer."""
