@@ -26,7 +26,8 @@ class Breakpoint:
     `file` is the end of a path, and "" stands for the file of the kernel that runs. `line` is 0 for a function. Only
     lanes for which the condition holds stop the launch, and only once if `is_temporary`. The next `ignored` hits do not
     stop it. Its `commands` are executed at each stop. `found` is the line that has code, once a kernel that contains it
-    has been launched; `shown_line` is its number in the Python program if that contains the source.
+    has been launched, and `shown` the same line in the Python program if that contains the source.
+    `names_program` says that `file` is this program.
     """
 
     number: int
@@ -41,15 +42,17 @@ class Breakpoint:
     hits: int = 0
     ignored: int = 0
     found: tuple[str, int] | None = None
-    shown_line: int = 0
+    shown: tuple[str, int] | None = None
+    names_program: bool = False
     is_enabled: bool = True
     commands: list[str] = field(default_factory=list, repr=False)
     sites: set[int] = field(default_factory=set, repr=False)
 
     def __str__(self) -> str:
         text = self.function or (f"{self.file}:{self.line}" if self.file else f"line {self.line}")
-        if self.found is not None:
-            text = f"{self.found[0]}:{self.found[1]}"
+        place = self.shown if self.names_program else self.found
+        if place is not None:
+            text = f"{place[0]}:{place[1]}"
         for name, chosen in (("block", self.block), ("thread", self.thread)):
             text += f" {name} {','.join(map(str, chosen))}" if chosen is not None else ""
         text += f" kernel {self.kernel}" if self.kernel else ""
@@ -68,8 +71,10 @@ class Breakpoint:
         self.sites = {id(site) for site in found}
         if found:
             place = recorder.place(found[0])
+            path, distance = lines.shown_in(place.file)
             self.found = lines.name(place.file), place.line
-            self.shown_line = place.line + lines.shown_in(place.file)[1]
+            self.shown = path or lines.name(place.file), place.line + distance
+            self.names_program = lines.is_shown_in(self.file, place.file)
 
     def first_block(self, recorder: Recorder, first: int) -> int:
         """Return the first block, from `first` on, in which the breakpoint may stop the launch, or their number."""

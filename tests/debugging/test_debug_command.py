@@ -17,7 +17,7 @@ from cudart_py.__main__ import main
 from cudart_py.debugging import attaching
 from cudart_py.driver import program_command
 from cudart_py.simulator.calls.launches.launches import launch_limits
-from tests.debugging.conftest import KERNELS
+from tests.debugging.conftest import KERNELS, Transcript
 
 pytestmark = pytest.mark.needs("debugger")
 
@@ -287,3 +287,22 @@ def test_a_launch_has_no_limit_of_seconds_while_a_debugger_is_attached_unless_th
     monkeypatch.delenv("CUDART_PY_SIMULATOR_SECONDS")
     assert launch_limits() == before
     assert before[1] is not None
+
+
+def test_a_breakpoint_in_a_python_file_is_reported_there(tmp_path):
+    (tmp_path / "doubled.py").write_text(
+        "import numpy as np\nimport cudart_py as cuda\n\n"
+        'SOURCE = """\nextern "C" __global__ void doubled(int* x)\n'
+        '{\n    int i = threadIdx.x;\n    x[i] *= 2;\n}\n"""\n'
+        'cuda.compile(SOURCE)["doubled"][1, 64](cuda.zeros(64, np.int32))\n'
+    )
+    command = [sys.executable, "-m", "cudart_py", "debug", "doubled.py"]
+    commands = "break doubled.py:7\nrun\ntbreak doubled.py:8\ninfo breakpoints\nbreak 5\ncontinue\nquit\n"
+    done = subprocess.run(command, input=commands, capture_output=True, text=True, cwd=tmp_path, check=True)
+    shown = Transcript(done.stdout)
+    assert shown.after("run").startswith("Breakpoint 1, doubled.py:7\n")
+    assert shown.after("tbreak doubled.py:8") == "Breakpoint 2 at doubled.py:8\n"
+    listed = re.findall(r"^ +\d  (\S+),", shown.after("info breakpoints"), re.MULTILINE)
+    assert listed == ["doubled.py:7", "doubled.py:8"]
+    assert shown.after("break 5") == "Breakpoint 3 at kernel.cu:5\n", "it was set by a line of the kernel's own text"
+    assert shown.after("continue").startswith("Breakpoint 2, doubled.py:8\n")

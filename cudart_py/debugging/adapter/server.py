@@ -166,10 +166,10 @@ class Adapter:
 
     def _breakpoint(self, one: Any) -> Shown:
         shown: Shown = {"id": one.number, "verified": one.found is not None}
-        if one.found is None:
+        if one.shown is None:
             shown["message"] = "pending: no kernel that has been launched has code there"
         else:
-            shown["line"] = one.shown_line
+            shown["line"] = one.shown[1]
         return shown
 
     def _threads(self, _: dict[str, Any]) -> dict[str, Any]:

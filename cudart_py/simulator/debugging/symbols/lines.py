@@ -76,6 +76,11 @@ class Lines:
         begins = self._places.begins_at
         return (self._places.compiled_at[0], begins - 1) if begins else ("", 0)
 
+    def is_shown_in(self, name: str, file: int) -> bool:
+        """Return whether a name is the end of the path that `shown_in` returns for a file."""
+        path, _ = self.shown_in(file)
+        return bool(path) and _is_end(name, path)
+
     def begin(
         self, file: str, line: int, instance: Callable[[Function, int], object] = lambda *_: None
     ) -> tuple[int, list[Instruction]]:
@@ -87,10 +92,9 @@ class Lines:
         """
         numbers = {number for number, path in self._places.files.items() if _is_end(file, path)}
         if not numbers:
-            path, distance = self.shown_in(self.entry.home)
-            if not path or not _is_end(file, path):
+            if not self.is_shown_in(file, self.entry.home):
                 return 0, []
-            numbers, line = {self.entry.home}, line - distance
+            numbers, line = {self.entry.home}, line - self.shown_in(self.entry.home)[1]
         first: dict[int, dict[object, Instruction]] = {}
         for body in self.bodies:
             for index, site in enumerate(body.instructions):
