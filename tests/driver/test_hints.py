@@ -55,13 +55,14 @@ def test_a_sparse_matrix_answers_scipys_names(sparse_matrix: libraries.SparseMat
 
 @pytest.mark.needs("libraries")
 @pytest.mark.parametrize("format", ["csr", "csc", "coo"])
-def test_the_hint_for_a_conversion_converts_to_the_format_that_its_name_says(
+def test_the_hint_for_a_conversion_converts_to_the_format_that_was_asked_for(
     sparse_matrix: libraries.SparseMatrix, format: str
 ) -> None:
-    with pytest.raises(AttributeError) as raised:
-        getattr(sparse_matrix, f"to{format}")
-    written = eval(str(raised.value).rpartition("write ")[2], {"libraries": libraries, "s": sparse_matrix})
-    assert written.format == format
+    names = {"libraries": libraries, "s": sparse_matrix, "format": format}
+    for name in (f"to{format}", "asformat"):
+        with pytest.raises(AttributeError) as raised:
+            getattr(sparse_matrix, name)
+        assert eval(str(raised.value).rpartition("write ")[2], names).format == format
 
 
 @pytest.mark.needs("libraries")
@@ -296,7 +297,7 @@ __constant__ float weights[4];
         "stream": cuda.Stream(), "other": cuda.Stream(), "source": source, "name": "saxpy", "module": module,
         "kernel": module["saxpy"], "a": cuda.to_device(np.eye(2)), "b": cuda.to_device(np.eye(2)),
         "ones": cuda.full(4, 1.0, np.float32), "shape": (2, 2), "axes": (0,), "symbol": "weights",
-        "z": cuda.zeros(8, np.float32), "graph": captured(), "pool": cuda.MemoryPool.current(),
+        "z": cuda.zeros(8, np.float32), "format": "csc", "graph": captured(), "pool": cuda.MemoryPool.current(),
     }  # fmt: skip  # names of a program
     device.synchronize()
     capabilities = cuda.capabilities()

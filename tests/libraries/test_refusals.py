@@ -59,6 +59,10 @@ REFUSED = {
     "gemm(f32(4, 10)[:, ::2], f32(5, 3))": "ValueError: gemm: a: adjacent ... 8 bytes apart ... pass a copy",
     "gemm(c64(5, 4).T, c64(4, 3), op_a='C')":
         "ValueError: gemm: op_a: 'N' or 'T' ... transposed complex matrix ... not the str 'C' ... pass a copy",
+    "gemm(c64(5, 4), c64(5, 3), c64(3, 4).T, op_a='C')":
+        "ValueError: gemm: out: contiguous rows with op_a='C', like the complex ... 'a' ... not contiguous columns",
+    "gemm(c64(4, 5).T, c64(3, 4), c64(3, 5).T, op_b='C')":
+        "ValueError: gemm: out: contiguous rows with op_b='C', like the complex ... 'b' ... not contiguous columns",
     "gemm(f32(4, 5), f32(5, 3), f32(3, 4))": "ValueError: gemm: out: (4, 3) ... 'a' ... 'b' ... not (3, 4)",
     "gemm(f32(4, 5), f32(5, 3), f64(4, 3))": "TypeError: gemm: out: float32 ... 'a' ... not float64",
     "gemm(f32(4, 5), f32(5, 3), op_b='H')": "ValueError: gemm: op_b: 'N', 'T' or 'C' ... not the str 'H'",

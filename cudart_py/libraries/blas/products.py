@@ -359,9 +359,9 @@ def _describe(
         )
     # If the columns of `out` are contiguous, its transpose is computed: out^T = op(b)^T op(a)^T.
     if a_by_columns != swapped:
-        op_a = toggled(call, "op_a", op_a, kind)
+        op_a = _toggled(call, "a", op_a, kind, swapped=swapped)
     if b_by_columns != swapped:
-        op_b = toggled(call, "op_b", op_b, kind)
+        op_b = _toggled(call, "b", op_b, kind, swapped=swapped)
     operations = operation(call, "op_a", op_a), operation(call, "op_b", op_b)
     if swapped:
         view_a, view_b, operations, m, n = view_b, view_a, operations[::-1], n, m
@@ -386,6 +386,17 @@ def _describe(
         alignment=alignment,
         held=held,
     )
+
+
+def _toggled(call: str, name: str, op: str, kind: Kind, *, swapped: bool) -> str:
+    """Return `toggled` for the operation on a factor whose lines differ from those of `out`.
+
+    If `swapped`, the columns of `out` are contiguous and the factor's rows are, as usual, so that an error names `out`.
+    """
+    if swapped and op == "C" and kind.is_complex:
+        rule = f"have contiguous rows with op_{name}='C', like the complex matrix {name!r}"
+        raise arguments.unusable(call, "out", rule, "contiguous columns", "leave it out for a new array")
+    return toggled(call, f"op_{name}", op, kind)
 
 
 def check_along_k(call: str, *, a: tuple[views.Matrix, bool], b: tuple[views.Matrix, bool], step: int) -> None:
