@@ -149,3 +149,75 @@ def test_a_graph_that_waits_for_a_value_overlaps_work_that_is_queued_in_the_mean
         launching.synchronize()
 
     assert bool(found(work)) is not ordered
+
+
+ACCESSES = """
+extern "C" __global__ void load(int *flag, int *out) { *out = *flag; }
+extern "C" __global__ void poll(int *flag, int *out) { *out = *(volatile int *)flag; }
+extern "C" __global__ void store(int *flag, int *out) { *flag = 5; }
+extern "C" __global__ void add(int *flag, int *out) { atomicAdd(flag, 5); }
+"""
+
+
+@pytest.mark.parametrize("order", ["", "event", "wait", "end"])
+@pytest.mark.parametrize("write_first", [False, True])
+@pytest.mark.parametrize(("access", "is_plain"), [("load", True), ("poll", False), ("store", True), ("add", False)])
+@pytest.mark.usefixtures("engine")
+def test_a_write_of_a_value_races_with_plain_accesses_that_nothing_orders(
+    access: str, is_plain: bool, write_first: bool, order: str
+) -> None:
+    """A write of a value is a single access, like an atomic, so that kernels may poll the value meanwhile."""
+    compiled, (launching, writing) = cuda.compile(ACCESSES), separate()
+    out, flag = cuda.zeros(1, np.int32), cuda.pinned_empty(1, np.int32, mapped=True)
+    flag[0] = 0
+    gc.collect()  # to free pinned memory, the host waits for the device, which orders everything
+    cuda.current_device().synchronize()
+
+    def launch() -> None:
+        compiled[access][1, 1, 0, launching](flag, out)
+
+    def work() -> None:
+        if write_first:
+            writing.write_value(flag, 7)
+            if order == "event":
+                launching.wait(writing)
+            elif order == "wait":
+                launching.wait_value(flag, 7)
+            elif order == "end":
+                writing.synchronize()
+            launch()
+        else:
+            launch()
+            if order == "event":
+                writing.wait(launching)
+            elif order:
+                launching.synchronize()
+            writing.write_value(flag, 7)
+        cuda.current_device().synchronize()
+
+    assert bool(found(work)) is (is_plain and not order)
+
+
+@pytest.mark.parametrize("copies_first", [False, True])
+def test_a_write_of_a_value_races_with_a_copy_but_not_with_another_write(copies_first: bool) -> None:
+    one, other = separate()
+    flag, out = cuda.pinned_empty(1, np.int32), cuda.zeros(1, np.int32)
+    flag[0] = 0
+    gc.collect()  # to free pinned memory, the host waits for the device, which orders everything
+    cuda.current_device().synchronize()
+
+    def copy() -> None:
+        steps = [lambda: out.copy_from(flag, stream=one), lambda: other.write_value(flag, 7)]
+        for step in steps if copies_first else reversed(steps):
+            step()
+        cuda.current_device().synchronize()
+
+    def write() -> None:
+        one.write_value(flag, 3)
+        other.write_value(flag, 4)
+        cuda.current_device().synchronize()
+
+    (report,) = found(copy)
+    assert "a stream memory operation" in report
+    assert report.count(f"queued at {__file__}:") == 2
+    assert found(write) == []

@@ -52,6 +52,8 @@ class WriteValue:
     def run(self, batch: MemoryOperations) -> None:
         """Write the value."""
         memory.require_live(self.address, self.size, str(batch))
+        # Kernels may poll the value by atomic or volatile loads, or change it by atomics, in the meantime.
+        concurrency.touch([(self.address, self.size)], str(batch), writes=True, is_atomic=True, site=batch.site)
         element = _element(self.address, self.size)
         note_write(self.address, self.size, int(element[()]), self.value)
         element[...] = self.value

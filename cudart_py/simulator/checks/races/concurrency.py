@@ -1,4 +1,4 @@
-"""Concurrency: the launches, copies and fills that are not ordered with the current one.
+"""Concurrency: the launches, copies, fills and writes of values that are not ordered with the current one.
 
 The simulator runs one piece of work after another, but a GPU may run them at the same time. Streams, events, the legacy
 default stream and synchronisation by the host order pieces of work. Any other two pieces of work may overlap.
@@ -164,10 +164,11 @@ def find_span(spans: list[Span], record: int) -> Span | None:
     return next((span for span in spans if span.begin <= when < span.end), None)
 
 
-def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool, site: str = "") -> None:
+def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool, is_atomic: bool = False, site: str = "") -> None:
     """Check and record the rows of memory, each an address and a size, that a copy, fill or discard reads or writes.
 
-    `site` is the line of the program that queued it, or "" if it is not known.
+    `is_atomic` says that it writes like an atomic with device scope. `site` is the line of the program that queued it,
+    or "" if it is not known.
     """
     if mode() == "off":
         return
@@ -180,9 +181,9 @@ def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool, site: str
     race = ""
     try:
         for shadow, ranges in _by_allocation(rows):
-            parts = {"write" if writes else "read": ranges}
+            parts = {"atomic" if is_atomic else "write" if writes else "read": ranges}
             race = race or _race(spans, shadow, parts)
-            traces[shadow.history] = Trace(parts, begin << TIME)
+            traces[shadow.history] = Trace(parts, begin << TIME | (STRONG if is_atomic else 0))
     except MemoryError:
         limit.say(f"no memory is left for the records of {what}", "its races with other streams may go unnoticed")
     if race:
@@ -206,7 +207,10 @@ def check_free(allocation: Allocation) -> None:
 
 
 def kernel_that_wrote(address: int, size: int) -> Work | None:
-    """Return the work, not ordered before the current one, whose atomic or volatile store wrote memory last."""
+    """Return the launch, not ordered before the current work, whose atomic or volatile store wrote memory last.
+
+    Later writes of values by streams are ignored: `state.queue.value_waits` keeps track of these.
+    """
     allocation = memory.live.find(address)
     if mode() == "off" or allocation is None:
         return None
@@ -217,8 +221,12 @@ def kernel_that_wrote(address: int, size: int) -> Work | None:
     for span in reversed(_spans):
         trace = history.traces.get(span)
         records = None if trace is None else trace.records(span, history, "write", piece)
-        if records is not None and records.any():
-            return span.piece.work if span in spans and int(records.max()) & STRONG else None
+        if trace is None or records is None or not records.any():
+            continue
+        is_strong = bool(int(records.max()) & STRONG)
+        if is_strong and not trace.is_of_launch:
+            continue
+        return span.piece.work if is_strong and span in spans else None
     return None
 
 

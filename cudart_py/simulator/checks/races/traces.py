@@ -1,8 +1,8 @@
 """Traces: the bytes of an allocation that a piece of work has read and written, and who accessed each of them.
 
-Work that may overlap other work leaves a trace in each allocation that it has used. Copies, fills and launches in
-machine code leave ranges of bytes, which are compared as a whole. A launch on the NumPy engine leaves its records in
-the allocation's history, and a trace that says where they are.
+Work that may overlap other work leaves a trace in each allocation that it has used. Copies, fills, writes of values and
+launches in machine code leave ranges of bytes, which are compared as a whole. A launch on the NumPy engine leaves its
+records in the allocation's history, and a trace that says where they are.
 """
 
 from __future__ import annotations
@@ -102,7 +102,12 @@ Parts = dict[str, Ranges]
 
 
 class Trace:
-    """The trace of a copy or a fill, whose record is the same for all bytes; `parts` maps kinds of access to ranges."""
+    """The trace of a copy, a fill or a write of a value, whose record is the same for all bytes.
+
+    `parts` maps kinds of access to ranges.
+    """
+
+    is_of_launch = False
 
     def __init__(self, parts: Parts, record: int = 0) -> None:
         self.parts = parts
@@ -140,6 +145,8 @@ class Trace:
 
 class HistoryTrace(Trace):
     """The trace of a launch on the NumPy engine: its records are in the history, between two offsets."""
+
+    is_of_launch = True
 
     def __init__(self, low: int, high: int) -> None:
         self.low, self.high = low, high
@@ -203,6 +210,8 @@ class NativeTrace(Trace):
     `begin` the first record of the launch. `written` are two offsets between which all writes are. `name` turns threads
     and sites of machine code into records of a history.
     """
+
+    is_of_launch = True
 
     def __init__(
         self,
