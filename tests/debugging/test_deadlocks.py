@@ -93,14 +93,20 @@ extern "C" __global__ void scattered(int* flag, int* sum, int blocks) {
     }
 }
 """
-# Without the turns that a lock needs, the launch would take many times as many steps.
+# Without the turns that a lock needs, or if a launch that never ends is not recognised, a launch would take many times
+# as many steps.
 STEPS = 200_000
 
 
 @pytest.fixture
-def launched(monkeypatch):
-    """Return a function that launches a kernel under the debugger, and returns the transcript and `sum`."""
+def limited(monkeypatch):
+    """Limit the steps of launches, in this process and in those that it starts."""
     monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", str(STEPS))
+
+
+@pytest.fixture
+def launched(limited):
+    """Return a function that launches a kernel under the debugger, and returns the transcript and `sum`."""
 
     def launch(kernel: str, value: int, commands: str = "run\n", grid: int = 4) -> tuple[Transcript, int]:
         flag, total = cuda.zeros(1, np.int32), cuda.zeros(1, np.int32)
@@ -144,7 +150,7 @@ cuda.compile(Path("waits.cu"))[name].launch(grid, 32, one, other, value, coopera
 
 
 @pytest.fixture
-def transcript(tmp_path):
+def transcript(tmp_path, limited):
     """Return a function that debugs a launch that never ends, and returns the transcript."""
     (tmp_path / "waits.cu").write_text(SOURCE)
     (tmp_path / "waits.py").write_text(PROGRAM)
@@ -157,7 +163,6 @@ def transcript(tmp_path):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=100,
             check=True,
         )
         assert "deadlock" in ran.stdout, ran.stdout
