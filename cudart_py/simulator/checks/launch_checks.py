@@ -155,14 +155,10 @@ class LaunchChecks(Observer):
         """Check member masks, and look for lanes that pass a barrier at which others of their thread block wait."""
         if block.converges:
             position = outside_mask(group, block)
-            site = block.instructions[0] if block.instructions else block.terminator.instruction
-            if site is not None:
-                if position >= 0:
-                    self._findings.put(
-                        "mask", site, group, position, "it is executed by a thread that its member mask doesn't name"
-                    )
-                if self._racing:
-                    self._races.order(group.chunk).warp_together(group, self._races.tick(site))
+            if position >= 0:
+                self.outside(group, block.first, position)
+            if self._racing and block.first is not None:
+                self._races.order(group.chunk).warp_together(group, self._races.tick(block.first))
         records: ChunkRecords | None = group.chunk.notes
         divergence = records.divergence if records is not None else None
         if divergence is not None and divergence.some:
@@ -198,9 +194,15 @@ class LaunchChecks(Observer):
         records_of(group.chunk).marks_of(group.chunk).unwritten(group, slot)
 
     @without_failing
-    def deserted(self, group: Group, block: Block, position: int) -> None:
+    def outside(self, group: Group, site: Instruction | None, position: int) -> None:
+        """Report a member mask that does not name a lane which executes the instruction."""
+        if site is not None:
+            what = "it is executed by a thread that its member mask doesn't name"
+            self._findings.put("mask", site, group, position, what)
+
+    @without_failing
+    def deserted(self, group: Group, site: Instruction | None, position: int) -> None:
         """Report a member mask that names lanes that never reach the instruction."""
-        site = block.instructions[0] if block.instructions else block.terminator.instruction
         if site is not None:
             self._findings.put("mask", site, group, position, "its member mask names threads that never reach it")
 

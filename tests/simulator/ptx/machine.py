@@ -188,7 +188,10 @@ class Kernels:
         return left[0]
 
     def fault(self, name: str, grid: Any, block: Any, *arguments: Any, **options: Any) -> str:
-        """Return the report of a launch that fails; it must be the same with each engine, with and without checks."""
+        """Return the report of a launch that fails; it must be the same with each engine, with and without checks.
+
+        Checked machine code must report it without a second run by the NumPy engine.
+        """
         reports = []
         for self.engine, observer in itertools.product(("numpy", "native"), (None, LaunchChecks())):
             with pytest.raises(Fault) as caught:
@@ -196,6 +199,7 @@ class Kernels:
             reports.append(str(caught.value))
         assert len(set(reports)) == 1, reports
         assert self.ran_natively(name), self.program(name).unsupported_reason
+        assert not any(kernel.recorded.doubts for kernel in self.program(name).native.values() if kernel is not None)
         return reports[0]
 
     def program(self, name: str) -> Program:

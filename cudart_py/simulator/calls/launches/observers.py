@@ -56,9 +56,13 @@ class Observers(Observer):
         for one in self._observers:
             one.unwritten(group, slot)
 
-    def deserted(self, group: Group, block: Block, position: int) -> None:
+    def outside(self, group: Group, site: Instruction | None, position: int) -> None:
         for one in self._observers:
-            one.deserted(group, block, position)
+            one.outside(group, site, position)
+
+    def deserted(self, group: Group, site: Instruction | None, position: int) -> None:
+        for one in self._observers:
+            one.deserted(group, site, position)
 
     def access(
         self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]

@@ -172,7 +172,7 @@ class Head(IntEnum):
     PARKED = 1
     # A set of the named barriers at which the parked lanes must be released, with one bit per barrier.
     RELEASE = 2
-    # One more than the number of the basic block whose lanes continue without the missing members of their mask.
+    # The lanes that continue without the missing members of their mask.
     FORCED = 3
     FRESH = 4
     HELD = 5
@@ -441,3 +441,8 @@ class HostCall(IntEnum):
     # Make tensor copies. The number is like that of SYSTEM; the exchange buffer contains the addresses of the tensor
     # maps, of the boxes in shared memory and of the barriers, if any, and the coordinates.
     TENSOR = 14
+    # For the checks: lanes execute an instruction whose member mask doesn't name them, continue without members of the
+    # mask that never arrive, or shuffle from inactive lanes. The number is like that of SYSTEM.
+    OUTSIDE = 15
+    DESERTED = 16
+    ABSENT = 17

@@ -224,7 +224,10 @@ class Observer:
     def unwritten(self, group: Group, slot: int) -> None:
         """Observe a group that is about to read a register that none of its lanes has written."""
 
-    def deserted(self, group: Group, block: Block, position: int) -> None:
+    def outside(self, group: Group, site: Instruction | None, position: int) -> None:
+        """Observe a group at an instruction whose member mask doesn't name the lane at `position`."""
+
+    def deserted(self, group: Group, site: Instruction | None, position: int) -> None:
         """Observe a group that continues without some lanes in the member mask of the lane at `position`."""
 
     def access(

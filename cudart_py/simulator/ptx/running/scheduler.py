@@ -245,7 +245,7 @@ class Chunk:
             if observer is not None and group.forced and group.n != self.lanes:
                 missed = incomplete(group, block) if block.converges else None
                 if missed is not None:
-                    observer.deserted(group, block, int(missed[1][0]))
+                    observer.deserted(group, block.first, int(missed[1][0]))
             group.forced = False
             state.steps_left -= len(block.instructions) + 1
             if state.steps_left < state.next_look and (limit := state.look()) is not None:
@@ -371,7 +371,7 @@ class Chunk:
             self.exited_in_block += np.bincount(self.block_of_lane[lanes], minlength=self.blocks)
 
     def _endless(self, group: Group, block: Block, what: str) -> Fault:
-        site = block.instructions[0] if block.instructions else block.terminator.instruction
+        site = block.first
         if site is None:
             return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", f"kernel {self.state.launch.entry.name}: {what}")
         return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", self.state.located(what, site, group, 0))

@@ -203,8 +203,8 @@ FAULTS = [
     ("tex.2d.v4.f32.f32 {v0, v1, v2, v3}, [handle, {c0, c1}];", 0x999, (0, 0), "is not a texture object"),
     ("suld.b.2d.b32.trap v0, [handle, {c0, c1}];", HANDLES[0], (64, 0), "outside of a surface, at x = 64, y = 0"),
     ("suld.b.2d.b32.clamp v0, [handle, {c0, c1}];", HANDLES[0], (6, 0), "must be a multiple of 4"),
-    ("sust.b.2d.b32.trap [handle, {c0, c1}], i;", HANDLES[0], (0, 3), "outside of a surface, at x = 0, y = 3"),
-    ("sust.b.2d.b32.trap [handle, {c0, c1}], i;", 0xFFFFFFFFFFFFFFFF, (0, 3), "is not a surface object"),
+    ("sust.b.2d.b32.trap [handle, {c0, c1}], c1;", HANDLES[0], (0, 3), "outside of a surface, at x = 0, y = 3"),
+    ("sust.b.2d.b32.trap [handle, {c0, c1}], c1;", 0xFFFFFFFFFFFFFFFF, (0, 3), "is not a surface object"),
 ]
 
 

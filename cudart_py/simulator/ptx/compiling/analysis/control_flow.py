@@ -53,6 +53,11 @@ class Block:
     # Whether the block is in a loop that only waits at barriers in memory.
     waits: bool = False
 
+    @property
+    def first(self) -> Instruction | None:
+        """The block's first instruction, or the one that ends it; None if the end of a function has none."""
+        return self.instructions[0] if self.instructions else self.terminator.instruction
+
 
 @dataclass(slots=True)
 class CallSite:

@@ -1,9 +1,9 @@
-"""Report the faults of a kernel in machine code as the NumPy engine does, by checking the faulting lanes again."""
+"""Report what machine code finds as the NumPy engine does; the lanes of a fault are checked again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from ...running.scheduler import Chunk
 from ...syntax.instructions import Access, Immediate, Instruction, Register, Symbol
 from ...syntax.types import type_size
 from ..instances import WAITING, Instance
-from ..layout import LANES, Context
+from ..layout import LANES, Context, HostCall
 from ..layout import Fault as Kind
+from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
     from ...compiling.analysis.control_flow import Block
@@ -56,6 +57,49 @@ def asked(launch: NativeLaunch, number: int) -> tuple[Site, Group, Any]:
     """
     site = launch.kernel.sites.sites[number & _WORD]
     return site, *group_of(launch, site.instance, number >> LANES & _WORD)
+
+
+class Finding(NamedTuple):
+    """A mistake that machine code has found itself, in a launch that goes on.
+
+    `site` is the number of its site, `call` says what machine code has told, and the group contains the lanes.
+    """
+
+    site: int
+    call: HostCall
+    block: int
+    group: Group
+
+
+def note_finding(launch: NativeLaunch, number: int) -> None:
+    """Keep a mistake, unless the launch has one at the instruction already; the number is as in `asked`."""
+    instruction, context = launch.kernel.sites.sites[number & _WORD].instruction, launch.context
+    if id(instruction) not in launch.findings:
+        _, group, _ = asked(launch, number)
+        call, block = HostCall(int(context[Context.HOST_CALL])), int(context[Context.BLOCK])
+        launch.findings[id(instruction)] = Finding(number & _WORD, call, block, group)
+
+
+def allow_absent(launch: NativeLaunch, number: int) -> None:
+    """Raise SpeculationFailed for lanes that shuffle from inactive ones, unless their member mask has been reported.
+
+    The values are undefined, and machine code doesn't follow them. The number is as in `asked`.
+    """
+    if id(launch.kernel.sites.sites[number & _WORD].instruction) not in launch.findings:
+        raise SpeculationFailed
+
+
+def report_findings(launches: Sequence[NativeLaunch]) -> None:
+    """Tell the observer the mistakes found in a launch, which ran in one host thread per item, in the code's order."""
+    observer, sites = launches[0].state.observer, launches[0].kernel.sites.sites
+    assert observer is not None
+    found = [finding for launch in launches for finding in launch.findings.values()]
+    firsts: dict[int, Finding] = {}
+    for finding in sorted(found, key=lambda one: one.block):
+        firsts.setdefault(id(sites[finding.site].instruction), finding)
+    for finding in sorted(firsts.values(), key=lambda one: one.site):
+        tell = observer.outside if finding.call == HostCall.OUTSIDE else observer.deserted
+        tell(finding.group, sites[finding.site].instruction, 0)
 
 
 def point_at(launch: NativeLaunch, number: int) -> None:
@@ -210,8 +254,7 @@ def timeout_of(launch: NativeLaunch, what: str) -> Fault:
     for warp in [*range(first, len(waiting)), *range(first)]:
         for number in np.flatnonzero(waiting[warp]):
             place = kernel.layout.places[number]
-            block = place.block
-            site = block.instructions[0] if block.instructions else block.terminator.instruction
+            site = place.block.first
             if site is not None:
                 point_at(launch, int(launch.context[Context.WARP]) if kernel.alone else warp)
                 group, _ = group_of(launch, place.instance, int(waiting[warp, number]))

@@ -8,6 +8,7 @@ from ...faults import Fault
 from ..layout import LANES
 from ..library.checking.records import MOST_THREADS
 from .launch import NativeLaunch
+from .reports import report_findings
 from .speculation import Speculation, SpeculationFailed
 from .threads import ThreadContext, run_in_threads
 
@@ -96,6 +97,7 @@ def _compare(kernel: Kernel, speculation: Speculation, records: AccessRecords) -
 def _keep(launches: list[NativeLaunch], speculation: Speculation, records: AccessRecords) -> None:
     """End a launch that is not undone."""
     records.keep(speculation.changed())
+    report_findings(launches)
     _end(launches)
 
 

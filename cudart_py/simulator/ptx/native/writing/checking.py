@@ -21,7 +21,7 @@ from ..library.checking.comparing import LOADS
 from ..library.checking.copies import GROUPS
 from ..library.checking.fences import EVENT
 from ..library.checking.records import TICK, block_value, block_word, in_complete_records, raise_doubt
-from ..library.frame import ask_python, element, when
+from ..library.frame import ask_about, ask_python, element, when
 from ..vectors import I32, I64, Builder
 from .undefined import Undefined
 
@@ -197,8 +197,14 @@ class Checking:
         return "guess" if guessed else "load"
 
     def absent(self, lanes: Value, instruction: Instruction, instance: Instance) -> None:
-        """Raise a doubt if any lane shuffles from an inactive one."""
-        self._doubt_if(self._b.icmp_unsigned("!=", lanes, I32(0)), instruction, instance)
+        """Ask Python whether the launch may go on, if any lane shuffles from an inactive one."""
+        with when(self._b, self._b.icmp_unsigned("!=", lanes, I32(0)), likely=False):
+            self._tell(HostCall.ABSENT, lanes, instruction, instance)
+            self._stop_after_a_doubt()
+
+    def _tell(self, call: HostCall, lanes: Value, instruction: Instruction, instance: Instance) -> None:
+        """Tell Python about lanes at an instruction."""
+        ask_about(self._b, self._context, call, lanes, self._sites.add(instruction, instance))
 
     def _doubt_if(
         self, truth: Value, instruction: Instruction, instance: Instance, doubt: Doubt = Doubt.FINDING
@@ -211,16 +217,21 @@ class Checking:
 
     # --- lanes that synchronise
 
+    def deserted(self, place: Place, lanes: Value) -> None:
+        """Tell Python that lanes continue without members of their mask."""
+        if place.block.first is not None:
+            self._tell(HostCall.DESERTED, lanes, place.block.first, place.instance)
+
     def together(self, place: Place) -> None:
-        """Record that a block synchronises its warp; raise a doubt if the member mask omits a lane that executes it."""
-        b, operand = self._b, place.block.mask
-        site = place.block.instructions[0] if place.block.instructions else place.block.terminator.instruction
+        """Record that a block synchronises its warp; tell Python if the member mask omits a lane that executes it."""
+        b, operand, site = self._b, place.block.mask, place.block.first
         mask = b.load(self._schedule.mask, typ=I32)
         members = self._members(operand, place.instance)
         if members is not None and site is not None:
             named = b.and_(b.lshr(members, b.lanes()), b.const(I32, 1))
             outside = b.and_(b.bits(b.compare("==", named, 0)), mask)
-            self._doubt_if(b.icmp_unsigned("!=", outside, I32(0)), site, place.instance)
+            with when(b, b.icmp_unsigned("!=", outside, I32(0)), likely=False):
+                self._tell(HostCall.OUTSIDE, outside, site, place.instance)
         now = _advance(b, self._context)
         warp = b.zext(b.load(self._schedule.head(Head.NUMBER), typ=I32), I64)
         b.store(now, element(b, block_word(b, self._context, BlockCheck.WARPS), warp, I64))

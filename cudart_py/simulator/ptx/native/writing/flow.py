@@ -269,12 +269,15 @@ class Flow:
                 raise UnsupportedInstruction("a member mask of another form")
             missing = b.and_(members, b.splat(b.and_(alive, b.not_(here))))
             waits = b.and_(b.bits(b.compare("!=", missing, 0)), here)
-            forced = b.load(schedule.head(Head.FORCED), typ=I32)
-            b.store(I32(0), schedule.head(Head.FORCED))
-            holds = b.and_(b.icmp_unsigned("!=", waits, I32(0)), b.icmp_unsigned("!=", forced, I32(number + 1)))
-            with when(b, holds):
-                b.store(here, word)
-                b.branch(schedule.dispatch)
+            with when(b, b.icmp_unsigned("!=", waits, I32(0))):
+                forced = b.and_(b.load(schedule.head(Head.FORCED), typ=I32), here)
+                with when(b, b.icmp_unsigned("==", forced, I32(0)), likely=True):
+                    b.store(here, word)
+                    b.branch(schedule.dispatch)
+                if self.checking is not None:
+                    self.checking.deserted(place, here)
+        waiting_no_more = b.not_(b.load(schedule.mask, typ=I32))
+        b.store(b.and_(b.load(schedule.head(Head.FORCED), typ=I32), waiting_no_more), schedule.head(Head.FORCED))
 
     # --- ends of blocks
 

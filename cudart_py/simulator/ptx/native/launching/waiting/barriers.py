@@ -96,9 +96,6 @@ def _literal_or_register(operand: Operand) -> int | Register:
 def release(launch: NativeLaunch) -> None:
     """Release the lanes at complete barriers, or else lanes held for absent members; raise Fault at a deadlock."""
     released = release_complete(launch)
-    if not released and launch.speculation is not None and launch.words(HELD).any():
-        # Members of a mask never arrive, which must be reported.
-        raise SpeculationFailed
     if released or _force(launch) or (launch.ready_words() != 0).any():
         return
     barriers = launch.kernel.layout.barriers
@@ -126,17 +123,17 @@ def release_complete(launch: NativeLaunch) -> bool:
 
 def _force(launch: NativeLaunch) -> bool:
     """Release held lanes without the members of their masks that never arrive; return whether any lane is ready."""
-    held = launch.words(HELD)
+    held, places = launch.words(HELD), launch.kernel.layout.places
     for warp in range(len(held)):
-        numbers = np.flatnonzero(held[warp])
-        if len(numbers):
-            number = int(numbers[0])
+        numbers = np.flatnonzero(held[warp]).tolist()
+        meeting = [places[number].block.meets for number in numbers if places[number].block.meets]
+        if len(set(meeting)) < len(meeting):
+            # Lanes at two instructions may have to execute them together. That is compiled only with checks.
+            raise SpeculationFailed
+        for number in numbers:
             lanes = int(held[warp, number])
             held[warp, number] = 0
-            # If these are all the lanes alive, none is missing. FORCED must then stay 0, because machine code clears it
-            # only if lanes are missing.
-            missing = lanes != int(launch.head(Head.ALIVE)[warp])
-            launch.head(Head.FORCED)[warp] = number + 1 if missing else 0
+            launch.head(Head.FORCED)[warp] |= np.uint32(lanes)
             launch.make_ready(warp, number, lanes)
     return bool((launch.ready_words() != 0).any())
 
