@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 # The number of instructions that can be undone. Each costs the values of the registers that it writes.
 HISTORY = 20_000
-# The status of a launch that does not end, and the largest number of its blocks that are all recorded to show why.
+# The status of a launch that never ends, and the largest number of its blocks that are all recorded to show why.
 _ENDLESS = "CUDA_ERROR_LAUNCH_TIMEOUT"
 _MOST_WAITING_BLOCKS = 64
 
@@ -106,7 +106,7 @@ class Recorder(KernelSource, Observer):
         self._is_interrupting = False
         self._endless = Endless()
         self.exits = Exits()
-        # What the threads of a launch that is stuck read again and again.
+        # What the threads of a launch that never ends read again and again.
         self.reads: list[Read] = []
 
     def start(self, state: LaunchState) -> None:
@@ -194,8 +194,8 @@ class Recorder(KernelSource, Observer):
         if group.code.stepped:
             self.exits.note(group)
 
-    def is_stuck(self, chunks: Sequence[Chunk]) -> bool:
-        """Return whether the launch is in an earlier state again, and note what its threads read in between."""
+    def never_ends(self, chunks: Sequence[Chunk]) -> bool:
+        """Return whether the launch never ends, and note what its threads have read since its earlier state."""
         if not self._repeats.are_possible or not self._endless.is_repeated(chunks):
             return False
         self.reads = list(self._endless.reads.values())

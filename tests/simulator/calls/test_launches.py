@@ -81,12 +81,12 @@ def test_a_kernel_that_does_not_end_is_ended_by_a_limit(context, monkeypatch, en
 def test_counters_and_checks_see_each_event_of_a_launch_one_after_the_other() -> None:
     for event, method in vars(Observer).items():
         # Some methods aren't events: `records` returns the records that machine code makes for the one observer that
-        # checks, `stepped_from` and `is_stuck` are for observers that step, and only a launch that nothing else
+        # checks, `stepped_from` and `never_ends` are for observers that step, and only a launch that nothing else
         # observes may end its checks early.
         if inspect.isfunction(method) and event not in (
             "records",
             "stepped_from",
-            "is_stuck",
+            "never_ends",
             "has_mistake",
             "lack_records",
             "lacks_records",

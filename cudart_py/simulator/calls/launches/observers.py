@@ -114,8 +114,8 @@ class Observers(Observer):
         for one in self._observers:
             one.exit(group)
 
-    def is_stuck(self, chunks: Sequence[Chunk]) -> bool:
-        return any(one.is_stuck(chunks) for one in self._observers if one.stepped)
+    def never_ends(self, chunks: Sequence[Chunk]) -> bool:
+        return any(one.never_ends(chunks) for one in self._observers if one.stepped)
 
     def ended(self, chunk: Chunk) -> None:
         for one in self._observers:

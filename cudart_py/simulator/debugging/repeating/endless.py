@@ -1,4 +1,4 @@
-"""Launches that are stuck: they have returned to an earlier state, so that they repeat what they did since then."""
+"""Launches that never end: they have returned to an earlier state, so that they repeat what they did since then."""
 
 from __future__ import annotations
 

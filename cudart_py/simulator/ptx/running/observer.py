@@ -295,7 +295,7 @@ class Observer:
     def exit(self, group: Group) -> None:
         """Observe lanes that exit."""
 
-    def is_stuck(self, chunks: Sequence[Chunk]) -> bool:
+    def never_ends(self, chunks: Sequence[Chunk]) -> bool:
         """Return whether the launch can only repeat what it has done. Only a stepped observer is asked.
 
         `chunks` are those that have begun and not ended; all of their lanes wait, or have had a turn.

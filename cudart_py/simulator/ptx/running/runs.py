@@ -186,7 +186,7 @@ def _run_all_chunks(state: LaunchState, native: MachineCode | None) -> None:
                         state.observer.ended(chunk)
                     chunk.let_go()
             observer = state.observer
-            if active and observer is not None and observer.stepped and observer.is_stuck(active):
+            if active and observer is not None and observer.stepped and observer.never_ends(active):
                 if following == state.blocks:
                     chunk = next(one for one in active if one.is_spinning)
                     deadlock = chunk.endless(active)

@@ -112,7 +112,7 @@ class Chunk:
         return bool(self._ready)
 
     def endless(self, chunks: Sequence[Chunk]) -> Fault:
-        """Return the fault for a launch that is stuck; `chunks` are all that have begun and not ended."""
+        """Return the fault for a launch that never ends; `chunks` are all that have begun and not ended."""
         parked = sum(one.group.n for chunk in chunks for one in chunk.barriers.parked)
         group = next(group for groups in self._ready.values() for group in groups)
         what = (
