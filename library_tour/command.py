@@ -137,7 +137,7 @@ def build_parser() -> argparse.ArgumentParser:
         card="h200",
     )  # fmt: skip  # grouped by meaning
     commands = parser.add_subparsers(title="commands")
-    list_ = commands.add_parser("list", help="name the stops, by chapters")
+    list_ = commands.add_parser("list", help="list the stops by chapter")
     list_.add_argument(
         "--route",
         type=route_name,
@@ -145,29 +145,33 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="ROUTE",
         help=f"the stops of one route: {', '.join(path.ROUTES)}; or {WHOLE_PATH} for the whole path",
     )
-    list_.add_argument("--json", action="store_true", help="as JSON on standard output")
+    list_.add_argument("--json", action="store_true", help="write JSON to standard output")
     list_.set_defaults(command="list")
-    run = commands.add_parser("run", help="run the named stops, or all")
-    run.add_argument("stops", nargs="*", metavar="STOP", help="a name that `library-tour list` shows")
+    run = commands.add_parser("run", help="run the given stops, or all of them")
+    run.add_argument("stops", nargs="*", metavar="STOP", help="the name of a stop, as listed by `library-tour list`")
     run.add_argument(
-        "--json", type=Path, metavar="FILE", help="write rows, checks and versions there; - is standard output"
+        "--json", type=Path, metavar="FILE", help="write rows, checks and versions to this file; - is standard output"
     )
-    run.add_argument("--plot", type=Path, metavar="DIR", help="draw SVG and PNG there (needs matplotlib)")
+    run.add_argument(
+        "--plot", type=Path, metavar="DIR", help="write plots to this folder, as SVG and PNG (needs matplotlib)"
+    )
     run.add_argument(
         "--card",
         choices=CARDS,
         default="h200",
-        help="whose roofline --plot draws where kernels are counted; by default h200",
+        help="the GPU for which --plot draws the roofline if kernels are counted; by default h200",
     )
-    run.add_argument("--html", type=Path, metavar="DIR", help="write a page for each stop there, with its lesson")
-    run.add_argument("--untimed", action="store_true", help="check small sizes and time nothing, as under a sanitizer")
-    show_ = commands.add_parser("show", help="run one stop and explain it: its code step by step, and an exercise")
-    show_.add_argument("stop", metavar="STOP", help="a name that `library-tour list` shows")
+    run.add_argument("--html", type=Path, metavar="DIR", help="write one page per stop to this folder, with its lesson")
+    run.add_argument(
+        "--untimed", action="store_true", help="check small sizes without timing them, for example under a sanitizer"
+    )
+    show_ = commands.add_parser("show", help="run a stop and explain it: its code step by step, and its exercise")
+    show_.add_argument("stop", metavar="STOP", help="the name of a stop, as listed by `library-tour list`")
     show_.add_argument("--draw", action="store_true", help="draw how the kernels of the steps access memory")
     show_.set_defaults(command="show")
     for command in (run, show_):
         command.add_argument(
-            "--size", type=positive, metavar="N", help="the size of the problem, in the stop's own units"
+            "--size", type=positive, metavar="N", help="the size of the problem, in the unit that the stop uses"
         )
         command.add_argument("--driver", choices=("cuda", "simulator"), help="a GPU or the simulator")
         command.add_argument(
@@ -176,9 +180,9 @@ def build_parser() -> argparse.ArgumentParser:
             metavar="N",
             help="the device's number, by default 0; ranks take the devices of a host one after another",
         )
-    exercise = commands.add_parser("exercise", help="begin a stop's exercise, or check an answer on the simulator")
+    exercise = commands.add_parser("exercise", help="start a stop's exercise, or check an answer on the simulator")
     exercise.add_argument("exercise", metavar="STOP", help="a stop's name; some stops have STOP/easy and STOP/hard too")
-    exercise.add_argument("file", nargs="?", type=Path, metavar="FILE", help="an answer to be checked")
+    exercise.add_argument("file", nargs="?", type=Path, metavar="FILE", help="an answer to check")
     exercise.add_argument(
         "--hint",
         type=int,
@@ -191,11 +195,13 @@ def build_parser() -> argparse.ArgumentParser:
     )
     exercise.add_argument("--solution", action="store_true", help="print the solution and why it is right")
     exercise.set_defaults(command="exercise")
-    explain = commands.add_parser("glossary", help="explain one of CUDA's terms")
-    explain.add_argument("term", nargs="*", metavar="TERM", help="such as bank conflict; without one, all terms")
+    explain = commands.add_parser("glossary", help="explain a CUDA term")
+    explain.add_argument(
+        "term", nargs="*", metavar="TERM", help="a term such as bank conflict; by default, list all terms"
+    )
     explain.set_defaults(command="glossary")
     progress = commands.add_parser(
-        "progress", help="print the stops that you have seen, and the exercises passed and open"
+        "progress", help="list the stops that you have seen, and your passed and open exercises"
     )
     progress.add_argument(
         "--route",

@@ -23,7 +23,7 @@ def add_command(commands: Any) -> None:
     """Add `debug` to the subcommands of `cudart-py`."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "debug",
-        help="stop a program's kernels at their lines, and look at their warps",
+        help="stop a program's kernels at breakpoints and mistakes, and inspect their warps",
         description="Run a Python program on the simulator under a debugger for its kernels. Commands are read from "
         "standard input, as in gdb: break, run, next, print and so on; help lists them. Kernels are compiled with -G. "
         "The exit status is the program's, or 2 if nothing can be debugged.",
@@ -42,7 +42,7 @@ def add_command(commands: Any) -> None:
         help="compile kernels with optimisation, as usual: their lines are approximate, and only registers have names",
     )
     parser.add_argument(
-        "--no-findings", action="store_true", help="do not stop at the sanitizer's findings and at faults"
+        "--no-findings", action="store_true", help="do not stop at the sanitizer's findings or at faults"
     )
     parser.add_argument(
         "--adapter",
@@ -50,7 +50,9 @@ def add_command(commands: Any) -> None:
         help="speak the Debug Adapter Protocol on standard input and output, for an editor, which may name the program",
     )
     parser.add_argument(
-        "--screen", action="store_true", help="use the whole terminal; needs the extra debugger, which installs Textual"
+        "--screen",
+        action="store_true",
+        help="use a full-screen interface; needs the `debugger` extra, which installs Textual",
     )
     parser.add_argument(
         "--port", type=_port, help="like --adapter, with an editor that connects to this TCP port (0: any)"

@@ -44,7 +44,7 @@ def add_command(commands: Any) -> None:
     """Add `profile` to the subcommands of `cudart-py`."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "profile",
-        help="count what a program's launches do, launch by launch and line by line",
+        help="count the operations of a program's kernels, per launch and per line",
         description="Run a Python program on the simulator, then print what its launches did: a table, each source "
         "with figures beside its lines, and advice. The reports also show the mistakes in kernels that the simulator "
         "finds. Caches are not modelled: sectors that the L1 cache would serve are counted too. The exit status is the "

@@ -59,7 +59,7 @@ def add_command(commands: Any) -> None:
         f"with python -m pytest FILES --benchmark-compare=RUN {SUGGESTED_LIMITS}.",
     )
     parser.add_argument("--record", action="store_true", help="write the baseline")
-    parser.add_argument("--add", action="store_true", help="with --record: keep the runs that the baseline has")
+    parser.add_argument("--add", action="store_true", help="with --record: keep the runs that the baseline already has")
     parser.add_argument("--runs", type=count, metavar="N", help=f"with --record: number of runs (default: {_RUNS})")
     parser.add_argument(
         "--limit",
@@ -83,7 +83,7 @@ def add_command(commands: Any) -> None:
             metavar="FILE",
             help=f"also write the outcome as {form}; - is standard output",
         )
-    parser.add_argument("baseline", type=Path, help="the file of the baseline")
+    parser.add_argument("baseline", type=Path, help="the baseline file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for pytest: files, options")
     parser.set_defaults(run=gate, parser=parser)
 
