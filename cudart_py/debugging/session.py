@@ -345,9 +345,9 @@ class Session:
     def resume_backwards(self) -> Stop:
         """Return to the last moment before this one at a breakpoint or a finding, or to the start of the history."""
         self._plan = Continue(backwards=True)
-        start = self._begin()
-        for moment in reversed(self.recorder.history):
-            if moment.number < start and (stop := self._recorded_stop(moment)) is not None:
+        self._begin()
+        for moment in self.recorder.before(self.moment):
+            if (stop := self._recorded_stop(moment)) is not None:
                 return stop
         return self._show_start()
 

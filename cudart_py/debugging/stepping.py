@@ -94,16 +94,14 @@ def step_back(recorder: Recorder, moment: Moment, lane: int, kind: Kind, level: 
     For "out", it is that of the call of the function in the frame `level`. None means that the history does not go back
     so far.
     """
-    earlier = [
-        one for one in recorder.history if one.number < moment.number and one.chunk is moment.chunk and one.runs(lane)
-    ]
+    earlier = (one for one in recorder.before(moment) if one.chunk is moment.chunk and one.runs(lane))
     if kind == "instruction":
-        return earlier[-1] if earlier else None
+        return next(earlier, None)
     start = _start(recorder, moment, lane, kind, level)
     depth = start[1] if start is not None else 0
     found: Moment | None = None
     line: tuple[Place, int] | None = None
-    for one in reversed(earlier):
+    for one in earlier:
         here = position_of(recorder, one, lane)
         if here is None or one.running is None or not one.running.begins or (kind == "over" and here[1] > depth):
             continue

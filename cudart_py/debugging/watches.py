@@ -82,8 +82,7 @@ class Watch:
 
     def _writer(self, recorder: Recorder, moment: Moment) -> str:
         """Return after which line and in which threads the value has changed, or "" if that was not recorded."""
-        earlier = (one for one in reversed(recorder.history) if one.number < moment.number and self._is_visible(one))
-        last = next(earlier, None)
+        last = next((one for one in recorder.before(moment) if self._is_visible(one)), None)
         if last is None or last.running is None:
             return ""
         place = f" after {user_place_text(recorder, last.running)}"

@@ -9,7 +9,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.simulator.debugging import recorder
-from cudart_py.simulator.debugging.moments import Change
+from cudart_py.simulator.debugging.moments import Change, Moment
 
 pytestmark = pytest.mark.needs("debugger")
 
@@ -65,3 +65,25 @@ def test_a_search_with_a_watchpoint_applies_each_recorded_change_once(debugged, 
     # Each turn changes x, tile, the writers of tile, and the local variable.
     assert counts["made"] > 4 * 40
     assert counts["before"] <= counts["made"]
+
+
+@pytest.mark.parametrize("command", ["reverse-stepi", "reverse-step"])
+def test_a_step_back_looks_only_at_the_moments_up_to_its_end(debugged, monkeypatch, command):
+    steps, looked, recorded = 30, [], []
+    runs, initialise = Moment.runs, Moment.__init__
+
+    def counted_runs(self, lane):
+        looked.append(self.number)
+        return runs(self, lane)
+
+    def counted_init(self, number, *arguments):
+        recorded.append(number)
+        initialise(self, number, *arguments)
+
+    monkeypatch.setattr(Moment, "runs", counted_runs)
+    monkeypatch.setattr(Moment, "__init__", counted_init)
+    commands = f"break {LAST_LINE}\nrun\n{command} {steps}\nprint turn\n"
+    shown = debugged(commands, "sums", cuda.zeros(66, np.int32), 40, source=SUMS)
+    assert 0 < int(shown.after("print turn")) <= 40
+    # One step looks at some moments at the end of the history, and not at each of its moments.
+    assert len(looked) < len(recorded)

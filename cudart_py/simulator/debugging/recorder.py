@@ -343,6 +343,10 @@ class Recorder(KernelSource, Observer):
             self._writers[key] = Writers(chunk)
         return self._writers[key]
 
+    def before(self, moment: Moment) -> Iterator[Moment]:
+        """Yield the moments of the history before another one, the latest first."""
+        return (one for one in reversed(self.history) if one.number < moment.number)
+
     def read(self, array: Array, where: Array, moment: Moment) -> Array:
         """Return elements of an array as they were at a moment of the history."""
         return self._past.read(array, where, moment)
