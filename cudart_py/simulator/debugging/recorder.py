@@ -283,7 +283,8 @@ class Recorder(KernelSource, Observer):
     def writing_line(self, index: int) -> int:
         """Return the line of a place that has written memory, by its index in `Writers`, in the kernel's file."""
         place = self.user_place(self._writing_places.groups[index])
-        return 0 if place is None else place.line
+        assert place is not None  # only a group at the end of a function has no line
+        return place.line
 
     def scope(self, moment: Moment, group: LaneGroup, frame: int = 0) -> Scope:
         """Return the names that are visible to a group in the frame of an index."""
