@@ -23,39 +23,21 @@ from .floats import finish, flush_result, flushed_operands
 from .number_formats.rounding import root, signed_zero
 from .values import Value, is_nan, where
 
+# The functions in C and NumPy, keyed by the opcode.
+FUNCTIONS = {"sin": "sin", "cos": "cos", "ex2": "exp2", "lg2": "log2", "tanh": "tanh"}
 _HIGH_WORD = 0xFFFFFFFF << 32
 
 
-def _function(name: str, a: Value, ftz: bool) -> Value:
+def elementary(name: str, a: Value, *, ftz: bool = False) -> Value:
+    """``sin.approx``, ``cos.approx``, ``ex2.approx``, ``lg2.approx``, ``tanh.approx``: return a function of `a`.
+
+    Angles are in radians. The sine and the cosine of infinity are NaN, and so are logarithms of negative numbers. The
+    logarithm of zero is -infinity.
+    """
     [x] = flushed_operands(ftz, a)
     wide = x.as_number("f64")
-    result = wide.of(wide.builder.elementary(name, wide.raw))
+    result = wide.of(wide.builder.elementary(FUNCTIONS[name], wide.raw))
     return finish(flush_result(result.as_number("f32"), ftz))
-
-
-def sin(a: Value, *, ftz: bool = False) -> Value:
-    """``sin.approx``, ``__sinf``: return the sine of an angle in radians; for infinity, NaN."""
-    return _function("sin", a, ftz)
-
-
-def cos(a: Value, *, ftz: bool = False) -> Value:
-    """``cos.approx``, ``__cosf``: return the cosine of an angle in radians; for infinity, NaN."""
-    return _function("cos", a, ftz)
-
-
-def ex2(a: Value, *, ftz: bool = False) -> Value:
-    """``ex2.approx``, part of ``__expf``: return 2 to the power of `a`."""
-    return _function("exp2", a, ftz)
-
-
-def lg2(a: Value, *, ftz: bool = False) -> Value:
-    """``lg2.approx``, ``__log2f``: return the logarithm to base 2; for zero, -infinity; for negative numbers, NaN."""
-    return _function("log2", a, ftz)
-
-
-def tanh(a: Value) -> Value:
-    """``tanh.approx``: return the hyperbolic tangent."""
-    return _function("tanh", a, False)
 
 
 def rcp(a: Value, *, ftz: bool = False) -> Value:

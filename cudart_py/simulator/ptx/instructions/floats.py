@@ -136,20 +136,12 @@ def sqrt(a: Value, *, rounding: str = "rn", ftz: bool = False) -> Value:
 # --- extremes and signs -------------------------------------------------------------------------------------------
 
 
-def min_(a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False) -> Value:
-    """``min``: -0 is less than +0, and a NaN loses to a number, or wins with ``nan``.
+def extreme(name: str, a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False) -> Value:
+    """``min``, ``max``: -0 is less than +0, and a NaN loses to a number, or wins with ``nan``.
 
     ``xorsign_abs`` compares magnitudes and gives the result the product of the signs.
     """
-    return _extreme(True, a, b, ftz, nan, xorsign_abs)
-
-
-def max_(a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False) -> Value:
-    """``max``: treat zeros, NaNs and ``xorsign_abs`` as ``min`` does."""
-    return _extreme(False, a, b, ftz, nan, xorsign_abs)
-
-
-def _extreme(smaller: bool, a: Value, b: Value, ftz: bool, nan: bool, xorsign_abs: bool) -> Value:
+    smaller = name == "min"
     a, b = flushed(a, ftz), flushed(b, ftz)
     signs = (a.bits ^ b.bits) & 1 << a.width - 1
     if xorsign_abs:

@@ -11,8 +11,10 @@ to do the same; no recording covers it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+from .approximations import FUNCTIONS
 from .number_formats.formats import FORMATS, finite, flush, narrow, rectified, saturated, to_single
 from .number_formats.rounding import two_sum
 from .values import Value, where
@@ -34,10 +36,15 @@ def joined(patterns: list[Value]) -> Value:
     return high << 16 | low
 
 
-def _on_halves(function: Callable[..., Value], kind: str, *operands: Value, **modifiers: Any) -> Value:
-    """Apply a function of patterns to each half of the registers."""
-    each = zip(*(halves_of(operand, kind) for operand in operands), strict=True)
-    return joined([function(kind.removesuffix("x2"), *patterns, **modifiers) for patterns in each])
+def _on_halves(function: Callable[..., Value]) -> Callable[..., Value]:
+    """Let a function of patterns apply to each half of registers, by their type `kind`."""
+
+    @wraps(function)
+    def apply(kind: str, *operands: Value, **modifiers: Any) -> Value:
+        each = zip(*(halves_of(operand, kind) for operand in operands), strict=True)
+        return joined([function(kind.removesuffix("x2"), *patterns, **modifiers) for patterns in each])
+
+    return apply
 
 
 def finished(
@@ -53,57 +60,41 @@ def finished(
     return finite(kind, a) if satfinite else a
 
 
+@_on_halves
 def abs_(kind: str, a: Value, *, ftz: bool = False) -> Value:
     """``abs``: clear the sign."""
-    return _flushed(kind, a, ftz) & _each(kind, _NAN)
+    return finished(kind, a, ftz=ftz) & _NAN
 
 
+@_on_halves
 def neg(kind: str, a: Value, *, ftz: bool = False) -> Value:
     """``neg``: flip the sign."""
-    return _flushed(kind, a, ftz) ^ _each(kind, _SIGN)
+    return finished(kind, a, ftz=ftz) ^ _SIGN
 
 
-def _flushed(kind: str, a: Value, ftz: bool) -> Value:
-    return _on_halves(flush, kind, a) if ftz else a
-
-
-def _each(kind: str, word: int) -> int:
-    """Return a 16-bit constant, repeated in both halves for pairs."""
-    return word * 0x10001 if kind.endswith("x2") else word
-
-
+@_on_halves
 def add(kind: str, a: Value, b: Value, *, ftz: bool = False, sat: bool = False) -> Value:
     """``add``: round once."""
-    return _on_halves(_add, kind, a, b, ftz=ftz, sat=sat)
-
-
-def sub(kind: str, a: Value, b: Value, *, ftz: bool = False, sat: bool = False) -> Value:
-    """``sub``: round once."""
-    return _on_halves(lambda one, x, y: _add(one, x, y ^ _SIGN, ftz, sat), kind, a, b)
-
-
-def _add(kind: str, a: Value, b: Value, ftz: bool, sat: bool) -> Value:
     # Rounding the sum to the 24 bits of single precision first doesn't change how it rounds to 11 or 8 bits.
     total = to_single(kind, a, ftz) + to_single(kind, b, ftz)
     return finished(kind, narrow(kind, total), ftz=ftz, sat=sat)
 
 
+def sub(kind: str, a: Value, b: Value, *, ftz: bool = False, sat: bool = False) -> Value:
+    """``sub``: round once."""
+    return add(kind, a, neg(kind, b), ftz=ftz, sat=sat)
+
+
+@_on_halves
 def mul(kind: str, a: Value, b: Value, *, ftz: bool = False, sat: bool = False) -> Value:
     """``mul``: round once."""
-    return _on_halves(_mul, kind, a, b, ftz=ftz, sat=sat)
-
-
-def _mul(kind: str, a: Value, b: Value, ftz: bool, sat: bool) -> Value:
     # The product is exact in single precision, unless it rounds to 0 or to infinity anyway.
     return _rounded(kind, to_single(kind, a, ftz) * to_single(kind, b, ftz), None, ftz, sat=sat)
 
 
+@_on_halves
 def fma(kind: str, a: Value, b: Value, c: Value, *, ftz: bool = False, sat: bool = False, relu: bool = False) -> Value:
     """``fma``: round once."""
-    return _on_halves(_fma, kind, a, b, c, ftz=ftz, sat=sat, relu=relu)
-
-
-def _fma(kind: str, a: Value, b: Value, c: Value, ftz: bool, sat: bool, relu: bool) -> Value:
     x, y, z = (to_single(kind, operand, ftz).as_number("f64") for operand in (a, b, c))
     # In the narrow range of f16, what double precision rounds off is too small to create or hide a tie. In the range of
     # bf16 it isn't.
@@ -122,17 +113,15 @@ def _rounded(kind: str, high: Value, low: Value | None, ftz: bool, **modifiers: 
     return finished(kind, result, **modifiers)
 
 
-def min_(kind: str, a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False) -> Value:
-    """``min``: -0 is less than +0, and a NaN loses to a number, or wins with ``nan``."""
-    return _on_halves(_extreme, kind, a, b, smaller=True, ftz=ftz, nan=nan, xorsign_abs=xorsign_abs)
+def extreme(name: str, kind: str, a: Value, b: Value, **modifiers: bool) -> Value:
+    """``min``, ``max``: -0 is less than +0, and a NaN loses to a number, or wins with ``nan``."""
+    return _extreme(kind, a, b, smaller=name == "min", **modifiers)
 
 
-def max_(kind: str, a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False) -> Value:
-    """``max``: treat zeros and NaNs as ``min`` does."""
-    return _on_halves(_extreme, kind, a, b, smaller=False, ftz=ftz, nan=nan, xorsign_abs=xorsign_abs)
-
-
-def _extreme(kind: str, a: Value, b: Value, smaller: bool, ftz: bool, nan: bool, xorsign_abs: bool) -> Value:
+@_on_halves
+def _extreme(
+    kind: str, a: Value, b: Value, *, smaller: bool, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False
+) -> Value:
     a, b = finished(kind, a, ftz=ftz), finished(kind, b, ftz=ftz)
     signs = (a ^ b) & _SIGN
     if xorsign_abs:
@@ -152,22 +141,16 @@ def _ordered(a: Value) -> Value:
     return where(signed < 0, ~(signed & _NAN), signed)
 
 
-def ex2(kind: str, a: Value, *, ftz: bool = False) -> Value:
-    """``ex2.approx``: return 2 to the power of `a`, correctly rounded.
+def elementary(name: str, kind: str, a: Value, *, ftz: bool = False) -> Value:
+    """``ex2.approx``, ``tanh.approx``: return 2 to the power of `a`, or the hyperbolic tangent, correctly rounded.
 
-    The manual allows a relative error of 2**-9.9 for f16 and 2**-7 for bf16.
+    For ``ex2``, the manual allows a relative error of 2**-9.9 for f16 and 2**-7 for bf16. For ``tanh``, it allows an
+    absolute error of 2**-10.987 for f16 and 2**-8 for bf16.
     """
-    return _on_halves(_function, kind, a, name="exp2", ftz=ftz)
+    return _elementary(kind, a, function=FUNCTIONS[name], ftz=ftz)
 
 
-def tanh(kind: str, a: Value) -> Value:
-    """``tanh.approx``: return the hyperbolic tangent, correctly rounded.
-
-    The manual allows an absolute error of 2**-10.987 for f16 and 2**-8 for bf16.
-    """
-    return _on_halves(_function, kind, a, name="tanh", ftz=False)
-
-
-def _function(kind: str, a: Value, name: str, ftz: bool) -> Value:
+@_on_halves
+def _elementary(kind: str, a: Value, *, function: str, ftz: bool) -> Value:
     wide = to_single(kind, a, ftz).as_number("f64")
-    return finished(kind, narrow(kind, wide.of(wide.builder.elementary(name, wide.raw))), ftz=ftz)
+    return finished(kind, narrow(kind, wide.of(wide.builder.elementary(function, wide.raw))), ftz=ftz)

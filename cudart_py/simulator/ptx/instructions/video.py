@@ -13,6 +13,7 @@ from operator import add, sub
 from .comparisons import OPERATORS
 from .conversions import clamp, range_of
 from .integer_math.integers import piece
+from .integer_math.logic import limited
 from .values import Value, maximum, minimum, where
 
 _HIGHEST = 63
@@ -56,8 +57,7 @@ def shift(
 ) -> Value:
     """``vshl`` and ``vshr``: shift by at most 32 bits, or by the low five bits of `b` (`mode` is "wrap")."""
     left = _whole(a, selectors[1])
-    amount = _selected(b, selectors[2])
-    amount = amount & 31 if mode == "wrap" else minimum(amount, 32)
+    amount = limited(_selected(b, selectors[2]), mode)
     # An H200 keeps 34 bits of the shifted word.
     shifted = left << amount << 30 >> 30 if name == "vshl" else left >> amount
     return _finished(shifted, selectors[0], to, c, sat, secondary)

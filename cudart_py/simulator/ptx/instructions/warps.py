@@ -9,6 +9,7 @@ Bit n of such a word belongs to lane n. `present` contains the lanes that execut
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import add, and_, or_, xor
 
 from . import halves
@@ -21,7 +22,7 @@ _OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
     "add": add, "min": minimum, "max": maximum, "and": and_, "or": or_, "xor": xor,
 }  # fmt: skip  # rows of a table
 _OF_HALVES: dict[str, Callable[[str, Value, Value], Value]] = {
-    "add": halves.add, "min": halves.min_, "max": halves.max_,
+    "add": halves.add, "min": partial(halves.extreme, "min"), "max": partial(halves.extreme, "max"),
 }  # fmt: skip  # rows of a table
 
 

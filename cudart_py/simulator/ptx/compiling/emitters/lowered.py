@@ -62,7 +62,8 @@ class Lowers:
         slots = [slot for pattern in row.patterns for slot in pattern.slots if not slot.is_type]
         chosen = {word for slot in slots for word in slot.words} - fixed_words(row)
         chosen -= {word for name in self.told for word in _TOLD_WORDS.get(name, ())}
-        dropped = sorted(chosen - KEYWORDS.keys() - {"rn"})
+        # `cc` decides only whether the program sees the carry.
+        dropped = sorted(chosen - KEYWORDS.keys() - {"rn", "cc"})
         if dropped:
             raise ValueError(
                 f"row {row.name!r}: the lowering would not be told of the modifier {dropped[0]!r}: "
@@ -94,7 +95,7 @@ class Lowers:
         results = found if isinstance(found, tuple) else (found,)
         if form.writes_carry:
             written = (*written, _CARRY)
-        # A comparison also returns its negation, for which not every instruction has a register.
+        # A comparison also returns its negation, and a sum its carry, which not every instruction writes.
         return list(zip(written, results, strict=False))
 
     def __call__(self, w: Writer, i: Instruction, form: Form) -> None:

@@ -36,11 +36,13 @@ Modifiers may be in any order in the PTX text; the words of a `Form` are in the 
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from functools import lru_cache
 
 from ...instructions import approximations, barriers, comparisons, conversions, floats, halves, movement
 from ...instructions.integer_math import extended_precision, integers, logic
+from ...instructions.values import wide_product
 from ...syntax.instructions import Instruction
 from ..emitters.copies import async_reduction, async_store, bulk_copy, copy, copy_arrival, copy_group, mbarrier
 from ..emitters.lowered import Lowers
@@ -68,29 +70,25 @@ from .video_opcodes import VIDEO_ROWS
 
 ROWS = (
     # --- sums and products of integers
-    Row("add", Lowers(integers.add), "INT | =T T T", flow="sum"),
+    Row("add", Lowers(operator.add), "INT | =T T T", flow="sum"),
     Row("add", Lowers(integers.add_sat), "sat s32 | =T T T"),
-    Row("add", Lowers(extended_precision.add_cc), "cc INT3264 | =T T T"),
+    Row("add", Lowers(extended_precision.add), "cc INT3264 | =T T T"),
     Row("add", Lowers(integers.add_16x2), "u16x2/s16x2 | =T T T", flow="sum"),
-    Row("addc", Lowers(extended_precision.addc), "INT3264 | =T T T", reads_carry=True),
-    Row("addc", Lowers(extended_precision.addc_cc), "cc INT3264 | =T T T", reads_carry=True),
-    Row("sub", Lowers(integers.sub), "INT | =T T T", flow="sum"),
+    Row("addc", Lowers(extended_precision.add), "cc? INT3264 | =T T T", reads_carry=True),
+    Row("sub", Lowers(operator.sub), "INT | =T T T", flow="sum"),
     Row("sub", Lowers(integers.sub_sat), "sat s32 | =T T T"),
-    Row("sub", Lowers(extended_precision.sub_cc), "cc INT3264 | =T T T"),
-    Row("subc", Lowers(extended_precision.subc), "INT3264 | =T T T", reads_carry=True),
-    Row("subc", Lowers(extended_precision.subc_cc), "cc INT3264 | =T T T", reads_carry=True),
-    Row("mul", Lowers(integers.mul_lo), "lo INT | =T T T", flow="sum"),
+    Row("sub", Lowers(extended_precision.sub), "cc INT3264 | =T T T"),
+    Row("subc", Lowers(extended_precision.sub), "cc? INT3264 | =T T T", reads_carry=True),
+    Row("mul", Lowers(operator.mul), "lo INT | =T T T", flow="sum"),
     Row("mul", Lowers(integers.mul_hi), "hi INT | =T T T"),
-    Row("mul", Lowers(integers.mul_wide), "wide u16/s16/u32/s32 | =W T T"),
+    Row("mul", Lowers(wide_product), "wide u16/s16/u32/s32 | =W T T"),
     Row("mad", Lowers(integers.mad_lo), "lo INT | =T T T T", flow="sum"),
     Row("mad", Lowers(integers.mad_hi), "hi INT | =T T T T", "hi sat s32 | =T T T T"),
     Row("mad", Lowers(integers.mad_wide), "wide u16/s16/u32/s32 | =W T T W"),
-    Row("mad", Lowers(extended_precision.mad_lo_cc), "lo cc INT3264 | =T T T T"),
-    Row("mad", Lowers(extended_precision.mad_hi_cc), "hi cc INT3264 | =T T T T"),
-    Row("madc", Lowers(extended_precision.madc_lo), "lo INT3264 | =T T T T", reads_carry=True),
-    Row("madc", Lowers(extended_precision.madc_lo_cc), "lo cc INT3264 | =T T T T", reads_carry=True),
-    Row("madc", Lowers(extended_precision.madc_hi), "hi INT3264 | =T T T T", reads_carry=True),
-    Row("madc", Lowers(extended_precision.madc_hi_cc), "hi cc INT3264 | =T T T T", reads_carry=True),
+    Row("mad", Lowers(extended_precision.mad_lo), "lo cc INT3264 | =T T T T"),
+    Row("mad", Lowers(extended_precision.mad_hi), "hi cc INT3264 | =T T T T"),
+    Row("madc", Lowers(extended_precision.mad_lo), "lo cc? INT3264 | =T T T T", reads_carry=True),
+    Row("madc", Lowers(extended_precision.mad_hi), "hi cc? INT3264 | =T T T T", reads_carry=True),
     Row("mul24", Lowers(integers.mul24_lo), "lo INT32 | =T T T"),
     Row("mul24", Lowers(integers.mul24_hi), "hi INT32 | =T T T"),
     Row("mad24", Lowers(integers.mad24_lo), "lo INT32 | =T T T T"),
@@ -104,32 +102,24 @@ ROWS = (
     Row("div", Lowers(integers.div), "INT | =T T T"),
     Row("rem", Lowers(integers.rem), "INT | =T T T"),
     Row("abs", Lowers(integers.abs_), "SIGNED | =T T"),
-    Row("neg", Lowers(integers.neg), "SIGNED | =T T", flow="sum"),
-    Row("min", Lowers(integers.min_), "INT | =T T T", "relu s32 | =T T T"),
-    Row("min", Lowers(integers.min_16x2), "u16x2 | =T T T", "relu? s16x2 | =T T T"),
-    Row("max", Lowers(integers.max_), "INT | =T T T", "relu s32 | =T T T"),
-    Row("max", Lowers(integers.max_16x2), "u16x2 | =T T T", "relu? s16x2 | =T T T"),
+    Row("neg", Lowers(operator.neg), "SIGNED | =T T", flow="sum"),
     # --- bits
-    Row("and", Lowers(logic.and_), "pred/b16/b32/b64 | =T T T", flow="and"),
-    Row("or", Lowers(logic.or_), "pred/b16/b32/b64 | =T T T", flow="or"),
-    Row("xor", Lowers(logic.xor), "pred/b16/b32/b64 | =T T T", flow="bytewise"),
-    Row("not", Lowers(logic.not_), "pred/b16/b32/b64 | =T T", flow="bytewise"),
+    Row("and", Lowers(operator.and_), "pred/b16/b32/b64 | =T T T", flow="and"),
+    Row("or", Lowers(operator.or_), "pred/b16/b32/b64 | =T T T", flow="or"),
+    Row("xor", Lowers(operator.xor), "pred/b16/b32/b64 | =T T T", flow="bytewise"),
+    Row("not", Lowers(operator.invert), "pred/b16/b32/b64 | =T T", flow="bytewise"),
     Row("cnot", Lowers(logic.cnot), "BITS | =T T"),
     Row("lop3", Lowers(logic.lop3), "b32 | =T T T T #255", flow="choice"),
     Row("lop3", Lowers(logic.lop3_joined), "or/and b32 | =T&p T T T #255 pred", flow="choice"),
-    Row("shl", Lowers(logic.shl), "BITS | =T T u32", flow="left"),
-    Row("shr", Lowers(logic.shr), "BITS | =T T u32", "INT | =T T u32", flow="right"),
-    Row("shf", Lowers(logic.shf_l_clamp), "l clamp b32 | =T T T u32", flow="choice"),
-    Row("shf", Lowers(logic.shf_l_wrap), "l wrap b32 | =T T T u32", flow="choice"),
-    Row("shf", Lowers(logic.shf_r_clamp), "r clamp b32 | =T T T u32", flow="choice"),
-    Row("shf", Lowers(logic.shf_r_wrap), "r wrap b32 | =T T T u32", flow="choice"),
+    Row("shl", Lowers(operator.lshift), "BITS | =T T u32", flow="left"),
+    Row("shr", Lowers(operator.rshift), "BITS | =T T u32", "INT | =T T u32", flow="right"),
+    Row("shf", Lowers(logic.shf_l), "l clamp/wrap b32 | =T T T u32", flow="choice"),
+    Row("shf", Lowers(logic.shf_r), "r clamp/wrap b32 | =T T T u32", flow="choice"),
     Row("prmt", Lowers(movement.prmt), "b32 f4e/b4e/rc8/ecl/ecr/rc16? | =T T T T", flow="permute"),
     Row("bfe", Lowers(integers.bfe), "INT3264 | =T T u32 u32", flow="extract"),
     Row("bfi", Lowers(integers.bfi), "b32/b64 | =T T T u32 u32", flow="insert"),
-    Row("bmsk", Lowers(integers.bmsk_clamp), "clamp b32 | =T u32 u32"),
-    Row("bmsk", Lowers(integers.bmsk_wrap), "wrap b32 | =T u32 u32"),
-    Row("szext", Lowers(integers.szext_clamp), "clamp INT32 | =T T u32"),
-    Row("szext", Lowers(integers.szext_wrap), "wrap INT32 | =T T u32"),
+    Row("bmsk", Lowers(integers.bmsk), "clamp/wrap b32 | =T u32 u32"),
+    Row("szext", Lowers(integers.szext), "clamp/wrap INT32 | =T T u32"),
     Row("popc", Lowers(integers.popc), "b32/b64 | =u32 T"),
     Row("clz", Lowers(integers.clz), "b32/b64 | =u32 T"),
     Row("bfind", Lowers(integers.bfind), "shiftamt? INT3264 | =u32 T"),
@@ -159,24 +149,6 @@ ROWS = (
     Row("abs", Lowers(halves.abs_, "kind"), "ftz? HALF | =T T", "BRAIN | =T T"),
     Row("neg", Lowers(floats.neg), "ftz? f32 | =T T", "f64 | =T T"),
     Row("neg", Lowers(halves.neg, "kind"), "ftz? HALF | =T T", "BRAIN | =T T"),
-    Row(
-        "min", Lowers(floats.min_),
-        "ftz? NaN? f32 | =T T T", "ftz? NaN? xorsign abs f32 | =T T T", "f64 | =T T T",
-    ),
-    Row(
-        "min", Lowers(halves.min_, "kind"),
-        "ftz? NaN? HALF | =T T T", "ftz? NaN? xorsign abs HALF | =T T T",
-        "NaN? BRAIN | =T T T", "NaN? xorsign abs BRAIN | =T T T",
-    ),
-    Row(
-        "max", Lowers(floats.max_),
-        "ftz? NaN? f32 | =T T T", "ftz? NaN? xorsign abs f32 | =T T T", "f64 | =T T T",
-    ),
-    Row(
-        "max", Lowers(halves.max_, "kind"),
-        "ftz? NaN? HALF | =T T T", "ftz? NaN? xorsign abs HALF | =T T T",
-        "NaN? BRAIN | =T T T", "NaN? xorsign abs BRAIN | =T T T",
-    ),
     Row("copysign", Lowers(floats.copysign), "f32/f64 | =T T T"),
     Row(
         "testp", Lowers(floats.testp, "relation", loose=True),
@@ -190,13 +162,31 @@ ROWS = (
     Row("rsqrt", Lowers(approximations.rsqrt, loose=True), "approx ftz? f32 | =T T"),
     Row("rsqrt", Lowers(approximations.rsqrt_high), "approx ftz f64 | =T T"),
     Row("rsqrt", Lowers(approximations.rsqrt_double), "approx f64 | =T T"),
-    Row("sin", Lowers(approximations.sin, loose=True), "approx ftz? f32 | =T T"),
-    Row("cos", Lowers(approximations.cos, loose=True), "approx ftz? f32 | =T T"),
-    Row("lg2", Lowers(approximations.lg2, loose=True), "approx ftz? f32 | =T T"),
-    Row("ex2", Lowers(approximations.ex2, loose=True), "approx ftz? f32 | =T T"),
-    Row("ex2", Lowers(halves.ex2, "kind"), "approx HALF | =T T", "approx ftz BRAIN | =T T"),
-    Row("tanh", Lowers(approximations.tanh, loose=True), "approx f32 | =T T"),
-    Row("tanh", Lowers(halves.tanh, "kind"), "approx HALF | =T T", "approx BRAIN | =T T"),
+    *(
+        Row(name, Lowers(approximations.elementary, "name", loose=True), "approx ftz? f32 | =T T")
+        for name in ("sin", "cos", "lg2", "ex2")
+    ),
+    Row("tanh", Lowers(approximations.elementary, "name", loose=True), "approx f32 | =T T"),
+    Row("ex2", Lowers(halves.elementary, "name", "kind"), "approx HALF | =T T", "approx ftz BRAIN | =T T"),
+    Row("tanh", Lowers(halves.elementary, "name", "kind"), "approx HALF | =T T", "approx BRAIN | =T T"),
+    # --- minima and maxima
+    *(
+        row
+        for name in ("min", "max")
+        for row in (
+            Row(name, Lowers(integers.extreme, "name"), "INT | =T T T", "relu s32 | =T T T"),
+            Row(name, Lowers(integers.extreme_16x2, "name"), "u16x2 | =T T T", "relu? s16x2 | =T T T"),
+            Row(
+                name, Lowers(floats.extreme, "name"),
+                "ftz? NaN? f32 | =T T T", "ftz? NaN? xorsign abs f32 | =T T T", "f64 | =T T T",
+            ),
+            Row(
+                name, Lowers(halves.extreme, "name", "kind"),
+                "ftz? NaN? HALF | =T T T", "ftz? NaN? xorsign abs HALF | =T T T",
+                "NaN? BRAIN | =T T T", "NaN? xorsign abs BRAIN | =T T T",
+            ),
+        )
+    ),
     # --- moves, selections and comparisons
     Row(
         "mov", Lowers(movement.mov, "count"),

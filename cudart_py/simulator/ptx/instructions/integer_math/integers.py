@@ -1,29 +1,19 @@
 """Integer arithmetic: sums, products, division, minima and maxima, bit fields, and bit counts.
 
-One lowering serves all integer types of its opcode, because operators follow the types of the operands. The modifiers
-``sat``, ``relu`` and ``shiftamt`` are keyword arguments.
+One lowering serves all integer types of its opcode, because operators follow the types of the operands. Some opcodes
+need only an operator. The modifiers ``sat``, ``relu`` and ``shiftamt``, and the modes of bit fields, are keyword
+arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..values import Value, maximum, minimum, where, wide_product
+from .logic import limited
 
 _ALL = 0xFFFFFFFF
 
 
 # --- sums and products --------------------------------------------------------------------------------------------
-
-
-def add(a: Value, b: Value) -> Value:
-    """``add``: wrap."""
-    return a + b
-
-
-def sub(a: Value, b: Value) -> Value:
-    """``sub``: wrap."""
-    return a - b
 
 
 def _clip(wide: Value) -> Value:
@@ -47,21 +37,11 @@ def add_16x2(a: Value, b: Value) -> Value:
     return ((a & high) + (b & high)) | ((a + b) & 0xFFFF)
 
 
-def mul_lo(a: Value, b: Value) -> Value:
-    """``mul.lo``: return the low half of the product."""
-    return a * b
-
-
 def mul_hi(a: Value, b: Value) -> Value:
     """``mul.hi``: return the upper half of the product."""
     if a.width == 64:
         return a.of(a.builder.high_product(a.raw, b.raw, a.signed))
     return (wide_product(a, b) >> a.width).to(a.type)
-
-
-def mul_wide(a: Value, b: Value) -> Value:
-    """``mul.wide``: return the whole product."""
-    return wide_product(a, b)
 
 
 def mad_lo(a: Value, b: Value, c: Value) -> Value:
@@ -140,37 +120,15 @@ def abs_(a: Value) -> Value:
     return maximum(a, -a)
 
 
-def neg(a: Value) -> Value:
-    """``neg``: change the sign; the smallest integer stays as it is."""
-    return -a
+def extreme(name: str, a: Value, b: Value, *, relu: bool = False) -> Value:
+    """``min``, ``max``: return the smaller or the larger operand, with ``relu`` at least 0."""
+    chosen = minimum(a, b) if name == "min" else maximum(a, b)
+    return maximum(chosen, 0) if relu else chosen
 
 
-def _rectified(a: Value, relu: bool) -> Value:
-    return maximum(a, 0) if relu else a
-
-
-def min_(a: Value, b: Value, *, relu: bool = False) -> Value:
-    """``min``: return the smaller operand, with ``relu`` at least 0."""
-    return _rectified(minimum(a, b), relu)
-
-
-def max_(a: Value, b: Value, *, relu: bool = False) -> Value:
-    """``max``: return the larger operand, with ``relu`` at least 0."""
-    return _rectified(maximum(a, b), relu)
-
-
-def min_16x2(a: Value, b: Value, *, relu: bool = False) -> Value:
-    """``min.u16x2``, ``min.s16x2``: return the smaller of each pair of halves."""
-    return _extremes_16x2(minimum, a, b, relu)
-
-
-def max_16x2(a: Value, b: Value, *, relu: bool = False) -> Value:
-    """``max.u16x2``, ``max.s16x2``: return the larger of each pair of halves."""
-    return _extremes_16x2(maximum, a, b, relu)
-
-
-def _extremes_16x2(extreme: Callable[[Value, Value], Value], a: Value, b: Value, relu: bool) -> Value:
-    low, high = (_rectified(extreme(piece(a, i, 16), piece(b, i, 16)), relu) for i in range(2))
+def extreme_16x2(name: str, a: Value, b: Value, *, relu: bool = False) -> Value:
+    """``min.u16x2``, ``max.s16x2`` and so on: return the smaller or the larger of each pair of halves."""
+    low, high = (extreme(name, piece(a, i, 16), piece(b, i, 16), relu=relu) for i in range(2))
     return high << 16 | (low & 0xFFFF)
 
 
@@ -234,28 +192,19 @@ def bfi(a: Value, b: Value, position: Value, length: Value) -> Value:
     return (b & ~mask) | ((a << position) & mask)
 
 
-def bmsk_clamp(position: Value, count: Value) -> Value:
-    """``bmsk.clamp``: return a mask of `count` ones from `position`; bits beyond the top are lost."""
+def bmsk(position: Value, count: Value, *, mode: str) -> Value:
+    """``bmsk``: return a mask of `count` ones from `position`, both modulo 32 if `mode` is "wrap".
+
+    Bits beyond the top are lost.
+    """
+    if mode == "wrap":
+        position, count = position & 31, count & 31
     return _low_mask(count) << position
 
 
-def bmsk_wrap(position: Value, count: Value) -> Value:
-    """``bmsk.wrap``: return a mask of `count` ones from `position`, both modulo 32."""
-    return bmsk_clamp(position & 31, count & 31)
-
-
-def szext_clamp(a: Value, count: Value) -> Value:
-    """``szext.clamp``: extend the low `count` bits, at most 32, with zeros or the sign."""
-    return _extended(a, minimum(count, 32))
-
-
-def szext_wrap(a: Value, count: Value) -> Value:
-    """``szext.wrap``: extend the low `count` modulo 32 bits with zeros or the sign."""
-    return _extended(a, count & 31)
-
-
-def _extended(a: Value, count: Value) -> Value:
-    spare = 32 - count
+def szext(a: Value, count: Value, *, mode: str) -> Value:
+    """``szext``: extend the low `count` bits, at most 32, or modulo 32 if `mode` is "wrap", with zeros or the sign."""
+    spare = 32 - limited(count, mode)
     return (a << spare) >> spare
 
 

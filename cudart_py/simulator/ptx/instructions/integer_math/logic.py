@@ -1,28 +1,8 @@
-"""Logic and shifts."""
+"""Logic and shifts, except for the opcodes that need only an operator."""
 
 from __future__ import annotations
 
 from ..values import Value, minimum
-
-
-def and_(a: Value, b: Value) -> Value:
-    """``and``: return the bits that are set in both."""
-    return a & b
-
-
-def or_(a: Value, b: Value) -> Value:
-    """``or``: return the bits that are set in either."""
-    return a | b
-
-
-def xor(a: Value, b: Value) -> Value:
-    """``xor``: return the bits that are set in exactly one."""
-    return a ^ b
-
-
-def not_(a: Value) -> Value:
-    """``not``: return the complement."""
-    return ~a
 
 
 def cnot(a: Value) -> Value:
@@ -74,39 +54,18 @@ def _two_inputs(table: int, b: Value, c: Value) -> Value:
             return ~(b & c)
 
 
-def shl(a: Value, amount: Value) -> Value:
-    """``shl``: shift left; an amount of at least the width gives zero."""
-    return a << amount
-
-
-def shr(a: Value, amount: Value) -> Value:
-    """``shr``: shift right; an amount of at least the width gives zero, or copies of the sign."""
-    return a >> amount
-
-
-def shf_l_wrap(low: Value, high: Value, amount: Value) -> Value:
-    """``shf.l.wrap``: shift the pair left by the amount modulo 32 and return the upper word."""
-    return _upper(low, high, amount & 31)
-
-
-def shf_l_clamp(low: Value, high: Value, amount: Value) -> Value:
-    """``shf.l.clamp``: shift the pair left by at most 32 and return the upper word."""
-    return _upper(low, high, minimum(amount, 32))
-
-
-def shf_r_wrap(low: Value, high: Value, amount: Value) -> Value:
-    """``shf.r.wrap``: shift the pair right by the amount modulo 32 and return the lower word."""
-    return _lower(low, high, amount & 31)
-
-
-def shf_r_clamp(low: Value, high: Value, amount: Value) -> Value:
-    """``shf.r.clamp``: shift the pair right by at most 32 and return the lower word."""
-    return _lower(low, high, minimum(amount, 32))
-
-
-def _upper(low: Value, high: Value, by: Value) -> Value:
+def shf_l(low: Value, high: Value, amount: Value, *, mode: str) -> Value:
+    """``shf.l``: shift the pair left and return the upper word."""
+    by = limited(amount, mode)
     return (high << by) | (low >> 32 - by)
 
 
-def _lower(low: Value, high: Value, by: Value) -> Value:
+def shf_r(low: Value, high: Value, amount: Value, *, mode: str) -> Value:
+    """``shf.r``: shift the pair right and return the lower word."""
+    by = limited(amount, mode)
     return (low >> by) | (high << 32 - by)
+
+
+def limited(amount: Value, mode: str) -> Value:
+    """Return an amount that is at most 32, or modulo 32 if `mode` is "wrap"."""
+    return amount & 31 if mode == "wrap" else minimum(amount, 32)
