@@ -145,7 +145,7 @@ class WarpRecorder(Observer):
         own: tuple[slice, Array],
     ) -> None:
         taken, lanes = own
-        seen = _seen(group, address, positions) + offset
+        seen = address.seen + offset
         if positions is None:
             seen = np.broadcast_to(seen, group.n)[taken]
         else:
@@ -183,16 +183,3 @@ class WarpRecorder(Observer):
     def _file(self, number: int) -> str:
         name: str = self._places.files.get(number, "")
         return name
-
-
-def _seen(group: Group, address: Address, positions: Array | None) -> Any:
-    """Return addresses as the kernel sees them: relative to the block in shared, to the thread in local memory."""
-    space = address.space.name
-    if space == "global":
-        return address.places + group.chunk.memory.base
-    if address.base is not None:
-        return address.places - address.base
-    base: Any = group.shared_base if space == "shared" else group.local_base if space == "local" else 0
-    if positions is not None and np.ndim(base):
-        base = base[positions]
-    return address.places - base

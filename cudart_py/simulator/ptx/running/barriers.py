@@ -177,13 +177,13 @@ class Barriers:
     def deadlock(self) -> Fault:
         """Return the fault for lanes that wait at barriers that can never complete."""
         parked = self.parked[0]
-        chunk, state = parked.group.chunk, parked.group.chunk.state
+        chunk = parked.group.chunk
         lanes = np.concatenate([other.group.lane_numbers for other in self.parked])
         # The threads of the first one's block or cluster: those of others may wait for other barriers.
-        clusters = chunk.block_of_lane[lanes] // math.prod(state.launch.cluster)
+        clusters = chunk.block_of_lane[lanes] // math.prod(chunk.state.launch.cluster)
         count = np.count_nonzero(clusters == clusters[0])
         what = f"deadlock: {count} threads wait at barriers that the others of their block never reach"
-        return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", state.located(what, parked.instruction, parked.group, 0))
+        return parked.group.fault("CUDA_ERROR_LAUNCH_TIMEOUT", what, parked.instruction)
 
 
 def _operand(group: Group, operand: Operand) -> Array:

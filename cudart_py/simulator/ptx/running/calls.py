@@ -70,7 +70,7 @@ def name_at(group: Group, instruction: Instruction, address: int, position: int 
     if name is None or not module.accepts(name, call_):
         reason = "is not a function" if name is None else f"is {name}, a function with other parameters"
         what = f"call through {address:#x}, which {reason}"
-        raise Fault("CUDA_ERROR_INVALID_PC", state.located(what, instruction, group, position))
+        raise group.fault("CUDA_ERROR_INVALID_PC", what, instruction, position)
     return name
 
 
@@ -79,7 +79,7 @@ def overflow(group: Group, instruction: Instruction) -> Fault:
     state, depth = group.chunk.state, len(group.frames) + 1
     what = f"stack overflow: {depth} nested calls exceed the stack of {state.local_size} bytes per thread"
     what += " (device.limits.stack_size and cudaLimitStackSize set the size)"
-    return Fault("CUDA_ERROR_LAUNCH_FAILED", state.located(what, instruction, group, 0))
+    return group.fault("CUDA_ERROR_LAUNCH_FAILED", what, instruction)
 
 
 def frame_bytes(caller: Code, *, is_outermost: bool) -> int:

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..faults import UnsupportedError
 from ..operations.matrices import ELEMENTS, Fragment, add_product, matrices, numbers
 from ..operations.matrix_descriptors import UNIT, unit_addresses
 from ..syntax.instructions import Instruction
 from .matrices import check_warps
-from .memory.addresses import Mixed
-from .memory.units import address_of_units
+from .memory.addresses import Address, Mixed
 
 if TYPE_CHECKING:
     from .groups import Group
@@ -89,14 +87,13 @@ def _read(
         units = unit_addresses(descriptors, length // each, lines, turned=turned)
     except ValueError as error:
         what = f"a matrix descriptor with {error}"
-        raise UnsupportedError(group.chunk.state.located(what, site, group, int(first[0]))) from None
+        raise group.unsupported(what, site, int(first[0])) from None
     base = group.shared_base[first]
     positions = np.repeat(first, units[0].size)
-    places = (units + base[:, None, None]).reshape(-1)
-    address = address_of_units(group.chunk.shared, group, places, np.repeat(base, units[0].size))
+    address = Address(group.chunk.shared, group, units.reshape(-1), np.repeat(base, units[0].size))
     group.chunk.memory.check(address, 0, UNIT, site, positions)
     if observer is not None:
         observer.bulk(group, "ld", Mixed(group, [(positions, address)]), UNIT, None, site)
-    data = group.chunk.shared.bytes[places[:, None] + np.arange(UNIT)].view(name)
+    data = group.chunk.shared.bytes[address.places[:, None] + np.arange(UNIT)].view(name)
     found = numbers(data.reshape(len(first), lines, length), matrix.kind)
     return found.swapaxes(1, 2) if turned else found

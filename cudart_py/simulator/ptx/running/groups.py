@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..faults import Fault, UnsupportedError
 from .clock import CYCLES
 
 if TYPE_CHECKING:
@@ -118,6 +119,14 @@ class Group:
             assert call is not None
             found.append(call)
         return found[::-1]
+
+    def fault(self, status_name: str, what: str, site: Instruction, position: int = 0) -> Fault:
+        """Return the fault of an instruction, located at the lane at `position`."""
+        return Fault(status_name, self.chunk.state.located(what, site, self, position))
+
+    def unsupported(self, what: str, site: Instruction, position: int = 0) -> UnsupportedError:
+        """Return the error for something that isn't simulated, located at the lane at `position`."""
+        return UnsupportedError(self.chunk.state.located(what, site, self, position))
 
     @property
     def own(self) -> Domain:

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..faults import Fault
 from ..operations.matrices import ELEMENTS, Fragment, multiply, places, to_registers, turned, unit_of
 from ..syntax.instructions import Instruction
 from .memory.addresses import Address, Mixed
-from .memory.transfers import parts_of
 from .observer import MatrixPiece, MatrixRows
 
 if TYPE_CHECKING:
@@ -119,7 +117,7 @@ def check_warps(group: Group, site: Instruction) -> None:
     position = group.chunk.warps.partial(group)
     if position >= 0:
         what = "not all 32 lanes of the warp execute it together"
-        raise Fault("CUDA_ERROR_LAUNCH_FAILED", group.chunk.state.located(what, site, group, position))
+        raise group.fault("CUDA_ERROR_LAUNCH_FAILED", what, site, position)
 
 
 def _observe(
@@ -181,11 +179,11 @@ def _rows(group: Group, space: str, base: Array, count: int, site: Instruction) 
 def rows_at(group: Group, space: str, addresses: Array, site: Instruction) -> Address:
     """Return the rows at addresses; raise Fault if one isn't in shared memory."""
     found = group.chunk.memory.place(group, space, addresses)
-    for positions, part in parts_of(found):
+    for positions, part in found.parts:
         if part.space.name != "shared":
             position = 0 if positions is None else int(positions[0])
             what = f"needs addresses in shared memory, not {part.space.name} memory"
-            raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", group.chunk.state.located(what, site, group, position))
+            raise group.fault("CUDA_ERROR_ILLEGAL_ADDRESS", what, site, position)
     assert isinstance(found, Address)
     return found
 

@@ -331,7 +331,7 @@ class Chunk:
             assert instruction is not None
             lane = int(np.argmax(index))
             what = f"branch to index {int(values[-1])} of {len(targets)} targets"
-            raise Fault("CUDA_ERROR_LAUNCH_FAILED", self.state.located(what, instruction, group, lane))
+            raise group.fault("CUDA_ERROR_LAUNCH_FAILED", what, instruction, lane)
         if len(values) == 1:
             return self._go(group, block.index, targets[int(values[0])], alone)
         # Several indices may share a target.
@@ -374,4 +374,4 @@ class Chunk:
         site = block.first
         if site is None:
             return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", f"kernel {self.state.launch.entry.name}: {what}")
-        return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", self.state.located(what, site, group, 0))
+        return group.fault("CUDA_ERROR_LAUNCH_TIMEOUT", what, site)

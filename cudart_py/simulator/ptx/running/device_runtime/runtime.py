@@ -112,7 +112,6 @@ class RuntimeCalls:
         for address, x, y, z, width, height, depth, shared in _rows(group, kernel, *shape):
             extents = (x, y, z), (width, height, depth)
             found.append(runtime.parameter_buffer(module.kernel_at(address), *extents, shared))
-        self._state.memory_access.forget()
         errors, buffers = zip(*found, strict=True)
         self._note(group, errors)
         return np.array(buffers, np.uint64)
@@ -120,7 +119,6 @@ class RuntimeCalls:
     def launch(self, group: Group, buffer: Any, stream: Any, *, site: Instruction) -> Array:
         """Launch the kernels for which the lanes' buffers were made (cudaLaunchDeviceV2)."""
         errors = [self._state.runtime.launch(*row) for row in _rows(group, buffer, stream)]
-        self._state.memory_access.forget()
         return self._note(group, errors)
 
     # --- errors
@@ -143,7 +141,6 @@ class RuntimeCalls:
 
     def _texts(self, group: Group, error: Any, *, name: bool) -> Array:
         found = [self._state.runtime.error_text(one, name=name) for (one,) in _rows(group, error)]
-        self._state.memory_access.forget()
         return np.array(found, np.uint64)
 
     def _note(self, group: Group, errors: Any) -> Array:
@@ -230,14 +227,13 @@ class RuntimeCalls:
         for (one,) in _rows(group, size):
             address = memory.allocate(one) if one else 0
             found.append((_SUCCESS if address or not one else _OUT_OF_MEMORY, address))
-        self._state.memory_access.forget()
         return self._stored(group, pointer, found, np.uint64, site)
 
     def free(self, group: Group, pointer: Any, *, site: Instruction) -> Array:
         """Return memory to the device's heap (cudaFree)."""
         memory = self._state.memory
         errors = [_SUCCESS if not one or memory.release(one) else _INVALID_VALUE for (one,) in _rows(group, pointer)]
-        self._state.memory_access.forget()
+        self._state.memory_access.look_up()
         return self._note(group, errors)
 
     def copy(

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compiling.opcode_table.opcodes import form_of
-from ...faults import Fault, UnsupportedError
 from ...operations.geometries import GEOMETRIES
 from ...operations.mipmaps import by_levels, level_of
 from ...operations.surfaces import Surface, locate
@@ -65,7 +64,7 @@ class System:
             t = coordinates(thread, state.launch.block)
             place = f"block: [{b[0]},{b[1]},{b[2]}], thread: [{t[0]},{t[1]},{t[2]}]"
             group.chunk.printed.append((block, f"{where}: {place} Assertion `{text}` failed.\n", 0))
-        raise Fault("CUDA_ERROR_ASSERT", state.located(f"assertion `{text}` failed ({where})", site, group, 0))
+        raise group.fault("CUDA_ERROR_ASSERT", f"assertion `{text}` failed ({where})", site)
 
     def vprintf(self, group: Group, format_: Any, arguments: Any, *, site: Instruction) -> Array:
         """Print for each lane in order; return the number of arguments, as the device does."""
@@ -105,7 +104,6 @@ class System:
         out = np.zeros(group.n, np.uint64)
         for lane, wanted in enumerate(sizes):
             out[lane] = memory.allocate(int(wanted)) if wanted else 0
-        self._state.memory_access.forget()
         return out
 
     def free(self, group: Group, pointer: Any, *, site: Instruction) -> None:
@@ -114,8 +112,8 @@ class System:
         for lane, address in enumerate(np.broadcast_to(pointer, group.n)):
             if address and not state.memory.release(int(address)):
                 what = f"free({int(address):#x}), which malloc didn't return: {state.memory.describe(int(address))}"
-                raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, lane))
-        state.memory_access.forget()
+                raise group.fault("CUDA_ERROR_ILLEGAL_ADDRESS", what, site, lane)
+        state.memory_access.look_up()
 
     def set_condition(self, group: Group, handle: Any, value: Any, *, site: Instruction) -> None:
         """Set the values of a graph's conditions, lane by lane."""
@@ -126,7 +124,7 @@ class System:
                 state.memory.set_condition(int(one), int(wanted))
             except KeyError:
                 what = f"{int(one):#x} is not a condition of a graph"
-                raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, lane)) from None
+                raise group.fault("CUDA_ERROR_ILLEGAL_ADDRESS", what, site, lane) from None
 
     def texture(
         self,
@@ -270,7 +268,7 @@ class System:
             if form.boundary == "trap" and outside.any():
                 lane = int(outside.argmax())
                 what = f"an access outside of a surface, at {_named(place, lane, form.geometry)}"
-                raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", self._state.located(what, site, group, int(places[lane])))
+                raise group.fault("CUDA_ERROR_ILLEGAL_ADDRESS", what, site, int(places[lane]))
             misplaced = offsets % (width * count) != 0
             if misplaced.any():
                 lane = int(misplaced.argmax())
@@ -279,7 +277,7 @@ class System:
                     f"an access of {width * count} bytes to a surface, at {where}: x counts bytes, and must be a "
                     f"multiple of {width * count}"
                 )
-                raise Fault("CUDA_ERROR_MISALIGNED_ADDRESS", self._state.located(what, site, group, int(places[lane])))
+                raise group.fault("CUDA_ERROR_MISALIGNED_ADDRESS", what, site, int(places[lane]))
             taking = ~outside if form.boundary == "zero" else np.ones_like(outside)
             stored = tuple(value[places] for value in values)
             self._observe(group, kind, places, surface.address + offsets, taking, width * count, site, stored)
@@ -297,19 +295,19 @@ class System:
             found = (state.memory.texture if kind == "texture" else state.memory.surface)(handle)
         except KeyError:
             what = f"{handle:#x} is not a {kind} object"
-            raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, position)) from None
+            raise group.fault("CUDA_ERROR_ILLEGAL_ADDRESS", what, site, position) from None
         starts, ends = state.memory.extents()
         index = int(np.searchsorted(starts, found.address, "right")) - 1
         if index < 0 or found.address + found.size > ends[index]:
             where = state.memory.describe(found.address)
             what = f"the memory of {kind} {handle:#x} has been freed: {where}"
-            raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, position))
+            raise group.fault("CUDA_ERROR_ILLEGAL_ADDRESS", what, site, position)
         if found.geometry != geometry:
             what = (
                 f"an access to a {kind} of {GEOMETRIES[geometry]}, and this one has {GEOMETRIES[found.geometry]}: CUDA "
                 "does not define the result"
             )
-            raise UnsupportedError(state.located(what, site, group, position))
+            raise group.unsupported(what, site, position)
         return found
 
 

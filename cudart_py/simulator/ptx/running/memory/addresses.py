@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,32 +13,48 @@ if TYPE_CHECKING:
     from .spaces import Space
 
 Array = NDArray[Any]
+ndarray = np.ndarray
 
 
 class Address:
     """Byte offsets in one space for the lanes of a group.
 
-    `places` contains offsets from the start of the space's bytes: an int64 array, or an int if all lanes share the
-    offset. `low` and `high` bound the addresses as the kernel sees them, and `bits` is the bitwise OR of these
-    addresses. A place exceeds its address by the lane's base in the space, because each block has its own shared memory
-    and each lane its own local memory.
+    `seen` are the addresses as the kernel sees them: an array, or a scalar if all lanes share the address. `places` are
+    offsets from the start of the space's bytes, as int64: `seen` plus the lanes' `base` in the space, because each
+    block has its own shared memory and each lane its own local memory. `low` and `high` bound the addresses, and `bits`
+    is their bitwise OR.
     """
 
     __slots__ = ("_indices", "_runs", "base", "bits", "group", "high", "low", "notes", "places", "space")
 
-    def __init__(self, space: Space, group: Group, places: Any, low: int, high: int, bits: int) -> None:
+    def __init__(self, space: Space, group: Group, seen: Any, base: Any) -> None:
         self.space = space
         self.group = group
-        self.places = places
-        self.low = low
-        self.high = high
-        self.bits = bits
-        # The lanes' bases if they differ from the group's own bases in this space, else None.
-        self.base: Any = None
+        self.base = base
+        if seen.__class__ is ndarray:
+            seen = seen.view(np.int64) if seen.itemsize == 8 else seen.astype(np.int64)
+            self.low, self.high = (int(seen.min()), int(seen.max())) if len(seen) else (0, 0)
+            self.bits = int(np.bitwise_or.reduce(seen))
+        else:
+            seen = int(seen)
+            if seen >= 1 << 63:
+                seen -= 1 << 64
+            self.low = self.high = self.bits = seen
+        self.places = seen + base
         # An observer's records about these places.
         self.notes: dict[Any, Any] = {}
         self._indices: dict[int, Any] = {}
         self._runs: dict[int, int] = {}
+
+    @property
+    def seen(self) -> Any:
+        """Return the addresses as the kernel sees them."""
+        return self.places - self.base
+
+    @property
+    def parts(self) -> list[tuple[Array | None, Address]]:
+        """Return the address as its only part; None means all lanes."""
+        return [(None, self)]
 
     def index(self, shift: int) -> Any:
         """Return the places in units of ``1 << shift`` bytes."""
@@ -48,17 +65,7 @@ class Address:
 
     def select(self, positions: Array) -> Address:
         """Return the Address of the lanes at `positions`."""
-        places = self.places
-        if places.__class__ is not np.ndarray:
-            return self
-        # The bounds of all lanes may be too wide for a part, so the part's bounds are computed from its own places.
-        chosen = places.take(positions)
-        shift = self.low - int(places.min())
-        low, high = int(chosen.min()) + shift, int(chosen.max()) + shift
-        part = Address(self.space, self.group, chosen, low, high, self.bits)
-        if self.base is not None:
-            part.base = self.base.take(positions)
-        return part
+        return self.moved(positions, 0) if self.places.__class__ is ndarray else self
 
     def where(self, wanted: Any) -> Address | Mixed:
         """Return the addresses of the lanes for which `wanted` (one value, or one per lane) is not zero."""
@@ -67,13 +74,10 @@ class Address:
             return self
         return Mixed(self.group, [(positions, self.select(positions))] if len(positions) else [])
 
-    def moved(self, positions: Array, distance: Array) -> Address:
+    def moved(self, positions: Array, distance: Any) -> Address:
         """Return the Address of the places `distance` bytes after the places of the lanes at `positions`."""
-        high = self.high + int(distance.max())
-        part = Address(self.space, self.group, self.places.take(positions) + distance, self.low, high, self.bits)
-        if self.base is not None:
-            part.base = self.base.take(positions)
-        return part
+        base = self.base.take(positions) if self.base.__class__ is ndarray else self.base
+        return Address(self.space, self.group, self.places.take(positions) + distance - base, base)
 
     def run_start(self, stride: int) -> int:
         """Return the first place if the places increase by `stride` from lane to lane, else -1."""
@@ -84,7 +88,7 @@ class Address:
 
     def _find_run(self, stride: int) -> int:
         places = self.places
-        if places.__class__ is not np.ndarray:
+        if places.__class__ is not ndarray:
             return -1
         n = len(places)
         first = int(places[0])
@@ -94,11 +98,9 @@ class Address:
         return first if (step == stride).all() else -1
 
 
+@dataclass(frozen=True, slots=True)
 class Mixed:
     """Generic addresses in several spaces: for each space, the positions of the lanes and their Address."""
 
-    __slots__ = ("group", "parts")
-
-    def __init__(self, group: Group, parts: list[tuple[Array, Address]]) -> None:
-        self.group = group
-        self.parts = parts
+    group: Group
+    parts: list[tuple[Array, Address]]

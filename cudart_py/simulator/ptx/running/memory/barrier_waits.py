@@ -76,7 +76,7 @@ class BarrierWaits:
             f"deadlock: {who} at barriers in shared memory, and no other thread is running: "
             f"{'; '.join(list(barriers)[:_NAMED])}{more}"
         )
-        return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", wait.group.chunk.state.located(what, wait.site, wait.group, position))
+        return wait.group.fault("CUDA_ERROR_LAUNCH_TIMEOUT", what, wait.site, position)
 
 
 def _described(wait: _Wait, numbers: Array) -> Iterator[str]:

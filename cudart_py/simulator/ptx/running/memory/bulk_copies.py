@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults import Fault
 from ...operations import atomics, mbarriers
 from ...operations.matrix_descriptors import UNIT
 from ...syntax.types import dtype_of
 from .addresses import Address, Mixed
-from .units import address_of_units
 
 if TYPE_CHECKING:
     from ...syntax.instructions import Instruction
@@ -66,8 +64,8 @@ class Places(NamedTuple):
         return self._replace(places=self.places - self.base + base, base=base)
 
     def _at(self, copies: Array, behind: Array) -> Address:
-        address = self.address
-        return address_of_units(address.space, address.group, self.places[copies] + behind, self.base[copies])
+        address, base = self.address, self.base[copies]
+        return Address(address.space, address.group, self.places[copies] + behind - base, base)
 
 
 class BulkCopies:
@@ -97,7 +95,7 @@ class BulkCopies:
         wrong = np.flatnonzero(sizes % UNIT)
         if len(wrong):
             what = f"a bulk copy of {sizes[wrong[0]]} bytes, which is not a multiple of {UNIT}"
-            raise Fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", group.chunk.state.located(what, site, group, int(wrong[0])))
+            raise group.fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", what, site, int(wrong[0]))
         lanes, memory = np.arange(group.n), group.chunk.memory
         ends = [places_of(group, *to), places_of(group, *source)]
         counters = None
@@ -133,12 +131,7 @@ class BulkCopies:
 
 def places_of(group: Group, address: Address, offset: int) -> Places:
     """Return the place of each lane's address."""
-    base: Any
-    if address.space.size is None:
-        base = -group.chunk.memory.base
-    else:
-        base = group.shared_base if address.base is None else address.base
-    return Places(address, np.broadcast_to(address.places, group.n) + offset, np.broadcast_to(base, group.n))
+    return Places(address, np.broadcast_to(address.places, group.n) + offset, np.broadcast_to(address.base, group.n))
 
 
 def complete(counters: Places, sizes: Array) -> None:
@@ -156,7 +149,7 @@ def receivers(group: Group, ranks: Any, site: Instruction) -> tuple[Array, Array
     if len(outside):
         what = f"a bulk copy to the block of rank {found[outside[0]]}, in a cluster of {cluster}"
         place = int(lanes[outside[0]])
-        raise Fault("CUDA_ERROR_LAUNCH_FAILED", chunk.state.located(what, site, group, place))
+        raise group.fault("CUDA_ERROR_LAUNCH_FAILED", what, site, place)
     blocks = chunk.block_of_lane[group.lane_numbers[lanes]]
     return lanes, blocks - blocks % cluster + found
 

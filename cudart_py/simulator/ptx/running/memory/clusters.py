@@ -12,7 +12,7 @@ from ...instructions import clusters
 if TYPE_CHECKING:
     from ..groups import Group
 
-RANK_SHIFT = clusters.RANK_SHIFT
+RANK_SHIFT, OFFSET = clusters.RANK_SHIFT, clusters.OFFSET
 _map = {size: array_function(clusters.map_address, f"u{8 * size}", "u32") for size in (4, 8)}
 _rank = {size: array_function(clusters.rank_of, f"u{8 * size}", "u32") for size in (4, 8)}
 

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults import Fault, UnsupportedError
 from ...operations import atomics, tensor_maps
 from ...operations.matrix_descriptors import UNIT
 from ...operations.tensor_maps import Box, TensorMap
 from ...syntax.types import dtype_of
 from .addresses import Address, Mixed
 from .bulk_copies import Named, complete, places_of, receivers
-from .units import address_of_units
 
 if TYPE_CHECKING:
     from ...syntax.instructions import Instruction
@@ -122,12 +120,11 @@ def _maps(
         lacking = tensor_maps.lacking_feature(row.tobytes())
         if lacking:
             what = f"a tensor copy by a tensor map with a value of {lacking} that is not simulated"
-            raise UnsupportedError(group.chunk.state.located(what, site, group, lane))
+            raise group.unsupported(what, site, lane)
         found = TensorMap.unpack(row.tobytes())
         mistake = _mistake(found, axes, operation)
         if found is None or mistake:
-            where = group.chunk.state.located(mistake, site, group, lane)
-            raise Fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", where)
+            raise group.fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", mistake, site, lane)
         maps.append(found)
     return maps
 
@@ -154,7 +151,7 @@ def _boxes(
     if len(wrong):
         where = int(shared[wrong[0]]) & 0xFFFFFFFF
         what = f"a tensor copy with a box at {where:#x} in shared memory, which is not a multiple of 128 bytes"
-        raise Fault("CUDA_ERROR_MISALIGNED_ADDRESS", group.chunk.state.located(what, site, group, int(wrong[0])))
+        raise group.fault("CUDA_ERROR_MISALIGNED_ADDRESS", what, site, int(wrong[0]))
     bytes_before = coordinates[0] * np.array([one.kind.size for one in maps])
     wrong = np.flatnonzero(bytes_before % UNIT)
     if len(wrong):
@@ -163,13 +160,13 @@ def _boxes(
             f"a tensor copy whose first coordinate is {coordinates[0][lane]}, for elements of {maps[lane].kind.size} "
             f"bytes: a box must begin at a multiple of {UNIT} bytes"
         )
-        raise Fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", group.chunk.state.located(what, site, group, lane))
+        raise group.fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", what, site, lane)
     starts = np.stack([np.broadcast_to(one, group.n) for one in coordinates], axis=1)
     wrong = np.flatnonzero((starts < 0).any(axis=1))
     if len(wrong) and not loads:
         lane = int(wrong[0])
         what = f"a tensor copy from shared memory to the negative coordinates {tuple(starts[lane].tolist())}"
-        raise Fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", group.chunk.state.located(what, site, group, lane))
+        raise group.fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", what, site, lane)
     return [one.locate(start, int(place)) for one, start, place in zip(maps, starts, shared, strict=True)]
 
 
@@ -177,7 +174,7 @@ def _units(group: Group, space: Space, lanes: Array, places: list[Array], base: 
     """Return the units at some places, of which there is one array per lane."""
     everything = np.concatenate([*places, np.zeros(0, np.int64)])
     owners = np.repeat(lanes, [len(some) for some in places])
-    return _Units(owners, address_of_units(space, group, everything, base), size)
+    return _Units(owners, Address(space, group, everything - base, base), size)
 
 
 def _global_units(group: Group, boxes: list[Box]) -> _Units:

@@ -63,5 +63,5 @@ class TensorMapChanges:
                 observer.access(one, "ld", source, start, ALIGNMENT, site, ())
             words = group.chunk.memory.load_vector(source, start, "u8", _SHIFT, ALIGNMENT // _WORD, site)
             if observer is not None:
-                observer.access(one, "st", to, start, ALIGNMENT, site, words)
+                observer.access(one, "st", to, start, ALIGNMENT, site, tuple(words))
             group.chunk.memory.store_vector(to, start, "u8", _SHIFT, words, site)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults import Fault, UnsupportedError
 from ...operations import atomics, mbarriers
 from ...syntax.types import dtype_of
+from ..warps import warp_table
 from .addresses import Address, Mixed
 from .spaces import ELEMENTS, Resolver
 
@@ -23,109 +24,47 @@ ndarray = np.ndarray
 class Memory(Resolver):
     """The data transfers of the groups of one launch."""
 
-    def view(self, address: Address, offset: int, name: str, shift: int) -> tuple[Array, Any]:
-        """Return a view, and the indices in it of the elements `offset` bytes after each place."""
-        view = address.space.views[name]
-        # An address may be before the start of its space if the offset brings it back into the space. Its index in a
-        # view that starts at the offset would be negative.
-        if offset < 0 or address.low < 0 or offset & ((1 << shift) - 1):
-            return view, (address.places + offset) >> shift
-        return (view[offset >> shift :] if offset else view), address.index(shift)
-
     def load(self, address: Address | Mixed, offset: int, name: str, shift: int, site: Instruction) -> Any:
         """Load one element per lane; return a scalar when all lanes share the address."""
         if isinstance(address, Mixed):
-            return self._load_mixed(address, offset, name, shift, site)
-        size = 1 << shift
-        self.check(address, offset, size, site)
-        places = address.places
-        if places.__class__ is not ndarray:
-            return address.space.views[name][(places + offset) >> shift]
-        start = address.run_start(size)
-        if start >= 0 and not (start + offset) & (size - 1):
-            start = (start + offset) >> shift
-            return address.space.views[name][start : start + len(places)].copy()
-        view, index = self.view(address, offset, name, shift)
-        return view.take(index)
-
-    def _load_mixed(self, mixed: Mixed, offset: int, name: str, shift: int, site: Instruction) -> Any:
-        out = np.empty(mixed.group.n, ELEMENTS[name])
-        for positions, part in mixed.parts:
-            self.check(part, offset, 1 << shift, site, positions)
-            view, index = self.view(part, offset, name, shift)
-            out[positions] = view[index]
-        return out
+            return self.load_vector(address, offset, name, shift, 1, site)[0]
+        self.check(address, offset, 1 << shift, site)
+        if address.places.__class__ is not ndarray:
+            return address.space.views[name][(address.places + offset) >> shift]
+        return _elements(address, offset, name, shift, 1)[0]
 
     def load_vector(
         self, address: Address | Mixed, offset: int, name: str, shift: int, count: int, site: Instruction
-    ) -> tuple[Any, ...]:
+    ) -> list[Any]:
         """Load `count` consecutive elements per lane, checked as one access."""
         if isinstance(address, Mixed):
+            found = np.empty((count, address.group.n), ELEMENTS[name])
             for positions, part in address.parts:
                 self.check(part, offset, count << shift, site, positions)
-            return tuple(self._load_mixed(address, offset + (i << shift), name, shift, site) for i in range(count))
-        stride = count << shift
-        self.check(address, offset, stride, site)
-        places = address.places
-        views = address.space.views
-        if places.__class__ is not ndarray:
-            start = (places + offset) >> shift
-            return tuple(views[name][start + i] for i in range(count))
-        start = address.run_start(stride)
-        if start >= 0:
-            start = (start + offset) >> shift
-            rows = views[name][start : start + count * len(places)].reshape(-1, count)
-            return tuple(rows[:, i].copy() for i in range(count))
-        index = (places + offset) >> shift
-        view = views[name]
-        return tuple(view[i:].take(index) if i else view.take(index) for i in range(count))
+                found[:, positions] = np.stack(_elements(part, offset, name, shift, count))
+            return list(found)
+        self.check(address, offset, count << shift, site)
+        return _elements(address, offset, name, shift, count)
 
     def store(
         self, address: Address | Mixed, offset: int, name: str, shift: int, value: Any, site: Instruction
     ) -> None:
         """Store one element per lane; if lanes share an address, the last lane wins."""
-        if isinstance(address, Mixed):
-            for positions, part in address.parts:
-                self.check(part, offset, 1 << shift, site, positions)
-                view, index = self.view(part, offset, name, shift)
-                view[index] = value[positions] if value.__class__ is ndarray else value
-            return
-        size = 1 << shift
-        self.check(address, offset, size, site)
-        if address.space.name == "param":
-            raise UnsupportedError(
-                address.group.chunk.state.located("a store to a kernel's parameter", site, address.group, 0)
-            )
-        places = address.places
-        if places.__class__ is not ndarray:
-            address.space.views[name][(places + offset) >> shift] = value[-1] if value.__class__ is ndarray else value
-            return
-        start = address.run_start(size)
-        if start >= 0:
-            start = (start + offset) >> shift
-            address.space.views[name][start : start + len(places)] = value
-            return
-        view, index = self.view(address, offset, name, shift)
-        view[index] = value
+        self.store_vector(address, offset, name, shift, (value,), site)
 
     def store_vector(
-        self, address: Address | Mixed, offset: int, name: str, shift: int, values: tuple[Any, ...], site: Instruction
+        self, address: Address | Mixed, offset: int, name: str, shift: int, values: Sequence[Any], site: Instruction
     ) -> None:
         """Store consecutive elements per lane, checked as one access."""
-        for positions, part in parts_of(address):
+        for positions, part in address.parts:
             self.check(part, offset, len(values) << shift, site, positions)
-        stride = len(values) << shift
-        if isinstance(address, Address) and isinstance(address.places, ndarray):
-            start = address.run_start(stride)
-            if start >= 0:
-                start = (start + offset) >> shift
-                rows = address.space.views[name][start : start + len(values) * len(address.places)]
-                rows = rows.reshape(-1, len(values))
-                for i, value in enumerate(values):
-                    rows[:, i] = value
-                return
-        for i, value in enumerate(values):
-            self.store(address, offset + (i << shift), name, shift, value, site)
+            if part.space.name == "param":
+                raise part.group.unsupported("a store to a kernel's parameter", site)
+        for positions, part in address.parts:
+            chosen = values
+            if positions is not None:
+                chosen = [value[positions] if value.__class__ is ndarray else value for value in values]
+            _put(part, offset, name, shift, chosen)
 
     # --- operations that read and write
 
@@ -144,7 +83,7 @@ class Memory(Resolver):
         size = ELEMENTS[dtype].itemsize
         group = address.group
         out = np.empty(group.n, dtype)
-        for positions, part in parts_of(address):
+        for positions, part in address.parts:
             self.check(part, offset, size, site, positions)
             shift = size.bit_length() - 1
             view = part.space.views[dtype]
@@ -191,22 +130,16 @@ class Memory(Resolver):
         else:
             assert isinstance(source, Address)
             group = source.group
-            wanted = np.broadcast_to(read, group.n)
+            wanted = np.broadcast_to(read, group.n).astype(np.int64)
             positions = np.flatnonzero(wanted)
             loaded = np.zeros((words, group.n), np.uint32)
             if len(positions):
                 part = source.select(positions)
                 self.check(part, from_offset, size, site, positions)
-                index = (part.places + from_offset) >> 2
-                for word in range(words):
-                    left = np.clip(wanted[positions].astype(np.int64) - 4 * word, 0, 4)
-                    mask = ((1 << (8 * left)) - 1).astype(np.uint32)
-                    loaded[word, positions] = part.space.views["u4"][index + word] & mask
-            values = tuple(loaded)
-        if words == 1:
-            self.store(to, to_offset, "u4", 2, values[0], site)
-        else:
-            self.store_vector(to, to_offset, "u4", 2, values, site)
+                loaded[:, positions] = np.stack(_elements(part, from_offset, "u4", 2, words))
+            left = np.clip(wanted - 4 * np.arange(words)[:, None], 0, 4)
+            values = list(loaded & ((1 << 8 * left) - 1).astype(np.uint32))
+        self.store_vector(to, to_offset, "u4", 2, values, site)
 
     def mbarrier(
         self,
@@ -219,17 +152,14 @@ class Memory(Resolver):
     ) -> Any:
         """Perform one mbarrier operation per lane; see `operations.mbarriers`."""
         if isinstance(address, Mixed):
-            raise UnsupportedError(
-                address.group.chunk.state.located("a barrier through mixed addresses", site, address.group, 0)
-            )
+            raise address.group.unsupported("a barrier through mixed addresses", site)
         self.check(address, offset, 8, site)
         n = address.group.n
         index = np.broadcast_to((address.places + offset) >> 3, n)
         operands = [np.broadcast_to(value, n) for value in values]
         if verb in ("test_wait", "try_wait"):
             address.group.chunk.state.waits.keep(address.group, site, index, operands[0], parity)
-        chunk, lanes = address.group.chunk, address.group.lane_numbers
-        warps = lanes // chunk.threads * -(-chunk.threads // 32) + lanes % chunk.threads // 32
+        warps, _, _ = warp_table(address.group)
         try:
             return mbarriers.apply(verb, address.space.views["u8"], index, operands, parity, warps)
         except mbarriers.TooManyArrivals as found:
@@ -238,14 +168,55 @@ class Memory(Resolver):
                 f"{found.needed}: hardware adds up the arrivals of a warp's instruction, and fails if there are more "
                 "than the phase still expects"
             )
-            raise Fault(
-                "CUDA_ERROR_LAUNCH_FAILED", chunk.state.located(what, site, address.group, found.lane)
-            ) from None
+            raise address.group.fault("CUDA_ERROR_LAUNCH_FAILED", what, site, found.lane) from None
 
 
-def parts_of(address: Address | Mixed) -> list[tuple[Array | None, Address]]:
-    """Return an access's parts with their positions; None means all lanes."""
-    return [*address.parts] if isinstance(address, Mixed) else [(None, address)]
+def _placed(address: Address, offset: int, name: str, shift: int) -> tuple[Array, Any]:
+    """Return a view, and the indices in it of the elements `offset` bytes after each place."""
+    view = address.space.views[name]
+    # An address may be before the start of its space if the offset brings it back into the space. Its index in a
+    # view that starts at the offset would be negative.
+    if offset < 0 or address.low < 0 or offset & ((1 << shift) - 1):
+        return view, (address.places + offset) >> shift
+    return (view[offset >> shift :] if offset else view), address.index(shift)
+
+
+def _run(address: Address, offset: int, name: str, shift: int, count: int) -> Array | None:
+    """Return the `count` elements per lane as the columns of a view, if those of each lane follow those of another."""
+    start = address.run_start(count << shift)
+    if start < 0:
+        return None
+    first = (start + offset) >> shift
+    return address.space.views[name][first : first + count * len(address.places)].reshape(-1, count).T
+
+
+def _elements(address: Address, offset: int, name: str, shift: int, count: int) -> list[Any]:
+    """Return `count` consecutive elements per lane, as scalars if all lanes share the address."""
+    if address.places.__class__ is not ndarray:
+        start = (address.places + offset) >> shift
+        return list(address.space.views[name][start : start + count])
+    run = _run(address, offset, name, shift, count)
+    if run is not None:
+        return [column.copy() for column in run]
+    view, index = _placed(address, offset, name, shift)
+    return [view[number:].take(index) if number else view.take(index) for number in range(count)]
+
+
+def _put(address: Address, offset: int, name: str, shift: int, values: Sequence[Any]) -> None:
+    """Store consecutive elements per lane; if lanes share an address, the last lane wins."""
+    if address.places.__class__ is not ndarray:
+        start = (address.places + offset) >> shift
+        for number, value in enumerate(values):
+            address.space.views[name][start + number] = value[-1] if value.__class__ is ndarray else value
+        return
+    run = _run(address, offset, name, shift, len(values))
+    if run is not None:
+        for column, value in zip(run, values, strict=True):
+            column[:] = value
+        return
+    view, index = _placed(address, offset, name, shift)
+    for number, value in enumerate(values):
+        view[number:][index] = value
 
 
 def _swap_wide(operation: str, view: Array, index: Array, values: list[Array]) -> Array:
