@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from ..compiling.opcode_table.opcodes import form_of
 from ..faults import Fault
 from ..syntax.instructions import Immediate, Instruction, Operand, Register, Vector
-from .groups import Group, Lazy, split
+from .groups import Group, split
 
 if TYPE_CHECKING:
     from ..compiling.analysis.control_flow import Block
@@ -21,23 +22,23 @@ Array = NDArray[Any]
 
 # This module gives the cluster barrier a number that is larger than the number of any named barrier.
 _CLUSTER = 1 << 16
+# The number of threads of a barrier for all threads of a block that have not exited.
+_ALL = -1
 ndarray = np.ndarray
 
 
+@dataclass(frozen=True, slots=True)
 class Parked:
-    """A group that waits at barrier `number` until `expected` threads have arrived, or the whole block if it is None.
+    """A group that waits at barrier `number` until `expected` threads have arrived, or the whole block if it is `_ALL`.
 
     `value` contains the destination and the predicate of a reduction; both are None if the barrier reduces nothing.
     """
 
-    __slots__ = ("expected", "group", "instruction", "number", "value")
-
-    def __init__(self, group: Group, instruction: Instruction, number: int, expected: int | None, value: Any) -> None:
-        self.group = group
-        self.instruction = instruction
-        self.number = number
-        self.expected = expected
-        self.value = value
+    group: Group
+    instruction: Instruction
+    number: int
+    expected: int
+    value: tuple[Any, Any]
 
 
 class Barriers:
@@ -73,48 +74,28 @@ class Barriers:
             operands = list(instruction.operands)
         reduces = "red" in words
         destination = operands.pop(0) if reduces else None
-        predicate = _operand(group, operands.pop()) if reduces else None
-        numbers = _operand_value(group, operands[0])
-        counts = _operand_value(group, operands[1]) if len(operands) > 1 else None
-        parted = [np.unique(value) for value in (numbers, counts) if value.__class__ is ndarray]
-        if any(len(values) > 1 for values in parted):
-            self._arrive_apart(group, instruction, numbers, counts, (destination, predicate))
-            return group if "arrive" in words else None
-        number = _first(numbers)
-        expected = None if counts is None else _first(counts)
+        predicate = np.broadcast_to(np.bool_(_operand(group, operands.pop())), group.n) if reduces else None
+        counts = _operand(group, operands[1]) if len(operands) > 1 else _ALL
+        named = _named(_operand(group, operands[0]), counts, group.n)
         if "arrive" in words:
-            self._count(chunk, number, group.lane_numbers)
+            # These lanes don't wait.
+            for (number, _), pick in named.items():
+                arrived = np.bincount(chunk.block_of_lane[group.lane_numbers[pick]], minlength=chunk.blocks)
+                self._arrived[number] = self._arrived.get(number, 0) + arrived
             return group
-        if group.n == chunk.live and not self.parked and expected in (None, chunk.threads) and not self._arrived:
-            if reduces:
-                _reduce(chunk, [(group, instruction, destination, predicate)])
-            if observer is not None:
-                observer.barrier(group, instruction, "release")
-            return group
-        self.parked.append(Parked(group, instruction, number, expected, (destination, predicate)))
-        return None
-
-    def _count(self, chunk: Chunk, number: int, lanes: Array) -> None:
-        """Count lanes that arrive without waiting."""
-        counts = np.bincount(chunk.block_of_lane[lanes], minlength=chunk.blocks)
-        self._arrived[number] = self._arrived.get(number, 0) + counts
-
-    def _arrive_apart(
-        self, group: Group, instruction: Instruction, numbers: Any, counts: Any, value: tuple[Any, Any]
-    ) -> None:
-        """Record the arrivals of a group whose lanes name different barriers or thread counts."""
-        numbers = np.broadcast_to(numbers, group.n)
-        expected = np.broadcast_to(-1 if counts is None else counts, group.n)
-        destination, predicate = value
-        pairs = sorted({(int(n), int(c)) for n, c in zip(numbers, expected, strict=True)})
-        picks = [np.flatnonzero((numbers == number) & (expected == count)) for number, count in pairs]
-        if "arrive" in form_of(instruction).words:
-            for (number, _), pick in zip(pairs, picks, strict=True):
-                self._count(group.chunk, number, group.lane_numbers[pick])
-            return
-        for (number, count), pick, part in zip(pairs, picks, split(group, picks, [group.pc] * len(picks)), strict=True):
+        if group.n == chunk.live and not self.parked and not self._arrived and len(named) == 1:
+            [(_, expected)] = named
+            if expected in (_ALL, chunk.threads):
+                if reduces:
+                    _reduce(chunk, [(group, instruction, destination, predicate)])
+                if observer is not None:
+                    observer.barrier(group, instruction, "release")
+                return group
+        parts = [group] if len(named) == 1 else split(group, list(named.values()), [group.pc] * len(named))
+        for ((number, expected), pick), part in zip(named.items(), parts, strict=True):
             kept = None if predicate is None else predicate[pick]
-            self.parked.append(Parked(part, instruction, number, None if count < 0 else count, (destination, kept)))
+            self.parked.append(Parked(part, instruction, number, expected, (destination, kept)))
+        return None
 
     def release(self, chunk: Chunk, epoch: int) -> bool:
         """Release the lanes at complete barriers, raising their epoch to `epoch`; return whether any were released."""
@@ -133,7 +114,7 @@ class Barriers:
         for parked in here:
             counts = np.bincount(chunk.block_of_lane[parked.group.lane_numbers], minlength=chunk.blocks)
             waiting += counts
-            if parked.expected is not None:
+            if parked.expected != _ALL:
                 expected = np.where(counts > 0, parked.expected, expected)
         full = (waiting > 0) & (arrived + waiting >= expected)
         if number == _CLUSTER:
@@ -186,34 +167,22 @@ class Barriers:
         return parked.group.fault("CUDA_ERROR_LAUNCH_TIMEOUT", what, parked.instruction)
 
 
-def _operand(group: Group, operand: Operand) -> Array:
-    """Return a predicate operand as an array over the group."""
-    if isinstance(operand, Immediate):
-        return np.full(group.n, bool(operand.value))
-    assert isinstance(operand, Register)
-    value = _register(group, operand)
-    array = value if value.__class__ is ndarray else np.full(group.n, value)
-    return ~array if operand.negated else array
-
-
-def _register(group: Group, operand: Register) -> Any:
-    slot = group.code.slot(operand.name)
-    value = group.registers[slot]
-    if value.__class__ is Lazy:
-        value = group.resolve(slot)
-    return group.code.zeros[slot] if value is None else value
-
-
-def _operand_value(group: Group, operand: Operand) -> Any:
-    """Return a barrier's number or thread count: an int, or the value of a register."""
+def _operand(group: Group, operand: Operand) -> Any:
+    """Return a predicate, a barrier's number or its thread count: a number, or the value of a register."""
     if isinstance(operand, Immediate):
         return operand.value
     assert isinstance(operand, Register)
-    return _register(group, operand)
+    value = group.value(group.code.slot(operand.name))
+    return ~value if operand.negated else value
 
 
-def _first(value: Any) -> int:
-    return int(value[0] if value.__class__ is ndarray else value)
+def _named(numbers: Any, counts: Any, lanes: int) -> dict[tuple[int, int], Any]:
+    """Return the positions of the lanes at each barrier, keyed by its number and by its thread count."""
+    if numbers.__class__ is not ndarray and counts.__class__ is not ndarray:
+        return {(int(numbers), int(counts)): slice(None)}
+    both = np.stack([np.broadcast_to(value, lanes).astype(np.int64) for value in (numbers, counts)])
+    pairs, which = np.unique(both, axis=1, return_inverse=True)
+    return {(int(n), int(c)): np.flatnonzero(which == place) for place, (n, c) in enumerate(pairs.T)}
 
 
 def _reduce(chunk: Chunk, parts: list[tuple[Group, Instruction, Any, Any]]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..faults import Fault
 from ..syntax.instructions import Call, Instruction, Symbol
-from .groups import Frame, Group, Lazy, split
+from .groups import Frame, Group, split
 
 if TYPE_CHECKING:
     from ..compiling.analysis.control_flow import Block, Code
@@ -21,13 +21,6 @@ Pieces = dict[tuple[int, int], Any]
 _FRAME_BYTES = 16
 
 
-def _value(group: Group, slot: int) -> Any:
-    value = group.registers[slot]
-    if value is None:
-        return group.code.zeros[slot]
-    return group.resolve(slot) if value.__class__ is Lazy else value
-
-
 def call(chunk: Chunk, group: Group, block: Block) -> Group | None:
     """Enter a function; split the group if its lanes call different functions through a pointer."""
     instruction = block.terminator.instruction
@@ -36,7 +29,7 @@ def call(chunk: Chunk, group: Group, block: Block) -> Group | None:
     assert isinstance(call_, Call)
     if isinstance(call_.target, Symbol):
         return _enter(chunk, group, block, instruction, call_.target.name)
-    pointers = _value(group, group.code.slot(call_.target.name))
+    pointers = group.value(group.code.slot(call_.target.name))
     if pointers.__class__ is not ndarray:
         return _enter(chunk, group, block, instruction, name_at(group, instruction, int(pointers)))
     values = np.unique(pointers)
@@ -47,7 +40,7 @@ def call(chunk: Chunk, group: Group, block: Block) -> Group | None:
     # in the block after the call.
     site = group.code.call_sites[id(instruction)]
     passed = [slot for pieces in site.arguments for slot in pieces.values()]
-    kept = {slot: _value(group, slot) for slot in passed}
+    kept = {slot: group.value(slot) for slot in passed}
     picks = [np.flatnonzero(pointers == value) for value in values]
     resume = block.terminator.targets[0]
     for pick, name, part in zip(picks, names, split(group, picks, [resume] * len(picks)), strict=True):
@@ -97,7 +90,7 @@ def _enter(chunk: Chunk, group: Group, block: Block, instruction: Instruction, n
     resume = block.terminator.targets[0]
     returned = {slot for pieces in site.results for slot in pieces.values()}
     live = tuple(slot for slot in caller.blocks[resume].live_slots if slot not in returned)
-    passed = [{key: _value(group, slot) for key, slot in pieces.items()} for pieces in site.arguments]
+    passed = [{key: group.value(slot) for key, slot in pieces.items()} for pieces in site.arguments]
     # The callee has its own registers, so the caller's registers that have been resolved become lazy again.
     for slot, (lazy, array) in group.cache.items():
         if group.registers[slot] is array:
@@ -124,7 +117,7 @@ def leave(group: Group) -> Group:
     frame = group.frames[-1]
     module = group.chunk.state.launch.entry.module
     names = [parameter.name for parameter in module.function_results[code.name]]
-    results = [{k: _value(group, slot) for k, slot in code.parameter_pieces.get(n, {}).items()} for n in names]
+    results = [{k: group.value(slot) for k, slot in code.parameter_pieces.get(n, {}).items()} for n in names]
     group.cache = {}
     group.frames = group.frames[:-1]
     group.prefix = group.prefix[:-1]

@@ -8,7 +8,7 @@ register that neither side of a branch touches is never copied, and is the whole
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,24 +42,14 @@ class Lazy:
         self.domain = domain
 
 
-class Frame:
+class Frame(NamedTuple):
     """The state of a caller while a callee runs: the block to resume at, and the registers that are live there."""
 
-    __slots__ = ("code", "live", "registers", "results", "resume")
-
-    def __init__(
-        self,
-        code: Code,
-        resume: int,
-        registers: list[Any],
-        live: tuple[int, ...],
-        results: list[dict[tuple[int, int], int]],
-    ) -> None:
-        self.code = code
-        self.resume = resume
-        self.registers = registers
-        self.live = live
-        self.results = results
+    code: Code
+    resume: int
+    registers: list[Any]
+    live: tuple[int, ...]
+    results: list[dict[tuple[int, int], int]]
 
 
 class Group:
@@ -190,6 +180,11 @@ class Group:
             self.registers[slot] = value = array
         return value
 
+    def value(self, slot: int) -> Any:
+        """Return the value of a register, zero if it was never written."""
+        value = self.resolve(slot)
+        return self.code.zeros[slot] if value is None else value
+
 
 def _lazy(group: Group, value: Any, slot: int, cached: bool, seen: dict[int, Lazy]) -> Any:
     """Return a register's value in the form that the child groups share: arrays become lazy."""
@@ -219,8 +214,8 @@ def split(group: Group, picks: Sequence[Indices], targets: Sequence[int]) -> lis
         live = group.code.blocks[target].live_slots
         child.registers = _share(group, group.registers, live, True, seen, domains)
         child.frames = tuple(
-            Frame(f.code, f.resume, _share(group, f.registers, f.live, False, seen, domains), f.live, f.results)
-            for f in group.frames
+            frame._replace(registers=_share(group, frame.registers, frame.live, False, seen, domains))
+            for frame in group.frames
         )
         own = group.own
         child.selections = {d: pick if d is own else group.selections[d].take(pick) for d in domains}
@@ -270,12 +265,8 @@ def merge(groups: Sequence[Group]) -> Group:
     live = first.code.blocks[first.pc].live_slots
     merged.registers = _join(groups, [g.registers for g in groups], live, True, places, total, domains)
     merged.frames = tuple(
-        Frame(
-            frame.code,
-            frame.resume,
-            _join(groups, [g.frames[i].registers for g in groups], frame.live, False, places, total, domains),
-            frame.live,
-            frame.results,
+        frame._replace(
+            registers=_join(groups, [g.frames[i].registers for g in groups], frame.live, False, places, total, domains)
         )
         for i, frame in enumerate(first.frames)
     )
