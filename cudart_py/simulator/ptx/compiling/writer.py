@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays.source import Source
 from ..faults import UnsupportedError
 from ..syntax import special_names
-from ..syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
+from ..syntax.instructions import Immediate, Instruction, Operand, Register, Symbol, items_of
 from ..syntax.types import dtype_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _extended(expression: str, dtype: str, storage: str) -> str:
 def spread(value: Value, dtype: str) -> str:
     """Return a value as an array over the lanes of a group."""
     expression, uniform = value
-    return f"np.full(g.n, {expression}, {dtype})" if uniform else expression
+    return f"np.full(g.n, {expression}, {'np.bool_' if dtype == '?' else dtype})" if uniform else expression
 
 
 class Writer(Source):
@@ -189,6 +189,23 @@ class Writer(Source):
         for key in [key for key in self._views if key[0] == slot]:
             del self._views[key]
         self._names.setdefault(slot, set()).add(f"v{slot}")
+
+    def write_all(self, destination: Operand, call: str, *dtypes: str, uniform: bool = False) -> None:
+        """Assign the elements of a call's result, a sequence, to the registers of a vector, or the first to a register.
+
+        `dtypes` are the types of the elements; further elements have the last type.
+        """
+        result = self.temporary()
+        self.emit(f"{result} = {call}")
+        for index, item in enumerate(items_of(destination)):
+            self.write(item, f"{result}[{index}]", dtypes[min(index, len(dtypes) - 1)], uniform)
+        self.emit(f"{result} = None")
+
+    def word_type(self, operand: Operand, other: str = "u32") -> str:
+        """Return the unsigned type of a register that holds 32 or 64 bits, and `other` for all other operands."""
+        if not isinstance(operand, Register):
+            return other
+        return "u64" if self.code.types[self.code.slot(operand.name)] == "b64" else "u32"
 
     def drop(self, slot: int) -> None:
         """Drop a slot's array and its derived variables early, to reuse their memory while it is still in the cache."""

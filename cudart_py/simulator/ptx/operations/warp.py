@@ -77,21 +77,19 @@ def _present(active: Array | None) -> Any:
     return ALL if active is None else ballot_bits(active)
 
 
-def activemask(active: Array) -> Array:
-    """Return the active mask to each lane (``activemask.b32``)."""
-    return np.broadcast_to(ballot_bits(active), active.shape)
-
-
 def vote(mode: str, truth: Array, members: Array, active: Array | None = None) -> Array:
     """Return the vote of the members: any, all, uni or ballot (``vote.sync``)."""
-    result = _rule(warps.vote, mode)(ballot_bits(truth, active), _present(active), members)
-    return np.broadcast_to(result, truth.shape)
+    result: Array = _rule(warps.vote, mode)(ballot_bits(truth, active), _present(active), members)
+    return result
 
 
-def elect(members: Array, active: Array) -> tuple[Array, Array]:
-    """Elect the lowest member: return its index to each lane, and whether the lane is that member (``elect.sync``)."""
-    leader, elected = _rule(warps.elect)(LANES, _present(active), members)
-    return np.broadcast_to(leader, active.shape), elected
+def elect(mode: str, lane: Array, members: Array, active: Array | None = None) -> tuple[Array, Array]:
+    """Elect the lowest member: return its index to each lane, and whether the lane is that member (``elect.sync``).
+
+    The instruction has no modes, and `lane` contains the lanes' indices.
+    """
+    leader, elected = _rule(warps.elect)(lane, _present(active), members)
+    return leader, elected
 
 
 # --- matches ------------------------------------------------------------------------------------------------------
@@ -107,16 +105,14 @@ def _equal_bits(value: Array) -> Array:
     return result
 
 
-def match_any(value: Array, members: Array, active: Array | None = None) -> Array:
-    """Return the members that hold the same value as the lane, as bits (``match.any.sync.b32/.b64``)."""
-    result: Array = _rule(warps.match_any)(_equal_bits(value), _present(active), members)
-    return result
+def match(mode: str, value: Array, members: Array, active: Array | None = None) -> Any:
+    """Compare the members' values (``match.sync.b32/.b64``).
 
-
-def match_all(value: Array, members: Array, active: Array | None = None) -> tuple[Array, Array]:
-    """Return the members, as bits, and true if all hold the same value, else zero and false (``match.all.sync``)."""
-    bits, alike = _rule(warps.match_all)(_equal_bits(value), _present(active), members)
-    return bits, alike
+    For ``any``, return the members that hold the same value as the lane, as bits. For ``all``, return the members and
+    true if all hold the same value, else zero and false.
+    """
+    rule = _rule(warps.match_any if mode == "any" else warps.match_all)
+    return rule(_equal_bits(value), _present(active), members)
 
 
 # --- reductions ---------------------------------------------------------------------------------------------------
@@ -130,7 +126,7 @@ def redux(operation: str, value: Array, members: Array, active: Array | None = N
     ufunc = UFUNCS[operation]
     if active is None and np.ndim(members) == 0 and members == ALL:
         total: Array = ufunc.reduce(value, axis=1, keepdims=True, dtype=value.dtype)
-        return np.broadcast_to(total, value.shape)
+        return total
     bits = warps.neutral(operation, "s32" if value.dtype.kind == "i" else "u32")
     neutral = np.uint32(bits).view(value.dtype)
     present = _present(active) & members
@@ -139,3 +135,7 @@ def redux(operation: str, value: Array, members: Array, active: Array | None = N
         counts = (present >> lane) & np.uint32(1) != 0
         result = ufunc(result, np.where(counts, value[:, lane : lane + 1], neutral))
     return result
+
+
+# The operations of opcodes on a value and a member mask of each lane. Results may have one element per warp.
+COLLECTIVES: dict[str, Callable[..., Any]] = {"vote": vote, "match": match, "redux": redux, "elect": elect}

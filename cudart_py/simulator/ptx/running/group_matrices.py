@@ -19,7 +19,6 @@ from .memory.addresses import Address, Mixed
 
 if TYPE_CHECKING:
     from .groups import Group
-    from .observer import Observer
 
 Array = NDArray[Any]
 _LANES = 32
@@ -42,7 +41,6 @@ class GroupMatrices:
         negated: bool = False,
         turned: tuple[bool, bool] = (False, False),
         satfinite: bool = False,
-        observer: Observer | None = None,
     ) -> list[Array]:
         """Return the registers of ``left * right``, plus `total` in warps whose `adds` is set.
 
@@ -59,26 +57,18 @@ class GroupMatrices:
             # All four warps have the same descriptor; each selects its own rows.
             warps = group.lane_numbers[first] % group.chunk.threads // _LANES % _WARPS
             whole = Fragment(rows.kind, rows.rows * _WARPS, rows.columns, 0)
-            a = _read(group, first, left[first], whole, turned[0], site, observer)
+            a = _read(group, first, left[first], whole, turned[0], site)
             lines = (warps[:, None] * rows.rows + np.arange(rows.rows))[:, :, None]
             a = np.take_along_axis(a, lines, axis=1)
         # The columns of the right matrix are contiguous.
         upright = Fragment(columns.kind, columns.columns, columns.rows, 0)
-        b = _read(group, first, right[first], upright, turned[1], site, observer).swapaxes(1, 2)
+        b = _read(group, first, right[first], upright, turned[1], site).swapaxes(1, 2)
         before = matrices(total, sums)
         added = np.broadcast_to(adds, group.n)[first][:, None, None]
         return add_product(-a if negated else a, b, np.where(added, before, 0), sums, satfinite=satfinite)
 
 
-def _read(
-    group: Group,
-    first: Array,
-    descriptors: Array,
-    matrix: Fragment,
-    turned: bool,
-    site: Instruction,
-    observer: Observer | None,
-) -> Array:
+def _read(group: Group, first: Array, descriptors: Array, matrix: Fragment, turned: bool, site: Instruction) -> Array:
     """Return each warp's matrix as numbers, read from shared memory by the lanes at positions `first`."""
     name = np.dtype(ELEMENTS[matrix.kind])
     each = UNIT // name.itemsize
@@ -92,6 +82,7 @@ def _read(
     positions = np.repeat(first, units[0].size)
     address = Address(group.chunk.shared, group, units.reshape(-1), np.repeat(base, units[0].size))
     group.chunk.memory.check(address, 0, UNIT, site, positions)
+    observer = group.chunk.state.observer
     if observer is not None:
         observer.bulk(group, "ld", Mixed(group, [(positions, address)]), UNIT, None, site)
     data = group.chunk.shared.bytes[address.places[:, None] + np.arange(UNIT)].view(name)

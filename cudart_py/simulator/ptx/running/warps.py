@@ -17,7 +17,7 @@ from ..compiling.opcode_table.opcodes import form_of
 from ..operations import warp
 from ..syntax.instructions import Immediate, Register
 from ..syntax.types import dtype_of
-from .groups import Group, Lazy, split
+from .groups import Group, split
 
 if TYPE_CHECKING:
     from ..compiling.analysis.control_flow import Block
@@ -150,27 +150,17 @@ def _brought(group: Group) -> Any:
     if isinstance(operand, Immediate):
         return np.array(operand.value & (1 << 8 * dtype.itemsize) - 1, f"u{dtype.itemsize}").view(dtype)
     assert isinstance(operand, Register)
-    value = _register(group, operand)
-    value = dtype.type(0) if value is None else value.view(dtype)
+    value = group.value(group.code.slot(operand.name)).view(dtype)
     return ~value if operand.negated else value
-
-
-def _register(group: Group, register: Register) -> Any:
-    """Return a register's value, or None if it was never written."""
-    slot = group.code.slot(register.name)
-    value = group.registers[slot]
-    return group.resolve(slot) if value.__class__ is Lazy else value
 
 
 def _mask(group: Group, block: Block) -> Any:
     operand = block.mask
     if isinstance(operand, Immediate):
         return np.uint32(operand.value & 0xFFFFFFFF)
-    if isinstance(operand, Register):
-        value = _register(group, operand)
-        if value is not None:
-            return value.view(np.uint32)
-    return np.uint32(0xFFFFFFFF)
+    # A register that was never written, like a special register, means all lanes.
+    value = group.resolve(group.code.slot(operand.name)) if isinstance(operand, Register) else None
+    return np.uint32(0xFFFFFFFF) if value is None else value.view(np.uint32)
 
 
 class _Rows:
@@ -225,8 +215,9 @@ class _Rows:
         rows[self._all] = self._meeting.masks
         return rows
 
-    def back(self, rows: Array) -> Array:
-        """Return rows as an array over the group."""
+    def back(self, rows: Any) -> Array:
+        """Return rows, or one value for each row, as an array over the group."""
+        rows = np.broadcast_to(rows, (self._count, 32))
         if self.active is None:
             return np.ascontiguousarray(rows).reshape(-1)
         own: Array = rows[self._own]
@@ -248,7 +239,7 @@ class Warps:
         if rows.active is None:
             return -1
         lacking = ~rows.active.all(axis=1, keepdims=True)
-        return int(np.argmax(rows.back(np.broadcast_to(lacking, rows.active.shape))))
+        return int(np.argmax(rows.back(lacking)))
 
     def shuffle(self, group: Group, mode: str, value: Array, lane: Any, control: Any) -> tuple[Array, Array]:
         """Exchange values within warps; return them and whether each source lane was in range."""
@@ -268,34 +259,9 @@ class Warps:
         positions = np.flatnonzero(~rows.back(taking_part))
         return (positions, rows.back(source)[positions]) if len(positions) else None
 
-    def vote(self, group: Group, mode: str, truth: Array, members: Any) -> Array:
-        """Vote among the members: any, all, uni or ballot."""
+    def collective(self, group: Group, name: str, mode: str, value: Array | None, members: Any) -> list[Array]:
+        """Perform one of `operations.warp.COLLECTIVES` among the members; without a value, on the lanes' indices."""
         rows = self._rows(group)
-        return rows.back(warp.vote(mode, rows.brought(truth), rows.members(members), rows.active))
-
-    def match(self, group: Group, mode: str, value: Array, members: Any) -> tuple[Array, Array]:
-        """Return the members with the same value, and a predicate that is meaningful only for `all`."""
-        rows = self._rows(group)
-        if mode == "any":
-            found = rows.back(warp.match_any(rows.brought(value), rows.members(members), rows.active))
-            return found, found != 0
-        bits, alike = warp.match_all(rows.brought(value), rows.members(members), rows.active)
-        return rows.back(bits), rows.back(alike)
-
-    def reduce(self, group: Group, operation: str, value: Array, members: Any) -> Array:
-        """Reduce the members' values."""
-        rows = self._rows(group)
-        return rows.back(warp.redux(operation, rows.brought(value), rows.members(members), rows.active))
-
-    def active(self, group: Group) -> Array:
-        """Return the active mask of each lane's warp."""
-        rows = self._rows(group)
-        active = np.ones((group.n // 32, 32), np.bool_) if rows.active is None else rows.active
-        return rows.back(warp.activemask(active))
-
-    def elect(self, group: Group, members: Any) -> tuple[Array, Array]:
-        """Elect one member of each warp."""
-        rows = self._rows(group)
-        active = np.ones((group.n // 32, 32), np.bool_) if rows.active is None else rows.active
-        leader, elected = warp.elect(rows.members(members), active)
-        return rows.back(leader), rows.back(elected)
+        brought = warp.LANES if value is None else rows.brought(value)
+        found = warp.COLLECTIVES[name](mode, brought, rows.members(members), rows.active)
+        return [rows.back(result) for result in (found if isinstance(found, tuple) else (found,))]

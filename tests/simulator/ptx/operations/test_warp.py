@@ -20,10 +20,10 @@ def test_groups_vote_match_and_elect() -> None:
     value = rng.integers(-3, 4, (WARPS, 32), np.int32)
     value[5] = 2
     uniform = warp.vote("uni", value > 1, members, active)
-    all_bits, all_same = warp.match_all(value, members, active)
+    all_bits, all_same = warp.match("all", value, members, active)
     ufuncs = {"min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "xor": np.bitwise_xor}
     reduced = {name: warp.redux(name, value, members, active) for name in ufuncs}
-    leader, elected = warp.elect(members, active)
+    leader, elected = warp.elect("", np.arange(32, dtype=np.uint32), members, active)
     for w, lane in zip(*np.nonzero(active), strict=True):
         group = [k for k in range(32) if int(members[w, lane]) >> k & 1 and active[w, k]]
         alike = len(set(value[w, group])) == 1

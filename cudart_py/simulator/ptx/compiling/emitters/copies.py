@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -49,17 +49,21 @@ def bulk_copy(w: Writer, i: Instruction, form: Form) -> None:
     to_name, to_offset, _ = address(w, to, form.spaces[0])
     from_name, from_offset, _ = address(w, source, form.spaces[1])
     arguments = [f"({to_name}, {to_offset})", f"({from_name}, {from_offset})", w.value(size, "u32")[0], w.site()]
-    if "mbarrier::complete_tx::bytes" in form.words:
-        assert isinstance(rest[0], Access)
-        name, offset, _ = address(w, rest[0], "shared")
-        arguments.append(f"barrier=({name}, {offset})")
-    if "multicast::cluster" in form.words:
-        arguments.append(f"ranks={w.value(rest[1], 'u16')[0]}")
     if form.types:
         arguments.append(f"operation={(form.operation, form.type)}")
+    w.emit(f"g.chunk.bulk_copies.copy(g, {', '.join([*arguments, *_receivers(w, form, rest)])})")
+
+
+def _receivers(w: Writer, form: Form, operands: Sequence[Operand]) -> Iterator[str]:
+    """Yield the arguments for the barrier that counts the bytes, the blocks that receive them, and the observer."""
+    if "mbarrier::complete_tx::bytes" in form.words:
+        assert isinstance(operands[0], Access)
+        name, offset, _ = address(w, operands[0], "shared")
+        yield f"barrier=({name}, {offset})"
+    if "multicast::cluster" in form.words:
+        yield f"ranks={w.value(operands[1], 'u16')[0]}"
     if w.environment.observed:
-        arguments.append("observer=g.chunk.state.observer")
-    w.emit(f"g.chunk.bulk_copies.copy(g, {', '.join(arguments)})")
+        yield "observer=g.chunk.state.observer"
 
 
 def tensor_copy(w: Writer, i: Instruction, form: Form) -> None:
@@ -76,18 +80,9 @@ def tensor_copy(w: Writer, i: Instruction, form: Form) -> None:
         f"({name}, {offset})",
         w.site(),
     ]
-    if loads:
-        barrier = i.operands[2]
-        assert isinstance(barrier, Access)
-        name, offset, _ = address(w, barrier, "shared")
-        arguments.append(f"barrier=({name}, {offset})")
-    if "multicast::cluster" in form.words:
-        arguments.append(f"ranks={w.value(i.operands[3], 'u16')[0]}")
     if "reduce" in form.words:
         arguments.append(f"operation={form.operation!r}")
-    if w.environment.observed:
-        arguments.append("observer=g.chunk.state.observer")
-    w.emit(f"g.chunk.tensor_copies.copy(g, {', '.join(arguments)})")
+    w.emit(f"g.chunk.tensor_copies.copy(g, {', '.join([*arguments, *_receivers(w, form, i.operands[2:])])})")
 
 
 def tensor_map_change(w: Writer, i: Instruction, form: Form) -> None:
@@ -102,11 +97,8 @@ def tensor_map_change(w: Writer, i: Instruction, form: Form) -> None:
     else:
         expression = w.value(value, "u64" if form.type == "b64" else "u32")[0]
     name, offset, _ = address(w, access, form.space)
-    observer = ", observer=g.chunk.state.observer" if w.environment.observed else ""
-    w.emit(
-        f"g.chunk.tensor_map_changes.replace"
-        f"(g, ({name}, {offset}), {field!r}, {ordinal}, {expression}, {w.site()}{observer})"
-    )
+    arguments = f"({name}, {offset}), {field!r}, {ordinal}, {expression}, {w.site()}"
+    w.emit(f"g.chunk.tensor_map_changes.replace(g, {arguments})")
 
 
 def tensor_map_copy(w: Writer, i: Instruction, form: Form) -> None:
@@ -114,12 +106,9 @@ def tensor_map_copy(w: Writer, i: Instruction, form: Form) -> None:
     places = []
     for access in i.operands[:2]:
         assert isinstance(access, Access)
-        base = access.base
-        kind = "u32" if isinstance(base, Register) and w.code.types[w.code.slot(base.name)] == "b32" else "u64"
-        expression = w.value(base, kind)[0] if isinstance(base, Register) else w.typed(base, "u8")[0]
+        expression, _ = w.value(access.base, w.word_type(access.base, "u64"))
         places.append(f"{expression} + {access.offset}" if access.offset else expression)
-    observer = ", observer=g.chunk.state.observer" if w.environment.observed else ""
-    w.emit(f"g.chunk.tensor_map_changes.copy(g, ('global', 'shared'), ({', '.join(places)}), {w.site()}{observer})")
+    w.emit(f"g.chunk.tensor_map_changes.copy(g, ('global', 'shared'), ({', '.join(places)}), {w.site()})")
 
 
 def copy_group(w: Writer, i: Instruction, form: Form) -> None:
@@ -179,10 +168,7 @@ def _operate(
     """Emit an mbarrier operation with the values of operands, and assign its result to `to` unless that is None."""
     access = next(operand for operand in i.operands if isinstance(operand, Access))
     name, offset, _ = address(w, access, form.space)
-    values = []
-    for operand in others:
-        wide = isinstance(operand, Register) and w.code.types[w.code.slot(operand.name)] == "b64"
-        values.append(w.value(operand, "u64" if wide else "u32")[0])
+    values = [w.value(operand, w.word_type(operand))[0] for operand in others]
     observe(w, "mbarrier", name, offset, 8, values)
     parity = ", parity=True" if "parity" in form.words else ""
     arguments = " ".join(f"{value}," for value in values)

@@ -23,8 +23,6 @@ def multiply_group_matrices(w: Writer, i: Instruction, form: Form) -> None:
     modifiers.append(f"turned={tuple([False] * (2 - len(flags)) + flags)}")
     if "satfinite" in form.modifiers:
         modifiers.append("satfinite=True")
-    if w.environment.observed:
-        modifiers.append("observer=g.chunk.state.observer")
     arguments = f"({names}), {registers(w, destination, fragments[0].kind)}, {', '.join(factors)}, {adds}"
     call = f"g.chunk.group_matrices.multiply(g, {arguments}, {w.site()}, {', '.join(modifiers)})"
     write_registers(w, destination, call, fragments[0].kind)

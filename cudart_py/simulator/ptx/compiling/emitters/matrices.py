@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...operations.matrices import Fragment
-from ...syntax.instructions import Access, Immediate, Instruction, Operand, Register, Symbol, Vector
+from ...syntax.instructions import Access, Immediate, Instruction, Operand, Symbol, Vector
+from ...syntax.types import dtype_of
 from ..forms import Form
 from ..fragments import fragment_of, fragments_of
 from ..writer import Writer, spread
@@ -68,12 +69,10 @@ def _base(w: Writer, access: Operand, form: Form) -> str:
     """Return source code for the space and for each lane's address."""
     assert isinstance(access, Access)
     base, space = access.base, form.space
-    wide = "u64"
-    if isinstance(base, Register):
-        wide = "u64" if w.code.types[w.code.slot(base.name)] == "b64" else "u32"
-    elif isinstance(base, Symbol) and space == "generic" and base.name in w.environment.shared_addresses:
+    wide = w.word_type(base, "u64")
+    if isinstance(base, Symbol) and space == "generic" and base.name in w.environment.shared_addresses:
         space = "shared"
-    address = spread(w.value(base, wide), {"u64": "u8", "u32": "u4"}[wide])
+    address = spread(w.value(base, wide), dtype_of(wide))
     return f"{space!r}, {address} + {access.offset}" if access.offset else f"{space!r}, {address}"
 
 
@@ -101,9 +100,4 @@ def registers(w: Writer, operand: Operand, kind: str) -> str:
 
 def write_registers(w: Writer, destination: Operand, call: str, kind: str) -> None:
     """Assign the list of arrays that a call returns to the registers of a fragment."""
-    assert isinstance(destination, Vector)
-    result = w.temporary()
-    w.emit(f"{result} = {call}")
-    for index, item in enumerate(destination.items):
-        w.write(item, f"{result}[{index}]", _SINGLE.get(kind, "u4"), False)
-    w.emit(f"{result} = None")
+    w.write_all(destination, call, _SINGLE.get(kind, "u4"))

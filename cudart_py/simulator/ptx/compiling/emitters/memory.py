@@ -71,8 +71,7 @@ def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
         slot = w.code.slot(base.name)
         name = w.known(slot, method)
         if name is None:
-            ptx_type = "u64" if w.code.types[slot] == "b64" else "u32"
-            expression, _ = w.value(base, ptx_type)
+            expression, _ = w.value(base, w.word_type(base))
             name = f"a{slot}_{method}"
             w.emit(f"{name} = g.chunk.memory.{method}(g, {expression})")
             w.remember(slot, method, name)
@@ -120,11 +119,8 @@ def load(w: Writer, i: Instruction, form: Form) -> None:
     if len(items) == 1:
         w.write(items[0], f"g.chunk.memory.load({name}, {offset}, {dtype!r}, {shift}, {w.site()})", dtype, same)
         return
-    result = w.temporary()
-    w.emit(f"{result} = g.chunk.memory.load_vector({name}, {offset}, {dtype!r}, {shift}, {len(items)}, {w.site()})")
-    for index, item in enumerate(items):
-        w.write(item, f"{result}[{index}]", dtype, same)
-    w.emit(f"{result} = None")
+    call = f"g.chunk.memory.load_vector({name}, {offset}, {dtype!r}, {shift}, {len(items)}, {w.site()})"
+    w.write_all(destination, call, dtype, uniform=same)
 
 
 def store(w: Writer, i: Instruction, form: Form) -> None:
@@ -233,29 +229,18 @@ def _texture(w: Writer, i: Instruction, form: Form, given: str) -> None:
     result_type, coordinate_type = form.types
     handle, _ = w.value(access.base, "u64")
     coordinates = coordinate_tuple(w, access, form, coordinate_type)
-    result = w.temporary()
     arguments = f"{handle}, {form.geometry!r}, {coordinates}, {dtype_of(result_type)!r}, {w.site()}{given}"
-    w.emit(f"{result} = g.chunk.system.texture(g, {arguments})")
-    destination = i.operands[0]
-    assert isinstance(destination, Vector)
-    for index, item in enumerate(destination.items):
-        w.write(item, f"{result}[{index}]", dtype_of(result_type), False)
-    w.emit(f"{result} = None")
+    w.write_all(i.operands[0], f"g.chunk.system.texture(g, {arguments})", dtype_of(result_type))
 
 
 def surface_load(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``suld.b``, which reads one or more adjacent elements."""
     destination, access = i.operands
     assert isinstance(access, Access)
-    items = items_of(destination)
     handle, _ = w.value(access.base, "u64")
-    dtype = dtype_of(form.type)
-    result = w.temporary()
-    coordinates = coordinate_tuple(w, access, form, "s32")
-    w.emit(f"{result} = g.chunk.system.surface_load(g, {handle}, {coordinates}, {dtype!r}, {len(items)}, {w.site()})")
-    for index, item in enumerate(items):
-        w.write(item, f"{result}[{index}]", dtype, False)
-    w.emit(f"{result} = None")
+    dtype, count = dtype_of(form.type), len(items_of(destination))
+    arguments = f"{handle}, {coordinate_tuple(w, access, form, 's32')}, {dtype!r}, {count}, {w.site()}"
+    w.write_all(destination, f"g.chunk.system.surface_load(g, {arguments})", dtype)
 
 
 def surface_store(w: Writer, i: Instruction, form: Form) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...syntax.instructions import Immediate, Instruction, Symbol, Vector, items_of
+from ...syntax.instructions import Immediate, Instruction
 from ...syntax.types import dtype_of
 from ..forms import Form
 from ..writer import Writer, spread
@@ -15,59 +15,26 @@ def shuffle(w: Writer, i: Instruction, form: Form) -> None:
     b, c = (w.value(operand, "u32")[0] for operand in i.operands[2:4])
     if w.environment.observed:
         w.emit(f"g.chunk.state.observer.shuffle(g, {w.site()}, {mode!r}, {b}, {c})")
-    result = w.temporary()
-    w.emit(f"{result} = g.chunk.warps.shuffle(g, {mode!r}, {a}, {b}, {c})")
-    destination = i.operands[0]
-    if isinstance(destination, Vector):
-        w.write(destination.items[0], f"{result}[0]", "u4", False)
-        w.write(destination.items[1], f"{result}[1]", "?", False)
-    else:
-        w.write(destination, f"{result}[0]", "u4", False)
-    w.emit(f"{result} = None")
+    w.write_all(i.operands[0], f"g.chunk.warps.shuffle(g, {mode!r}, {a}, {b}, {c})", "u4", "?")
 
 
-def vote(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``vote{.sync}.mode.type d, p{, mask}``; without a mask, all active lanes vote."""
-    mode = form.modifiers[-1]
-    predicate = spread(w.value(i.operands[1], "pred"), "np.bool_")
+def collective(w: Writer, i: Instruction, form: Form) -> None:
+    """Emit ``vote``, ``match`` and ``redux``: ``d, a{, mask}``; without a mask, all active lanes vote."""
+    mode = next(word for word in form.modifiers if word != "sync")
+    result, kind = (dtype_of(form.type_of(pattern)) for pattern in form.operands[:2])
+    value = spread(w.typed(i.operands[1], kind), kind)
     mask, _ = w.value(i.operands[2] if len(i.operands) > 2 else Immediate(-1), "b32")
-    w.write(i.operands[0], f"g.chunk.warps.vote(g, {mode!r}, {predicate}, {mask})", dtype_of(form.type), False)
-
-
-def match(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``match.mode.sync.type d|p, a, mask``."""
-    dtype = dtype_of(form.type)
-    value = spread(w.value(i.operands[1], form.type), dtype)
-    mask, _ = w.value(i.operands[2], "b32")
-    result = w.temporary()
-    w.emit(f"{result} = g.chunk.warps.match(g, {form.words[0]!r}, {value}, {mask})")
-    destination = i.operands[0]
-    items = items_of(destination)
-    w.write(items[0], f"{result}[0]", "u4", False)
-    if len(items) > 1:
-        w.write(items[1], f"{result}[1]", "?", False)
-    w.emit(f"{result} = None")
-
-
-def redux(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``redux.sync.operation.type d, a, mask``."""
-    dtype = dtype_of(form.type)
-    value = spread(w.value(i.operands[1], form.type), dtype)
-    mask, _ = w.value(i.operands[2], "b32")
-    w.write(i.operands[0], f"g.chunk.warps.reduce(g, {form.words[1]!r}, {value}, {mask})", dtype, False)
+    call = f"g.chunk.warps.collective(g, {form.row.name!r}, {mode!r}, {value}, {mask})"
+    w.write_all(i.operands[0], call, result, "?")
 
 
 def activemask(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``activemask.b32 d``."""
-    w.write(i.operands[0], "g.chunk.warps.active(g)", "u4", False)
+    """Emit ``activemask.b32 d``: a vote in which all active lanes vote yes."""
+    mask, _ = w.value(Immediate(-1), "b32")
+    w.write_all(i.operands[0], f"g.chunk.warps.collective(g, 'vote', 'ballot', np.full(g.n, True), {mask})", "u4")
 
 
 def elect(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``elect.sync d|p, mask``."""
     mask, _ = w.value(i.operands[1], "b32")
-    result = w.temporary()
-    w.emit(f"{result} = g.chunk.warps.elect(g, {mask})")
-    destination = i.operands[0]
-    items = destination.items if isinstance(destination, Vector) else (Symbol("_"), destination)
-    w.write(items[0], f"{result}[0]", "u4", False)
-    w.write(items[1], f"{result}[1]", "?", False)
+    w.write_all(i.operands[0], f"g.chunk.warps.collective(g, 'elect', '', None, {mask})", "u4", "?")

@@ -62,7 +62,7 @@ from ..emitters.memory import (
     texture,
 )
 from ..emitters.movement import getctarank, mapa, mov_wide
-from ..emitters.warps import activemask, elect, match, redux, shuffle, vote
+from ..emitters.warps import activemask, collective, elect, shuffle
 from ..forms import Form, Row
 from .matrix_opcodes import MATRIX_ROWS
 from .tensor_opcodes import TENSOR_ROWS
@@ -396,15 +396,15 @@ ROWS = (
     Row("pmevent", nothing, "mask? | #65535"),
     # --- lanes of a warp
     Row("shfl", shuffle, "sync up/down/bfly/idx b32 | =b32|p b32 u32 u32 b32", converges="members", flow="fresh"),
-    Row("vote", vote, "sync all/any/uni pred | =pred pred b32", converges="members", flow="fresh"),
-    Row("vote", vote, "sync ballot b32 | =b32 pred b32", converges="members", flow="fresh"),
+    Row("vote", collective, "sync all/any/uni pred | =pred pred b32", converges="members", flow="fresh"),
+    Row("vote", collective, "sync ballot b32 | =b32 pred b32", converges="members", flow="fresh"),
     # Without .sync, as in PTX before 6.4, the lanes that execute the instruction together take part.
     Row("shfl", shuffle, "up/down/bfly/idx b32 | =b32|p b32 u32 u32", flow="fresh"),
-    Row("vote", vote, "all/any/uni pred | =pred pred", "ballot b32 | =b32 pred", flow="fresh"),
-    Row("match", match, "any sync b32/b64 | =b32 T b32", converges="members", flow="fresh"),
-    Row("match", match, "all sync b32/b64 | =b32|p T b32", converges="members", flow="fresh"),
-    Row("redux", redux, "sync add/min/max u32/s32 | =T T b32", converges="members", flow="fresh"),
-    Row("redux", redux, "sync and/or/xor b32 | =T T b32", converges="members", flow="fresh"),
+    Row("vote", collective, "all/any/uni pred | =pred pred", "ballot b32 | =b32 pred", flow="fresh"),
+    Row("match", collective, "any sync b32/b64 | =b32 T b32", converges="members", flow="fresh"),
+    Row("match", collective, "all sync b32/b64 | =b32|p T b32", converges="members", flow="fresh"),
+    Row("redux", collective, "sync add/min/max u32/s32 | =T T b32", converges="members", flow="fresh"),
+    Row("redux", collective, "sync and/or/xor b32 | =T T b32", converges="members", flow="fresh"),
     Row("elect", elect, "sync | =b32&p b32", converges="members", flow="fresh"),
     Row("activemask", activemask, "b32 | =b32", flow="fresh"),
     Row("bar", nothing, "warp sync | b32", converges="members"),

@@ -14,7 +14,6 @@ from .addresses import Address, Mixed
 if TYPE_CHECKING:
     from ...syntax.instructions import Instruction
     from ..groups import Group
-    from ..observer import Observer
 
 _WORD, _SHIFT = 8, 3
 _WARP = 32
@@ -31,27 +30,18 @@ class TensorMapChanges:
         ordinal: int,
         values: Any,
         site: Instruction,
-        *,
-        observer: Observer | None = None,
     ) -> None:
         """Change a field of each lane's tensor map, or the element of a field with this number."""
-        memory, (address, start) = group.chunk.memory, tensor
+        (address, start), memory, observer = tensor, group.chunk.memory, group.chunk.state.observer
         for offset, dtype, changed in tensor_maps.changes(field, ordinal, values):
             place = start + offset
             if observer is not None:
                 observer.access(group, "st", address, place, dtype.itemsize, site, (changed,))
             memory.store(address, place, dtype.str[1:], dtype.itemsize.bit_length() - 1, changed, site)
 
-    def copy(
-        self,
-        group: Group,
-        space: tuple[str, str],
-        places: tuple[Any, Any],
-        site: Instruction,
-        *,
-        observer: Observer | None = None,
-    ) -> None:
+    def copy(self, group: Group, space: tuple[str, str], places: tuple[Any, Any], site: Instruction) -> None:
         """Copy the 128 bytes of one tensor map per warp, between addresses in two spaces."""
+        observer = group.chunk.state.observer
         _, first = np.unique(group.lane_numbers // _WARP, return_index=True)
         one = group if len(first) == group.n else split(group, [first], [group.pc])[0]
         to, source = (
