@@ -34,7 +34,7 @@ _INVALID_VALUE: int = CUresult.CUDA_ERROR_INVALID_VALUE.value
 _OUT_OF_RESOURCES: int = CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES.value
 
 
-class DeviceRuntime:
+class DeviceRuntime(ptx.DeviceRuntime):
     """The launches of one grid's threads: `children` in the order of the calls, and then the `tail`.
 
     `operation` makes the operation that launches a kernel. `depth` is the number of grids around the grid's children.

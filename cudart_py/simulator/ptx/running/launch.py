@@ -17,10 +17,11 @@ from ..compiling.program import program_of, stepped_program_of
 from ..faults import Fault
 from ..syntax.instructions import Instruction
 from ..syntax.parser import Entry
+from ..syntax.special_names import LANE_MASKS, NAMES
 from ..windows import RESERVED_SHARED, SHARED_UNIT
 from .clock import Clock
 from .device_runtime.printf import Buffer
-from .device_runtime.runtime import DeviceRuntime, NoRuntime
+from .device_runtime.runtime import DeviceRuntime
 from .memory.barrier_waits import BarrierWaits
 from .memory.transfers import Memory
 from .specials import block_coordinate, coordinates
@@ -246,7 +247,7 @@ class LaunchState:
         self.local_size = plan.local_size
         self.parameter_size = plan.parameter_size
         self.parameter_bytes = np.frombuffer(launch.parameters + plan.padding, np.uint8)
-        self.runtime: DeviceRuntime = NoRuntime()
+        self.runtime = DeviceRuntime()
         self.waits = BarrierWaits()
         self.printed = Buffer(properties.get("printf_fifo", _PRINTF_BYTES))
 
@@ -331,22 +332,11 @@ class LaunchState:
 @cache
 def _uniform_specials(*single: bool) -> frozenset[str]:
     """Return the special registers that all lanes share; `single` says which extents of block and grid are 1."""
-    names = {
-        "%gridid", "%nsmid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size",
-        "%cluster_nctarank", "%is_explicit_cluster", "%current_graph_exec",
-    }  # fmt: skip  # rows of a table
-    names |= {f"%envreg{number}" for number in range(32)}
-    names |= {f"%reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1")}
-    names |= {f"%pm{number}{width}" for number in range(8) for width in ("", "_64")}
-    for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
-        names.add(f"%{base}.w")
+    varying = {"%laneid", "%warpid", "%smid", "%cluster_ctarank", *(f"%lanemask_{kind}" for kind in LANE_MASKS)}
     for axis, one_thread, one_block in zip("xyz", single[:3], single[3:], strict=True):
-        names |= {f"%ntid.{axis}", f"%nctaid.{axis}", f"%cluster_nctaid.{axis}", f"%nclusterid.{axis}"}
-        if one_thread:
-            names.add(f"%tid.{axis}")
-        if one_block:
-            names |= {f"%ctaid.{axis}", f"%clusterid.{axis}", f"%cluster_ctaid.{axis}"}
-    return frozenset(names)
+        varying |= set() if one_thread else {f"%tid.{axis}"}
+        varying |= set() if one_block else {f"%ctaid.{axis}", f"%clusterid.{axis}", f"%cluster_ctaid.{axis}"}
+    return NAMES - varying
 
 
 def _text(place: tuple[int, int, int]) -> str:

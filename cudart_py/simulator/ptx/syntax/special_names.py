@@ -7,9 +7,11 @@ _AXES = [
     for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
     for axis in "xyzw"
 ]
+# The masks of the lanes before and after each lane.
+LANE_MASKS = ("eq", "le", "lt", "ge", "gt")
 _WORDS = [
     "%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%cluster_ctarank", "%cluster_nctarank",
-    "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt",
+    *(f"%lanemask_{kind}" for kind in LANE_MASKS),
     "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size",
     "%reserved_smem_offset_begin", "%reserved_smem_offset_end", "%reserved_smem_offset_cap",
     "%reserved_smem_offset_0", "%reserved_smem_offset_1",
@@ -26,6 +28,7 @@ _DTYPES = {
     **_CLOCKS,
     "%is_explicit_cluster": "?",
 }
+NAMES = frozenset(_DTYPES)
 # The names of the clocks, in the order of their numbers in machine code.
 CLOCKS = tuple(_CLOCKS)
 

@@ -7,7 +7,7 @@ nothing, and events have no effect.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,66 +33,42 @@ _NON_BLOCKING = 1
 _DISABLE_TIMING = 2
 
 
-class DeviceRuntime(Protocol):
-    """The driver's part of the runtime: functions that return an error of the runtime, 0 for success."""
+class DeviceRuntime:
+    """The driver's part of the runtime: functions that return an error of the runtime, 0 for success.
 
-    device: int
-    device_count: int
-    version: int
+    A driver overrides all of them. Without a driver, they refuse everything.
+    """
+
+    device = 0
+    device_count = 1
+    version = 0
 
     def parameter_buffer(self, kernel: Entry | None, grid: Extents, block: Extents, shared: int) -> tuple[int, int]:
         """Return an error, and the address of a buffer for the parameters of a launch; 0 after an error."""
+        return _NOT_SUPPORTED, 0
 
     def launch(self, buffer: int, stream: int) -> int:
         """Launch the kernel for which a buffer was made."""
+        return _NOT_SUPPORTED
 
     def error_text(self, error: int, *, name: bool) -> int:
         """Return the address of an error's name or description in the device's memory."""
+        return 0
 
     def attribute(self, number: int, device: int) -> tuple[int, int]:
         """Return an error, and an attribute of a device."""
+        return _NOT_SUPPORTED, 0
 
     def create(self) -> int:
         """Return the handle of a new stream or event."""
+        return 0
 
     def copy(self, to: int, source: int, size: int, stream: int) -> int:
         """Copy bytes."""
+        return _NOT_SUPPORTED
 
     def fill(self, to: int, value: int, size: int, stream: int) -> int:
         """Set bytes to a value."""
-
-
-class NoRuntime:
-    """The runtime of a machine without a driver, which refuses everything."""
-
-    device, device_count, version = 0, 1, 0
-
-    def parameter_buffer(self, kernel: Entry | None, grid: Extents, block: Extents, shared: int) -> tuple[int, int]:
-        """Refuse a launch."""
-        return _NOT_SUPPORTED, 0
-
-    def launch(self, buffer: int, stream: int) -> int:
-        """Refuse a launch."""
-        return _NOT_SUPPORTED
-
-    def error_text(self, error: int, *, name: bool) -> int:
-        """Return no text."""
-        return 0
-
-    def attribute(self, number: int, device: int) -> tuple[int, int]:
-        """Refuse a query."""
-        return _NOT_SUPPORTED, 0
-
-    def create(self) -> int:
-        """Return no handle."""
-        return 0
-
-    def copy(self, to: int, source: int, size: int, stream: int) -> int:
-        """Refuse a copy."""
-        return _NOT_SUPPORTED
-
-    def fill(self, to: int, value: int, size: int, stream: int) -> int:
-        """Refuse a fill."""
         return _NOT_SUPPORTED
 
 
