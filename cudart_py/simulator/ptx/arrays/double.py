@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .floats import multiply_add_by_power, scratch, to_odd, two_sum
+from .floats import multiply_add_by_power, to_odd, two_sum
 
 Array = NDArray[Any]
 
@@ -50,64 +50,24 @@ def _fma_block(a: Array, b: Array, c: Array, result: Array) -> None:
     change the result only if it lands on a tie of the last sum, and such a value has very few significant bits. Lanes
     whose rounded ``e + t`` has so few bits are computed again by `_fma_any`, as are lanes near the format's limits.
     """
-    shape = a.shape
-    product, error, high, low, other, work = (scratch.take(f"fma{i}", shape) for i in range(6))
-    np.multiply(a, b, out=product)
-    # The high half of `a` goes to `high`, the low one to `low`.
-    np.multiply(a, _SPLITTER, out=high)
-    np.subtract(high, a, out=low)
-    np.subtract(high, low, out=high)
-    np.subtract(a, high, out=low)
-    # The high half of `b` goes to `other`.
-    np.multiply(b, _SPLITTER, out=other)
-    np.subtract(other, b, out=work)
-    np.subtract(other, work, out=other)
-    np.multiply(high, other, out=error)
-    np.subtract(error, product, out=error)
-    np.multiply(low, other, out=work)
-    np.add(error, work, out=error)
-    # From here `other` is the low half of `b`.
-    np.subtract(b, other, out=other)
-    np.multiply(high, other, out=high)
-    np.add(error, high, out=error)
-    np.multiply(low, other, out=low)
-    np.add(error, low, out=error)
-    # The sum goes to `result`, its error to `low`, both errors added to `other`.
-    np.add(product, c, out=result)
-    np.subtract(result, product, out=high)
-    np.subtract(c, high, out=low)
-    np.subtract(result, high, out=high)
-    np.subtract(product, high, out=high)
-    np.add(low, high, out=low)
-    np.add(error, low, out=other)
-    np.add(result, other, out=result)
-    np.left_shift(other.view(np.int64), _TIE_SHIFT, out=work.view(np.int64))
-    lanes: Array | None = None
-    if not work.view(np.int64).all():
+    product, error = _two_product(a, b)
+    total, rest = two_sum(product, c)
+    tail = error + rest
+    np.add(total, tail, out=result)
+    lanes = (tail.view(np.int64) << _TIE_SHIFT) == 0
+    if lanes.any():
         # Only an inexact sum of the errors matters. If it were exact, subtracting either error would leave the other.
         # An overflow on the way has made it a NaN, whose pattern is zero here and which differs from everything.
-        lanes = (work.view(np.int64) == 0) & ((other - error != low) | (other - low != error))
-    lanes = _doubtful((a, b, c), product, result, lanes)
-    if lanes is not None:
-        result[lanes] = _fma_any(a[lanes], b[lanes], c[lanes])
-
-
-def _doubtful(operands: tuple[Array, Array, Array], product: Array, result: Array, lanes: Array | None) -> Array | None:
-    """Add the lanes near the format's limits to the lanes whose result may be wrong; return None if there are none.
-
-    Also corrects the sign of zero results. `product` is overwritten.
-    """
-    a, b, c = operands
+        lanes &= (tail - error != rest) | (tail - rest != error)
+    size = np.abs(product)
     # The minimum of an array with a NaN is NaN, so these conditions are written to be true for a NaN.
-    np.abs(product, out=product)
-    if not product.min() >= _LEAST_PRODUCT:
-        small = (product < _LEAST_PRODUCT) & (a != 0) & (b != 0)
-        lanes = small if lanes is None else lanes | small
-    np.abs(result, out=product)
-    if not product.min() > 0:
+    if not size.min() >= _LEAST_PRODUCT:
+        lanes |= (size < _LEAST_PRODUCT) & (a != 0) & (b != 0)
+    if not result.all():
         # Adding an error of +0 last has made negative zeros positive; the plain sum has the right sign.
-        np.copyto(result, a * b + c, where=result == 0)
-    return lanes if lanes is not None and lanes.any() else None
+        np.copyto(result, product + c, where=result == 0)
+    if lanes.any():
+        result[lanes] = _fma_any(a[lanes], b[lanes], c[lanes])
 
 
 def _fma_any(a: Array, b: Array, c: Array) -> Array:
