@@ -45,7 +45,7 @@ def by_levels(texture: Texture, coordinates: list[Array], level: Array | None, f
         return _at(texture, (steps + _STEPS // 2) // _STEPS, coordinates, fetch)
     first, weight = steps // _STEPS, steps % _STEPS
     if texture.linear:
-        return _between(texture, first, weight, coordinates, fetch)
+        return _at(texture, first, coordinates, fetch, weight)
     near = _at(texture, first, coordinates, fetch)
     far = _at(texture, np.minimum(first + 1, last), coordinates, fetch)
     share = weight / _STEPS
@@ -65,32 +65,18 @@ def level_of(texture: Texture, gradients: Sequence[Sequence[Array]]) -> Array:
         return np.asarray(np.log2(np.maximum(*lengths)))
 
 
-def _at(texture: Texture, level: Array, coordinates: list[Array], fetch: Fetch) -> list[Array]:
-    """Return the channels of each lane from the level with its index."""
-
-    def fetch_level(number: int, chosen: Array) -> list[Array]:
-        return fetch([_faces(texture.levels[number])], [], chosen, [axis[chosen] for axis in coordinates])
-
-    return _joined(level, fetch_level)
-
-
-def _between(texture: Texture, level: Array, weight: Array, coordinates: list[Array], fetch: Fetch) -> list[Array]:
-    """Return the channels of each lane, filtered between the level with its index and the next one."""
-
-    def fetch_levels(number: int, chosen: Array) -> list[Array]:
-        two = texture.levels[number], texture.levels[min(number + 1, len(texture.levels) - 1)]
-        weights = [_STEPS - weight[chosen], weight[chosen]]
-        return fetch([_faces(one) for one in two], weights, chosen, [axis[chosen] for axis in coordinates])
-
-    return _joined(level, fetch_levels)
-
-
-def _joined(level: Array, fetch: Callable[[int, Array], list[Array]]) -> list[Array]:
-    """Fetch for the lanes of each level, and return the channels of all lanes."""
+def _at(
+    texture: Texture, level: Array, coordinates: list[Array], fetch: Fetch, weight: Array | None = None
+) -> list[Array]:
+    """Return the channels of each lane from the level with its index; with `weight`, filter between it and the next."""
     out: list[Array] = []
     for number in np.unique(level):
         chosen = np.flatnonzero(level == number)
-        found = fetch(int(number), chosen)
+        levels, weights = [texture.levels[number]], []
+        if weight is not None:
+            levels.append(texture.levels[min(number + 1, len(texture.levels) - 1)])
+            weights = [_STEPS - weight[chosen], weight[chosen]]
+        found = fetch([_faces(one) for one in levels], weights, chosen, [axis[chosen] for axis in coordinates])
         if not out:
             out = [np.empty(len(level), one.dtype) for one in found]
         for channel, values in zip(out, found, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -110,50 +110,45 @@ class Texture:
         return [float(extent) for extent in (self.width, self.height, self.depth)], [self.pitch, self.slice_pitch]
 
 
-def sample(texture: Texture, data: NDArray[np.uint8], coordinates: Sequence[Array], dtype: str) -> list[Array]:
-    """Return four channel arrays of `dtype` ("f4", "u4" or "i4") at the coordinates of each lane.
-
-    `data` views the texture's bytes. In a layered texture, the layer comes before the coordinates. Integer coordinates
-    fetch texels by index.
-    """
-    how = texture.sampling(coordinates[-1].dtype.kind in "iu", _RESULTS[dtype])
-    offsets, rest = _places(texture, how, coordinates)
-    return _combined(texture, how, _texels(texture, data, offsets), rest, offsets[0].shape)
-
-
-def sample_between(
+def sample(
     levels: Sequence[Texture],
     data: Sequence[NDArray[np.uint8]],
     weights: Sequence[Array],
     coordinates: Sequence[Array],
     dtype: str,
 ) -> list[Array]:
-    """Return what `sample` returns, filtered between two levels of a mipmap; their weights add up to 256."""
-    how = levels[0].sampling(False, _RESULTS[dtype])._replace(levels="two")
+    """Return four channel arrays of `dtype` ("f4", "u4" or "i4") at the coordinates of each lane.
+
+    The fetch is from one texture, or filtered between two levels of a mipmap, whose weights add up to 256. `data` views
+    the bytes of each. In a layered texture, the layer comes before the coordinates. Integer coordinates fetch texels by
+    index.
+    """
+    how = levels[0].sampling(coordinates[-1].dtype.kind in "iu", _RESULTS[dtype])
+    if weights:
+        how = how._replace(levels="two")
     texels: list[Array] = []
     beyond: list[Array] = []
     parts: list[Array] = []
-    for level, bytes_, weight in zip(levels, data, weights, strict=True):
-        offsets, rest = _places(level, how, coordinates, weight.astype(np.float64))
-        texels += _texels(level, bytes_, offsets)
+    for number, (level, bytes_) in enumerate(zip(levels, data, strict=True)):
+        share = [weights[number].astype(np.float64)] if weights else []
+        offsets, rest = _places(level, how, coordinates, *share)
+        texels += _texels(level, bytes_, offsets, range(level.channels))
         beyond += rest[: how.corners] if how.has_border else ()
         parts += rest[how.corners * how.has_border :]
-    return _combined(levels[0], how, texels, (*beyond, *parts), offsets[0].shape)
+    _, combine = _functions(how)
+    channels = combine(*texels, *beyond, *parts, *map(np.float64, levels[0].border_color(how)))
+    return [np.broadcast_to(channel, offsets[0].shape) for channel in channels]
 
 
-def _texels(texture: Texture, data: NDArray[np.uint8], offsets: Sequence[Array]) -> list[Array]:
-    """Return the channels of the texels at some offsets, one texel after another."""
+def _texels(
+    texture: Texture, data: NDArray[np.uint8], offsets: Sequence[Array], channels: Iterable[int]
+) -> list[Array]:
+    """Return some channels of the texels at some offsets, one texel after another."""
     itemsize = np.dtype(texture.dtype).itemsize
     # Halves are fetched as bit patterns.
     kind = "u2" if texture.dtype == "f2" else texture.dtype
     elements = data[: len(data) // itemsize * itemsize].view(kind)
-    return [elements.take((place // itemsize) + channel) for place in offsets for channel in range(texture.channels)]
-
-
-def _combined(texture: Texture, how: Sampling, texels: Any, rest: Any, shape: tuple[int, ...]) -> list[Array]:
-    _, combine = _functions(how)
-    channels = combine(*texels, *rest, *map(np.float64, texture.border_color(how)))
-    return [np.broadcast_to(channel, shape) for channel in channels]
+    return [elements.take((place // itemsize) + channel) for place in offsets for channel in channels]
 
 
 def gather(
@@ -164,10 +159,7 @@ def gather(
     offsets, rest = _places(texture, how._replace(filter="linear"), coordinates)
     if component >= texture.channels:
         return [np.zeros(offsets[0].shape, dtype)] * 4
-    kind = "u2" if texture.dtype == "f2" else texture.dtype
-    itemsize = np.dtype(texture.dtype).itemsize
-    elements = data[: len(data) // itemsize * itemsize].view(kind)
-    texels = [elements.take((place // itemsize) + component) for place in offsets]
+    texels = _texels(texture, data, offsets, [component])
     beyond = rest[:4] if how.has_border else ()
     found = _gathering(how)(*texels, *beyond, np.float64(texture.border_color(how)[component]))
     return [np.broadcast_to(value, offsets[0].shape) for value in found]

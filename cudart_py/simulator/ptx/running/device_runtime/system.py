@@ -12,7 +12,7 @@ from ...compiling.opcode_table.opcodes import form_of
 from ...operations.geometries import GEOMETRIES
 from ...operations.mipmaps import by_levels, level_of
 from ...operations.surfaces import Surface, locate
-from ...operations.textures import Texture, gather, sample, sample_between, touched
+from ...operations.textures import Texture, gather, sample, touched
 from ..specials import coordinates
 from .printf import Format
 from .runtime import RuntimeCalls
@@ -190,9 +190,7 @@ class System:
             data.append(memory.bytes[start : start + texture.size])
         if component is not None:
             return gather(levels[0], data[0], place, dtype, component)
-        if weights:
-            return sample_between(levels, data, weights, place, dtype)
-        return sample(levels[0], data[0], place, dtype)
+        return sample(levels, data, weights, place, dtype)
 
     def _observe(
         self,
