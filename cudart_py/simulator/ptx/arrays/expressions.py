@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
@@ -154,8 +155,13 @@ class Expressions:
         return (x, y) if x.dtype == y.dtype else (self._signed(x, False), self._signed(y, False))
 
     def _pair(self, template: str, x: Expression, y: Expression) -> Expression:
+        """Fill a template for which it doesn't matter whether integers are signed."""
         x, y = self._alike(x, y)
         return self._node(template, x.dtype, x, y)
+
+    def _alike_node(self, template: str, *arguments: Expression) -> Expression:
+        """Fill a template whose result has the type of its arguments."""
+        return self._node(template, arguments[0].dtype, *arguments)
 
     def _call(self, function: Any, dtype: str, *arguments: Expression) -> Expression:
         name = self.source.bind(function.__name__, function)
@@ -171,17 +177,14 @@ class Expressions:
     def _constant(self, number: Any, dtype: str) -> Expression:
         return Expression(self.source.constant(number), dtype, number=number)
 
-    def add(self, x: Expression, y: Expression) -> Expression:
-        """Return wrapped sums."""
-        return self._pair("({} + {})", x, y)
-
-    def sub(self, x: Expression, y: Expression) -> Expression:
-        """Return wrapped differences."""
-        return self._pair("({} - {})", x, y)
-
-    def mul(self, x: Expression, y: Expression) -> Expression:
-        """Return the low halves of products."""
-        return self._pair("({} * {})", x, y)
+    # NumPy's operators on integers do what those of the protocol do.
+    add = partialmethod(_pair, "({} + {})")
+    sub = partialmethod(_pair, "({} - {})")
+    mul = partialmethod(_pair, "({} * {})")
+    and_ = partialmethod(_pair, "({} & {})")
+    or_ = partialmethod(_pair, "({} | {})")
+    xor = partialmethod(_pair, "({} ^ {})")
+    not_ = partialmethod(_alike_node, "(~{})")
 
     def wide_product(self, x: Expression, y: Expression, signed: bool) -> Expression:
         """Return whole products in twice the width."""
@@ -198,22 +201,6 @@ class Expressions:
         """Return quotients rounded toward zero."""
         x, y = self._signed(x, signed), self._signed(y, signed)
         return self._call(truncated, x.dtype, x, y) if signed else self._node("({} // {})", x.dtype, x, y)
-
-    def and_(self, x: Expression, y: Expression) -> Expression:
-        """Return the bits that are set in both."""
-        return self._pair("({} & {})", x, y)
-
-    def or_(self, x: Expression, y: Expression) -> Expression:
-        """Return the bits that are set in either."""
-        return self._pair("({} | {})", x, y)
-
-    def xor(self, x: Expression, y: Expression) -> Expression:
-        """Return the bits that are set in exactly one."""
-        return self._pair("({} ^ {})", x, y)
-
-    def not_(self, x: Expression) -> Expression:
-        """Return the complement."""
-        return self._node("(~{})", x.dtype, x)
 
     def shift_left(self, x: Expression, by: Expression) -> Expression:
         """Shift left; NumPy also defines shifts by the width or more."""
@@ -287,45 +274,25 @@ class Expressions:
 
     flushes = False
 
-    def float_add(self, x: Expression, y: Expression) -> Expression:
-        """Return sums of floats."""
-        return self._node("({} + {})", x.dtype, x, y)
-
-    def float_sub(self, x: Expression, y: Expression) -> Expression:
-        """Return differences of floats."""
-        return self._node("({} - {})", x.dtype, x, y)
-
-    def float_mul(self, x: Expression, y: Expression) -> Expression:
-        """Return products of floats."""
-        return self._node("({} * {})", x.dtype, x, y)
-
-    def float_div(self, x: Expression, y: Expression) -> Expression:
-        """Return quotients of floats."""
-        return self._node("({} / {})", x.dtype, x, y)
+    # So do its functions of floats.
+    float_add = partialmethod(_alike_node, "({} + {})")
+    float_sub = partialmethod(_alike_node, "({} - {})")
+    float_mul = partialmethod(_alike_node, "({} * {})")
+    float_div = partialmethod(_alike_node, "({} / {})")
+    float_least = partialmethod(_alike_node, "np.minimum({}, {})")
+    float_greatest = partialmethod(_alike_node, "np.maximum({}, {})")
+    root = partialmethod(_alike_node, "np.sqrt({})")
 
     def fused(self, x: Expression, y: Expression, z: Expression) -> Expression:
         """Return the fused multiply-adds ``x * y + z``, rounded once."""
         return self._call(fma_f32 if x.dtype == "f4" else fma_f64, x.dtype, x, y, z)
 
-    def root(self, x: Expression) -> Expression:
-        """Return square roots."""
-        return self._node("np.sqrt({})", x.dtype, x)
-
     def elementary(self, name: str, x: Expression) -> Expression:
         """Apply the NumPy function of this name."""
         return self._node(f"np.{name}({{}})", x.dtype, x)
 
-    def integral(self, rounding: str, x: Expression) -> Expression:
-        """Return floats rounded to integers."""
-        return self._node(f"np.{rounding}({{}})", x.dtype, x)
-
-    def float_least(self, x: Expression, y: Expression) -> Expression:
-        """Return the smaller floats."""
-        return self._node("np.minimum({}, {})", x.dtype, x, y)
-
-    def float_greatest(self, x: Expression, y: Expression) -> Expression:
-        """Return the larger floats."""
-        return self._node("np.maximum({}, {})", x.dtype, x, y)
+    # NumPy's names of the roundings are those of its functions.
+    integral = elementary
 
     def saturate(self, x: Expression) -> Expression:
         """Clamp floats to the range from +0 to 1."""

@@ -183,16 +183,7 @@ class Row:
     @property
     def facts(self) -> tuple[object, ...]:
         """Return everything in the row except how the opcode is written."""
-        return (
-            self.emit,
-            self.ends,
-            self.access,
-            self.converges,
-            self.spins,
-            self.reads_carry,
-            self.flow,
-            self.arithmetic,
-        )
+        return tuple(fact for name, fact in vars(self).items() if name not in ("name", "patterns"))
 
 
 class Form:

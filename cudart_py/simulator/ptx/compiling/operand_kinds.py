@@ -83,15 +83,15 @@ def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
         return _fragment(kind, fragment_length(form, place), register_type(form, place))
     if pattern == "F4":
         return _fragment(kind, 4, "b32")
-    if pattern == "X":
-        return _texture(kind, form.coordinate_types(form.type))
+    if pattern in ("X", "S"):
+        types = form.coordinate_types(form.type if pattern == "X" else "s32")
+        return _located(kind, "a texture or surface", types, 4)
     if pattern == "G":
         axes = len(form.coordinate_types("f32")) - (form.geometry[0] == "a")
         return _fragment(kind, axes, "f32") and _fragment(kind, 4, "f32")
-    if pattern == "S":
-        return _texture(kind, form.coordinate_types("s32"))
     if pattern == "D":
-        return _tensor(kind, form.coordinate_types("s32"))
+        types = form.coordinate_types("s32")
+        return _located(kind, "the address of a tensor map", types, len(types))
     if pattern[0] in "#@":
         return "" if kind == INTEGER else "is not a literal"
     if pattern in ("B", "N"):
@@ -184,26 +184,11 @@ def _fragment(kind: Kind, length: int, wanted: str) -> str:
     return next(filter(None, (_source(item, wanted) if item != SINK else "" for item in kind)), "")
 
 
-def _texture(kind: Kind, types: list[str]) -> str:
-    """Return why an operand isn't a texture or surface with coordinates of these types.
-
-    The coordinates may be padded to four.
-    """
+def _located(kind: Kind, what: str, types: list[str], most: int) -> str:
+    """Return why an operand isn't `what`, given by 64 bits, with coordinates of these types, or padded to `most`."""
     if not isinstance(kind, tuple) or kind[0] != TEXTURE:
-        return "is not a texture or surface with coordinates"
-    return _coordinates(kind, types, 4)
-
-
-def _tensor(kind: Kind, types: list[str]) -> str:
-    """Return why an operand isn't the address of a tensor map with coordinates of these types."""
-    if not isinstance(kind, tuple) or kind[0] != TEXTURE:
-        return "is not the address of a tensor map with coordinates"
-    return _coordinates(kind, types, len(types))
-
-
-def _coordinates(kind: tuple[Kind, ...], types: list[str], padded: int) -> str:
-    """Return why an operand hasn't coordinates of these types, possibly padded, and a 64-bit handle or address."""
-    if len(kind) - 2 not in (len(types), padded):
+        return f"is not {what} with coordinates"
+    if len(kind) - 2 not in (len(types), most):
         return f"has {len(kind) - 2} coordinates, not {len(types)}"
     found = (_source(item, wanted) for item, wanted in zip(kind[2:], types, strict=False))
     return _source(kind[1], "u64") or next(filter(None, found), "")

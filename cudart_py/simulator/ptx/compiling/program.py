@@ -48,7 +48,7 @@ class Program:
         self._codes: dict[str, Code] = {}
         self._bases = 0
         self._environments: dict[tuple[frozenset[str], bool], Environment] = {}
-        self.main = self._add(Code(entry.function, 0, True, stepped))
+        self.main = self._add(Code(entry.body, 0, True, stepped))
 
     def _add(self, code: Code) -> Code:
         self._codes[code.name] = code

@@ -68,11 +68,6 @@ class Entry:
         self.program: Any = None
         self.stepped_program: Any = None
 
-    @property
-    def function(self) -> Function:
-        """Return the kernel's body."""
-        return self.body
-
     @cached_property
     def home(self) -> int:
         """Return the number of the source file that contains the kernel, or 0 if the PTX names none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ..faults import PtxError
 from .instructions import Operand, Register, Vector
@@ -18,15 +18,12 @@ _COMPONENTS = ("xr", "yg", "zb", "wa")
 _Table: TypeAlias = "dict[str, list[tuple[int, Any]]]"
 
 
-class _Range:
-    """Registers declared as ``%r<5>``: their count, their type, and the suffix of their unique names."""
+class _Range(NamedTuple):
+    """Registers declared as ``%r<5>``: their number, their type, and the suffix of their unique names."""
 
-    __slots__ = ("count", "suffix", "type")
-
-    def __init__(self, count: int, register_type: str, suffix: str) -> None:
-        self.count = count
-        self.type = register_type
-        self.suffix = suffix
+    number: int
+    type: str
+    suffix: str
 
 
 class Scopes:
@@ -132,7 +129,7 @@ class Scopes:
         if number and prefix in self._ranges:
             range_depth, registers = self._ranges[prefix][-1]
             canonical = number == "0" or (number[0] != "0" and len(number) < 10)
-            if range_depth > depth and canonical and int(number) < registers.count:
+            if range_depth > depth and canonical and int(number) < registers.number:
                 full = name + registers.suffix
                 self._registers[full] = registers.type
                 return Register(full)

@@ -216,4 +216,4 @@ def test_long_texts_are_read(what: str) -> None:
     """If the time were quadratic in the length, a test would exceed its limit of processor time."""
     with contextlib.suppress(PtxError):  # some of the texts have an error at their end
         for entry in load_module(HEAD + LONG[what](30_000)).entries.values():
-            assert entry.function.name == "k"
+            assert entry.body.name == "k"
