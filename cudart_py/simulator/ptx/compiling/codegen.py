@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ..syntax.types import DTYPES
 from .analysis.control_flow import Block, Code
 from .environment import Environment
 from .opcode_table.opcodes import form_of
@@ -82,8 +79,3 @@ def _last_uses(code: Code, block: Block) -> dict[int, list[int]]:
     for slot, number in final.items():
         last.setdefault(number, []).append(slot)
     return last
-
-
-def storage_zero(ptx_type: str) -> Any:
-    """Return the scalar that represents a register that was never written."""
-    return np.zeros((), DTYPES[ptx_type])[()]

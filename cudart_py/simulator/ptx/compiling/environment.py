@@ -9,20 +9,16 @@ from ..windows import RESERVED_SHARED
 
 
 class Environment:
-    """A kernel's symbols, the special registers that are scalars in its launches, and whether these are observed."""
+    """A kernel's symbols, the special registers that all lanes of a chunk share, and whether launches are observed."""
 
     def __init__(self, entry: Entry, uniform_specials: frozenset[str], observed: bool) -> None:
         self._module = entry.module
-        self._uniform_specials = uniform_specials
+        self.uniform_specials = uniform_specials
         self.observed = observed
         self.shared_addresses = {name: RESERVED_SHARED + offset for name, offset in entry.shared_offsets.items()}
         self.parameters = {parameter.name: parameter.offset for parameter in entry.params}
         self.functions = entry.module.code_addresses
         self.variables = entry.module.variables
-
-    def special_is_uniform(self, name: str) -> bool:
-        """Return whether a special register has the same value for all lanes of any chunk."""
-        return name in self._uniform_specials
 
     def unsupported(self, instruction: Instruction, why: str = "") -> UnsupportedError:
         """Return the error for an instruction that isn't simulated."""

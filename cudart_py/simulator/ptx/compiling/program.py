@@ -11,7 +11,7 @@ from ..syntax.instructions import Call, Function, Symbol
 from ..syntax.parser import Entry
 from .analysis.control_flow import Block, Code
 from .analysis.wait_loops import Waiting, waiting_in
-from .codegen import BlockFunction, compile_block, storage_zero
+from .codegen import BlockFunction, compile_block
 from .environment import Environment
 from .opcode_table.opcodes import form_of
 
@@ -53,8 +53,6 @@ class Program:
     def _add(self, code: Code) -> Code:
         self._codes[code.name] = code
         self._bases += len(code.blocks)
-        code.zeros = tuple(storage_zero(ptx_type) for ptx_type in code.types)
-        code.variants = {}
         return code
 
     def code(self, name: str) -> Code | None:
@@ -126,20 +124,11 @@ def variant(code: Code, index: int, uniform: tuple[bool, ...], environment: Envi
     return made
 
 
-def stepped_program_of(entry: Entry) -> Program:
-    """Return an entry's program for a debugger; build it at the first launch."""
-    program: Program | None = entry.stepped_program
-    if program is None:
-        program = entry.stepped_program = Program(entry, stepped=True)
-    return program
-
-
-def program_of(entry: Entry) -> Program:
-    """Return an entry's program; build it at the first launch."""
-    program: Program | None = entry.program
-    if program is None:
+def program_of(entry: Entry, stepped: bool = False) -> Program:
+    """Return an entry's program, or the one for a debugger; build it at the first launch."""
+    if stepped not in entry.programs:
         with _building:
-            program = entry.program
-            if program is None:
-                program = entry.program = Program(entry)
+            if stepped not in entry.programs:
+                entry.programs[stepped] = Program(entry, stepped)
+    program: Program = entry.programs[stepped]
     return program

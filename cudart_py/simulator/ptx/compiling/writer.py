@@ -111,25 +111,21 @@ class Writer(Source):
             return name
         known = self._views.get((slot, dtype))
         if known is None:
-            known = self._views[slot, dtype] = f"v{slot}_{dtype}"
+            known = f"v{slot}_{dtype}"
             if (_size(storage) < _size(dtype) and dtype[0] == "f") or "?" in (storage, dtype):
                 raise self.unsupported(f"a {storage} register read as {dtype}")
             self.emit(f"{known} = {_cut(name, storage, dtype)}")
-            self._names.setdefault(slot, set()).add(known)
+            self.remember(slot, dtype, known)
         return known
-
-    def note(self, slot: int, name: str) -> None:
-        """Record that a variable was derived from a slot and must be dropped with it."""
-        self._names.setdefault(slot, set()).add(name)
 
     def known(self, slot: int, key: str) -> str | None:
         """Return the variable derived from a slot under `key` since the slot's last change."""
         return self._views.get((slot, key))
 
     def remember(self, slot: int, key: str, name: str) -> None:
-        """Record, under `key`, a variable derived from a slot; it is valid until the slot changes."""
+        """Record, under `key`, a variable derived from a slot: valid until the slot changes, and dropped with it."""
         self._views[slot, key] = name
-        self.note(slot, name)
+        self._names.setdefault(slot, set()).add(name)
 
     def _symbol(self, symbol: Symbol, dtype: str) -> Value:
         name = symbol.name
@@ -163,7 +159,7 @@ class Writer(Source):
             uniform = True
         else:
             expression = f"g.special({name!r})"
-            uniform = self.environment.special_is_uniform(name)
+            uniform = name in self.environment.uniform_specials
         return (expression if kind == dtype else f"{expression}.astype({dtype})"), uniform
 
     # --- writing

@@ -149,12 +149,12 @@ def product(
     depth = a.shape[2]
     factors = [one[:, :, k, None] for k in range(depth) for one in _factors(kinds[1])(a)]
     factors += [one[:, None, k, :] for k in range(depth) for one in _factors(kinds[2])(b)]
-    found = _elements(kinds, depth, rounding, clamps)(*factors, c)
+    found = _elements(instructions.element, kinds, depth, rounding=rounding, clamps=clamps)(*factors, c)
     if not isinstance(found, tuple):
         return found  # type: ignore[no-any-return]  # because generated functions have no types
     total, suspect = found
     if suspect.any():
-        total = np.where(suspect, _plain_elements(kinds, depth)(*factors, c), total)
+        total = np.where(suspect, _elements(instructions.plain_element, kinds, depth)(*factors, c), total)
     return total  # type: ignore[no-any-return]  # because generated functions have no types
 
 
@@ -164,34 +164,19 @@ def _factors(kind: str) -> Callable[[Array], tuple[Array, Array]]:
 
 
 @lru_cache
-def _elements(kinds: tuple[str, str, str, str], depth: int, rounding: str, clamps: bool) -> Callable[..., Any]:
+def _elements(
+    rule: Callable[..., Any], kinds: tuple[str, str, str, str], depth: int, **modifiers: Any
+) -> Callable[..., Any]:
+    """Return a rule for elements of products as a function of the factors of a and of b, and of elements of c."""
+
     def lowering(*operands: Value) -> Any:
-        a, b = _paired(operands, depth)
+        factors = [instructions.Factor(*operands[place : place + 2]) for place in range(0, 4 * depth, 2)]
         types = kinds[0], kinds[1], kinds[3]
-        found, suspect = instructions.element(types, a, b, operands[-1], rounding=rounding, clamps=clamps)
-        return found if suspect is None else (found, suspect)
+        found = rule(types, factors[:depth], factors[depth:], operands[-1], **modifiers)
+        return tuple(value for value in found if value is not None) if isinstance(found, tuple) else found
 
-    return array_function(lowering, *_operand_types(kinds, depth))
-
-
-@lru_cache
-def _plain_elements(kinds: tuple[str, str, str, str], depth: int) -> Callable[..., Any]:
-    def lowering(*operands: Value) -> Value:
-        a, b = _paired(operands, depth)
-        return instructions.plain_element((kinds[0], kinds[1], kinds[3]), a, b, operands[-1])
-
-    return array_function(lowering, *_operand_types(kinds, depth))
-
-
-def _operand_types(kinds: tuple[str, str, str, str], depth: int) -> list[str]:
     left, right = (instructions.FACTORS[kind] for kind in kinds[1:3])
-    return [*[left] * 2 * depth, *[right] * 2 * depth, kinds[3]]
-
-
-def _paired(operands: Sequence[Value], depth: int) -> list[list[instructions.Factor]]:
-    """Return the factors of a and of b."""
-    pairs = [instructions.Factor(*operands[place : place + 2]) for place in range(0, 4 * depth, 2)]
-    return [pairs[:depth], pairs[depth:]]
+    return array_function(lowering, *[left] * 2 * depth, *[right] * 2 * depth, kinds[3])
 
 
 def matrices(registers: Sequence[Array], fragment: Fragment) -> Array:

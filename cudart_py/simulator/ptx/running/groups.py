@@ -8,6 +8,7 @@ register that neither side of a branch touches is never copied, and is the whole
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,7 @@ class Frame(NamedTuple):
     results: list[dict[tuple[int, int], int]]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Group:
     """`n` lanes of a chunk, in ascending order, that are about to execute block `pc` of `code`.
 
@@ -59,41 +61,34 @@ class Group:
     that the lanes are in, outermost first.
     """
 
-    __slots__ = (
-        "_local_base", "_own", "_shared_base", "_specials", "cache", "chunk", "code", "epoch", "forced", "frames",
-        "lanes", "meeting", "n", "notes", "pc", "prefix", "registers", "rows", "selections", "spins", "stack",
-        "unchanged", "wait",
-    )  # fmt: skip  # grouped by meaning
-
-    def __init__(self, chunk: Chunk, code: Code, lanes: Indices | None, n: int) -> None:
-        self.chunk = chunk
-        self.code = code
-        self.lanes = lanes
-        self.n = n
-        self.pc = 0
-        self.prefix: tuple[int, ...] = ()
-        self.frames: tuple[Frame, ...] = ()
-        self.registers: list[Any] = []
-        self.selections: dict[Domain, Indices] = {}
-        self.cache: dict[int, tuple[Lazy, Array]] = {}
-        self.epoch = 0
-        self.spins = 0
-        # The backward branches since these lanes were separated from others or joined by others.
-        self.unchanged = 0
-        self.stack = 0
-        # The first block of the loop that waits for the clock, when the wait began, and when the clock was last read.
-        self.wait: tuple[int, int, int] | None = None
-        self.forced = False
-        # Lanes elsewhere in the program that execute their next instruction together with these; see `warps.Meeting`.
-        self.meeting: Any = None
-        # The layout of these lanes in rows of one warp each, computed on first use.
-        self.rows: Any = None
-        # An observer's records about these lanes.
-        self.notes: Any = None
-        self._own: Domain | None = None
-        self._specials: dict[str, Any] = {}
-        self._shared_base: Any = None
-        self._local_base: Any = None
+    chunk: Chunk
+    code: Code
+    lanes: Indices | None
+    n: int
+    pc: int = 0
+    prefix: tuple[int, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    registers: list[Any] = field(default_factory=list)
+    selections: dict[Domain, Indices] = field(default_factory=dict)
+    cache: dict[int, tuple[Lazy, Array]] = field(default_factory=dict)
+    epoch: int = 0
+    spins: int = 0
+    # The backward branches since these lanes were separated from others or joined by others.
+    unchanged: int = 0
+    stack: int = 0
+    # The first block of the loop that waits for the clock, when the wait began, and when the clock was last read.
+    wait: tuple[int, int, int] | None = None
+    forced: bool = False
+    # Lanes elsewhere in the program that execute their next instruction together with these; see `warps.Meeting`.
+    meeting: Any = None
+    # The layout of these lanes in rows of one warp each, computed on first use.
+    rows: Any = None
+    # An observer's records about these lanes.
+    notes: Any = None
+    _own: Domain | None = None
+    _specials: dict[str, Any] = field(default_factory=dict)
+    _shared_base: Any = None
+    _local_base: Any = None
 
     @property
     def path(self) -> tuple[int, ...]:

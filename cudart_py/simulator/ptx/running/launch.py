@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiling.program import program_of, stepped_program_of
+from ..compiling.program import program_of
 from ..faults import Fault
 from ..syntax.instructions import Instruction
 from ..syntax.parser import Entry
@@ -240,7 +240,7 @@ class LaunchState:
         self.poll = poll
         self._symbols = symbols
         self.stepped = observer is not None and observer.stepped
-        self.program = stepped_program_of(launch.entry) if self.stepped else program_of(launch.entry)
+        self.program = program_of(launch.entry, self.stepped)
         self.plan = plan = plan_of(self.program, launch, properties)
         self.threads, self.blocks = plan.threads, plan.blocks
         self.shared_size, self.shared_end, self.shared_limit = plan.shared_size, plan.shared_end, plan.shared_limit

@@ -64,9 +64,8 @@ class Entry:
         self.max_threads = _triple(directives, "maxntid")
         self.cluster = _triple(directives, "reqnctapercluster")
         self.body = body
-        # The compiled program, which `program_of` stores here, and the one for a debugger.
-        self.program: Any = None
-        self.stepped_program: Any = None
+        # The compiled program, which `program_of` stores here, and the one for a debugger, keyed by whether it is that.
+        self.programs: dict[bool, Any] = {}
 
     @cached_property
     def home(self) -> int:

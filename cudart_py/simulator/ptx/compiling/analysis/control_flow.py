@@ -8,8 +8,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from ...syntax.instructions import Access, Call, Function, Immediate, Instruction, Operand, Register, Symbol, Vector
-from ...syntax.types import TYPE_SIZES
+from ...syntax.types import TYPE_SIZES, dtype_of
 from ..emitters.memory import SYSTEM_FUNCTIONS
 from ..forms import Form
 from ..opcode_table.opcodes import form_of
@@ -85,7 +87,6 @@ class Code:
         self.types: list[str] = []
         self.call_sites: dict[int, CallSite] = {}
         self.parameter_pieces: dict[str, dict[tuple[int, int], int]] = {}
-        self.zeros: tuple[Any, ...] = ()
         self.variants: dict[tuple[Any, ...], Any] = {}
         self.local_offsets, self.local_bytes = _local_layout(function)
         for name in (*function.parameters, *function.results):
@@ -101,6 +102,8 @@ class Code:
             for slot in self.parameter_pieces.get(name, {}).values():
                 self.returned |= 1 << slot
         self._find_live()
+        # The values of registers that were never written.
+        self.zeros = tuple(np.zeros((), dtype_of(ptx_type))[()] for ptx_type in self.types)
 
     @cached_property
     def clock_loops(self) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from ..opcode_table.opcodes import form_of
@@ -15,17 +15,22 @@ Reach: TypeAlias = dict[int, frozenset[int]]
 
 def reachable(code: Code) -> Reach:
     """Return, for each block of a function, the blocks that are reachable from its successors."""
-    known = {}
-    for block in code.blocks:
-        found: set[int] = set()
-        waiting = list(block.terminator.targets)
-        while waiting:
-            index = waiting.pop()
-            if index not in found:
-                found.add(index)
-                waiting.extend(code.blocks[index].terminator.targets)
-        known[block.index] = frozenset(found)
-    return known
+    return {block.index: frozenset(blocks_from(code, block.terminator.targets)) for block in code.blocks}
+
+
+def blocks_from(code: Code, starts: Iterable[int], end: int = 0) -> set[int]:
+    """Return the blocks that are reachable from `starts`, themselves too, but not through the blocks of the set `end`.
+
+    The set has one bit per block.
+    """
+    found: set[int] = set()
+    waiting = list(starts)
+    while waiting:
+        index = waiting.pop()
+        if index not in found and not end >> index & 1:
+            found.add(index)
+            waiting.extend(code.blocks[index].terminator.targets)
+    return found
 
 
 def lies_past(block: Block, here: Stack, barrier: Stack, reach_of: Callable[[Code], Reach]) -> bool:

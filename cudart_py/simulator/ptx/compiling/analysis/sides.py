@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from .control_flow import Block, Code
+from .reachability import blocks_from
 
 
 def has_meetings(code: Code, callees: Callable[[Block], Iterable[Code]]) -> bool:
@@ -33,7 +34,7 @@ class _Sides:
             if len(targets) < 2:
                 continue
             end = after[block.index] | 1 << block.index
-            sides = [_side(code, target, end) for target in targets]
+            sides = [blocks_from(code, [target], end) for target in targets]
             for side in sides:
                 here = side.difference(*(other for other in sides if other is not side))
                 elsewhere = set().union(*(other - side for other in sides if other is not side))
@@ -56,18 +57,6 @@ class _Sides:
 
 def _all(names: list[frozenset[str]], blocks: Iterable[int]) -> set[str]:
     return set().union(*(names[index] for index in blocks))
-
-
-def _side(code: Code, target: int, end: int) -> set[int]:
-    """Return the blocks that are reachable from `target` without passing through a block of the bit set `end`."""
-    found: set[int] = set()
-    waiting = [target]
-    while waiting:
-        index = waiting.pop()
-        if index not in found and not end >> index & 1:
-            found.add(index)
-            waiting.extend(code.blocks[index].terminator.targets)
-    return found
 
 
 def _post_dominators(code: Code) -> list[int]:

@@ -27,12 +27,12 @@ _RUNTIME_FUNCTIONS = {
     "DeviceGetAttribute": (3, "attribute"),
     "RuntimeGetVersion": (1, "version"),
     "StreamCreateWithFlags": (2, "create_stream"),
-    "StreamDestroy": (1, "destroy"),
-    "StreamWaitEvent": (3, "wait"),
+    "StreamDestroy": (1, "nothing"),
+    "StreamWaitEvent": (3, "nothing"),
     "EventCreateWithFlags": (2, "create_event"),
-    "EventRecord": (2, "record"),
-    "EventRecordWithFlags": (3, "record"),
-    "EventDestroy": (1, "destroy"),
+    "EventRecord": (2, "nothing"),
+    "EventRecordWithFlags": (3, "nothing"),
+    "EventDestroy": (1, "nothing"),
     "Malloc": (2, "malloc"),
     "Free": (1, "free"),
     "MemcpyAsync": (5, "copy"),
@@ -198,9 +198,18 @@ def coordinate_tuple(w: Writer, access: Access, form: Form, ptx_type: str) -> st
     return f"({', '.join(arrays)},)"
 
 
-def texture(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``tex.{1d,2d,3d,a1d,a2d}.v4.dtype.ctype {r, g, b, a}, [texture, {layer, x, y}]``."""
-    _texture(w, i, form, "")
+def texture(w: Writer, i: Instruction, form: Form, given: str = "") -> None:
+    """Emit ``tex.{1d,2d,3d,a1d,a2d}.v4.dtype.ctype {r, g, b, a}, [texture, {layer, x, y}]``.
+
+    `given` is the source code of further arguments.
+    """
+    access = i.operands[1]
+    assert isinstance(access, Access)
+    result_type, coordinate_type = form.types
+    handle, _ = w.value(access.base, "u64")
+    coordinates = coordinate_tuple(w, access, form, coordinate_type)
+    arguments = f"{handle}, {form.geometry!r}, {coordinates}, {dtype_of(result_type)!r}, {w.site()}{given}"
+    w.write_all(i.operands[0], f"g.chunk.system.texture(g, {arguments})", dtype_of(result_type))
 
 
 def further_texture(w: Writer, i: Instruction, form: Form) -> None:
@@ -214,23 +223,12 @@ def further_texture(w: Writer, i: Instruction, form: Form) -> None:
             assert isinstance(operand, Vector)
             gradients.append("".join(f"{spread(w.value(item, 'f32'), 'f4')}, " for item in operand.items))
         given = f", gradients=(({gradients[0]}), ({gradients[1]}))"
-    _texture(w, i, form, given)
+    texture(w, i, form, given)
 
 
 def gather(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``tld4``, which returns a channel of four texels."""
-    _texture(w, i, form, f", component={'rgba'.index(form.words[0])}")
-
-
-def _texture(w: Writer, i: Instruction, form: Form, given: str) -> None:
-    """Emit a fetch; `given` is the source code of its further arguments."""
-    access = i.operands[1]
-    assert isinstance(access, Access)
-    result_type, coordinate_type = form.types
-    handle, _ = w.value(access.base, "u64")
-    coordinates = coordinate_tuple(w, access, form, coordinate_type)
-    arguments = f"{handle}, {form.geometry!r}, {coordinates}, {dtype_of(result_type)!r}, {w.site()}{given}"
-    w.write_all(i.operands[0], f"g.chunk.system.texture(g, {arguments})", dtype_of(result_type))
+    texture(w, i, form, f", component={'rgba'.index(form.words[0])}")
 
 
 def surface_load(w: Writer, i: Instruction, form: Form) -> None:

@@ -183,16 +183,11 @@ class RuntimeCalls:
         ]
         return self._stored(group, pointer, found, np.uint64, site)
 
-    def destroy(self, group: Group, handle: Any, *, site: Instruction) -> Array:
-        """Do nothing: streams and events end with the grid (cudaStreamDestroy, cudaEventDestroy)."""
-        return np.zeros(group.n, np.uint32)
+    def nothing(self, group: Group, *arguments: Any, site: Instruction) -> Array:
+        """Do nothing: streams and events end with the grid, and all work runs in the order of the calls.
 
-    def record(self, group: Group, event: Any, stream: Any, *flags: Any, site: Instruction) -> Array:
-        """Do nothing: all work runs in the order of the calls (cudaEventRecord)."""
-        return np.zeros(group.n, np.uint32)
-
-    def wait(self, group: Group, stream: Any, event: Any, flags: Any, *, site: Instruction) -> Array:
-        """Do nothing: all work runs in the order of the calls (cudaStreamWaitEvent)."""
+        So cudaEventRecord and cudaStreamWaitEvent have no effect, and cudaStreamDestroy and cudaEventDestroy need none.
+        """
         return np.zeros(group.n, np.uint32)
 
     # --- memory

@@ -96,17 +96,9 @@ class BulkCopies:
         if len(wrong):
             what = f"a bulk copy of {sizes[wrong[0]]} bytes, which is not a multiple of {UNIT}"
             raise group.fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", what, site, int(wrong[0]))
-        lanes, memory = np.arange(group.n), group.chunk.memory
-        ends = [places_of(group, *to), places_of(group, *source)]
-        counters = None
-        if barrier is not None:
-            memory.check(*barrier, 8, site)
-            counters = places_of(group, *barrier)
-        if ranks is not None:
-            lanes, blocks = receivers(group, ranks, site)
-            ends = [ends[0].choose(lanes).in_blocks(blocks), ends[1].choose(lanes)]
-            counters = None if counters is None else counters.choose(lanes).in_blocks(blocks)
-            sizes = sizes[lanes]
+        memory = group.chunk.memory
+        lanes, written, counters = receiving(group, places_of(group, *to), barrier, ranks, site)
+        ends, sizes = [written, places_of(group, *source).choose(lanes)], sizes[lanes]
         # The side in shared memory is checked first: a size that fits there is small enough for a list of all units.
         for side in sorted(ends, key=lambda end: end.address.space.size is None):
             for units_of in (side.ends, side.pieces):
@@ -139,7 +131,25 @@ def complete(counters: Places, sizes: Array) -> None:
     mbarriers.apply("complete_tx", counters.address.space.views["u8"], counters.places >> 3, [sizes], False)
 
 
-def receivers(group: Group, ranks: Any, site: Instruction) -> tuple[Array, Array]:
+def receiving(
+    group: Group, to: Places, barrier: Named | None, ranks: Any, site: Instruction
+) -> tuple[Array, Places, Places | None]:
+    """Return the lane of each copy, the places that it writes, and the places of the barriers that count its bytes.
+
+    There is one copy per lane, or for each bit that is set in the lanes' `ranks`.
+    """
+    lanes, counters = np.arange(group.n), None
+    if barrier is not None:
+        group.chunk.memory.check(*barrier, 8, site)
+        counters = places_of(group, *barrier)
+    if ranks is not None:
+        lanes, blocks = _receivers(group, ranks, site)
+        to = to.choose(lanes).in_blocks(blocks)
+        counters = None if counters is None else counters.choose(lanes).in_blocks(blocks)
+    return lanes, to, counters
+
+
+def _receivers(group: Group, ranks: Any, site: Instruction) -> tuple[Array, Array]:
     """Return, for each bit that is set in the lanes' `ranks`, the lane and the block's index in the chunk."""
     chunk = group.chunk
     cluster = prod(chunk.state.launch.cluster)

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays.functions import array_function
 from ...compiling.opcode_table.opcodes import form_of
+from ...instructions import clusters
+from ...instructions.clusters import OFFSET, RANK_SHIFT
 from ...windows import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
@@ -24,7 +27,6 @@ from ...windows import (
     WORKSPACE_WINDOW,
 )
 from .addresses import Address, Mixed
-from .clusters import OFFSET, RANK_SHIFT, map_address, rank_of
 
 if TYPE_CHECKING:
     from ...syntax.instructions import Instruction
@@ -39,6 +41,9 @@ ELEMENTS = {name: np.dtype(name) for name in ("u1", "u2", "u4", "u8", "i1", "i2"
 _WINDOWS = [start // WINDOW_BYTES for start in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, WORKSPACE_WINDOW)]
 # The start and the end of no allocation.
 _NOWHERE = 0, 0
+# The operations on addresses in the shared memory of a cluster's blocks, by the size of an address.
+_map = {size: array_function(clusters.map_address, f"u{8 * size}", "u32") for size in (4, 8)}
+_rank = {size: array_function(clusters.rank_of, f"u{8 * size}", "u32") for size in (4, 8)}
 _ADDRESSES = (1 << 64) - 1
 _WINDOW = (1 << 32) - 1
 _REMEDY = (
@@ -187,11 +192,11 @@ class Resolver:
 
     def map_address(self, address: Any, rank: Any) -> Any:
         """Map an address in shared memory to the corresponding address in the block with the given rank."""
-        return map_address(address, rank) if self._cluster > 1 else address
+        return _map[address.dtype.itemsize](address, rank) if self._cluster > 1 else address
 
     def rank_of(self, group: Group, address: Any) -> Any:
         """Return the rank of the block whose shared memory contains an address."""
-        return rank_of(group, address)
+        return _rank[address.dtype.itemsize](address, group.special("%cluster_ctarank"))
 
     # --- checks
 

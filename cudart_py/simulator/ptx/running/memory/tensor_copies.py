@@ -16,7 +16,7 @@ from ...operations.matrix_descriptors import UNIT
 from ...operations.tensor_maps import Box, TensorMap
 from ...syntax.types import dtype_of
 from .addresses import Address, Mixed
-from .bulk_copies import Named, complete, places_of, receivers
+from .bulk_copies import Named, complete, places_of, receiving
 
 if TYPE_CHECKING:
     from ...syntax.instructions import Instruction
@@ -67,17 +67,10 @@ class TensorCopies:
         receives the box, at the same addresses in its own shared memory. Without a barrier, boxes are stored, or
         combined with the array by `operation`.
         """
-        memory, lanes, ends = group.chunk.memory, np.arange(group.n), places_of(group, *shared)
+        memory, own = group.chunk.memory, places_of(group, *shared)
         maps = _maps(group, *tensor, len(coordinates), operation, site)
-        boxes = _boxes(group, maps, coordinates, ends.places - ends.base, barrier is not None, site)
-        counters = None
-        if barrier is not None:
-            memory.check(*barrier, 8, site)
-            counters = places_of(group, *barrier)
-        if ranks is not None:
-            lanes, blocks = receivers(group, ranks, site)
-            ends = ends.choose(lanes).in_blocks(blocks)
-            counters = None if counters is None else counters.choose(lanes).in_blocks(blocks)
+        boxes = _boxes(group, maps, coordinates, own.places - own.base, barrier is not None, site)
+        lanes, ends, counters = receiving(group, own, barrier, ranks, site)
         inside = [boxes[lane].units + base for lane, base in zip(lanes, ends.base, strict=True)]
         counts = [len(units) for units in inside]
         sides = [
