@@ -39,13 +39,23 @@ _KNOWN = re.compile(rb"\b(?:defined%(blank)s\(?|(?:el)?ifn?def\b)%(blank)s__has_
 _CONDITION = re.compile(_HASH + _BLANK + rb"(?:el)?if\b([^\n]*)")
 # A macro of another header may stand for __has_include, so parentheses around a file name count too.
 _ASKED = re.compile(rb"(?:(__has_include)%(blank)s)?+\(%(blank)s(?:\"([^\"\n]+)\"|<([^>\n]+)>)" % {b"blank": _BLANK})
-# Text that makes the scan uncertain: trigraphs, which can spell `#` and the backslash; NULs; pieces from which macros
-# may paste __has_include; and macros for the time of the compile.
-_UNCERTAIN = re.compile(
-    rb"\?\?[=/]|\0|\b(?:"
-    + b"|".join(_ASKING[:length] for length in range(1, len(_ASKING)))
-    + rb"|__DATE__|__TIME__|__TIMESTAMP__)\b"
+# Text that makes the scan uncertain: trigraphs, which can spell `#` and the backslash; NULs; and macros for the time of
+# the compile.
+_UNCERTAIN = re.compile(rb"\?\?[=/]|\0|\b(?:__DATE__|__TIME__|__TIMESTAMP__)\b")
+# Pieces from which macros may paste __has_include, which make it uncertain as well.
+_PIECE = re.compile(rb"\b(?:" + b"|".join(_ASKING[:length] for length in range(1, len(_ASKING))) + rb")\b")
+# Literals and comments, in which a piece means nothing: PTX has operands named `_`. Numbers are matched because their
+# digits may be separated by quotation marks. A quotation mark without its match is an error, or in text that the
+# compiler skips or does not expand.
+_NO_TOKENS = re.compile(
+    rb"\.?\d(?:'?[\w.])*+"
+    rb"|\"(?:[^\"\\\n]|\\.)*+\"?"
+    rb"|'(?:[^'\\\n]|\\.)*+'?"
+    rb"|//[^\n]*"
+    rb"|/\*(?:.*?\*/|.*)",
+    re.DOTALL,
 )
+_RAW_STRING = b'R"'
 # Directives in which a macro may name the file to include, in its definition or in its arguments.
 _MACRO = re.compile(_HASH + _BLANK + rb"(?:define|include(?:_next)?)\b([^\n]*)")
 _MACRO_NAME = re.compile(rb"\"([^\"\n]+)\"|<([^>\n]+)>|([^\s\"<>(),=]+)")
@@ -220,7 +230,9 @@ def _spelled_length(path: str) -> int:
 
 def _names_in(text: bytes) -> _Names:
     joined = _SPLICE.sub(b"", text)
-    certain = not _UNCERTAIN.search(joined)
+    # The end of a raw string is not worth looking for.
+    tokens = joined if _RAW_STRING in joined else _NO_TOKENS.sub(b" ", joined)
+    certain = not (_UNCERTAIN.search(joined) or _PIECE.search(tokens))
     included: list[bytes] = []
     for match in _INCLUDE.finditer(joined):
         name = match["quoted"] or match["angled"]

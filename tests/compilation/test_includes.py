@@ -75,7 +75,11 @@ def test_editing_a_header_rebuilds_however_it_is_included(tmp_path, spelling):
 QUESTION = '#if defined(__has_include)\n#if __has_include("a.cuh")\n#endif\n#endif\n'
 
 
-@pytest.mark.parametrize("before", ["#/* c */include /**/", f"{QUESTION}#include"])
+# A piece of __has_include where no macro can paste it: PTX has operands named `_`.
+PIECES = "__device__ const char* ptx = \"mov.b32 {%0, _}, %1;\";\n__device__ char sink = '_';\n// _\n/* _\n_ */\n"
+
+
+@pytest.mark.parametrize("before", ["#/* c */include /**/", f"{QUESTION}#include", f"{PIECES}#include"])
 def test_spellings_that_are_read_are_cached(builds, tmp_path, before):
     path = tmp_path / "k.cu"
     path.write_text(f'{before} "value.cuh"{KERNEL}')
@@ -95,7 +99,12 @@ ASKING = {
     "a macro for a question": f"#define ASK __has_include({ASKED})\n#if ASK",
     "another name for it": f"#define HAS __has_include\n#if HAS({ASKED})",
     "a macro with arguments": f"#define HAS(x) __has_include(x)\n#if HAS({ASKED})",
-    "pasted": f"#define PASTE(a, b) a##b\n#if PASTE(__has_, include)({ASKED})",
+    "pasted": f"#if PASTE(__has_, include)({ASKED})",
+    "pasted after a number": f"#define H {ASKED}\n#if 1'0 == 10 && PASTE(_, _has_include)(H)",
+    "pasted after a character": f"#define H {ASKED}\n#if '\"' && PASTE(_, _has_include)(H)",
+    "pasted after a raw string": f'#define H {ASKED}\n#define A R"x("/*)x"\n#if PASTE(_, _has_include)(H)',
+    "pasted after a string": f'#define H {ASKED}\n#define A "/*"\n#if PASTE(_, _has_include)(H)',
+    "pasted after a comment": f'#define H {ASKED}\n/* " */ // /*\n#if PASTE(_, _has_include)(H)',
     "after asking for itself": f"#if defined(__has_include) && __has_include({ASKED})",
     "an option": f"#if OPTION({ASKED})",
     "an option with arguments": f"#if OPTION_OF({ASKED})",
@@ -106,7 +115,8 @@ OPTIONS = {"OPTION": "__has_include", "OPTION_OF(x)": "__has_include(x)"}
 @pytest.mark.parametrize("condition", ASKING.values(), ids=ASKING)
 def test_a_header_that_is_asked_for_and_appears_rebuilds(tmp_path, condition):
     path = tmp_path / "k.cu"
-    path.write_text(f"{condition}\n#define VALUE 5678\n#else\n#define VALUE 1234\n#endif{KERNEL}")
+    paste = "#define PASTE(a, b) a##b\n" if "PASTE" in condition else ""
+    path.write_text(f"{paste}{condition}\n#define VALUE 5678\n#else\n#define VALUE 1234\n#endif{KERNEL}")
     define = {name: value for name, value in OPTIONS.items() if f"{name.removesuffix('(x)')}(" in condition}
     check_editing(tmp_path / "asked.cuh", path, texts=APPEARS, define=define)
 
@@ -219,6 +229,7 @@ def test_a_file_that_the_compiler_writes_is_written_every_time(tmp_path):
 def test_odd_texts_take_time_in_proportion(python):
     """The scan takes a second where a quadratic one would take an hour, and exceed the time limit."""
     texts = ["#/*", "#", "# ", "#include/*", "#if#if", "#if (", "#define ", "\\\n", "/*", "__has_include"]
+    texts += ['"', '\\"', "'", "1'"]
     code = "from cudart_py.compilation import includes\n"
     code += f"for text in {texts}: includes.scan(text.encode() * 10_000, '.', (), (), (), call='compile')"
     python(code)
