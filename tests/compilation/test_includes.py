@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cudart_py.compilation import compiler
+from cudart_py.compilation import compiler, includes
 from cudart_py.compilation.compiler import compile_image
 from cudart_py.errors import CompileError
+from library_tour.device_code import find
 
 pytestmark = pytest.mark.usefixtures("place")
 ARCH = "compute_90"  # the tests read the PTX alone
@@ -87,6 +88,14 @@ def test_spellings_that_are_read_are_cached(builds, tmp_path, before):
         write(tmp_path / "value.cuh", number)
         value_of(path)
         assert len(builds) == count
+
+
+def test_the_tours_kernels_are_compiled_once():
+    folder = find("vector_add").parent
+    sources = {path: path.read_bytes() for path in sorted(folder.glob("*.cu"))}
+    assert sources
+    scans = {path: includes.scan(text, str(folder), (), (), (), call="compile") for path, text in sources.items()}
+    assert [path.name for path, scan in scans.items() if not scan.certain] == []
 
 
 ASKED = '"asked.cuh"'
