@@ -243,11 +243,7 @@ class LaunchChecks(Observer):
             if event == "arrive" and "arrive" not in words:
                 other = divergence.arrive(group, site)
                 if other is not None:
-                    where = f"at the one at {self._findings.where(other[0])}"
-                    if other[0] is site:
-                        where = "at the same one, called from elsewhere"
-                    what = f"divergent barrier: other threads of the block wait {where}"
-                    self._findings.put("divergence", site, group, other[1], what)
+                    self.apart(group, site, other[1], other[0])
             elif event == "release":
                 divergence.leave(group)
         if not self._racing:
@@ -266,6 +262,15 @@ class LaunchChecks(Observer):
                 order.acquire(group, now)
         elif not whole:
             order.release(group, now, "cta")
+
+    @without_failing
+    def apart(self, group: Group, site: Instruction, position: int, other: Instruction) -> None:
+        """Report a barrier that a thread reaches while others of its block wait at another one."""
+        where = "at the same one, called from elsewhere"
+        if other is not site:
+            where = f"at the one at {self._findings.where(other)}"
+        what = f"divergent barrier: other threads of the block wait {where}"
+        self._findings.put("divergence", site, group, position, what)
 
     @without_failing
     def access(

@@ -64,6 +64,10 @@ class Observers(Observer):
         for one in self._observers:
             one.deserted(group, site, position)
 
+    def apart(self, group: Group, site: Instruction, position: int, other: Instruction) -> None:
+        for one in self._observers:
+            one.apart(group, site, position, other)
+
     def access(
         self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
     ) -> None:

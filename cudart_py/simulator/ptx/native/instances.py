@@ -13,12 +13,13 @@ the registers that it still needs are saved in memory of the lane.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from llvmlite import ir
 
 from ..compiling.analysis.control_flow import Block, Code
-from ..compiling.analysis.reachability import Stack
+from ..compiling.analysis.reachability import Stack, comes_after_all
 from ..compiling.opcode_table.opcodes import form_of
 from ..compiling.program import Program
 from ..syntax.instructions import Call, Symbol
@@ -129,6 +130,11 @@ class Place:
             calls.append((instance.caller.code, instance.call.index))
             instance = instance.caller
         return [*reversed(calls), (self.instance.code, self.block.index)]
+
+    @cached_property
+    def is_in_order(self) -> bool:
+        """Whether the block comes after all blocks that lead to it."""
+        return comes_after_all(self.stack)
 
 
 @dataclass

@@ -301,6 +301,9 @@ class ExtentCheck(IntEnum):
     WORDS = 8
 
 
+APART = 1 << 32
+
+
 class BlockCheck(IntEnum):
     """The words of the checks' state for a block: times, shifted as in records, and barriers.
 
@@ -308,8 +311,9 @@ class BlockCheck(IntEnum):
     the value that `BARRIER` had when shared memory was last written, and last read without a record. `FULL` says
     whether all of shared memory has been written; `LOOKS` is the number of times that this was checked, and `LOOKED`
     the time of the barrier before the last check. `WAITS` is one more than the index of the barrier at which lanes
-    wait. `PASSED` is the first word of a bitmap of the barriers that lanes have gone past since the block's last
-    barrier. From `WARPS` on, there is one word per warp: the time at which its lanes last synchronised.
+    wait, plus `APART` if others wait at another one. `PASSED` is the first word of a bitmap of the barriers that lanes
+    have gone past since the block's last barrier. From `WARPS` on, there is one word per warp: the time at which its
+    lanes last synchronised.
 
     Asynchronous copies have a clock of their own, `COPY_TIME`. The addresses written by copies that may not be complete
     for all threads are between `COPY_LOW` and `COPY_HIGH`.
@@ -446,3 +450,5 @@ class HostCall(IntEnum):
     OUTSIDE = 15
     DESERTED = 16
     ABSENT = 17
+    # For the checks: a barrier releases a block, whose lanes wait at several barriers in the code.
+    APART = 18

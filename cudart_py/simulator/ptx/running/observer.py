@@ -230,6 +230,9 @@ class Observer:
     def deserted(self, group: Group, site: Instruction | None, position: int) -> None:
         """Observe a group that continues without some lanes in the member mask of the lane at `position`."""
 
+    def apart(self, group: Group, site: Instruction, position: int, other: Instruction) -> None:
+        """Observe the lane at `position` at a barrier of its block, while others of the block wait at another one."""
+
     def access(
         self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
     ) -> None:

@@ -53,6 +53,15 @@ def lies_past(block: Block, here: Stack, barrier: Stack, reach_of: Callable[[Cod
     return False
 
 
+def comes_after_all(here: Stack) -> bool:
+    """Return whether a block comes after all blocks that lead to it, so that it is in no loop; also its callers."""
+    for code, index in here:
+        reach = reachable(code)
+        if any(other >= index for other, reached in reach.items() if index in reached):
+            return False
+    return True
+
+
 def _accesses(block: Block) -> bool:
     """Return whether a block accesses memory that other threads can access."""
     return any(form.row.access and form.space not in ("param", "local") for form in map(form_of, block.instructions))

@@ -17,10 +17,10 @@ from ..writing.counting import report_counts
 from .buffers import Resident
 from .clocks import LaunchClock, read_clock
 from .objects import describe_object, report_surface
-from .reports import Finding, allow_absent, fault_of, note_finding, timeout_of
+from .reports import Finding, allow_absent, fault_of, note_mask, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
 from .system import call_system
-from .waiting.barriers import release, release_complete
+from .waiting.barriers import note_barriers, release, release_complete
 from .waiting.memory_barriers import DeadlockSearch, copy_bulk, copy_tensors, keep_wait
 from .waiting.turns import run_in_turns
 
@@ -43,9 +43,10 @@ _ANSWERS: dict[HostCall, Callable[[NativeLaunch, int], None]] = {
     HostCall.SURFACE: report_surface,
     HostCall.CLOCK: read_clock,
     HostCall.TENSOR: copy_tensors,
-    HostCall.OUTSIDE: note_finding,
-    HostCall.DESERTED: note_finding,
+    HostCall.OUTSIDE: note_mask,
+    HostCall.DESERTED: note_mask,
     HostCall.ABSENT: allow_absent,
+    HostCall.APART: note_barriers,
 }
 
 
@@ -63,8 +64,8 @@ class NativeLaunch:
         self.block_counts, self.access_counts = buffers.block_counts, buffers.access_counts
         # The output of printf and assert: the block, the text, and its size in bytes in the device's buffer.
         self.printed: list[tuple[int, str, int]] = []
-        # The mistakes that machine code has found itself, keyed by the instruction's id.
-        self.findings: dict[int, Finding] = {}
+        # The mistakes that machine code has found itself, keyed by their kind and the instruction's id.
+        self.findings: dict[tuple[str, int], Finding] = {}
         self.raised: BaseException | None = None
         # The descriptions of textures and surfaces to which machine code has pointers.
         self._objects: list[Array] = []

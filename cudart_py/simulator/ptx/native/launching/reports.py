@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
     from ...compiling.analysis.control_flow import Block
+    from ...running.observer import Observer
     from ..sites import Site
     from .launch import NativeLaunch
 
@@ -62,22 +64,33 @@ def asked(launch: NativeLaunch, number: int) -> tuple[Site, Group, Any]:
 class Finding(NamedTuple):
     """A mistake that machine code has found itself, in a launch that goes on.
 
-    `site` is the number of its site, `call` says what machine code has told, and the group contains the lanes.
+    The NumPy engine finds mistakes in the order of `order` and, with equal orders, of their blocks. `tell` tells an
+    observer of the mistake.
     """
 
-    site: int
-    call: HostCall
+    order: tuple[int, ...]
     block: int
-    group: Group
+    tell: Callable[[Observer], None]
 
 
-def note_finding(launch: NativeLaunch, number: int) -> None:
-    """Keep a mistake, unless the launch has one at the instruction already; the number is as in `asked`."""
-    instruction, context = launch.kernel.sites.sites[number & _WORD].instruction, launch.context
-    if id(instruction) not in launch.findings:
-        _, group, _ = asked(launch, number)
-        call, block = HostCall(int(context[Context.HOST_CALL])), int(context[Context.BLOCK])
-        launch.findings[id(instruction)] = Finding(number & _WORD, call, block, group)
+def is_new(launch: NativeLaunch, key: tuple[str, int], order: tuple[int, ...]) -> bool:
+    """Return whether a launch has no mistake yet with this kind and instruction, or only one with a later order."""
+    known = launch.findings.get(key)
+    return known is None or order < known.order
+
+
+def note_mask(launch: NativeLaunch, number: int) -> None:
+    """Keep the mistake that machine code has found in a member mask; the number is as in `asked`."""
+    context, key, order = launch.context, _mask_key(launch, number), (0, number & _WORD)
+    if is_new(launch, key, order):
+        site, group, _ = asked(launch, number)
+        method = "outside" if context[Context.HOST_CALL] == HostCall.OUTSIDE else "deserted"
+        tell = methodcaller(method, group, site.instruction, 0)
+        launch.findings[key] = Finding(order, int(context[Context.BLOCK]), tell)
+
+
+def _mask_key(launch: NativeLaunch, number: int) -> tuple[str, int]:
+    return "mask", id(launch.kernel.sites.sites[number & _WORD].instruction)
 
 
 def allow_absent(launch: NativeLaunch, number: int) -> None:
@@ -85,21 +98,20 @@ def allow_absent(launch: NativeLaunch, number: int) -> None:
 
     The values are undefined, and machine code doesn't follow them. The number is as in `asked`.
     """
-    if id(launch.kernel.sites.sites[number & _WORD].instruction) not in launch.findings:
+    if _mask_key(launch, number) not in launch.findings:
         raise SpeculationFailed
 
 
 def report_findings(launches: Sequence[NativeLaunch]) -> None:
-    """Tell the observer the mistakes found in a launch, which ran in one host thread per item, in the code's order."""
-    observer, sites = launches[0].state.observer, launches[0].kernel.sites.sites
+    """Tell the observer the mistakes found in a launch, which ran in one host thread per item.
+
+    It ignores a mistake of an instruction that it knows already.
+    """
+    observer = launches[0].state.observer
     assert observer is not None
     found = [finding for launch in launches for finding in launch.findings.values()]
-    firsts: dict[int, Finding] = {}
-    for finding in sorted(found, key=lambda one: one.block):
-        firsts.setdefault(id(sites[finding.site].instruction), finding)
-    for finding in sorted(firsts.values(), key=lambda one: one.site):
-        tell = observer.outside if finding.call == HostCall.OUTSIDE else observer.deserted
-        tell(finding.group, sites[finding.site].instruction, 0)
+    for finding in sorted(found, key=lambda one: (one.order, one.block)):
+        finding.tell(observer)
 
 
 def point_at(launch: NativeLaunch, number: int) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..layout import BlockCheck, Clock, Context, CopyRow, Doubt, ExtentCheck, HostCall, Readers, SiteCheck
+from ..layout import APART, BlockCheck, Clock, Context, CopyRow, Doubt, ExtentCheck, HostCall, Readers, SiteCheck
 from ..library.checking.fences import HASHES
 from ..library.checking.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
@@ -127,6 +127,8 @@ class BlockRecords:
         )
         words, reads, local_written, self._undefined, copy_words, copy_rows, clocks, self._marks, self._waited = arrays
         self.words, self.reads = words.view(np.uint64), reads.view(np.uint64)
+        # The bitmap of the barriers that lanes have gone past.
+        self.passed = self.words[BlockCheck.PASSED : BlockCheck.COPY_TIME]
         self.local_written = local_written.view(np.uint32)
         self.writes = np.zeros(pieces + _LANES, np.uint64)
         # Machine code examines records 32 at a time, so the padding after the last piece must count as written.
@@ -175,11 +177,10 @@ class BlockRecords:
     def release(self, context: Array, fences: Fences) -> None:
         """Record that a barrier releases all lanes of the block; raise SpeculationFailed if some had gone past it."""
         words = self.words
-        waits = int(words[BlockCheck.WAITS]) - 1
-        passed = words[BlockCheck.PASSED : BlockCheck.COPY_TIME]
-        if int(passed[waits // 64]) >> waits % 64 & 1:
+        waits = int(words[BlockCheck.WAITS]) % APART - 1
+        if int(self.passed[waits // 64]) >> waits % 64 & 1:
             raise SpeculationFailed
-        words[BlockCheck.WAITS] = passed[:] = 0
+        words[BlockCheck.WAITS] = self.passed[:] = 0
         context[Context.NOW] += np.uint64(TICK)
         words[BlockCheck.BARRIER] = context[Context.NOW]
         if len(self.copy_rows):

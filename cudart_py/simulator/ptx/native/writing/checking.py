@@ -16,7 +16,7 @@ from ...syntax.instructions import Immediate, Instruction, Operand, Register
 from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
 from ..instances import Instance, Layout, Place
-from ..layout import BlockCheck, Context, Doubt, Head, HostCall, Status
+from ..layout import APART, BlockCheck, Context, Doubt, Head, HostCall, Status
 from ..library.checking.comparing import LOADS
 from ..library.checking.copies import GROUPS
 from ..library.checking.fences import EVENT
@@ -255,7 +255,7 @@ class Checking:
     # --- barriers
 
     def arrive(self, number: int) -> None:
-        """Record that lanes wait at a barrier; raise a doubt if other lanes wait at a different barrier."""
+        """Record that lanes wait at a barrier, and whether other lanes wait at a different barrier."""
         b, place = self._b, self._layout.places[number]
         if number not in self._barriers:
             if "cluster" in form_of(_end_of(place)).words:
@@ -267,9 +267,10 @@ class Checking:
         mine = I64(1 + self._barriers.index(number))
         word = block_word(b, self._context, BlockCheck.WAITS)
         there = b.load(word, typ=I64)
-        other = b.and_(b.icmp_unsigned("!=", there, I64(0)), b.icmp_unsigned("!=", there, mine))
-        b.store(mine, word)
-        self._doubt_if(other, _end_of(place), place.instance)
+        apart = b.and_(b.icmp_unsigned("!=", there, I64(0)), b.icmp_unsigned("!=", there, mine))
+        b.store(b.select(apart, b.or_(mine, I64(APART)), mine), word)
+        if self._clustered:
+            self._doubt_if(apart, _end_of(place), place.instance)
 
     def passing(self, place: Place) -> None:
         """Record that the lanes in a block have gone past the barriers that lead to it but can't be reached from it."""
@@ -317,7 +318,11 @@ def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
 def release_checks(b: Builder, context: Value, checking: Checking) -> None:
     """Generate the checks at a barrier that releases a block; raise a doubt if some lanes had gone past it."""
     waits = block_word(b, context, BlockCheck.WAITS)
-    barrier = b.sub(b.load(waits, typ=I64), I64(1))
+    with when(b, b.icmp_unsigned(">=", b.load(waits, typ=I64), I64(APART)), likely=False):
+        ask_python(b, context, HostCall.APART, I64(0))
+        with when(b, b.icmp_unsigned("!=", b.word(context, Context.FAULT), I64(0))):
+            b.ret(I32(Status.FAULT))
+    barrier = b.sub(b.and_(b.load(waits, typ=I64), I64(APART - 1)), I64(1))
     passed = element(b, block_word(b, context, BlockCheck.PASSED), b.lshr(barrier, I64(6)), I64)
     bit = b.and_(b.lshr(b.load(passed, typ=I64), b.and_(barrier, I64(63))), I64(1))
     with when(b, b.icmp_unsigned("!=", bit, I64(0)), likely=False):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,9 +16,9 @@ from ....faults import Fault
 from ....syntax.instructions import Immediate, Instruction, Operand, Register, Vector
 from ...errors import UnsupportedInstruction
 from ...instances import HELD, PARKED, Instance, Place
-from ...layout import CLUSTER_BARRIER, LANES, Head
+from ...layout import APART, CLUSTER_BARRIER, LANES, BlockCheck, Context, Head
 from ...writing.checking import whole
-from ..reports import group_of, point_at
+from ..reports import Finding, group_of, is_new, point_at
 from ..speculation import SpeculationFailed
 
 if TYPE_CHECKING:
@@ -50,6 +52,11 @@ class Barrier:
     def plain(self) -> bool:
         """Return whether all threads of the block wait at the barrier, for nothing but each other."""
         return self.is_literal and self.expected is None and self.waits and not self.operation
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Return whether the barrier may be that of __syncthreads, which all threads must reach at the same place."""
+        return isinstance(self.number, Register) or self.number == 0
 
     @property
     def is_literal(self) -> bool:
@@ -98,6 +105,8 @@ def release(launch: NativeLaunch) -> None:
     released = release_complete(launch)
     if released or _force(launch) or (launch.ready_words() != 0).any():
         return
+    if launch.speculation is not None:
+        note_barriers(launch)
     barriers = launch.kernel.layout.barriers
     parked = launch.words(PARKED)
     lanes = int(np.bitwise_count(parked).sum())
@@ -109,6 +118,36 @@ def release(launch: NativeLaunch) -> None:
     group, _ = group_of(launch, barrier.instance, int(parked[warp, first]))
     what = f"deadlock: {lanes} threads wait at barriers that the others of their block never reach"
     raise Fault("CUDA_ERROR_LAUNCH_TIMEOUT", launch.state.located(what, barrier.instruction, group, 0))
+
+
+def note_barriers(launch: NativeLaunch, _number: int = 0) -> None:
+    """Keep a mistake for each barrier at which lanes of the block wait, except the first in the code.
+
+    In the NumPy engine, lanes arrive in the order of the code, unless they branch backwards or wait for others before.
+    Barriers other than barrier 0 may be in several places. Raise SpeculationFailed if that isn't certain.
+    """
+    records, layout = launch.resident.records[0], launch.kernel.layout
+    if records.words[BlockCheck.WAITS] < APART:
+        return
+    parked, waiting = launch.words(PARKED), []
+    places = [place for place in layout.places if place.block.terminator.kind == "barrier"]
+    ends = [(place, one) for place, one in zip(places, layout.barriers, strict=True) if whole(one.instruction)]
+    for index, (place, barrier) in enumerate(ends):
+        if barrier.is_unnamed and parked[:, barrier.resume].any():
+            waiting.append(barrier)
+            if int(records.passed[index // 64]) >> index % 64 & 1 or not place.is_in_order:
+                raise SpeculationFailed
+    if len(waiting) > 1 and (launch.kernel.spins or any(place.block.converges for place in layout.places)):
+        raise SpeculationFailed
+    phase = int(launch.context[Context.NOW] - records.words[BlockCheck.BEGIN])
+    for before, barrier in pairwise(waiting):
+        key, order = ("divergence", id(barrier.instruction)), (1, phase, barrier.resume)
+        if is_new(launch, key, order):
+            warp = int(np.flatnonzero(parked[:, barrier.resume])[0])
+            point_at(launch, warp)
+            group, _ = group_of(launch, barrier.instance, int(parked[warp, barrier.resume]))
+            tell = methodcaller("apart", group, barrier.instruction, 0, before.instruction)
+            launch.findings[key] = Finding(order, int(launch.context[Context.BLOCK]), tell)
 
 
 def release_complete(launch: NativeLaunch) -> bool:
@@ -178,6 +217,7 @@ def _release(launch: NativeLaunch, number: int, here: list[_Arrivals]) -> bool:
     early[:] = 0
     records, speculation = launch.resident.records, launch.speculation
     if records and speculation is not None and any(whole(one.barrier.instruction) for one in here):
+        note_barriers(launch)
         records[0].release(launch.context, speculation.fences)
     _reduce(launch, [arrivals for arrivals in here if arrivals.barrier.operation])
     parked = launch.words(PARKED)
