@@ -149,18 +149,29 @@ cuda.compile(Path("waits.cu"))[name].launch(grid, 32, one, other, value, coopera
 """
 
 
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """Return a program that launches a kernel of the file beside it.
+
+    All tests run it in its own folder, so that they share a compiled module, whose debugging information has the path.
+    """
+    folder = tmp_path_factory.mktemp("waits")
+    (folder / "waits.cu").write_text(SOURCE)
+    path = folder / "waits.py"
+    path.write_text(PROGRAM)
+    return path
+
+
 @pytest.fixture
-def transcript(tmp_path, limited):
+def transcript(program, limited):
     """Return a function that debugs a launch that never ends, and returns the transcript."""
-    (tmp_path / "waits.cu").write_text(SOURCE)
-    (tmp_path / "waits.py").write_text(PROGRAM)
 
     def debug(*arguments: object, history: int = HISTORY) -> Transcript:
-        command = [sys.executable, "-m", "cudart_py", "debug", "waits.py", *map(str, (*arguments, history))]
+        command = [sys.executable, "-m", "cudart_py", "debug", program.name, *map(str, (*arguments, history))]
         ran = subprocess.run(
             command,
             input="run\ninfo barriers\nquit\n",
-            cwd=tmp_path,
+            cwd=program.parent,
             capture_output=True,
             text=True,
             check=True,
