@@ -7,11 +7,12 @@ writers never see a half-written entry. A damaged entry counts as a miss. Files 
 after an hour.
 
 All entries together take at most 1 GiB, or the number of bytes in CUDART_PY_CACHE_SIZE. The least recently used entries
-are removed first. A limit of 0 disables the cache. Code from the cache runs with the user's rights, so a folder or an
-entry is not used if it belongs to another user, if others can write to it, or if others could replace a parent folder.
-Such a folder, a read-only folder, or an unknown home folder causes a warning, and the compile continues without the
-cache. If either variable has an invalid value, a compile raises ValueError, but a launch only warns, because the caller
-cannot repeat it.
+are removed first. A process examines the folder at its first store, and again whenever it has stored an eighth of the
+bytes that were free. A limit of 0 disables the cache. Code from the cache runs with the user's rights, so a folder or
+an entry is not used if it belongs to another user, if others can write to it, or if others could replace a parent
+folder. Such a folder, a read-only folder, or an unknown home folder causes a warning, and the compile continues without
+the cache. If either variable has an invalid value, a compile raises ValueError, but a launch only warns, because the
+caller cannot repeat it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ _lock = threading.Lock()
 _hits = 0
 _misses = 0
 _has_warned = False
+# By folder and size limit: the bytes that this process may store until it examines the folder again.
+_unchecked: dict[tuple[str, int], int] = {}
 
 Witness = tuple[str, int, int]
 T = TypeVar("T")
@@ -251,13 +254,28 @@ def store(key: str, description: Any, images: Sequence[bytes], witnesses: Sequen
         except BaseException:
             _remove(temporary)
             raise
-        _tidy(place, _size_limit())
+        _tidy_if_due(place, _size_limit(), len(body))
     except OSError as error:
         _warn_of(place, error.strerror or str(error))
 
 
-def _tidy(place: str, limit: int) -> None:
-    """Remove files left by killed writers, and the least recently used entries beyond the limit."""
+def _tidy_if_due(place: str, limit: int, stored: int) -> None:
+    """Tidy the folder if this process may have used up its share of the bytes that were free.
+
+    Each examination asks for the size of every entry. At every store of a program with thousands of kernels, that would
+    take longer than the rest of the store.
+    """
+    left = _unchecked.get((place, limit), 0) - stored
+    if left < 0:
+        left = _tidy(place, limit) // 8
+    _unchecked[place, limit] = left
+
+
+def _tidy(place: str, limit: int) -> int:
+    """Remove files left by killed writers, and the least recently used entries beyond the limit.
+
+    Return the number of bytes that are free then.
+    """
     entries = []
     with os.scandir(place) as files:
         for file in files:
@@ -277,6 +295,7 @@ def _tidy(place: str, limit: int) -> None:
             break
         _remove(path)
         excess -= size
+    return -excess
 
 
 def _remove(path: str) -> bool:

@@ -35,12 +35,12 @@ def kept(key):
 def test_leftovers_of_killed_writers_go_after_an_hour(place, monkeypatch):
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
-    keep("a")
+    place.mkdir()
     for name, age in (("old.1.2.tmp", 3600.5), ("new.1.2.tmp", 3599.5), ("notes.txt", 3700)):
         (place / name).write_text("")
         set_age(place / name, age)
-    keep("b")
-    assert sorted(path.name for path in place.iterdir()) == ["a.image", "b.image", "new.1.2.tmp", "notes.txt"]
+    keep("a")
+    assert sorted(path.name for path in place.iterdir()) == ["a.image", "new.1.2.tmp", "notes.txt"]
 
 
 def test_an_interrupted_write_leaves_nothing(place, monkeypatch):
@@ -68,10 +68,26 @@ def test_entries_used_least_recently_go_first_until_the_others_fit(place, monkey
 @pytest.mark.parametrize(("free", "count"), [(300, 2), (0, 1)])
 def test_without_a_limit_given_it_is_one_gibibyte(place, monkeypatch, free, count):
     monkeypatch.delenv(cache.SIZE_VARIABLE, raising=False)
-    keep("a", age=60)
+    place.mkdir()
+    (place / "a.image").touch()
     os.truncate(place / "a.image", (1 << 30) - free)
+    set_age(place / "a.image", 60)
     keep("b")
     assert len(list(place.iterdir())) == count
+
+
+def test_a_process_that_stores_many_entries_rarely_examines_the_folder_and_keeps_the_limit(place, monkeypatch):
+    examined = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: examined.append(folder) or scandir(folder))
+    for number in range(50):
+        keep(f"small{number}")
+    assert len(examined) == 1
+    monkeypatch.setenv(cache.SIZE_VARIABLE, "20000")
+    for number in range(50):
+        keep(f"large{number}", b"x" * 1000)
+        assert cache.cache_info().bytes <= 20_000
+    assert kept("large49")
 
 
 def test_a_limit_of_nothing_neither_reads_nor_writes(place, monkeypatch, builds):
