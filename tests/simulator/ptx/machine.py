@@ -4,7 +4,7 @@ import itertools
 import math
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cudart_py.compilation import headers
+from cudart_py.compilation import cache, headers
 from cudart_py.compilation.programs import library_path, library_version, run_nvrtc
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.ptx import Fault, Launch, Module, load_module, native_engine, run
@@ -117,6 +117,24 @@ def ptx_of(source: str, options: tuple[str, ...] = ()) -> str:
     return run_nvrtc(source.encode(), name="test.cu", options=[*fixed, *options]).ptx.decode()
 
 
+class LibraryCache:
+    """The compile cache, used only for the functions that the machine code of all kernels calls, such as `exp`.
+
+    Otherwise each worker of pytest-xdist would compile them. Kernels are compiled anew in each test.
+    """
+
+    def make_key(self, parts: Iterable[str | bytes]) -> str:
+        parts = list(parts)
+        return cache.make_key(parts) if parts[-2] == "function" else ""
+
+    def load(self, key: str, restore: Callable[[Any, list[bytes]], Any]) -> Any:
+        return cache.load(key, restore) if key else None
+
+    def store(self, key: str, description: Any, images: Sequence[bytes]) -> None:
+        if key:
+            cache.store(key, description, images)
+
+
 class Kernels:
     """Compile a source, place its variables, and launch its kernels; `printed` lists their output.
 
@@ -125,8 +143,8 @@ class Kernels:
 
     def __init__(self, source: str | Module, *options: str, engine: str = "") -> None:
         self.threads = 1
-        # A cache that keeps machine code between modules; by default there is none.
-        self.code_cache: Any = None
+        # What keeps machine code between modules and processes; by default, only that of the library's functions.
+        self.code_cache: Any = LibraryCache()
         self.engine = engine or os.environ.get("CUDART_PY_SIMULATOR_ENGINE", "numpy")
         self.memory = Memory()
         self.module = source if isinstance(source, Module) else load_module(ptx_of(source, options))
