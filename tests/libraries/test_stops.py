@@ -15,7 +15,7 @@ from cudart_py.benchmark import Measurement
 from cudart_py.libraries.sparse.matrix import SparseMatrix
 from library_tour import plots, record, report, stops, timing
 from library_tour.device_code import load
-from library_tour.libraries import conjugate_gradients, judgement, precisions
+from library_tour.libraries import conjugate_gradients, judgement, many_systems, precisions
 from library_tour.runner import Outcome, run_stop
 from library_tour.stop import Check, Limit
 from tests.tour.outcomes import explained, loaded_once
@@ -121,7 +121,7 @@ def give_times(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def short(monkeypatch):
-    """Make the curves of the stops short, and leave out generators that take seconds to prepare."""
+    """Make curves short and batches small, and leave out generators that take seconds to prepare."""
     rand = stops.load("rand")
     kinds = {kind: rand.KINDS[kind] for kind in rand.KINDS if kind not in rand.SLOW}
     smaller = {
@@ -133,6 +133,7 @@ def short(monkeypatch):
     for name, values in smaller.items():
         for attribute, value in values.items():
             monkeypatch.setattr(stops.load(name), attribute, value)
+    monkeypatch.setattr(many_systems, "TIMED_BATCH", 16)
 
 
 # The stop rand compiles cuRAND's headers, which takes long.

@@ -17,7 +17,7 @@ import pytest
 
 import cudart_py as cuda
 from library_tour import counters, device_code, lesson, plots, stops
-from library_tour.course import heat
+from library_tour.course import crank_nicolson, heat, monte_carlo
 from library_tour.course import map as map_
 from library_tour.diagrams.drawn import StepDiagram
 from library_tour.pages.simulated import StopRun
@@ -93,9 +93,14 @@ def loaded_once() -> Iterator[None]:
 def outcome(name: str) -> Outcome:
     """Run a stop with the driver's own clock, or with counters where it has no clock."""
     with pytest.MonkeyPatch.context() as patch:
-        # Otherwise, the frames of the film and the passes of whole programs take most of the time.
+        # Otherwise, frames of the film, passes of whole programs, fine grids and repetitions take most of the time.
         patch.setattr(heat, "FRAMES", 4)
         patch.setattr(map_, "PASSES", 16)
+        patch.setattr(crank_nicolson, "FEWER_CELLS", (16, 64))
+        patch.setattr(crank_nicolson, "EDGE_CELLS", 32)
+        # With as few paths as here, the intervals of any number of seeds are accepted.
+        patch.setattr(monte_carlo, "SEEDS", 10)
+        patch.setattr(monte_carlo, "CURVE_SEEDS", 2)
         return run_stop(name, cuda.Device(0), SIZES.get(name, 77))
 
 
