@@ -1,5 +1,6 @@
 """Fixtures that build C and C++ programs against the stand-ins, and run them with `cudart-py run`."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -32,11 +33,12 @@ def headers() -> str:
 
 @pytest.fixture(scope="session")
 def build(headers: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Return a function that compiles a program of `programs/` for the stand-ins and returns its path."""
+    """Return a function that compiles a program of `programs/` for the stand-ins, once, and returns its path."""
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:
         pytest.skip("there is no C++ compiler")
 
+    @functools.cache
     def compile_program(name: str, *options: str) -> Path:
         program = tmp_path_factory.mktemp("programs") / Path(name).stem
         linked = [str(libraries() / library) for library in (RUNTIME, DRIVER)]
