@@ -81,6 +81,8 @@ def pytest_configure(config: pytest.Config) -> None:
             first.setdefault(folder, number)
     config.args.sort(key=lambda argument: [first[folder] for folder in reversed(Path(argument).parents)])
     let_children_be_interrupted()
+    # By default, a collection follows every 700 new objects, nearly all of which are then still in use.
+    gc.set_threshold(20_000, 10, 10)
 
 
 def let_children_be_interrupted() -> None:
