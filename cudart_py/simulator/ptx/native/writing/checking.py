@@ -12,7 +12,7 @@ from ...compiling.analysis.guessed_loads import GuessedLoads
 from ...compiling.analysis.reachability import Reach, lies_past, reachable
 from ...compiling.forms import Form, is_relaxed
 from ...compiling.opcode_table.opcodes import form_of
-from ...syntax.instructions import Immediate, Instruction, Operand, Register
+from ...syntax.instructions import Immediate, Instruction
 from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
 from ..instances import Instance, Layout, Place
@@ -226,9 +226,9 @@ class Checking:
         """Record that a block synchronises its warp; tell Python if the member mask omits a lane that executes it."""
         b, operand, site = self._b, place.block.mask, place.block.first
         mask = b.load(self._schedule.mask, typ=I32)
-        members = self._members(operand, place.instance)
-        if members is not None and site is not None:
-            named = b.and_(b.lshr(members, b.lanes()), b.const(I32, 1))
+        names_all = isinstance(operand, Immediate) and operand.value & 0xFFFFFFFF == 0xFFFFFFFF
+        if site is not None and not names_all:
+            named = b.and_(b.lshr(self._schedule.members(place), b.lanes()), b.const(I32, 1))
             outside = b.and_(b.bits(b.compare("==", named, 0)), mask)
             with when(b, b.icmp_unsigned("!=", outside, I32(0)), likely=False):
                 self._tell(HostCall.OUTSIDE, outside, site, place.instance)
@@ -243,14 +243,6 @@ class Checking:
             fenced = b.load(element(b, block_word(b, self._context, BlockCheck.FENCED), warp, I64), typ=I64)
             with when(b, b.icmp_unsigned(">=", fenced, I64(EVENT)), likely=False):
                 ask_python(b, self._context, HostCall.CONVERGE, warp)
-
-    def _members(self, operand: Operand | None, instance: Instance) -> Value | None:
-        b = self._b
-        if isinstance(operand, Register):
-            return instance.load(b, self._state, instance.code.slot(operand.name), I32)
-        assert isinstance(operand, Immediate)
-        bits = operand.value & 0xFFFFFFFF
-        return None if bits == 0xFFFFFFFF else b.const(I32, bits)
 
     # --- barriers
 

@@ -11,7 +11,7 @@ from ...compiling.analysis.sides import has_meetings
 from ...compiling.codegen import exit_slots
 from ...compiling.opcode_table.opcodes import form_of
 from ...compiling.program import Program
-from ...syntax.instructions import Call, Immediate, Instruction, Register
+from ...syntax.instructions import Call, Instruction, Register
 from ..errors import UnsupportedInstruction
 from ..instances import ASIDE, HELD, PARKED, Callee, Instance, Layout, Place, SharedCall, called
 from ..layout import CLUSTER_BARRIER, POLLS, Context, Fault, Head, Status
@@ -259,15 +259,7 @@ class Flow:
             here = b.or_(mask, b.load(word, typ=I32))
             b.store(I32(0), word)
             b.store(here, schedule.mask)
-            operand = place.block.mask
-            if isinstance(operand, Immediate):
-                members = b.const(I32, operand.value & 0xFFFFFFFF)
-            elif isinstance(operand, Register):
-                slot = place.instance.code.slot(operand.name)
-                members = place.instance.load(b, self._state, slot, I32)
-            else:
-                raise UnsupportedInstruction("a member mask of another form")
-            missing = b.and_(members, b.splat(b.and_(alive, b.not_(here))))
+            missing = b.and_(schedule.members(place), b.splat(b.and_(alive, b.not_(here))))
             waits = b.and_(b.bits(b.compare("!=", missing, 0)), here)
             with when(b, b.icmp_unsigned("!=", waits, I32(0))):
                 forced = b.and_(b.load(schedule.head(Head.FORCED), typ=I32), here)

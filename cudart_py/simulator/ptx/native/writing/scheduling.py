@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..instances import WAITING, Layout, word_of
+from ...syntax.instructions import Immediate, Register
+from ..errors import UnsupportedInstruction
+from ..instances import WAITING, Layout, Place, word_of
 from ..layout import Context, Head, Status
 from ..library.frame import when
 from ..vectors import I32, I64, Builder
@@ -52,6 +54,15 @@ class Scheduling:
         """Add lanes to a lane mask in memory."""
         b = self._b
         b.store(b.or_(b.load(pointer, typ=I32), lanes), pointer)
+
+    def members(self, place: Place) -> Value:
+        """Return each lane's member mask at the beginning of a block that has one."""
+        b, operand, instance = self._b, place.block.mask, place.instance
+        if isinstance(operand, Register):
+            return instance.load(b, self._state, instance.code.slot(operand.name), I32)
+        if not isinstance(operand, Immediate):
+            raise UnsupportedInstruction("a member mask of another form")
+        return b.const(I32, operand.value & 0xFFFFFFFF)
 
     def resume(self) -> None:
         """Load the variables that the function stored when it last returned."""
