@@ -29,23 +29,30 @@ def own_environment() -> dict[str, str]:
 
 
 class Forks:
-    """A server that starts at the first request, and the files that receive the output of each process.
+    """A server that starts at the first request, and the files with the input and the output of each process.
 
     Requests from several threads run one after another.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._written = [folder / name for name in ("output.txt", "errors.txt")]
+        self._input, *self._written = [folder / name for name in ("input.txt", "output.txt", "errors.txt")]
         self._lock = threading.Lock()
         self._server: subprocess.Popen[str] | None = None
 
     def run(
-        self, function: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path | str = "."
+        self,
+        function: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path | str = ".",
+        input: str = "",
     ) -> subprocess.CompletedProcess[str]:
         """Run a function, named "module:function", in a new process, with its arguments in `sys.argv`."""
         request = {"function": function, "arguments": arguments, "environment": dict(environment)}
-        places = {"folder": os.path.abspath(folder), "written": [*map(str, self._written)]}
+        files = {"input": str(self._input), "written": [*map(str, self._written)]}
+        places = {"folder": os.path.abspath(folder), **files}
         with self._lock:
+            self._input.write_text(input, encoding="utf-8")
             self._server = self._server or start()
             assert self._server.stdin
             assert self._server.stdout
@@ -75,8 +82,8 @@ def import_everything() -> None:
 def begin(request: Mapping[str, object]) -> None:
     """Make this process look as if it had just been started in the request's folder and environment."""
     written = [os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) for path in request["written"]]
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for number, replaced in enumerate((nothing, *written)):
+    given = os.open(request["input"], os.O_RDONLY)
+    for number, replaced in enumerate((given, *written)):
         os.dup2(replaced, number)
     os.chdir(request["folder"])
     sys.argv = [request["function"], *request["arguments"]]
@@ -93,6 +100,11 @@ def run_program() -> None:
     program = sys.argv.pop()
     sys.argv[0] = "-c"
     exec(compile(program, "<string>", "exec"), vars(main))
+
+
+def run_command() -> None:
+    """Run a command of `cudart-py`, with the arguments in `sys.argv`."""
+    sys.exit(importlib.import_module("cudart_py.__main__").main())
 
 
 def serve() -> None:

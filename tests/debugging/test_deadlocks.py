@@ -2,8 +2,6 @@
 
 import io
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from cudart_py.debugging.interfaces.command_line import CommandLine
 from cudart_py.debugging.session import Session
 from cudart_py.simulator.debugging.recorder import HISTORY
 from tests.debugging.conftest import Transcript
+from tests.forks import own_environment
 
 pytestmark = pytest.mark.needs("debugger")
 
@@ -163,19 +162,14 @@ def program(tmp_path_factory):
 
 
 @pytest.fixture
-def transcript(program, limited):
+def transcript(program, limited, forks):
     """Return a function that debugs a launch that never ends, and returns the transcript."""
 
     def debug(*arguments: object, history: int = HISTORY) -> Transcript:
-        command = [sys.executable, "-m", "cudart_py", "debug", program.name, *map(str, (*arguments, history))]
-        ran = subprocess.run(
-            command,
-            input="run\ninfo barriers\nquit\n",
-            cwd=program.parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        command = ["debug", program.name, *map(str, (*arguments, history))]
+        commands = "run\ninfo barriers\nquit\n"
+        ran = forks.run("tests.forks:run_command", command, own_environment(), program.parent, commands)
+        assert ran.returncode == 0, ran.stderr
         assert "deadlock" in ran.stdout, ran.stdout
         return Transcript(ran.stdout)
 
