@@ -23,6 +23,7 @@ from ..compiling.analysis.reachability import Stack, comes_after_all
 from ..compiling.opcode_table.opcodes import form_of
 from ..compiling.program import Program
 from ..syntax.instructions import Call, Symbol
+from .barriers import Barrier, barrier_of
 from .errors import UnsupportedInstruction
 from .layout import LANES, Head
 from .vectors import I1, I32, Builder, vector
@@ -156,7 +157,7 @@ class Layout:
     ready_at: int = 0
     registers_at: int = 0
     undefined: dict[int, int] = field(default_factory=dict)
-    barriers: list[Any] = field(default_factory=list)
+    barriers: list[Barrier] = field(default_factory=list)
     bytes: int = 0
 
     @property
@@ -199,6 +200,7 @@ def lay_out(program: Program, local_size: int, follows: bool = False) -> Layout:
         end += _WORDS
         _plan_saves(layout, local_size)
     layout.bytes = -(-end // 64) * 64
+    layout.barriers = [barrier_of(place) for place in layout.places if place.block.terminator.kind == "barrier"]
     return layout
 
 

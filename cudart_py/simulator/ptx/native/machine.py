@@ -22,7 +22,6 @@ from .errors import UnsupportedInstruction
 from .instances import Layout, lay_out
 from .launching.buffers import BufferPool
 from .launching.speculation import Recorded
-from .launching.waiting.barriers import barrier_of
 from .library.functions import NAMES, build_function
 from .sites import Sites
 from .writing.driver import write_driver
@@ -157,7 +156,7 @@ def build(
     sites = Sites()
     flow = Flow(module, program, layout, local_size, sites, watch)
     flow.write()
-    write_driver(module, layout, flow.alone, flow.plain, flow.flushes, flow.waits, flow.clustered, flow.checking)
+    write_driver(module, layout, flow.alone, flow.flushes, flow.waits, flow.clustered, flow.checking)
     return module, sites, flow
 
 
@@ -177,7 +176,6 @@ def compile_kernel(
     None for a kernel that isn't in the cache.
     """
     layout = lay_out(program, local_size, "undefined" in watch)
-    layout.barriers = [barrier_of(place) for place in layout.places if place.block.terminator.kind == "barrier"]
     entry = program.entry
     with _lock:
 

@@ -75,6 +75,16 @@ extern "C" __global__ void wild(unsigned* out, int rank, int place) {
     cg::this_cluster().sync();
     out[threadIdx.x] = x;
 }
+// Half of each block meets at a barrier whose number is in a register, and all threads of a block combine predicates.
+extern "C" __global__ void combined(unsigned* out, const unsigned* in) {
+    __shared__ unsigned s[64];
+    unsigned thread = threadIdx.x, x = in[blockIdx.x * 64 + thread], sum = __syncthreads_count(x % 3 == 0);
+    s[thread] = x;
+    asm volatile("barrier.sync %0, 32;" ::"r"(1 + thread / 32) : "memory");
+    sum = sum * 100 + s[thread ^ 7] % 50;
+    cg::this_cluster().sync();
+    out[blockIdx.x * 64 + thread] = sum * 2 + __syncthreads_or(x % 40 == 1);
+}
 extern "C" __global__ void stuck(unsigned* out) {
     if (blockIdx.x % 2 == 0) asm volatile("bar.sync 1, 64;");
     cg::this_cluster().sync();
@@ -108,6 +118,19 @@ def test_atomics_and_barriers_in_other_blocks(kernels: Kernels) -> None:
     (out,) = kernels.agree("counted", 12, 128, np.zeros(12 * 64, np.uint32), cluster=(4, 1, 1))
     assert out.any()
     assert kernels.ran_natively("counted")
+
+
+@pytest.mark.parametrize("observe", [None, LaunchCounters])
+def test_each_block_has_its_own_barriers(kernels: Kernels, observe: Any) -> None:
+    given = np.random.default_rng(5).integers(0, 200, 8 * 64, np.uint32)
+    (out,) = kernels.agree("combined", 8, 64, np.zeros(8 * 64, np.uint32), given, cluster=(4, 1, 1), observe=observe)[
+        :1
+    ]
+    blocks = given.reshape(8, 64)
+    expected = (blocks % 3 == 0).sum(axis=1, keepdims=True) * 100 + blocks[:, np.arange(64) ^ 7] % 50
+    expected = expected * 2 + (blocks % 40 == 1).any(axis=1, keepdims=True)
+    np.testing.assert_array_equal(out.reshape(8, 64), expected)
+    assert kernels.ran_natively("combined")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..instances import WAITING, Instance, word_of
-from ..layout import BUDGET, LANES, Context, Head, HostCall, ObjectWord, Status
+from ..instances import WAITING, word_of
+from ..layout import BUDGET, Context, Head, HostCall, ObjectWord, Status
 from ..layout import Fault as Kind
 from ..writing.counting import report_counts
 from .buffers import Resident
@@ -20,7 +20,7 @@ from .objects import describe_object, report_surface
 from .reports import Finding, allow_absent, fault_of, note_mask, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
 from .system import call_system
-from .waiting.barriers import note_barriers, release, release_complete
+from .waiting.barriers import note_barriers, release
 from .waiting.memory_barriers import DeadlockSearch, copy_bulk, copy_tensors, keep_wait
 from .waiting.turns import run_in_turns
 
@@ -148,7 +148,7 @@ class NativeLaunch:
             self._check_limits()
             if status == Status.STUCK:
                 release(self)
-            elif status == Status.YIELDED and not release_complete(self):
+            elif status == Status.YIELDED:
                 return False
 
     def _failure(self) -> BaseException:
@@ -232,12 +232,6 @@ class NativeLaunch:
     def head(self, word: Head) -> Array:
         """Return a word of the head of every warp's state."""
         return self.resident.states.view(np.uint32).reshape(-1, self.kernel.state_bytes // 4)[:, word]
-
-    def registers(self, instance: Instance, slot: int) -> Array:
-        """Return a 32-bit register (32 words per warp) or a predicate (one word per warp, with one bit per lane)."""
-        table = self.resident.states.view(np.uint32).reshape(-1, self.kernel.state_bytes // 4)
-        first = instance.registers[slot] // 4
-        return table[:, first : first + (1 if instance.code.types[slot] == "pred" else LANES)]
 
     def ready_words(self) -> Array:
         """Return the bitmaps of the basic blocks at which lanes are ready to run: one row per warp."""

@@ -174,30 +174,6 @@ class BlockRecords:
         self.writes[:-_LANES] = 0
         self.fences = None
 
-    def release(self, context: Array, fences: Fences) -> None:
-        """Record that a barrier releases all lanes of the block; raise SpeculationFailed if some had gone past it."""
-        words = self.words
-        waits = int(words[BlockCheck.WAITS]) % APART - 1
-        if int(self.passed[waits // 64]) >> waits % 64 & 1:
-            raise SpeculationFailed
-        words[BlockCheck.WAITS] = self.passed[:] = 0
-        context[Context.NOW] += np.uint64(TICK)
-        words[BlockCheck.BARRIER] = context[Context.NOW]
-        if len(self.copy_rows):
-            self._settle(self.copy_rows)
-        if words[BlockCheck.EVENTS]:
-            fences.barrier()
-
-    def _settle(self, rows: Array) -> None:
-        """Determine which asynchronous copies are complete for all threads of the block."""
-        words, now = self.words, self.words[BlockCheck.COPY_TIME]
-        until = np.maximum(rows[:, CopyRow.COMPLETE], rows[:, CopyRow.FOR_ALL])
-        idle = rows[:, CopyRow.ISSUED] <= until
-        rows[:, CopyRow.FOR_WARP] = rows[:, CopyRow.FOR_ALL] = np.where(idle, now, until)
-        words[BlockCheck.COPY_TIME] += np.uint64(1)
-        if idle.all():
-            words[BlockCheck.COPY_LOW], words[BlockCheck.COPY_HIGH] = _NEVER, 0
-
 
 class CheckTables:
     """The checks' tables of a launch's sites, allocations and strong accesses, which machine code reads and writes.

@@ -334,9 +334,9 @@ def release_checks(b: Builder, context: Value, checking: Checking) -> None:
             ask_python(b, context, HostCall.BARRIER, I64(0))
 
 
-def tell_waiting(b: Builder, context: Value, number: int, warp: Value) -> None:
+def tell_waiting(b: Builder, context: Value, number: Value, warp: Value) -> None:
     """Generate the checks at a barrier of some threads, which releases lanes of a warp."""
-    b.call(b.declared("named.release", ir.VoidType(), [context.type, I64, I64]), [context, I64(number), warp])
+    b.call(b.declared("named.release", ir.VoidType(), [context.type, I64, I64]), [context, number, warp])
 
 
 def _forget_passed(b: Builder, context: Value) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 from llvmlite import ir
 
 from ...syntax.instructions import Immediate, Register, Vector
+from ..barriers import Barrier, numbers_of
 from ..instances import PARKED, WAITING, Layout, word_of
 from ..layout import BARRIERS, CLUSTER_BARRIER, PER_BLOCK, ROW_BYTES, BlockCheck, Context, Head, Status
 from ..library.checking.records import block_value
-from ..library.frame import each_number, when
+from ..library.frame import each_number, element, when
 from ..vectors import I1, I32, I64, PTR, Builder
 from .checking import Checking, begin_checks, release_checks, tell_waiting
 
@@ -35,7 +36,6 @@ class _Driver:
         module: ir.Module,
         layout: Layout,
         alone: bool,
-        plain: bool,
         flushes: bool,
         waits: bool,
         clustered: bool,
@@ -43,7 +43,6 @@ class _Driver:
     ) -> None:
         self._layout = layout
         self._alone = alone
-        self._plain = plain
         self._waits = waits
         self._clustered = clustered
         self._checking = checking
@@ -149,7 +148,7 @@ class _Driver:
         self._clear(Context.LOCAL, Context.LOCAL_BYTES)
         self._set(Context.YIELDS, I64(0))
         self._set(Context.PATIENCE, I64(_PATIENCE))
-        if not self._plain:
+        if self._layout.barriers:
             b = self._b
             b.store(b.each(I64, [0] * BARRIERS), b.pointer(self._context, Context.ARRIVALS), align=8)
         if self._checking is not None:
@@ -236,8 +235,7 @@ class _Driver:
             self._next_block(block, blocks)
             return
         self._set(Context.WARP, I64(0))
-        if not self._plain:
-            self._release_named(sweep)
+        self._release_barriers(sweep)
         yields = self._get(Context.YIELDS)
         with when(b, b.icmp_unsigned("!=", yields, I64(0)), likely=False):
             if self._waits:
@@ -249,119 +247,131 @@ class _Driver:
                 self._set(Context.PATIENCE, I64(_PATIENCE))
                 b.ret(I32(Status.YIELDED))
             b.branch(sweep)
-        alive, elsewhere = b.alloca(I32), b.alloca(I32)
+        alive = b.alloca(I32)
         b.store(I32(0), alive)
-        b.store(I32(0), elsewhere)
 
         def look(number: Value, state: Value) -> None:
             lanes = b.load(b.at(state, 4 * Head.ALIVE), typ=I32)
-            parked = b.load(b.at(state, 4 * Head.PARKED), typ=I32)
             b.store(b.or_(b.load(alive, typ=I32), lanes), alive)
-            b.store(b.or_(b.load(elsewhere, typ=I32), b.and_(lanes, b.not_(parked))), elsewhere)
 
         self._each_state(look)
         with when(b, b.icmp_unsigned("==", b.load(alive, typ=I32), I32(0))):
             self._next_block(block, blocks)
-        if not self._plain:
-            b.ret(I32(Status.STUCK))
-            return
-        with when(b, b.icmp_unsigned("!=", b.load(elsewhere, typ=I32), I32(0)), likely=False):
-            b.ret(I32(Status.STUCK))
-        if self._checking is not None:
-            release_checks(b, self._context, self._checking)
-        self._each_state(lambda number, state: b.store(I32(-1), b.at(state, 4 * Head.RELEASE)))
-        b.branch(sweep)
+        b.ret(I32(Status.STUCK))
 
-    def _release_named(self, sweep: ir.Block) -> None:
-        """Release the lanes at complete barriers, and run the warps again.
-
-        Python completes all barriers if some have their number or count in a register, and those at which some lanes
-        reduce and others do not.
-        """
+    def _release_barriers(self, sweep: ir.Block) -> None:
+        """Release the lanes at complete barriers, and run the warps again."""
         barriers = [barrier for barrier in self._layout.barriers if barrier.waits]
-        if not all(barrier.is_literal for barrier in barriers):
+        if not barriers:
             return
         b, released = self._b, self._b.alloca(I1)
         b.store(I1(0), released)
+        of_blocks = [barrier for barrier in barriers if barrier.number != CLUSTER_BARRIER]
 
         def release(rank: Value) -> None:
-            for number in sorted({barrier.number for barrier in barriers}):
-                here = [barrier for barrier in barriers if barrier.number == number]
-                (expected, *others) = {barrier.expected for barrier in here}
-                if others or len({bool(barrier.operation) for barrier in here}) > 1:
-                    continue
-                if number != CLUSTER_BARRIER:
-                    self._release_one(number, here, expected, released, rank)
+            if any(isinstance(barrier.number, Register) for barrier in of_blocks):
+                each_number(b, BARRIERS, lambda number: self._release_one(number, of_blocks, released, rank))
+                return
+            for number in sorted({barrier.number for barrier in of_blocks if isinstance(barrier.number, int)}):
+                here = [barrier for barrier in of_blocks if barrier.number == number]
+                self._release_one(I32(number), here, released, rank)
 
-        self._each_block(release)
+        if of_blocks:
+            self._each_block(release)
         everywhere = [barrier for barrier in barriers if barrier.number == CLUSTER_BARRIER]
         if everywhere:
-            self._release_one(CLUSTER_BARRIER, everywhere, None, released, None)
+            self._release_one(I32(CLUSTER_BARRIER), everywhere, released, None)
         with when(b, b.load(released, typ=I1)):
             b.branch(sweep)
 
-    def _release_one(
-        self, number: int, here: list[Any], expected: int | None, released: Value, rank: Value | None
-    ) -> None:
-        """Release the lanes at a barrier if it is complete; without a rank, the barrier is the cluster's."""
+    def _release_one(self, number: Value, here: list[Barrier], released: Value, rank: Value | None) -> None:
+        """Release the lanes at a barrier if it is complete; without a rank, the barrier is the cluster's.
+
+        `here` are the barriers in the code that have the number, or may have it because theirs is in a register.
+        """
         b = self._b
-        waiting, alive, true = b.alloca(I64), b.alloca(I64), b.alloca(I64)
-        for variable in (waiting, alive, true):
+        # Whether lanes wait nowhere else, so that the waiting lanes need not be counted for each barrier in the code.
+        alike = len(here) == sum(barrier.waits for barrier in self._layout.barriers) and all(map(_is_plain, here))
+        # The numbers of lanes that wait, that are alive, that combine predicates, and whose predicates are true; and
+        # the number of threads that the barrier expects, 0 for all of the block.
+        counters = [b.alloca(I64) for _ in range(5)]
+        waiting, alive, reducing, true, expected = counters
+        for variable in counters:
             b.store(I64(0), variable)
 
-        def parked(state: Value, barrier: Any) -> Value:
-            return b.load(b.at(state, word_of(self._layout, PARKED, barrier.resume)), typ=I32)
-
-        def lanes_of(state: Value) -> Value:
-            lanes: Value = I32(0)
-            for barrier in here:
-                lanes = b.or_(lanes, parked(state, barrier))
-            return lanes
-
         def count(_: Value, state: Value) -> None:
-            living = b.load(b.at(state, 4 * Head.ALIVE), typ=I32)
-            counted = [(waiting, lanes_of(state)), (alive, living)]
-            reducing = (barrier for barrier in here if barrier.operation)
-            counted += [(true, b.and_(parked(state, one), self._truths(state, one))) for one in reducing]
+            counted = [(alive, b.load(b.at(state, 4 * Head.ALIVE), typ=I32))]
+            if alike:
+                counted.append((waiting, b.load(b.at(state, 4 * Head.PARKED), typ=I32)))
+            for barrier in here if not alike else []:
+                lanes = self._parked(state, barrier, number)
+                counted.append((waiting, lanes))
+                if barrier.operation:
+                    counted += [(reducing, lanes), (true, b.and_(lanes, self._truths(state, barrier)))]
+                if barrier.expected is not None:
+                    some = b.icmp_unsigned("!=", lanes, I32(0))
+                    wanted = self._expected(state, barrier, lanes)
+                    b.store(b.select(some, wanted, b.load(expected, typ=I64)), expected)
             for variable, lanes in counted:
                 b.store(b.add(b.load(variable, typ=I64), b.zext(b.ones(lanes), I64)), variable)
 
         self._each_state(count, rank)
         there, early = b.load(waiting, typ=I64), I64(0)
-        if number != CLUSTER_BARRIER:
-            arrivals = b.at(b.pointer(self._context, Context.ARRIVALS), 8 * number)
+        if rank is not None:
+            arrivals = element(b, b.pointer(self._context, Context.ARRIVALS), b.zext(number, I64), I64)
             early = b.load(arrivals, typ=I64)
-        wanted = b.load(alive, typ=I64) if expected is None else I64(expected)
+        partly = b.icmp_unsigned("!=", b.load(expected, typ=I64), I64(0))
+        wanted = b.select(partly, b.load(expected, typ=I64), b.load(alive, typ=I64))
         complete = b.icmp_unsigned(">=", b.add(there, early), wanted)
         with when(b, b.and_(complete, b.icmp_unsigned("!=", there, I64(0)))):
             b.store(I1(1), released)
-            if number != CLUSTER_BARRIER:
+            if rank is not None:
                 b.store(I64(0), arrivals)
-            if self._checking is not None and expected is None:
-                self._release_checks(self._checking, rank)
+            if self._checking is not None and any(barrier.expected is None for barrier in here):
+                with when(b, b.not_(partly)):
+                    self._release_checks(self._checking, rank)
 
             def release(warp: Value, state: Value) -> None:
                 for barrier in here:
+                    lanes = self._parked(state, barrier, number)
                     if barrier.operation:
-                        self._reduce(state, barrier, parked(state, barrier), b.load(true, typ=I64), there)
+                        self._reduce(state, barrier, lanes, b.load(true, typ=I64), b.load(reducing, typ=I64))
+                    if self._checking is not None and barrier.expected is not None:
+                        with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+                            tell_waiting(b, self._context, b.zext(number, I64), warp)
                 place = b.at(state, 4 * Head.RELEASE)
-                b.store(b.or_(b.load(place, typ=I32), I32(1 << number)), place)
-                if self._checking is not None and expected is not None:
-                    with when(b, b.icmp_unsigned("!=", lanes_of(state), I32(0))):
-                        tell_waiting(b, self._context, number, warp)
+                b.store(b.or_(b.load(place, typ=I32), b.shl(I32(1), number)), place)
 
             self._each_state(release, rank)
 
-    def _truths(self, state: Value, barrier: Any) -> Value:
+    def _parked(self, state: Value, barrier: Barrier, number: Value) -> Value:
+        """Return the mask of a warp's lanes that wait at a barrier in the code with a number."""
+        b = self._b
+        lanes = b.load(b.at(state, word_of(self._layout, PARKED, barrier.resume)), typ=I32)
+        if isinstance(barrier.number, Register):
+            return b.and_(lanes, b.bits(b.icmp_unsigned("==", numbers_of(b, state, barrier), b.splat(number))))
+        return b.select(b.icmp_unsigned("==", number, I32(barrier.number)), lanes, I32(0))
+
+    def _expected(self, state: Value, barrier: Barrier, lanes: Value) -> Value:
+        """Return the number of threads that a warp's lanes expect at a barrier that does not expect all."""
+        if not isinstance(barrier.expected, Register):
+            return I64(barrier.expected)
+        b, instance = self._b, barrier.instance
+        counts = instance.load(b, state, instance.code.slot(barrier.expected.name), I32)
+        first = b.select(b.icmp_unsigned("!=", lanes, I32(0)), b.trailing_zeros(lanes), I32(0))
+        return b.zext(b.extract_element(counts, first), I64)
+
+    def _truths(self, state: Value, barrier: Barrier) -> Value:
         """Return the mask of a warp's lanes whose predicate at a reducing barrier is true."""
         operand = barrier.predicate
         if isinstance(operand, Immediate):
             return I32(-1 if operand.value else 0)
+        assert isinstance(operand, Register)
         slot = barrier.instance.code.slot(operand.name)
         truths = self._b.load(self._b.at(state, barrier.instance.registers[slot]), typ=I32)
         return self._b.not_(truths) if operand.negated else truths
 
-    def _reduce(self, state: Value, barrier: Any, lanes: Value, true: Value, all_lanes: Value) -> None:
+    def _reduce(self, state: Value, barrier: Barrier, lanes: Value, true: Value, all_lanes: Value) -> None:
         """Store a reducing barrier's result for a warp's lanes, given the numbers of true predicates and of lanes."""
         b, instance = self._b, barrier.instance
         result = barrier.result.items[0] if isinstance(barrier.result, Vector) else barrier.result
@@ -369,16 +379,11 @@ class _Driver:
             return
         slot = instance.code.slot(result.name)
         if barrier.operation == "popc":
-            before = instance.load(b, state, slot, I32)
-            counts = b.splat(b.trunc(true, I32))
-            instance.store(b, state, slot, b.select(b.truth(lanes), counts, before))
-            return
-        holds = b.icmp_unsigned("==", true, all_lanes)
-        if barrier.operation == "or":
-            holds = b.icmp_unsigned("!=", true, I64(0))
-        place = b.at(state, instance.registers[slot])
-        before = b.load(place, typ=I32)
-        b.store(b.select(holds, b.or_(before, lanes), b.and_(before, b.not_(lanes))), place)
+            before, new = instance.load(b, state, slot, I32), b.splat(b.trunc(true, I32))
+        else:
+            relation, other = ("==", all_lanes) if barrier.operation == "and" else ("!=", I64(0))
+            before, new = instance.load(b, state, slot, I1), b.splat(b.icmp_unsigned(relation, true, other))
+        instance.store(b, state, slot, b.select(b.truth(lanes), new, before))
 
     def _release_checks(self, checking: Checking, rank: Value | None) -> None:
         """Generate the checks at a barrier that releases the current block or, without a rank, the whole cluster."""
@@ -415,11 +420,15 @@ class _Driver:
         b.branch(blocks)
 
 
+def _is_plain(barrier: Barrier) -> bool:
+    """Return whether all threads of the block or cluster wait at a barrier, for nothing but each other."""
+    return barrier.is_literal and barrier.expected is None and not barrier.operation
+
+
 def write_driver(
     module: ir.Module,
     layout: Layout,
     alone: bool,
-    plain: bool,
     flushes: bool,
     waits: bool,
     clustered: bool,
@@ -427,12 +436,12 @@ def write_driver(
 ) -> None:
     """Generate the function ``run``.
 
-    `alone` says that each warp runs to its end without waiting for others. `plain` says that all barriers have the same
-    number and expect all threads of a block. `flushes` says that the processor flushes subnormal numbers to zero during
-    the launch. `waits` says that there are loops that only wait at barriers in memory. `clustered` says that blocks
-    run together with the others of their cluster. `checking` is None unless checks observe the launch.
+    `alone` says that each warp runs to its end without waiting for others. `flushes` says that the processor flushes
+    subnormal numbers to zero during the launch. `waits` says that there are loops that only wait at barriers in memory.
+    `clustered` says that blocks run together with the others of their cluster. `checking` is None unless checks observe
+    the launch.
     """
-    _Driver(module, layout, alone, plain, flushes, waits, clustered, checking).write()
+    _Driver(module, layout, alone, flushes, waits, clustered, checking).write()
     if flushes:
         _write_flushing(module)
 

@@ -12,6 +12,7 @@ from ...compiling.codegen import exit_slots
 from ...compiling.opcode_table.opcodes import form_of
 from ...compiling.program import Program
 from ...syntax.instructions import Call, Instruction, Register
+from ..barriers import Barrier, numbers_of
 from ..errors import UnsupportedInstruction
 from ..instances import ASIDE, HELD, PARKED, Callee, Instance, Layout, Place, SharedCall, called
 from ..layout import CLUSTER_BARRIER, POLLS, Context, Fault, Head, Status
@@ -75,8 +76,6 @@ class Flow:
         self.barriers = bool(layout.barriers)
         self._loops = Loops(layout)
         self.spins = bool(self._loops.waiting())
-        if self.clustered and any(barrier.operation or not barrier.is_literal for barrier in layout.barriers):
-            raise UnsupportedInstruction("barriers with a reduction or a register in a launch with clusters")
         if self.clustered and layout.calls:
             raise UnsupportedInstruction("recursive functions or calls through pointers in a launch with clusters")
         if self._counting is not None and depends_on_order(layout, self._loops.edges):
@@ -87,14 +86,6 @@ class Flow:
 
     def _has_meetings(self, code: Code) -> bool:
         return has_meetings(code, lambda block: [callee for _, callee in called(self._program, block)])
-
-    @property
-    def plain(self) -> bool:
-        """Return whether machine code can release all barriers: they have the same number, and expect all threads."""
-        barriers = self._layout.barriers
-        if self.clustered:
-            return False
-        return all(barrier.plain for barrier in barriers) and len({barrier.number for barrier in barriers}) < 2
 
     @property
     def alone(self) -> bool:
@@ -148,16 +139,23 @@ class Flow:
             with when(b, b.icmp_unsigned("!=", released, I32(0))):
                 b.store(I32(0), schedule.head(Head.RELEASE))
                 for barrier in self._layout.barriers:
-                    if not barrier.is_literal:
-                        continue  # Python releases its lanes
                     word = schedule.word(PARKED, barrier.resume)
-                    lanes = b.load(word, typ=I32)
-                    chosen = b.icmp_unsigned("!=", b.and_(released, I32(1 << barrier.number)), I32(0))
-                    with when(b, b.and_(chosen, b.icmp_unsigned("!=", lanes, I32(0)))):
-                        b.store(I32(0), word)
+                    waiting = b.load(word, typ=I32)
+                    lanes = b.and_(waiting, self._chosen(barrier, released))
+                    with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+                        b.store(b.xor(waiting, lanes), word)
                         parked = schedule.head(Head.PARKED)
                         b.store(b.and_(b.load(parked, typ=I32), b.not_(lanes)), parked)
                         schedule.push(barrier.resume, lanes)
+
+    def _chosen(self, barrier: Barrier, released: Value) -> Value:
+        """Return the mask of the lanes whose number of a barrier is in a set."""
+        b = self._b
+        if not isinstance(barrier.number, Register):
+            chosen = b.icmp_unsigned("!=", b.and_(released, I32(1 << barrier.number)), I32(0))
+            return b.select(chosen, I32(-1), I32(0))
+        chosen = b.and_(b.lshr(b.splat(released), numbers_of(b, self._state, barrier)), b.const(I32, 1))
+        return b.bits(b.compare("!=", chosen, 0))
 
     def _write_idle(self) -> None:
         """Generate the code for when no lane is ready: make lanes that stand aside ready, and yield to other warps."""
@@ -226,7 +224,7 @@ class Flow:
         passed = self._passed(e, place)
         kept = block.live_out
         if terminator.kind == "barrier":
-            # Python reads the operand of a barrier with a reduction.
+            # They are read when the barrier is complete.
             kept |= exit_slots(instance.code, block)
         for slot in sorted(e.written):
             if kept >> slot & 1:
@@ -388,6 +386,7 @@ class Flow:
                 self.checking.arrive(number)
             barrier = next(one for one in self._layout.barriers if one.instruction is terminator.instruction)
             if not barrier.waits and barrier.number != CLUSTER_BARRIER:
+                assert isinstance(barrier.number, int)
                 count = b.at(b.pointer(self._context, Context.ARRIVALS), 8 * barrier.number)
                 b.store(b.add(b.load(count, typ=I64), b.zext(b.ones(mask), I64)), count)
             if not barrier.waits:
