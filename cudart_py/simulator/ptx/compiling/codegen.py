@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .analysis.control_flow import Block, Code
+from ..syntax.instructions import Instruction
+from .analysis.control_flow import Block, Code, Terminator
 from .environment import Environment
 from .opcode_table.opcodes import form_of
 from .writer import Writer
@@ -51,6 +52,24 @@ def compile_block(code: Code, block: Block, uniform: tuple[bool, ...], environme
         writer.emit(f"return {'~' if terminator.negated else ''}{name}")
     function: BlockFunction = writer.compile("block", "g, R", f"<ptx {code.name} block {block.index}>")
     return function
+
+
+def compile_instruction(code: Code, instruction: Instruction, environment: Environment) -> BlockFunction:
+    """Return the function of a single instruction, for registers that are arrays."""
+    key = (id(instruction), environment)
+    if key not in code.variants:
+        reads, writes = exchanged_slots(code, instruction)
+        kept = sum(1 << slot for slot in writes)
+        block = Block(0, [instruction], Terminator("next"), live_out=kept, input_slots=reads)
+        code.variants[key] = compile_block(code, block, (False,) * len(reads), environment)
+    function: BlockFunction = code.variants[key]
+    return function
+
+
+def exchanged_slots(code: Code, instruction: Instruction) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the slots that an instruction reads and those that it writes, each once."""
+    reads, writes = code.touched(instruction)
+    return tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes))
 
 
 def exit_slots(code: Code, block: Block) -> int:

@@ -12,9 +12,8 @@ from __future__ import annotations
 from enum import IntEnum
 
 LANES = 32
-# The exchange buffer passes values to Python functions and back. It has this many slots, the last of which is for the
-# result, and each slot has this size in bytes.
-SLOTS = 8
+# The exchange buffer passes registers to Python functions and back. It has this many slots, each of this size in bytes.
+SLOTS = 16
 SLOT_BYTES = 8 * LANES
 # The number of warp instructions after which machine code returns, to let Python check signals and limits. Most kernels
 # execute them in a few milliseconds.
@@ -85,7 +84,7 @@ class Context(IntEnum):
     FAULT_MASK = 42
     FAULT_ADDRESSES = 43
     WARP_AT_HAND = 44
-    # The exchange buffer, which passes values to Python functions and back.
+    # The exchange buffer.
     EXCHANGE = 45
     # The counts for an observer: of each basic block in the list, and of the accesses of each site.
     BLOCK_COUNTS = 46
@@ -417,9 +416,9 @@ class Doubt(IntEnum):
 class HostCall(IntEnum):
     """The requests that machine code makes to Python; each is accompanied by a number."""
 
-    # Call a system function. The number contains the call's site in its lower half and the mask of lanes in its upper
-    # half.
-    SYSTEM = 1
+    # Execute an instruction. The number contains its site in its lower half, and the mask of lanes in its upper half.
+    # The registers that it reads are in the exchange buffer, and afterwards those that it writes.
+    EXECUTE = 1
     # For the checks: save a granule of memory, or prepare the records of an allocation. The number is its index.
     SAVE = 2
     PREPARE = 3
@@ -430,25 +429,15 @@ class HostCall(IntEnum):
     CONVERGE = 6
     BARRIER = 7
     ORDERED = 8
-    # Lanes wait at barriers in memory, told while Python looks for a deadlock. The number is like that of SYSTEM.
-    WAIT = 9
-    # Make bulk copies that machine code can't. The number is like that of SYSTEM.
-    BULK = 10
-    # Describe the texture or surface whose handle is in `Context.ANSWER`. The number is like that of SYSTEM.
-    OBJECT = 11
-    # Report what is wrong with an access to the surface whose handle is in `Context.ANSWER`. The number is like that of
-    # SYSTEM, and the coordinates are in the exchange buffer.
-    SURFACE = 12
+    # Describe the texture or surface whose handle is in `Context.ANSWER`. The number is like that of EXECUTE.
+    OBJECT = 9
     # Read a clock register. The number contains the site in its lower half, and the register's number in `CLOCKS` in
     # its upper half.
-    CLOCK = 13
-    # Make tensor copies. The number is like that of SYSTEM; the exchange buffer contains the addresses of the tensor
-    # maps, of the boxes in shared memory and of the barriers, if any, and the coordinates.
-    TENSOR = 14
+    CLOCK = 10
     # For the checks: lanes execute an instruction whose member mask doesn't name them, continue without members of the
-    # mask that never arrive, or shuffle from inactive lanes. The number is like that of SYSTEM.
-    OUTSIDE = 15
-    DESERTED = 16
-    ABSENT = 17
+    # mask that never arrive, or shuffle from inactive lanes. The number is like that of EXECUTE.
+    OUTSIDE = 11
+    DESERTED = 12
+    ABSENT = 13
     # For the checks: a barrier releases a block, whose lanes wait at several barriers in the code.
-    APART = 18
+    APART = 14

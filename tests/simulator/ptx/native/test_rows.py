@@ -35,9 +35,7 @@ WITHOUT = {*MATRICES, "clusterid", "getctarank", "nanosleep", "activemask", "iss
 # The opcodes that machine code leaves to the NumPy engine, as patterns for full spellings, with the reasons.
 WAITING = "nobody has written it yet"
 NOT_NATIVE = {
-    r".*multicast.*|cp\.(reduce\.)?async\.bulk\.shared::cluster\.shared.*": WAITING,
     r"wgmma\..*": WAITING,
-    r"tensormap\..*": WAITING,
     r"tex\.(base\.)?a?cube\..*|tex\.(level|grad)\..*|tld4\..*": WAITING,
 }
 

@@ -120,7 +120,6 @@ class Buffers:
             8 * LANES, SLOTS * SLOT_BYTES, 16 * places, 8 * Count.WORDS * counted
         )
         self.fault_addresses = addresses.view(np.int64)
-        # Values passed to Python functions; the last slot is for the result.
         self.exchange = exchange.reshape(SLOTS, SLOT_BYTES)
         self.block_counts = blocks.view(np.int64).reshape(places, 2)
         self.access_counts = accesses.view(np.int64).reshape(counted, Count.WORDS)

@@ -16,12 +16,12 @@ from ..layout import Fault as Kind
 from ..writing.counting import report_counts
 from .buffers import Resident
 from .clocks import LaunchClock, read_clock
-from .objects import describe_object, report_surface
+from .execution import execute
+from .objects import describe_object
 from .reports import Finding, allow_absent, fault_of, note_mask, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
-from .system import call_system
 from .waiting.barriers import note_barriers, release
-from .waiting.memory_barriers import DeadlockSearch, copy_bulk, copy_tensors, keep_wait
+from .waiting.memory_barriers import DeadlockSearch
 from .waiting.turns import run_in_turns
 
 if TYPE_CHECKING:
@@ -36,13 +36,9 @@ _WARPS_OF_STEP = 64
 _MOST_RETURNS = 32
 # The functions that answer calls from machine code, other than the calls that `Speculation` answers.
 _ANSWERS: dict[HostCall, Callable[[NativeLaunch, int], None]] = {
-    HostCall.SYSTEM: call_system,
-    HostCall.WAIT: keep_wait,
-    HostCall.BULK: copy_bulk,
+    HostCall.EXECUTE: execute,
     HostCall.OBJECT: describe_object,
-    HostCall.SURFACE: report_surface,
     HostCall.CLOCK: read_clock,
-    HostCall.TENSOR: copy_tensors,
     HostCall.OUTSIDE: note_mask,
     HostCall.DESERTED: note_mask,
     HostCall.ABSENT: allow_absent,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...compiling.opcode_table.opcodes import form_of
-from ...syntax.types import dtype_of
 from ..layout import Context, ObjectWord
 from .reports import asked
 
@@ -40,18 +39,6 @@ def describe_object(launch: NativeLaunch, number: int) -> None:
         extents = [found.row, found.height, found.depth, found.pitch, found.slice_pitch]
         words[ObjectWord.WIDTH : ObjectWord.WIDTH + len(extents)] = extents
     launch.add_object(number & _WORD, words)
-
-
-def report_surface(launch: NativeLaunch, number: int) -> None:
-    """Raise the Fault for an access to a surface; the coordinates are in the exchange buffer."""
-    site, group, places = asked(launch, number)
-    form = form_of(site.instruction)
-    kinds = form.coordinate_types("s32")
-    coordinates = tuple(row.view(dtype_of(kind))[places] for kind, row in zip(kinds, launch.exchange, strict=False))
-    handle, dtype = launch.context[Context.ANSWER], dtype_of(form.type)
-    columns = [np.empty(group.n, dtype)] * form.vector
-    for _ in group.chunk.system.surfaces(group, handle, coordinates, dtype, columns, site.instruction):
-        raise AssertionError(f"machine code refused an access that is right: {site.instruction.text}")
 
 
 def _describe_texture(kernel: Kernel, texture: Texture, types: tuple[str, ...], words: Any) -> None:

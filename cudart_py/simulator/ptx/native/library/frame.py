@@ -42,6 +42,15 @@ def when(b: Builder, condition: Value, likely: bool | None = None) -> Iterator[N
     b.position_at_end(after)
 
 
+def give_up(b: Builder) -> None:
+    """Return from a function without a result, or with zero."""
+    kind = b.function.function_type.return_type
+    if isinstance(kind, ir.VoidType):
+        b.ret_void()
+    else:
+        b.ret(ir.Constant(kind, None))
+
+
 def words_at(b: Builder, base: Value, places: Value) -> Value:
     """Return one word of an array per lane, at the lane's own index."""
     found: Value = ir.Constant(vector(I64), ir.Undefined)

@@ -9,8 +9,6 @@ from ...compiling.forms import Form
 from ...syntax.instructions import Access, Instruction
 from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
-from ..layout import HostCall
-from ..library.frame import ask_about, when
 from ..vectors import I1, I32, I64
 from .mbarriers import complete
 from .memory import atomic, located, store
@@ -22,15 +20,19 @@ Value = Any
 
 
 def lowering(form: Form) -> Callable[..., None]:
-    """Return the function that lowers an instruction; raise UnsupportedInstruction if there is none."""
+    """Return the function that lowers an instruction."""
     if form.row.access != "bulk":
         return counted
-    if "tensor" in form.words and "multicast::cluster" not in form.words:
-        return tensor_copy
-    groups = {"commit_group", "wait_group"}.intersection(form.words)
-    if not groups and ("multicast::cluster" in form.words or "global" not in form.spaces):
-        raise UnsupportedInstruction("bulk copies within a cluster")
-    return bulk_copy
+    if {"commit_group", "wait_group"}.intersection(form.words):
+        return group
+    simple = "global" in form.spaces and {"tensor", "multicast::cluster"}.isdisjoint(form.words)
+    return bulk_copy if simple else executed
+
+
+def group(e: Emitter, i: Instruction, form: Form) -> None:
+    """Generate no code for the end of a group of copies, or a wait for groups, because copies are made at once."""
+    if e.checking is not None:
+        raise UnsupportedInstruction("checks of bulk copies from shared memory")
 
 
 def bulk_copy(e: Emitter, i: Instruction, form: Form) -> None:
@@ -38,10 +40,6 @@ def bulk_copy(e: Emitter, i: Instruction, form: Form) -> None:
 
     Python makes the copies that are misaligned or out of bounds, and those that reduce.
     """
-    if "commit_group" in form.words or "wait_group" in form.words:
-        if e.checking is not None:
-            raise UnsupportedInstruction("checks of bulk copies from shared memory")
-        return
     if e.checking is not None and "bulk_group" in form.words:
         raise UnsupportedInstruction("checks of bulk copies from shared memory")
     b = e.b
@@ -52,8 +50,6 @@ def bulk_copy(e: Emitter, i: Instruction, form: Form) -> None:
     inwards = form.spaces[1] == "global"
     sizes = e.value(size, "u32")
     barrier = located(e, rest[0], "shared") if rest and isinstance(rest[0], Access) else None
-    site = e.sites.add(i, e.instance)
-    e.accessed = e.sites.calls = True
     if e.checking is not None:
         assert barrier is not None
         e.checking.bulk_copy(e.sites.add(i, e.instance, 1), e.mask, written, read, sizes, barrier[1])
@@ -61,35 +57,17 @@ def bulk_copy(e: Emitter, i: Instruction, form: Form) -> None:
     copied = I1(0)
     if not form.types:
         copied = e.call(f"bulk.{'shared' if inwards else 'global'}", I1, e.context, *places, sizes, e.mask)
-    with when(b, b.not_(copied), likely=False):
-        operands = (written, read, sizes, *([] if barrier is None else [barrier[1]]))
-        words = (b.resized(values, I64, False) for values in operands)
-        ask_about(b, e.context, HostCall.BULK, e.mask, site, *words)
+    e.execute(i, condition=b.not_(copied))
     if barrier is not None:
         mask = b.select(copied, e.mask, I32(0))
         complete(e, *barrier, e.sites.add(i, e.instance, 3), b.resized(sizes, I64, False), mask)
 
 
-def tensor_copy(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower a tensor copy to a call of Python."""
+def executed(e: Emitter, i: Instruction, form: Form) -> None:
+    """Let Python execute a copy of a box or within a cluster, or a change of a tensor map."""
     if e.checking is not None:
-        raise UnsupportedInstruction("checks of tensor copies")
-    b = e.b
-    loads = form.spaces[0] == "shared"
-    shared, tensor = i.operands[:2] if loads else i.operands[1::-1]
-    assert isinstance(tensor, Access)
-    assert isinstance(shared, Access)
-    assert tensor.coordinates is not None
-    values = [located(e, tensor, "generic")[1], located(e, shared, "shared")[1]]
-    if loads:
-        barrier = i.operands[2]
-        assert isinstance(barrier, Access)
-        values.append(located(e, barrier, "shared")[1])
-    values = [b.resized(value, I64, False) for value in values]
-    values += [b.resized(e.value(item, "s32"), I64, True) for item in tensor.coordinates.items]
-    site = e.sites.add(i, e.instance)
-    e.accessed = e.sites.calls = True
-    ask_about(b, e.context, HostCall.TENSOR, e.mask, site, *values)
+        raise UnsupportedInstruction("checks of tensor copies and of bulk copies within a cluster")
+    e.execute(i)
 
 
 def counted(e: Emitter, i: Instruction, form: Form) -> None:
@@ -102,3 +80,6 @@ def counted(e: Emitter, i: Instruction, form: Form) -> None:
     space, address = located(e, barrier, form.space)
     site = e.sites.add(i, e.instance, len(i.operands) - 1)
     complete(e, space, address, site, e.b.const(I64, type_size(form.type) * form.vector), e.mask)
+
+
+LOWERINGS: dict[str, Any] = {"tensormap": executed}

@@ -9,8 +9,8 @@ from ...compiling.forms import Form
 from ...instructions import barriers
 from ...instructions.values import Value as Typed
 from ...syntax.instructions import Access, Instruction, Operand, Register
-from ..layout import Context, HostCall
-from ..library.frame import ask_about, when
+from ..layout import Context
+from ..library.frame import when
 from ..library.mbarriers import WORDS
 from ..vectors import I32, I64
 from .memory import located
@@ -38,7 +38,9 @@ def mbarrier(e: Emitter, i: Instruction, form: Form) -> None:
         e.checking.barrier(form, space, address, site, e.mask, given if counted else b.const(I64, 1))
     none = b.const(I64, 0)
     if form.row.spins:
-        _tell_waits(e, space, address, site, given)
+        # Python is told of the wait if it looks for a deadlock; it finds the same result.
+        e.sites.waits = True
+        e.execute(i, condition=b.icmp_unsigned("!=", b.word(e.context, Context.TELL_WAITS), I64(0)))
         word = _operate(e, "look", space, address, site, none, none)
         passed = barriers.has_passed(_typed(e, word), _typed(e, given), parity="parity" in form.words)
         e.write(i.operands[0], passed.raw, "pred")
@@ -71,14 +73,6 @@ def complete(e: Emitter, space: str, address: Value, site: int, bytes: Value, ma
 
 def _operate(e: Emitter, kind: str, space: str, address: Value, site: int, arrivals: Value, transfer: Value) -> Value:
     return e.call(f"mbarrier.{kind}.{space}", WORDS, e.context, address, e.mask, I32(site), arrivals, transfer)
-
-
-def _tell_waits(e: Emitter, space: str, address: Value, site: int, phases: Value) -> None:
-    """Tell Python about a wait, if it looks for a deadlock."""
-    b = e.b
-    e.sites.waits = True
-    with when(b, b.icmp_unsigned("!=", b.word(e.context, Context.TELL_WAITS), I64(0)), likely=False):
-        ask_about(b, e.context, HostCall.WAIT, e.mask, site, b.resized(address, I64, False), phases)
 
 
 def _number(e: Emitter, operand: Operand) -> Value:

@@ -84,8 +84,9 @@ def _access(e: Emitter, i: Instruction, form: Form, verb: str, access: Access, e
     name = f"surface.{verb}.{form.geometry}.{type_size(form.type)}.{count}.{form.boundary}"
     if e.checking is not None:
         name += f".{e.sites.shift}"
-    e.accessed = e.sites.calls = True
-    e.call(name, ir.VoidType(), e.context, e.mask, I32(site), handles, coordinates, elements)
+    wrong = e.call(name, I32, e.context, e.mask, I32(site), handles, coordinates, elements)
+    # Python reports what is wrong.
+    e.execute(i, wrong, condition=e.b.icmp_unsigned("!=", wrong, I32(0)))
 
 
 def _row_bytes(form: Form) -> int:

@@ -10,9 +10,8 @@ from ...compiling.emitters.memory import is_runtime_function
 from ...compiling.forms import Form
 from ...syntax.instructions import Access, Call, Immediate, Instruction, Operand, Register, Symbol
 from ..errors import UnsupportedInstruction
-from ..layout import SLOT_BYTES, SLOTS, Context, HostCall
 from ..library.accesses import loaded_type
-from ..library.frame import ask_about, when
+from ..library.frame import when
 from ..vectors import I32, Builder
 from .mbarriers import mbarrier
 from .memory import located
@@ -22,32 +21,16 @@ if TYPE_CHECKING:
 
 Value = Any
 
-_RESULT = SLOTS - 1
-
 
 def system_call(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower a call to printf, the heap's functions or the handler of a failed assertion, which Python answers."""
-    b = e.b
     call = i.operands[0]
     assert isinstance(call, Call)
     assert isinstance(call.target, Symbol)
     if is_runtime_function(call.target.name):
         raise UnsupportedInstruction("a call of the runtime's functions for kernels")
-    passed = e.code.call_sites[id(i)]
-    arguments = []
-    for index, pieces in enumerate(passed.arguments):
-        if len(pieces) != 1 or index >= _RESULT:
-            raise UnsupportedInstruction("a call of the system with a structure")
-        ((_, slot),) = pieces.items()
-        arguments.append(b.as_integer(e.register(slot)))
-    site = e.sites.add(i, e.instance)
-    e.accessed = e.sites.calls = True
-    ask_about(b, e.context, HostCall.SYSTEM, e.mask, site, *arguments)
-    if passed.results and passed.results[0]:
-        (((_, size), slot),) = passed.results[0].items()
-        exchange = b.pointer(e.context, Context.EXCHANGE)
-        value = b.load(b.at(exchange, _RESULT * SLOT_BYTES), typ=ir.VectorType(ir.IntType(8 * size), 32), align=64)
-        e.write_slot(slot, value, f"b{8 * size}")
+    e.execute(i)
+    e.take_results(i)
 
 
 def copy(e: Emitter, i: Instruction, form: Form) -> None:

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
 _LOWERINGS: dict[str, Any] = {
-    **matrices.LOWERINGS, **mbarriers.LOWERINGS, **memory.LOWERINGS, **movement.LOWERINGS, **objects.LOWERINGS,
-    **system.LOWERINGS,
-    **warps.LOWERINGS,
+    **bulk_copies.LOWERINGS, **matrices.LOWERINGS, **mbarriers.LOWERINGS, **memory.LOWERINGS, **movement.LOWERINGS,
+    **objects.LOWERINGS, **system.LOWERINGS, **warps.LOWERINGS,
 }  # fmt: skip  # one table after the other
 
 

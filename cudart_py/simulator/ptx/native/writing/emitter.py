@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
+from ...compiling.codegen import exchanged_slots
 from ...syntax import special_names
 from ...syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
 from ...windows import RESERVED_SHARED
 from ..errors import UnsupportedInstruction
-from ..layout import LANES, Context, Head, HostCall
-from ..library.frame import ask_python
-from ..vectors import F32, F64, I1, I32, I64, Builder, integer_like, lane_type, vector
+from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Head, HostCall
+from ..library.frame import ask_about, ask_python, when
+from ..vectors import F32, F64, I1, I8, I32, I64, Builder, integer_like, lane_type, vector
 
 if TYPE_CHECKING:
     from ...compiling.program import Program
@@ -243,6 +244,30 @@ class Emitter:
         """Call a function of the native library."""
         function = self.b.declared(name, result, [argument.type for argument in arguments])
         return self.b.call(function, arguments)
+
+    def execute(self, i: Instruction, mask: Value | None = None, *, condition: Value | None = None) -> None:
+        """Let Python execute an instruction as the NumPy engine does, for all its lanes or those in `mask`.
+
+        With a `condition`, it does so only if that is true.
+        """
+        b, reads = self.b, exchanged_slots(self.code, i)[0]
+        if len(reads) > SLOTS or any(self.code.types[slot] == "b128" for slot in reads):
+            raise UnsupportedInstruction("so many operands of an instruction that Python executes")
+        # They are read before the branch, so that they are known after it.
+        registers = [self.register(slot) for slot in reads]
+        site = self.sites.add(i, self.instance)
+        self.accessed = self.sites.calls = True
+        with when(b, I1(1) if condition is None else condition):
+            values = [b.resized(x, I8, False) if x.type.element == I1 else b.as_integer(x) for x in registers]
+            ask_about(b, self.context, HostCall.EXECUTE, self.mask if mask is None else mask, site, *values)
+
+    def take_results(self, i: Instruction) -> None:
+        """Assign the results of an instruction that Python has executed to its registers."""
+        b, exchange = self.b, self.b.pointer(self.context, Context.EXCHANGE)
+        for index, slot in enumerate(exchanged_slots(self.code, i)[1]):
+            kind = self.storage(slot)
+            value = b.load(b.at(exchange, index * SLOT_BYTES), typ=vector(I8 if kind == I1 else kind), align=64)
+            self.put(slot, b.compare("!=", value, 0) if kind == I1 else value)
 
     def check(
         self,

@@ -24,7 +24,7 @@ from ....instructions.values import Value as Number
 from ....instructions.values import value_type
 from ...layout import LANES, Context, Count, HostCall, ObjectWord
 from ...vectors import F64, I32, I64, PTR, Builder, integer_like, lane_type, vector
-from ..frame import Spilled, alike, ask_about, begin, each_active, each_group, each_number, element, when
+from ..frame import Spilled, alike, ask_about, begin, each_active, each_group, each_number, element, give_up, when
 
 Value = Any
 
@@ -85,7 +85,7 @@ def _found(b: Builder, context: Value, site: Value, handle: Value, lanes: Value)
     b.set_word(context, Context.ANSWER, handle)
     ask_about(b, context, HostCall.OBJECT, lanes, site)
     with when(b, b.icmp_unsigned("!=", b.word(context, Context.FAULT), I64(0)), likely=False):
-        b.ret_void()
+        give_up(b)
     b.store(b.load(first, typ=I64), kept)
     b.branch(after)
     b.position_at_end(after)

@@ -2,8 +2,9 @@
 
 ``surface.load.GEOMETRY.SIZE.COUNT.BOUNDARY(context, mask, site, handles, coordinates, elements)`` loads `COUNT`
 adjacent elements of `SIZE` bytes for each lane, and ``surface.store`` stores them. `coordinates` points to one vector
-of 32-bit words per coordinate, and `elements` to one vector per element. `BOUNDARY` is the instruction's mode for
-accesses outside. With ``.SHIFT`` after it, which is as in `checks`, the checks examine the accesses.
+of 32-bit words per coordinate, and `elements` to one vector per element. The result is 0, or a mask of lanes that
+include one whose access is an error. `BOUNDARY` is the instruction's mode for accesses outside. With ``.SHIFT`` after
+it, which is as in `checks`, the checks examine the accesses.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from llvmlite import ir
 
 from ....instructions.images.surfaces import located, operand_types
 from ....instructions.values import Value as Number
-from ...layout import LANES, Context, HostCall, ObjectWord
+from ...layout import LANES, Context, ObjectWord
 from ...vectors import I32, I64, PTR, vector
-from ..frame import Spilled, ask_about, begin, each_active, element, when
+from ..frame import Spilled, begin, each_active, element, when
 from .objects import each_object
 
 Value = Any
@@ -31,7 +32,7 @@ def build_surface(module: ir.Module, name: str) -> None:
     size, count = int(width), int(length)
     kind = ir.IntType(8 * size)
     arguments = [PTR, I32, I32, vector(I64), PTR, PTR]
-    b, (context, mask, site, handles, coordinates, elements) = begin(module, name, ir.VoidType(), arguments)
+    b, (context, mask, site, handles, coordinates, elements) = begin(module, name, I32, arguments)
     types = operand_types(geometry)[:-_EXTENTS]
     rows = [b.at(elements, size * LANES * index) for index in range(count)]
 
@@ -46,10 +47,7 @@ def build_surface(module: ir.Module, name: str) -> None:
         if boundary == "trap":
             wrong = b.or_(wrong, beyond)
         with when(b, b.icmp_unsigned("!=", b.and_(wrong, lanes), I32(0)), likely=False):
-            # Python repeats the access and reports what is wrong.
-            b.set_word(context, Context.ANSWER, b.load(b.at(surface, 8 * ObjectWord.HANDLE), typ=I64))
-            ask_about(b, context, HostCall.SURFACE, lanes, site, *words)
-            b.ret_void()
+            b.ret(lanes)
         kept = Spilled(b, b.add(offset, b.splat(b.load(b.at(surface, 8 * ObjectWord.HOST), typ=I64))))
         taking = b.and_(lanes, b.not_(beyond)) if boundary == "zero" else lanes
         if shift:
@@ -60,7 +58,7 @@ def build_surface(module: ir.Module, name: str) -> None:
             b.call(b.declared(check, ir.VoidType(), [argument.type for argument in examined]), examined)
             # A check that raises a doubt may not have saved the memory.
             with when(b, b.icmp_unsigned("!=", b.word(context, Context.FAULT), I64(0)), likely=False):
-                b.ret_void()
+                b.ret(I32(0))
         if verb == "load" and boundary == "zero":
             for row in rows:
                 before = b.load(row, typ=vector(kind), align=32)
@@ -77,4 +75,4 @@ def build_surface(module: ir.Module, name: str) -> None:
         each_active(b, taking, move)
 
     each_object(b, context, mask, site, handles, access)
-    b.ret_void()
+    b.ret(I32(0))
