@@ -64,8 +64,11 @@ def _matters(value: Value) -> bool:
     return number is None or number & 0x7FFFFFFF == 0x3F800000 or not number & 0x7F800000
 
 
-def _text(element: ir.Type) -> str:
-    return {F32: "f32", F64: "f64"}.get(element) or f"i{element.width}"
+def _text(kind: ir.Type) -> str:
+    """Return a type as the names of intrinsics have it."""
+    if isinstance(kind, ir.VectorType):
+        return f"v{kind.count}{_text(kind.element)}"
+    return {F32: "f32", F64: "f64"}.get(kind) or f"i{kind.width}"
 
 
 class _Same(ir.Constant):  # type: ignore[misc]  # because llvmlite has no types
@@ -244,7 +247,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
 
     def count_leading_zeros(self, x: Value) -> Value:
         """Return the number of leading zero bits, as u32."""
-        return self.resized(self.intrinsic("ctlz", x, flags=[I1(0)]), I32, False)
+        return self.resized(self.intrinsic("ctlz", x, I1(0)), I32, False)
 
     def reverse_bits(self, x: Value) -> Value:
         """Return the bits in the opposite order."""
@@ -276,7 +279,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
 
     def elementary(self, name: str, x: Value) -> Value:
         """Return the result of a double-precision function of the C library."""
-        return self.call(self.declared(f"math.{name}", x.type, [x.type]), [x])
+        return self.invoke(f"math.{name}", x.type, x)
 
     def integral(self, rounding: str, x: Value) -> Value:
         """Return floats rounded to integral values."""
@@ -380,30 +383,30 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         known = self.module.globals.get(name)
         return known or ir.Function(self.module, ir.FunctionType(result, arguments), name)
 
-    def intrinsic(self, name: str, *operands: Value, flags: Sequence[Value] = ()) -> Value:
-        """Call an intrinsic that maps vectors to a vector of the first operand's type."""
+    def invoke(self, name: str, result: ir.Type, *arguments: Value) -> Value:
+        """Call a function, which is declared with the types of the arguments on first use."""
+        return self.call(self.declared(name, result, [argument.type for argument in arguments]), arguments)
+
+    def intrinsic(self, name: str, *operands: Value) -> Value:
+        """Call an intrinsic that maps words or vectors to one of the first operand's type."""
         kind = operands[0].type
-        full = f"llvm.{name}.v{kind.count}{_text(kind.element)}"
-        types = [operand.type for operand in (*operands, *flags)]
-        return self.call(self.declared(full, kind, types), [*operands, *flags])
+        return self.invoke(f"llvm.{name}.{_text(kind)}", kind, *operands)
 
     def reduced(self, name: str, value: Value) -> Value:
         """Return a reduction of a vector's elements (umin, umax, or)."""
-        kind = value.type
-        full = f"llvm.vector.reduce.{name}.v{kind.count}{_text(kind.element)}"
-        return self.call(self.declared(full, kind.element, [kind]), [value])
+        return self.invoke(f"llvm.vector.reduce.{name}.{_text(value.type)}", value.type.element, value)
 
     def trailing_zeros(self, word: Value) -> Value:
         """Return the number of trailing zero bits of a word, or the word's width if it is zero."""
-        return self.call(self.declared(f"llvm.cttz.i{word.type.width}", word.type, [word.type, I1]), [word, I1(0)])
+        return self.intrinsic("cttz", word, I1(0))
 
     def leading_zeros(self, word: Value) -> Value:
         """Return the number of leading zero bits of a word, or the word's width if it is zero."""
-        return self.call(self.declared(f"llvm.ctlz.i{word.type.width}", word.type, [word.type, I1]), [word, I1(0)])
+        return self.intrinsic("ctlz", word, I1(0))
 
     def ones(self, word: Value) -> Value:
         """Return the number of bits that are 1 in a word."""
-        return self.call(self.declared(f"llvm.ctpop.i{word.type.width}", word.type, [word.type]), [word])
+        return self.intrinsic("ctpop", word)
 
     # --- memory
 
@@ -436,8 +439,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
 
     def fill(self, place: Value, size: Value) -> None:
         """Set bytes of memory to 0."""
-        function = self.declared("llvm.memset.p0.i64", ir.VoidType(), [PTR, I8, I64, I1])
-        self.call(function, [place, I8(0), size, I1(0)])
+        self.invoke("llvm.memset.p0.i64", ir.VoidType(), place, I8(0), size, I1(0))
 
     # --- comparisons and selections
 

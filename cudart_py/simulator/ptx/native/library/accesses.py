@@ -156,15 +156,12 @@ class _Access:
         total = vector(self.kind, LANES * self.count)
         align = self.size
         if flags is not None:
-            name = f"masked.{'load' if self.loads else 'store'}.v{LANES}i{8 * self.size}.p0"
+            suffix = f"v{LANES}i{8 * self.size}.p0"
             if self.loads:
-                function = b.declared(f"llvm.{name}", total, [PTR, vector(ir.IntType(1)), total])
-                nothing = b.const(self.kind, 0)
-                _give(b, [b.call(function, [place, flags, nothing])])
+                b.ret(b.invoke(f"llvm.masked.load.{suffix}", total, place, flags, b.const(self.kind, 0)))
             else:
-                function = b.declared(f"llvm.{name}", ir.VoidType(), [total, PTR, vector(ir.IntType(1))])
-                b.call(function, [self.values[0], place, flags])
-                self._end()
+                b.invoke(f"llvm.masked.store.{suffix}", ir.VoidType(), self.values[0], place, flags)
+                b.ret_void()
             return
         if self.loads:
             data = b.load(place, typ=total, align=align)
@@ -228,8 +225,7 @@ def build_run(module: ir.Module, name: str) -> None:
     words = []
     for number in range(count):
         address = b.add(given, b.const(element_type, _WORD * number))
-        load = b.declared(f"load.{space}.{_WORD}.1", vector(I32), [PTR, given.type, I32, I32])
-        words.append(b.call(load, [context, address, mask, site]))
+        words.append(b.invoke(f"load.{space}.{_WORD}.1", vector(I32), context, address, mask, site))
     _give(b, words)
 
 

@@ -47,8 +47,8 @@ def build_bulk_copy(module: ir.Module, name: str) -> None:
             b.inttoptr(b.add(address, b.word(context, base)), PTR)
             for address, base in ((here, Context.SHARED), (there, Context.DELTA))
         ]
-        function = b.declared("llvm.memcpy.p0.p0.i64", ir.VoidType(), [PTR, PTR, I64, I1])
-        b.call(function, [*(ends if to == "shared" else reversed(ends)), size, I1(0)])
+        ends = ends if to == "shared" else ends[::-1]
+        b.invoke("llvm.memcpy.p0.p0.i64", ir.VoidType(), *ends, size, I1(0))
 
     each_active(b, mask, check)
     each_active(b, mask, copy)

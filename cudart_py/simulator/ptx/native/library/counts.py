@@ -78,8 +78,7 @@ def _by_window(b: Builder, way: str, row: Value, given: Value, mask: Value) -> N
     addresses = safe_addresses(b, given, mask)
 
     def count(space: str, at: int, values: Value, lanes: Value) -> None:
-        function = b.declared(f"count.{space}.{way}", ir.VoidType(), [PTR, values.type, I32])
-        b.call(function, [b.at(row, at * _BYTES), values, lanes])
+        b.invoke(f"count.{space}.{way}", ir.VoidType(), b.at(row, at * _BYTES), values, lanes)
 
     with when(b, b.icmp_unsigned("<", b.reduced("umax", addresses), I64(SHARED_WINDOW)), likely=True):
         count("global", 0, addresses, mask)
@@ -216,5 +215,4 @@ def _joins(b: Builder, places: Value, mask: Value) -> Value:
 
 
 def _most(b: Builder, places: Value, mask: Value, *, distinct: bool) -> Value:
-    name = "most.different" if distinct else "most.all"
-    return b.call(b.declared(name, I64, [vector(I32), I32]), [places, mask])
+    return b.invoke("most.different" if distinct else "most.all", I64, places, mask)

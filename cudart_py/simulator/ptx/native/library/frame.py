@@ -8,7 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import LANES, SLOT_BYTES, Context, Fault, HostCall
+from ..layout import LANES, SLOT_BYTES, Context, Fault, HostCall, Status
 from ..vectors import I32, I64, Builder, vector
 
 Value = Any
@@ -196,3 +196,10 @@ def record_fault(b: Builder, context: Value, kind: Fault, site: Value, mask: Val
         if addresses is not None:
             wide = b.resized(addresses, I64, True)
             b.store(wide, b.pointer(context, Context.FAULT_ADDRESSES), align=64)
+
+
+def fault_if(b: Builder, context: Value, lanes: Value, kind: Fault, site: int, addresses: Value = None) -> None:
+    """Return from a warp's function with a fault of some lanes, if there are any."""
+    with when(b, b.icmp_unsigned("!=", lanes, I32(0)), likely=False):
+        record_fault(b, context, kind, I32(site), lanes, addresses)
+        b.ret(I32(Status.FAULT))

@@ -44,8 +44,7 @@ def checked(
     b: Builder, space: str, context: Value, addresses: Value, mask: Value, site: Value, size: int
 ) -> tuple[Value, Value]:
     """Call a space's function; return whether the addresses are valid, and the host addresses."""
-    function = b.declared(f"hosts.{space}", found_type, _arguments(space))
-    found = b.call(function, [context, addresses, mask, site, I64(size)])
+    found = b.invoke(f"hosts.{space}", found_type, context, addresses, mask, site, I64(size))
     return b.extract_value(found, 0), b.extract_value(found, 1)
 
 
@@ -233,13 +232,11 @@ def _generic(module: ir.Module) -> None:
     addresses = safe_addresses(b, given, mask)
     plain = b.icmp_unsigned("<", b.reduced("umax", addresses), I64(SHARED_WINDOW))
     with when(b, plain, likely=True):
-        function = b.declared("hosts.global", found_type, _arguments("global"))
-        b.ret(b.call(function, [context, given, mask, site, size]))
+        b.ret(b.invoke("hosts.global", found_type, context, given, mask, site, size))
     # Handle the lanes of each window separately; lanes outside all windows are in global memory.
     first_fault = b.icmp_unsigned("==", b.word(context, Context.FAULT), I64(0))
-    hosts = b.const(I64, 0)
-    rest = mask
-    right: Value = I1(1)
+    hosts, right, rest = Spilled(b, b.const(I64, 0)), b.alloca(I1), mask
+    b.store(I1(1), right)
     for name, window in (
         ("shared", SHARED_WINDOW),
         ("local", LOCAL_WINDOW),
@@ -247,38 +244,22 @@ def _generic(module: ir.Module) -> None:
         ("workspace", WORKSPACE_WINDOW),
         ("global", 0),
     ):
-        offsets = b.sub(addresses, b.const(I64, window)) if window else addresses
+        offsets = b.sub(addresses, b.const(I64, window))
         lanes = b.and_(b.bits(b.compare("<", offsets, WINDOW_BYTES)), rest) if window else rest
         rest = b.and_(rest, b.not_(lanes))
-        start, some, after = b.block, b.append_basic_block(), b.append_basic_block()
-        b.cbranch(b.icmp_unsigned("!=", lanes, I32(0)), some, after)
-        b.position_at_end(some)
-        passed = offsets
-        if name == "shared":
-            # Offsets of more than 32 bits are replaced by the largest 32-bit offset, which is outside shared memory,
-            # too.
-            large = b.compare(">", offsets, 0xFFFFFFFF)
-            passed = b.trunc(b.select(large, b.const(I64, 0xFFFFFFFF), offsets), vector(I32))
-        function = b.declared(f"hosts.{name}", found_type, _arguments(name))
-        found = b.call(function, [context, passed, lanes, site, size])
-        fine = b.extract_value(found, 0)
-        chosen = b.select(b.truth(lanes), b.extract_value(found, 1), hosts)
-        now = b.and_(right, fine)
-        end = b.block
-        b.branch(after)
-        b.position_at_end(after)
-        merged, ok = b.phi(ADDRESSES), b.phi(I1)
-        merged.add_incoming(hosts, start)
-        merged.add_incoming(chosen, end)
-        ok.add_incoming(right, start)
-        ok.add_incoming(now, end)
-        hosts, right = merged, ok
-    with when(b, b.and_(b.not_(right), first_fault), likely=False):
+        with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+            if name == "shared":
+                # Offsets of more than 32 bits are replaced by the largest 32-bit offset, which is outside shared
+                # memory, too.
+                offsets = b.trunc(b.least(offsets, b.const(I64, 0xFFFFFFFF), False), vector(I32))
+            found = b.invoke(f"hosts.{name}", found_type, context, offsets, lanes, site, size)
+            hosts.whole = b.select(b.truth(lanes), b.extract_value(found, 1), hosts.whole)
+            b.store(b.and_(b.load(right, typ=I1), b.extract_value(found, 0)), right)
+    with when(b, b.and_(b.not_(b.load(right, typ=I1)), first_fault), likely=False):
         # The report needs the addresses as the kernel sees them.
         b.set_word(context, Context.FAULT_MASK, b.zext(mask, I64))
         b.store(given, b.pointer(context, Context.FAULT_ADDRESSES), align=64)
-    first = b.extract_element(hosts, b.trailing_zeros(mask))
-    _answer(b, right, b.select(b.truth(mask), hosts, b.splat(first)))
+    _answer(b, b.load(right, typ=I1), safe_addresses(b, hosts.whole, mask))
 
 
 _HOSTS: dict[str, Callable[[ir.Module], None]] = {

@@ -71,7 +71,6 @@ def build_math(module: ir.Module, name: str) -> None:
     """Build the function that calls a double-precision function of the C library for all lanes."""
     kind = vector(F64)
     b, (values,) = begin(module, name, kind, [kind])
-    function = b.declared(name.split(".")[1], F64, [F64])
     kept = Spilled(b, values)
-    each_number(b, LANES, lambda lane: kept.put(lane, b.call(function, [kept.get(lane)])))
+    each_number(b, LANES, lambda lane: kept.put(lane, b.invoke(name.split(".")[1], F64, kept.get(lane))))
     b.ret(kept.whole)

@@ -14,9 +14,9 @@ from ...compiling.fragments import fragment_of, fragments_of
 from ...operations.matrices import ELEMENTS, HALVES, ROW_BYTES, Fragment, places, unit_of
 from ...syntax.instructions import Access, Immediate, Instruction, Operand, Vector
 from ...windows import SHARED_WINDOW, WINDOW_BYTES
-from ..layout import LANES, Fault, Status
+from ..layout import LANES, Fault
 from ..library.accesses import loaded_type
-from ..library.frame import record_fault, when
+from ..library.frame import fault_if
 from ..library.matrices import elements_of, gathered, packed, vector_bytes, vectors_at
 from ..vectors import I16, I32, I64, integer_like, lane_type, vector
 from .memory import located
@@ -195,9 +195,7 @@ def _in_shared_memory(e: Emitter, site: int, addresses: Value) -> Value:
     b = e.b
     offsets = b.sub(addresses, b.const(I64, SHARED_WINDOW))
     outside = b.bits(b.compare(">=", offsets, WINDOW_BYTES))
-    with when(b, b.icmp_unsigned("!=", outside, I32(0)), likely=False):
-        record_fault(b, e.context, Fault.WINDOW, I32(site), e.mask, addresses)
-        b.ret(I32(Status.FAULT))
+    fault_if(b, e.context, outside, Fault.WINDOW, site, addresses)
     return b.trunc(offsets, vector(I32))
 
 
@@ -281,9 +279,8 @@ def _merged(e: Emitter, result: Value, source: Value, lanes: Any, chosen: Any) -
 def _whole_warp(e: Emitter, i: Instruction) -> None:
     """End the launch unless all lanes of the warp execute an instruction."""
     b = e.b
-    with when(b, b.icmp_unsigned("!=", e.mask, I32(_ALL)), likely=False):
-        record_fault(b, e.context, Fault.PARTIAL, I32(e.sites.add(i, e.instance)), e.mask, None)
-        b.ret(I32(Status.FAULT))
+    partial = b.select(b.icmp_unsigned("==", e.mask, I32(_ALL)), I32(0), e.mask)
+    fault_if(b, e.context, partial, Fault.PARTIAL, e.sites.add(i, e.instance))
 
 
 def _shuffled(e: Emitter, value: Value, lanes: Any) -> Value:

@@ -11,7 +11,7 @@ from ...compiling.forms import Form
 from ...syntax.instructions import Access, Call, Immediate, Instruction, Operand, Register, Symbol
 from ..errors import UnsupportedInstruction
 from ..library.accesses import loaded_type
-from ..library.frame import when
+from ..library.frame import Spilled, when
 from ..vectors import I32, Builder
 from .mbarriers import mbarrier
 from .memory import located
@@ -81,39 +81,24 @@ def _copied(
     """
     b = e.b
     name, kind = f"load.{space}.{size}.{count}", loaded_type(size, count)
-
-    def load(mask: Value) -> list[Value]:
-        e.observe("ld", space, address, size * count, site, mask)
-        e.check("load", space, address, size, count, site, mask=mask)
-        loaded = e.call(name, kind, e.context, address, mask, I32(site))
-        return [loaded] if count == 1 else [b.extract_value(loaded, index) for index in range(count)]
-
-    if read is None:
-        return load(e.mask)
-    some = b.and_(b.bits(b.compare("!=", read, 0)), e.mask)
-    before = b.block
+    some = e.mask if read is None else b.and_(b.bits(b.compare("!=", read, 0)), e.mask)
+    copied = [Spilled(b, b.const(ir.IntType(8 * size), 0)) for _ in range(count)]
     with when(b, b.icmp_unsigned("!=", some, I32(0)), likely=True):
-        values = load(some)
-        inside = b.block
-    copied = []
-    for index, value in enumerate(values):
-        loaded = b.phi(value.type)
-        loaded.add_incoming(b.const(value.type.element, 0), before)
-        loaded.add_incoming(value, inside)
-        copied.append((index * size, loaded))
-    return [_cut(b, loaded, read, first, size) for first, loaded in copied]
+        e.observe("ld", space, address, size * count, site, some)
+        e.check("load", space, address, size, count, site, mask=some)
+        loaded = e.call(name, kind, e.context, address, some, I32(site))
+        for index, elements in enumerate(copied):
+            elements.whole = loaded if count == 1 else b.extract_value(loaded, index)
+    values = [elements.whole for elements in copied]
+    return values if read is None else [_cut(b, value, read, size * index) for index, value in enumerate(values)]
 
 
-def _cut(b: Builder, value: Value, read: Value, first: int, size: int) -> Value:
+def _cut(b: Builder, value: Value, read: Value, first: int) -> Value:
     """Return the elements at byte `first` of the copied bytes, with zeros after the bytes that are read."""
-    left = b.select(b.compare(">", read, first), b.sub(read, b.const(I32, first)), b.const(I32, 0))
-    missing = b.select(b.compare("<", left, size), b.sub(b.const(I32, size), left), b.const(I32, 0))
-    # LLVM defines no result for a shift by the whole width.
-    none = b.compare("==", missing, size)
-    bits = b.select(none, b.const(I32, 0), b.shl(missing, b.const(I32, 3)))
     element = value.type.element
-    kept = b.lshr(b.const(element, -1), b.resized(bits, element, False))
-    return b.select(none, b.const(element, 0), b.and_(value, kept))
+    end = b.const(I32, first + element.width // 8)
+    missing = b.resized(b.sub(end, b.least(read, end, False)), element, False)
+    return b.and_(value, b.shift_right(b.const(element, -1), b.shl(missing, b.const(element, 3)), False))
 
 
 LOWERINGS: dict[str, Any] = {"call": system_call, "cp": copy}

@@ -161,8 +161,7 @@ class Checking:
 
     def _call(self, name: str, *arguments: Value) -> None:
         """Call a function of the library that returns nothing."""
-        function = self._b.declared(name, ir.VoidType(), [argument.type for argument in arguments])
-        self._b.call(function, arguments)
+        self._b.invoke(name, ir.VoidType(), *arguments)
 
     def barrier(self, form: Form, space: str, address: Value, site: int, mask: Value, arrivals: Value) -> None:
         """Record an operation on barriers in memory before it happens; lanes make at most `arrivals` arrivals each."""
@@ -295,7 +294,7 @@ def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
     _forget_passed(b, context)
     checking.undefined.begin_block(b)
     if checking.copies:
-        b.call(b.declared("settle.begin", ir.VoidType(), [context.type]), [context])
+        b.invoke("settle.begin", ir.VoidType(), context)
     if checking.fences:
         first = block_word(b, context, BlockCheck.ACQUIRED)
         b.store(b.each(I64, [0] * (BlockCheck.KNOWN - BlockCheck.ACQUIRED)), first, align=8)
@@ -324,9 +323,9 @@ def release_checks(b: Builder, context: Value, checking: Checking) -> None:
     _forget_passed(b, context)
     b.store(_advance(b, context), block_word(b, context, BlockCheck.BARRIER))
     if checking.copies:
-        b.call(b.declared("settle.block", ir.VoidType(), [context.type]), [context])
+        b.invoke("settle.block", ir.VoidType(), context)
     if checking.bulk:
-        b.call(b.declared("waited.all", ir.VoidType(), [context.type]), [context])
+        b.invoke("waited.all", ir.VoidType(), context)
 
     if checking.fences:
         some = b.icmp_unsigned("!=", block_value(b, context, BlockCheck.EVENTS), I64(0))
@@ -336,7 +335,7 @@ def release_checks(b: Builder, context: Value, checking: Checking) -> None:
 
 def tell_waiting(b: Builder, context: Value, number: Value, warp: Value) -> None:
     """Generate the checks at a barrier of some threads, which releases lanes of a warp."""
-    b.call(b.declared("named.release", ir.VoidType(), [context.type, I64, I64]), [context, number, warp])
+    b.invoke("named.release", ir.VoidType(), context, number, warp)
 
 
 def _forget_passed(b: Builder, context: Value) -> None:

@@ -60,9 +60,7 @@ class Counting:
         way = "atomic" if kind in ("atom", "red") else "access"
         # Constants are read from global memory.
         name = f"count.{'global' if space == 'const' else space}.{way}.{max(1, size // _WORD)}"
-        arguments = [b.at(self._accesses, _COUNT_BYTES * row), address, mask]
-        function = b.declared(name, ir.VoidType(), [argument.type for argument in arguments])
-        b.call(function, arguments)
+        b.invoke(name, ir.VoidType(), b.at(self._accesses, _COUNT_BYTES * row), address, mask)
 
     def row(self, site: int, kind: str, space: str) -> Value:
         """Return the pointer to a new row of counts."""

@@ -242,8 +242,7 @@ class Emitter:
 
     def call(self, name: str, result: ir.Type, *arguments: Value) -> Value:
         """Call a function of the native library."""
-        function = self.b.declared(name, result, [argument.type for argument in arguments])
-        return self.b.call(function, arguments)
+        return self.b.invoke(name, result, *arguments)
 
     def execute(self, i: Instruction, mask: Value | None = None, *, condition: Value | None = None) -> None:
         """Let Python execute an instruction as the NumPy engine does, for all its lanes or those in `mask`.

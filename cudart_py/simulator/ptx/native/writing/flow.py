@@ -16,7 +16,7 @@ from ..barriers import Barrier, numbers_of
 from ..errors import UnsupportedInstruction
 from ..instances import ASIDE, HELD, PARKED, Callee, Instance, Layout, Place, SharedCall, called
 from ..layout import CLUSTER_BARRIER, POLLS, Context, Fault, Head, Status
-from ..library.frame import record_fault, when
+from ..library.frame import fault_if, record_fault, when
 from ..lowering.table import lowering
 from ..sites import Sites
 from ..vectors import I1, I32, I64, PTR, Builder
@@ -308,10 +308,7 @@ class Flow:
                 rest = b.and_(rest, b.not_(lanes))
             found.append((callee, lanes))
         if pointer is not None:
-            with when(b, b.icmp_unsigned("!=", rest, I32(0)), likely=False):
-                site = I32(self._sites.add(instruction, instance))
-                record_fault(b, self._context, Fault.CALL, site, rest, pointer)
-                b.ret(I32(Status.FAULT))
+            fault_if(b, self._context, rest, Fault.CALL, self._sites.add(instruction, instance), pointer)
         if instance.root.shared or any(callee.number is not None for callee in callees):
             site = self._sites.add(instruction, instance)
             for callee, lanes in found:
@@ -451,10 +448,7 @@ class Flow:
         instruction = place.block.terminator.instruction
         assert instruction is not None
         outside = b.and_(b.bits(b.compare(">=", index, len(targets))), mask)
-        with when(b, b.icmp_unsigned("!=", outside, I32(0)), likely=False):
-            site = I32(self._sites.add(instruction, place.instance))
-            record_fault(b, self._context, Fault.BRANCH, site, mask, index)
-            b.ret(I32(Status.FAULT))
+        fault_if(b, self._context, outside, Fault.BRANCH, self._sites.add(instruction, place.instance), index)
         for target in sorted(set(targets)):
             chosen = [place for place, other in enumerate(targets) if other == target]
             truth = b.compare("==", index, chosen[0])

@@ -7,8 +7,8 @@ from typing import Any
 from llvmlite import ir
 
 from ..instances import Instance, Layout, SharedCall
-from ..layout import Context, Fault, Head, Status
-from ..library.frame import Spilled, each_active, record_fault, when
+from ..layout import Context, Fault, Head
+from ..library.frame import Spilled, each_active, fault_if
 from ..vectors import I8, I32, I64, Builder, vector
 
 Value = Any
@@ -35,9 +35,7 @@ class SharedCalls:
         b = self._b
         end = b.add(self.frame(instance), b.const(I32, instance.inner_stack - instance.stack + local_bytes))
         beyond = b.and_(b.bits(b.compare(">", end, self._local_size)), lanes)
-        with when(b, b.icmp_unsigned("!=", beyond, I32(0)), likely=False):
-            record_fault(b, self._context, Fault.STACK, I32(site), beyond, None)
-            b.ret(I32(Status.FAULT))
+        fault_if(b, self._context, beyond, Fault.STACK, site)
 
     def enter(self, number: int, lanes: Value) -> None:
         """Save the registers that a call's caller still needs, and note where lanes return to."""

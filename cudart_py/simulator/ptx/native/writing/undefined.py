@@ -26,7 +26,7 @@ from ..layout import Context, Doubt
 from ..library.checking.undefined import WORD, may_be_some
 from ..library.frame import when
 from ..sites import Site
-from ..vectors import I32, I64, PTR, Builder
+from ..vectors import I32, I64, Builder
 
 Value = Any
 
@@ -110,14 +110,12 @@ class Undefined:
         if kind == "store":
             stored = self._stored if site.instance is self._main else I32(0)
             with when(b, b.or_(some, b.icmp_unsigned("!=", stored, I32(0)))):
-                function = b.declared(f"undefined.store.{size}", ir.VoidType(), [PTR, address.type, I32, I32])
-                b.call(function, [self._context, address, mask, stored])
+                b.invoke(f"undefined.store.{size}", ir.VoidType(), self._context, address, mask, stored)
             return
         with when(b, some):
             lanes = mask
             if space == "shared":
-                function = b.declared(f"undefined.load.{size}", I32, [PTR, address.type, I32])
-                lanes = b.call(function, [self._context, address, mask])
+                lanes = b.invoke(f"undefined.load.{size}", I32, self._context, address, mask)
             known = b.word(self._context, Context.UNWRITTEN)
             b.set_word(self._context, Context.UNWRITTEN, b.or_(known, b.zext(lanes, I64)))
 

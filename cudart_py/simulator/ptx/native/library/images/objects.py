@@ -153,8 +153,7 @@ def build_fetched(module: ir.Module, name: str) -> None:
     check = f"check.fetch.plain.global.{how.channel[1]}.{how.channels}.{shift}"
     for place, beyond in _located(b, how, texture, coordinates):
         lanes = mask if beyond is None else b.and_(mask, b.not_(b.bits(beyond)))
-        function = b.declared(check, ir.VoidType(), [PTR, place.type, I32, I32])
-        b.call(function, [context, place, lanes, site])
+        b.invoke(check, ir.VoidType(), context, place, lanes, site)
     b.ret_void()
 
 

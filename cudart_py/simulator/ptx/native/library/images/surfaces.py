@@ -54,8 +54,7 @@ def build_surface(module: ir.Module, name: str) -> None:
             place = b.add(offset, b.splat(b.load(b.at(surface, 8 * ObjectWord.ADDRESS), typ=I64)))
             stored = [] if verb == "load" else [b.load(row, typ=vector(kind), align=32) for row in rows]
             check = f"check.{'fetch' if verb == 'load' else 'store'}.plain.global.{size}.{count}.{shift[0]}"
-            examined = [context, place, taking, site, *stored]
-            b.call(b.declared(check, ir.VoidType(), [argument.type for argument in examined]), examined)
+            b.invoke(check, ir.VoidType(), context, place, taking, site, *stored)
             # A check that raises a doubt may not have saved the memory.
             with when(b, b.icmp_unsigned("!=", b.word(context, Context.FAULT), I64(0)), likely=False):
                 b.ret(I32(0))
