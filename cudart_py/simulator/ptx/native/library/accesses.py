@@ -127,10 +127,10 @@ class _Access:
             with when(b, same):
                 _give(
                     b,
-                    [_joined(b, [b.splat(b.load(place, typ=self.kind, align=self.size), _GROUP) for place in places])],
+                    [joined(b, [b.splat(b.load(place, typ=self.kind, align=self.size), _GROUP) for place in places])],
                 )
             parts = [b.load(place, typ=vector(self.kind, _GROUP), align=self.size) for place in places]
-            _give(b, [_joined(b, parts)])
+            _give(b, [joined(b, parts)])
 
     def _partly(self) -> None:
         """Serve some of the lanes at once if their addresses fit into a contiguous access by the whole warp."""
@@ -276,7 +276,7 @@ def _to(b: Builder, word: Value, kind: ir.Type) -> Value:
     return word if word.type == kind else b.zext(word, kind)
 
 
-def _joined(b: Builder, parts: list[Value]) -> Value:
+def joined(b: Builder, parts: list[Value]) -> Value:
     """Concatenate short vectors."""
     while len(parts) > 1:
         length = 2 * parts[0].type.count
@@ -297,7 +297,7 @@ def _woven(b: Builder, values: list[Value]) -> Value:
     """Interleave vectors, so that the elements of each lane are contiguous."""
     if len(values) == 1:
         return values[0]
-    whole = _joined(b, values)
+    whole = joined(b, values)
     count = len(values)
     numbers = b.each(I32, [part * LANES + lane for lane in range(LANES) for part in range(count)])
     return b.shuffle_vector(whole, ir.Constant(whole.type, ir.Undefined), numbers)

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from ...compiling.forms import Form
 from ...compiling.fragments import fragment_of, fragments_of
-from ...operations.matrices import ELEMENTS, HALVES, ROW_BYTES, Fragment, places, unit_of
+from ...operations.matrices import ELEMENTS, HALVES, ROW_BYTES, Fragment, first_places, places, unit_of
 from ...syntax.instructions import Access, Immediate, Instruction, Operand, Vector
 from ...windows import SHARED_WINDOW, WINDOW_BYTES
 from ..layout import LANES, Fault
-from ..library.accesses import loaded_type
+from ..library.accesses import joined, loaded_type
 from ..library.frame import fault_if
-from ..library.matrices import elements_of, gathered, packed, vector_bytes, vectors_at
-from ..vectors import I16, I32, I64, integer_like, lane_type, vector
+from ..library.matrices import elements_of, packed, vector_bytes, vectors_at
+from ..vectors import I16, I32, I64, Builder, integer_like, lane_type, vector
 from .memory import located
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ Value = Any
 _ALL = 0xFFFFFFFF
 # The types of registers that hold one element; others hold narrow elements, as bits.
 _SINGLE = {"f32": "f32", "f64": "f64", "s32": "s32"}
-# The matrices of `ldmatrix` and `stmatrix`: the number of rows, and of words and of halves per row.
-_ROWS, _WORDS, _HALVES = 8, 4, 8
+# The matrices of `ldmatrix` and `stmatrix`: the number of rows, and of words per row.
+_ROWS, _WORDS = 8, 4
 
 
 def multiply(e: Emitter, i: Instruction, form: Form) -> None:
@@ -53,12 +53,8 @@ def multiply(e: Emitter, i: Instruction, form: Form) -> None:
 
 def move_matrix(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``movmatrix``, which transposes a matrix."""
-    b = e.b
     _whole_warp(e, i)
-    raws = [one.raw for one in elements_of(b, [e.value(i.operands[1], "b32")], HALVES)]
-    row, column = np.divmod(places(HALVES).T, HALVES.columns)
-    moved = [gathered(b, raws, HALVES, numbers) for numbers in column * HALVES.columns + row]
-    e.write(i.operands[0], packed(b, moved)[0], "b32")
+    e.write(i.operands[0], _moved(e.b, [e.value(i.operands[1], "b32")], HALVES, HALVES, True)[0], "b32")
 
 
 # --- loads and stores of wmma
@@ -159,7 +155,7 @@ def load_rows(e: Emitter, i: Instruction, form: Form) -> None:
     loaded = e.call("load.shared.8.2", loaded_type(8, 2), e.context, rows, e.mask, I32(site))
     pair = [b.extract_value(loaded, index) for index in range(2)]
     e.accessed = True
-    _write(e, i.operands[0], [_exchanged(e, pair, number, transposed) for number in range(count)], "b16")
+    _write(e, i.operands[0], _moved(b, pair, *_fragments(count, transposed), transposed), "b16")
 
 
 def store_rows(e: Emitter, i: Instruction, form: Form) -> None:
@@ -175,8 +171,9 @@ def store_rows(e: Emitter, i: Instruction, form: Form) -> None:
         if size == 2:
             value = b.trunc(b.lshr(value, b.const(I32, 16 * half)), vector(I16))
         e.check("store", "shared", address, size, 1, site, [value])
-    pair = _rows_of(e, registers, transposed)
-    e.call("store.shared.8.2", ir.VoidType(), e.context, rows, I32(_counted(count)), I32(site), *pair)
+    held, wanted = reversed(_fragments(count, transposed))
+    words = _moved(b, registers, held, wanted, transposed)
+    e.call("store.shared.4.4", ir.VoidType(), e.context, rows, I32(_counted(count)), I32(site), *words)
     e.accessed = True
 
 
@@ -221,56 +218,27 @@ def _pieces(e: Emitter, rows: Value, count: int, transposed: bool) -> list[tuple
     return found
 
 
-def _exchanged(e: Emitter, pair: Sequence[Value], number: int, transposed: bool) -> Value:
-    """Return a register of the matrix whose rows the lanes have loaded as two vectors of 64-bit integers."""
-    b, lane = e.b, np.arange(LANES)
-    group, place = lane // _WORDS, lane % _WORDS
-    start = _ROWS * number
-    if not transposed:
-        return _pieces_of(e, pair, I32, start + group, place)
-    low, high = (_pieces_of(e, pair, I16, start + 2 * place + half, group) for half in range(2))
-    return packed(b, [low, high])[0]
+def _fragments(count: int, transposed: bool) -> tuple[Fragment, Fragment]:
+    """Return `count` matrices, one below the other, with a row in each lane, and as registers hold them."""
+    if transposed:
+        return Fragment("b16", _ROWS * count, 8, 8), Fragment("b16", _ROWS * count, 8, 2 * count, 2)
+    return Fragment("s32", _ROWS * count, _WORDS, _WORDS), Fragment("s32", _ROWS * count, _WORDS, count, 1)
 
 
-def _pieces_of(e: Emitter, pair: Sequence[Value], kind: ir.Type, lanes: Any, numbers: Any) -> Value:
-    """Return, for each lane, a word or a half of another lane's row."""
-    b = e.b
-    each = 64 // kind.width
-    parts = [b.bitcast(one, ir.VectorType(kind, each * LANES)) for one in pair]
-    places = numbers // each * (each * LANES) + lanes * each + numbers % each
-    return b.shuffle_vector(*parts, b.each(I32, places.tolist()))
-
-
-def _rows_of(e: Emitter, registers: Sequence[Value], transposed: bool) -> list[Value]:
-    """Return the rows of the matrices in registers, as two vectors of 64-bit integers."""
-    b, row = e.b, np.arange(LANES) % _ROWS
-    matrix = np.arange(LANES) // _ROWS
-    raws = [one.raw for one in elements_of(b, registers, Fragment("b16", 8, 8, 2 * len(registers)))]
-    halves = []
-    for column in range(_HALVES):
-        # The lane that holds the element, and the half of its register.
-        down, right = (column, row) if transposed else (row, np.full(LANES, column))
-        lanes, parts = down * _WORDS + right // 2, right % 2
-        result: Value = None
-        for number in range(len(registers)):
-            for part in range(2):
-                chosen = (matrix == number) & (parts == part)
-                if chosen.any():
-                    result = _merged(e, result, raws[2 * number + part], np.broadcast_to(lanes, (LANES,)), chosen)
-        halves.append(result)
-    words = packed(b, halves)
-    return [
-        b.or_(b.zext(words[n], vector(I64)), b.shl(b.zext(words[n + 1], vector(I64)), b.const(I64, 32))) for n in (0, 2)
-    ]
-
-
-def _merged(e: Emitter, result: Value, source: Value, lanes: Any, chosen: Any) -> Value:
-    """Return a vector in which the chosen lanes come from lanes of a source."""
-    b = e.b
-    if result is None:
-        return b.shuffle_vector(source, source, b.each(I32, np.where(chosen, lanes, 0).tolist()))
-    numbers = np.where(chosen, LANES + lanes, np.arange(LANES))
-    return b.shuffle_vector(result, source, b.each(I32, numbers.tolist()))
+def _moved(b: Builder, registers: Sequence[Value], held: Fragment, wanted: Fragment, transposed: bool) -> list[Value]:
+    """Return the registers of one fragment from those of another, with every 8 x 8 matrix transposed if requested."""
+    numbers = places(wanted).T
+    if transposed:
+        row, column = np.divmod(numbers, wanted.columns)
+        numbers = (row // _ROWS * _ROWS + column) * wanted.columns + row % _ROWS
+    lanes, items = np.divmod(first_places(held)[numbers], held.count)
+    element = ir.IntType(8 * np.dtype(ELEMENTS[held.kind]).itemsize)
+    each = registers[0].type.element.width // element.width
+    half = max(1, len(registers) // 2)
+    sides = [joined(b, list(side)) for side in (registers[:half], registers[-half:])]
+    elements = [b.bitcast(side, vector(element, side.type.count * each)) for side in sides]
+    chosen = (items // each * LANES + lanes) * each + items % each
+    return packed(b, [b.shuffle_vector(*elements, b.each(I32, one)) for one in chosen.tolist()])
 
 
 # --- what all share
