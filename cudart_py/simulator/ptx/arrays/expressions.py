@@ -275,10 +275,10 @@ class Expressions:
     flushes = False
 
     # So do its functions of floats.
-    float_add = partialmethod(_alike_node, "({} + {})")
-    float_sub = partialmethod(_alike_node, "({} - {})")
-    float_mul = partialmethod(_alike_node, "({} * {})")
-    float_div = partialmethod(_alike_node, "({} / {})")
+    fadd = partialmethod(_alike_node, "({} + {})")
+    fsub = partialmethod(_alike_node, "({} - {})")
+    fmul = partialmethod(_alike_node, "({} * {})")
+    fdiv = partialmethod(_alike_node, "({} / {})")
     float_least = partialmethod(_alike_node, "np.minimum({}, {})")
     float_greatest = partialmethod(_alike_node, "np.maximum({}, {})")
     root = partialmethod(_alike_node, "np.sqrt({})")

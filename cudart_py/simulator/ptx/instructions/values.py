@@ -39,6 +39,7 @@ class Builder(Protocol):
     Each primitive takes one raw value per operand and returns one for the same lanes. Types are the PTX types that
     `Value` has. Integers are bit patterns; where it matters, `signed` says how to interpret them. Floats are rounded to
     nearest even. `flushes` says that the processor itself flushes subnormal operands and results of single precision.
+    Primitives that LLVM's builder has, too, have its names.
     """
 
     flushes: bool
@@ -118,16 +119,16 @@ class Builder(Protocol):
     def reverse_bits(self, x: Raw) -> Raw:
         """Return the bits in the opposite order."""
 
-    def float_add(self, x: Raw, y: Raw) -> Raw:
+    def fadd(self, x: Raw, y: Raw) -> Raw:
         """Return sums of floats."""
 
-    def float_sub(self, x: Raw, y: Raw) -> Raw:
+    def fsub(self, x: Raw, y: Raw) -> Raw:
         """Return differences of floats."""
 
-    def float_mul(self, x: Raw, y: Raw) -> Raw:
+    def fmul(self, x: Raw, y: Raw) -> Raw:
         """Return products of floats."""
 
-    def float_div(self, x: Raw, y: Raw) -> Raw:
+    def fdiv(self, x: Raw, y: Raw) -> Raw:
         """Return quotients of floats."""
 
     def fused(self, x: Raw, y: Raw, z: Raw) -> Raw:
@@ -279,7 +280,7 @@ class Value:
     def _with(self, name: str, other: Value | int) -> Value:
         """Apply the primitive for floats or the primitive for integers, by the type."""
         if self.type[0] == "f":
-            return self.of(getattr(self.builder, f"float_{name}")(self.raw, self._other(other).raw))
+            return self.of(getattr(self.builder, f"f{name}")(self.raw, self._other(other).raw))
         return self._apply(name, other)
 
     def __add__(self, other: Value | int) -> Value:
@@ -304,7 +305,7 @@ class Value:
         return self._with("mul", other)
 
     def __truediv__(self, other: Value) -> Value:
-        return self.of(self.builder.float_div(self.raw, other.raw))
+        return self.of(self.builder.fdiv(self.raw, other.raw))
 
     def __and__(self, other: Value | int) -> Value:
         return self._apply("and_", other)

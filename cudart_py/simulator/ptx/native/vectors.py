@@ -234,7 +234,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         ):
             # LLVM merges a comparison and a selection of the same operands into one minimum or maximum instruction,
             # which would flush the result.
-            x = self.hidden(x)
+            x = self.opaque(x)
         return self.select(truth, x, y)
 
     def flushed(self, *values: Value) -> list[Value]:
@@ -252,22 +252,6 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
     def reverse_bits(self, x: Value) -> Value:
         """Return the bits in the opposite order."""
         return self.intrinsic("bitreverse", x)
-
-    def float_add(self, x: Value, y: Value) -> Value:
-        """Return sums of floats."""
-        return self.fadd(x, y)
-
-    def float_sub(self, x: Value, y: Value) -> Value:
-        """Return differences of floats."""
-        return self.fsub(x, y)
-
-    def float_mul(self, x: Value, y: Value) -> Value:
-        """Return products of floats."""
-        return self.fmul(x, y)
-
-    def float_div(self, x: Value, y: Value) -> Value:
-        """Return quotients of floats."""
-        return self.fdiv(x, y)
 
     def fused(self, x: Value, y: Value, z: Value) -> Value:
         """Return ``x * y + z`` of floats, rounded once."""
@@ -324,10 +308,6 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         size = self.and_(self.as_integer(x), self.const(I32, 0x7FFFFFFF))
         return self.compare("<", self.sub(size, self.const(I32, 1)), 0x00800000)
 
-    def opaque(self, x: Value) -> Value:
-        """Return the same bits, but hide from LLVM that they are constant."""
-        return self.hidden(x)
-
     def rarely(self, suspect: Value, mended: Value, x: Value) -> Value:
         """Return the corrected value without testing `suspect`: that is cheaper than a branch."""
         return mended
@@ -352,9 +332,9 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
             return list(values)
         known = [follows_from_constants(value) for value in values]
         hides = [of_constants and (all(known) or _matters(x)) for x, of_constants in zip(values, known, strict=True)]
-        return [self.hidden(value) if hide else value for value, hide in zip(values, hides, strict=True)]
+        return [self.opaque(value) if hide else value for value, hide in zip(values, hides, strict=True)]
 
-    def hidden(self, value: Value) -> Value:
+    def opaque(self, value: Value) -> Value:
         """Return the same constant, or the same 32-bit words or floats, but hide from LLVM where they come from."""
         number = _number(value)
         if number is not None:

@@ -124,7 +124,6 @@ class Flow:
 
     def _enter(self) -> None:
         b, schedule = self._b, self._schedule
-        schedule.resume()
         fresh = b.icmp_unsigned("!=", b.load(schedule.head(Head.FRESH), typ=I32), I32(0))
         main = self._layout.places[self._layout.start]
         with when(b, fresh):
@@ -174,8 +173,8 @@ class Flow:
                         b.set_word(self._context, Context.YIELDS, I64(POLLS))
                 yields = b.or_(yields, some)
             with when(b, yields):
-                schedule.leave(Status.YIELDED)
-        schedule.leave(Status.DONE)
+                b.ret(I32(Status.YIELDED))
+        b.ret(I32(Status.DONE))
 
     def _emitter(self, instance: Instance) -> Emitter:
         arguments = self._context, self._state
@@ -328,7 +327,7 @@ class Flow:
         left = b.sub(b.word(self._context, Context.BUDGET), I64(len(place.block.instructions) + _CALL_COST))
         b.set_word(self._context, Context.BUDGET, left)
         with when(b, b.icmp_signed("<", left, I64(0)), likely=False):
-            schedule.leave(Status.PAUSED)
+            b.ret(I32(Status.PAUSED))
         b.branch(schedule.dispatch)
 
     def _returned(self, e: Emitter, place: Place) -> list[tuple[SharedCall, Value, list[tuple[Instance, int, Value]]]]:
@@ -471,7 +470,7 @@ class Flow:
                     schedule.push(target, lanes)
         if any(target <= number for target in targets):
             with when(b, b.icmp_signed("<", b.word(self._context, Context.BUDGET), I64(0)), likely=False):
-                schedule.leave(Status.PAUSED)
+                b.ret(I32(Status.PAUSED))
         b.branch(schedule.dispatch)
 
 

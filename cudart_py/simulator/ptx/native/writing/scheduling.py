@@ -13,10 +13,6 @@ from ..vectors import I32, I64, Builder
 
 Value = Any
 
-# If the bitmap of the blocks with ready lanes has at most this many words, the words are kept in registers, else in
-# memory.
-_MOST_READY_WORDS = 2
-
 
 class Scheduling:
     """The variables of a warp's function that determine the next block, and the code that sets them.
@@ -31,12 +27,9 @@ class Scheduling:
         self._state = state
         self.mask = b.alloca(I32)
         self._lowest = b.alloca(I32)
-        kept = [b.at(state, layout.ready_at + 8 * index) for index in range(layout.ready_words)]
-        # LLVM's compile time grows with the number of these variables times the number of blocks that may set them. If
-        # there are many, the words stay in the warp's state.
-        in_registers = len(kept) <= _MOST_READY_WORDS
-        self._kept = kept if in_registers else []
-        self._ready = [b.alloca(I64) for _ in kept] if in_registers else kept
+        # The words of the bitmap stay in the warp's state: in variables, they would make LLVM take longer, but not the
+        # code run faster.
+        self._ready = [b.at(state, layout.ready_at + 8 * index) for index in range(layout.ready_words)]
         function = b.function
         self.dispatch = function.append_basic_block("dispatch")
         self.idle = function.append_basic_block("idle")
@@ -63,19 +56,6 @@ class Scheduling:
         if not isinstance(operand, Immediate):
             raise UnsupportedInstruction("a member mask of another form")
         return b.const(I32, operand.value & 0xFFFFFFFF)
-
-    def resume(self) -> None:
-        """Load the variables that the function stored when it last returned."""
-        b = self._b
-        for variable, kept in zip(self._ready, self._kept, strict=False):
-            b.store(b.load(kept, typ=I64), variable)
-
-    def leave(self, status: Status) -> None:
-        """Store the variables and return; the function can resume later."""
-        b = self._b
-        for variable, kept in zip(self._ready, self._kept, strict=False):
-            b.store(b.load(variable, typ=I64), kept)
-        b.ret(I32(status))
 
     def push(self, number: int, lanes: Value) -> None:
         """Make lanes wait at a block, ready to run."""
@@ -106,7 +86,7 @@ class Scheduling:
         b.set_word(self._context, Context.BUDGET, left)
         with when(b, b.icmp_signed("<", left, I64(0)), likely=False):
             self.push(number, lanes)
-            self.leave(Status.PAUSED)
+            b.ret(I32(Status.PAUSED))
         self.go(number, lanes)
 
     def write_dispatch(self) -> None:
