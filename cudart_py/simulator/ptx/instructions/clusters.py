@@ -12,12 +12,15 @@ RANK_SHIFT = 24
 OFFSET = (1 << RANK_SHIFT) - 1
 
 
-def map_address(address: Value, rank: Value) -> Value:
-    """``mapa``: map an address in shared memory to the corresponding address in the block with the given rank."""
+def map_address(address: Value, rank: Value, blocks: Value) -> Value:
+    """``mapa``: map an address in shared memory to the corresponding address in the block with the given rank.
+
+    In a cluster of one block, all addresses stay as they are.
+    """
     above = (rank.to(address.type) + 1) << RANK_SHIFT
     # The window of a generic address is kept; the rank of an address that was mapped before is dropped.
     window = (address >> 48) << 48 if address.width == 64 else address.like(0)
-    return window | above | (address & OFFSET)
+    return where(blocks > 1, window | above | (address & OFFSET), address)
 
 
 def rank_of(address: Value, own: Value) -> Value:

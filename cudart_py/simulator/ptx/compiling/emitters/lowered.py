@@ -10,7 +10,7 @@ from ...arrays.expressions import Expression, Expressions
 from ...instructions.comparisons import RELATIONS
 from ...instructions.floats import CLASSES
 from ...instructions.values import Builder, Raw, Value, value_type
-from ...syntax.instructions import Immediate, Instruction, Operand, Register, Vector, items_of
+from ...syntax.instructions import Immediate, Instruction, Operand, Register, Symbol, Vector, items_of
 from ...syntax.types import dtype_of
 from ..forms import SPACES, Form, Row
 from ..writer import Writer
@@ -48,8 +48,8 @@ class Lowers:
 
     The lowering takes the facts of the spelling that `told` names ("count" is the number of registers written,
     "selectors" are the operands' selectors), the operands in the types that the row specifies (a literal is an int),
-    and the modifiers as keywords. It returns the result, or a tuple of results. `loose` says that the lowering accepts
-    single-precision values whose NaNs have any bit pattern.
+    the 32-bit special registers that `told` names, and the modifiers as keywords. It returns the result, or a tuple of
+    results. `loose` says that the lowering accepts single-precision values whose NaNs have any bit pattern.
     """
 
     def __init__(self, lowering: Callable[..., Any], *told: str, loose: bool = False) -> None:
@@ -89,6 +89,7 @@ class Lowers:
                 operands.append(Value(builder, value_type(type), known=operand.bits_as(type)))
             else:
                 operands.append(Value(builder, value_type(type), read(operand, type)))
+        operands += [Value(builder, "u32", read(Symbol(name), "u32")) for name in self.told if name[0] == "%"]
         if form.row.reads_carry:
             operands.append(Value(builder, "pred", read(_CARRY, "pred")))
         found = self.lowering(*first_told, *told, *operands, **keywords)

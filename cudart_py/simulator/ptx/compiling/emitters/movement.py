@@ -1,4 +1,4 @@
-"""Emit 128-bit moves, and the conversions between addresses and ranks of blocks in a cluster."""
+"""Emit 128-bit moves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ...syntax.instructions import Instruction, Vector
-from ...syntax.types import dtype_of
 from ..forms import Form
 from ..writer import Writer
 
@@ -41,17 +40,3 @@ def _halves(value: Any) -> tuple[Any, Any]:
     if isinstance(value, np.generic):
         return pairs[0, 0], pairs[0, 1]
     return pairs[:, 0].copy(), pairs[:, 1].copy()
-
-
-def mapa(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``mapa{.shared::cluster}.type d, a, rank``."""
-    address, same = w.value(i.operands[1], form.type)
-    rank, rank_same = w.value(i.operands[2], "u32")
-    expression = f"g.chunk.memory.map_address({address}, {rank})"
-    w.write(i.operands[0], expression, dtype_of(form.type), same and rank_same)
-
-
-def getctarank(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``getctarank{.shared::cluster}.type d, a``."""
-    address, _ = w.value(i.operands[1], form.type)
-    w.write(i.operands[0], f"np.broadcast_to(g.chunk.memory.rank_of(g, {address}), g.n)", "u4", False)

@@ -40,7 +40,7 @@ import operator
 from collections import defaultdict
 from functools import lru_cache
 
-from ...instructions import approximations, barriers, comparisons, conversions, floats, halves, movement
+from ...instructions import approximations, barriers, clusters, comparisons, conversions, floats, halves, movement
 from ...instructions.integer_math import extended_precision, integers, logic
 from ...instructions.values import wide_product
 from ...syntax.instructions import Instruction
@@ -61,7 +61,7 @@ from ..emitters.memory import (
     system_call,
     texture,
 )
-from ..emitters.movement import getctarank, mapa, mov_wide
+from ..emitters.movement import mov_wide
 from ..emitters.warps import activemask, collective, elect, shuffle
 from ..forms import Form, Row
 from .matrix_opcodes import MATRIX_ROWS
@@ -195,8 +195,10 @@ ROWS = (
     Row("mov", mov_wide, "b128 | =P P", flow="copy"),
     Row("cvta", Lowers(movement.cvta, "space"), "to? SPACE u64 | =T T"),
     Row("isspacep", Lowers(movement.isspacep, "space"), "SPACE | =pred A"),
-    Row("mapa", mapa, "shared::cluster? u32/u64 | =T T u32"),
-    Row("getctarank", getctarank, "shared::cluster? u32/u64 | =u32 T"),
+    Row("mapa", Lowers(clusters.map_address, "%cluster_nctarank"), "u32/u64 | =T T u32"),
+    Row("mapa", Lowers(clusters.map_address, "%cluster_nctarank"), "shared::cluster u32/u64 | =T T u32"),
+    Row("getctarank", Lowers(clusters.rank_of, "%cluster_ctarank"), "u32/u64 | =u32 T"),
+    Row("getctarank", Lowers(clusters.rank_of, "%cluster_ctarank"), "shared::cluster u32/u64 | =u32 T"),
     Row("selp", Lowers(comparisons.selp), "SELECTED | =T T T pred", flow="select"),
     Row("slct", Lowers(comparisons.slct), "ftz? SELECTED f32/s32 | =T T T U", flow="select"),
     Row(

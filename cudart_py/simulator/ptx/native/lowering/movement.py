@@ -1,12 +1,10 @@
-"""Moves of 128 bits, addresses in a cluster, sleeping, and instructions that have no effect on values."""
+"""Moves of 128 bits, sleeping, and instructions that have no effect on values."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from ...compiling.forms import Form
-from ...instructions import clusters
-from ...instructions.values import Value
 from ...syntax.instructions import Instruction, Vector
 from ..layout import Context
 from ..vectors import I32, I64
@@ -27,23 +25,6 @@ def move_wide(e: Emitter, i: Instruction, form: Form) -> None:
         return
     for item, half in zip(destination.items, b.halves(value), strict=True):
         e.write(item, half, "b64")
-
-
-def map_address(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower ``mapa``, which changes nothing in a launch without clusters."""
-    b = e.b
-    address = Value(b, form.type, e.value(i.operands[1], form.type))
-    rank = Value(b, "u32", e.value(i.operands[2], "u32"))
-    clustered = b.splat(b.icmp_unsigned(">", b.word(e.context, Context.CLUSTER), I64(1)))
-    found = b.select(clustered, clusters.map_address(address, rank).raw, address.raw)
-    e.write(i.operands[0], found, form.type)
-
-
-def rank_of_address(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower ``getctarank``."""
-    own = Value(e.b, "u32", e.special("%cluster_ctarank", I32))
-    address = Value(e.b, form.type, e.value(i.operands[1], form.type))
-    e.write(i.operands[0], clusters.rank_of(address, own).raw, "u32")
 
 
 def nap(e: Emitter, i: Instruction, form: Form) -> None:
@@ -71,7 +52,7 @@ def fence(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 LOWERINGS: dict[str, Any] = {
-    "mov": move_wide, "mapa": map_address, "getctarank": rank_of_address,
+    "mov": move_wide,
     "prefetch": nothing, "prefetchu": nothing, "discard": nothing, "applypriority": nothing, "membar": fence,
     "fence": fence, "createpolicy": policy, "griddepcontrol": nothing, "nanosleep": nap, "pmevent": nothing,
     "setmaxnreg": nothing,

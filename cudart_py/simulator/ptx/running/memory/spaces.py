@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.functions import array_function
 from ...compiling.opcode_table.opcodes import form_of
-from ...instructions import clusters
 from ...instructions.clusters import OFFSET, RANK_SHIFT
 from ...windows import (
     LOCAL_WINDOW,
@@ -42,8 +40,6 @@ _WINDOWS = [start // WINDOW_BYTES for start in (SHARED_WINDOW, LOCAL_WINDOW, PAR
 # The start and the end of no allocation.
 _NOWHERE = 0, 0
 # The operations on addresses in the shared memory of a cluster's blocks, by the size of an address.
-_map = {size: array_function(clusters.map_address, f"u{8 * size}", "u32") for size in (4, 8)}
-_rank = {size: array_function(clusters.rank_of, f"u{8 * size}", "u32") for size in (4, 8)}
 _ADDRESSES = (1 << 64) - 1
 _WINDOW = (1 << 32) - 1
 _REMEDY = (
@@ -189,14 +185,6 @@ class Resolver:
             "generic": self.generic,
         }  # fmt: skip  # rows of a table
         return placed[space](group, values)
-
-    def map_address(self, address: Any, rank: Any) -> Any:
-        """Map an address in shared memory to the corresponding address in the block with the given rank."""
-        return _map[address.dtype.itemsize](address, rank) if self._cluster > 1 else address
-
-    def rank_of(self, group: Group, address: Any) -> Any:
-        """Return the rank of the block whose shared memory contains an address."""
-        return _rank[address.dtype.itemsize](address, group.special("%cluster_ctarank"))
 
     # --- checks
 
