@@ -15,9 +15,9 @@ from llvmlite import ir
 
 from ...instructions import barriers
 from ...instructions.values import Value as Typed
-from ..layout import Context, Fault
+from ..layout import LANES, Context, Fault
 from ..vectors import I32, I64, PTR, Builder, vector
-from .frame import Spilled, begin, each_active, each_group, lowest, record_fault, when
+from .frame import Spilled, begin, each_group, lowest, record_fault, when
 from .hosts import address_type, checked
 
 Value = Any
@@ -67,13 +67,9 @@ def build_mbarrier(module: ir.Module, name: str) -> None:
 
 def _ahead(b: Builder, lanes: Value, amounts: Value) -> Value:
     """Return the sum of the amounts of the lanes before each lane, among some lanes."""
-    kept, sums, total = Spilled(b, amounts), Spilled(b, b.const(I64, 0)), b.alloca(I64)
-    b.store(I64(0), total)
-
-    def add(lane: Value) -> None:
-        so_far = b.load(total, typ=I64)
-        sums.put(lane, so_far)
-        b.store(b.add(so_far, kept.get(lane)), total)
-
-    each_active(b, lanes, add)
-    return sums.whole
+    none = b.const(I64, 0)
+    own = total = b.select(b.truth(lanes), amounts, none)
+    for step in (1, 2, 4, 8, 16):
+        before = b.each(I32, [lane - step if lane >= step else LANES for lane in range(LANES)])
+        total = b.add(total, b.shuffle_vector(total, none, before))
+    return b.sub(total, own)

@@ -22,11 +22,9 @@ def _words(e: Emitter, *raw: Value) -> tuple[instructions.Value, ...]:
     return tuple(instructions.Value(e.b, "u32", one) for one in raw)
 
 
-def _write(e: Emitter, i: Instruction, results: tuple[instructions.Value, instructions.Value]) -> None:
-    """Assign a word, and the predicate if the instruction names one."""
-    destination = i.operands[0]
-    items = items_of(destination)
-    for item, result in zip(items, results, strict=False):
+def _write(e: Emitter, i: Instruction, *results: instructions.Value) -> None:
+    """Assign a word, and the predicate if there is one and the instruction names it."""
+    for item, result in zip(items_of(i.operands[0]), results, strict=False):
         e.write(item, result.raw, result.type)
 
 
@@ -42,36 +40,29 @@ def shuffle(e: Emitter, i: Instruction, form: Form) -> None:
         absent = b.and_(b.bits(b.and_(within, b.not_(present))), e.mask)
         e.checking.absent(absent, i, e.instance)
     result = b.select(present, e.call("permute", WORDS, value, source), b.const(I32, 0))
-    _write(e, i, (target.of(result), inside))
+    _write(e, i, target.of(result), inside)
 
 
 def vote(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``vote``."""
-    b, mode = e.b, form.modifiers[-1]
+    b = e.b
     truth = e.value(i.operands[1], "pred")
     members = e.value(i.operands[2] if len(i.operands) > 2 else Immediate(-1), "b32")
     votes = b.splat(b.and_(b.bits(truth), e.mask))
-    result = warps.vote(mode, *_words(e, votes, b.splat(e.mask), members))
-    e.write(i.operands[0], result.raw, result.type)
+    _write(e, i, warps.vote(form.modifiers[-1], *_words(e, votes, b.splat(e.mask), members)))
 
 
 def match(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``match``."""
-    b = e.b
     value, members = e.value(i.operands[1], form.type), e.value(i.operands[2], "b32")
-    same = e.call(f"match.{form.type}", WORDS, value)
-    words = _words(e, same, b.splat(e.mask), members)
-    if form.words[0] == "any":
-        e.write(i.operands[0], warps.match_any(*words).raw, "b32")
-        return
-    _write(e, i, warps.match_all(*words))
+    words = _words(e, e.call(f"match.{form.type}", WORDS, value), e.b.splat(e.mask), members)
+    _write(e, i, *(warps.match_all(*words) if form.words[0] == "all" else [warps.match_any(*words)]))
 
 
 def reduce(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``redux``."""
-    b = e.b
     value, members = e.value(i.operands[1], form.type), e.value(i.operands[2], "b32")
-    present = b.and_(b.splat(e.mask), members)
+    present = e.b.and_(e.b.splat(e.mask), members)
     e.write(i.operands[0], e.call(f"redux.{form.words[1]}.{form.type}", WORDS, value, present), form.type)
 
 
@@ -82,9 +73,7 @@ def active(e: Emitter, i: Instruction, form: Form) -> None:
 
 def elect(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``elect``."""
-    b = e.b
-    words = _words(e, b.lanes(), b.splat(e.mask), e.value(i.operands[1], "b32"))
-    _write(e, i, warps.elect(*words))
+    _write(e, i, *warps.elect(*_words(e, e.b.lanes(), e.b.splat(e.mask), e.value(i.operands[1], "b32"))))
 
 
 def warp_barrier(e: Emitter, i: Instruction, form: Form) -> None:

@@ -14,7 +14,7 @@ coordinates, places)`` returns the addresses of the texels: one vector per corne
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from llvmlite import ir
@@ -201,35 +201,23 @@ def _texels(b: Builder, how: Sampling, addresses: list[Value]) -> list[Number]:
 
 def _count(b: Builder, row: Value, places: Value, corners: Value, lanes: Value) -> None:
     """Add a request and the sectors of its texels to a row of counts."""
-    sectors, known = b.alloca(ir.ArrayType(I64, LANES * _MOST_CORNERS)), b.alloca(I64)
+    known, sectors, masks = b.alloca(I64), list[Value](), list[Value]()
     b.store(I64(0), known)
-
-    def look(corner: Value, lane: Value) -> None:
-        number = b.add(b.mul(corner, I64(LANES)), b.zext(lane, I64))
-        place = b.load(element(b, places, number, I64), typ=I64)
-        with when(b, b.icmp_signed(">=", place, I64(0))):
-            _add_key(b, sectors, known, b.lshr(place, I64(_SECTOR_SHIFT)))
-
     for corner in range(_MOST_CORNERS):
-        with when(b, b.icmp_unsigned("<", I64(corner), corners)):
-            each_active(b, lanes, partial(look, I64(corner)))
+        place = b.load(b.at(places, 2 * _VECTOR_BYTES * corner), typ=vector(I64), align=64)
+        there = b.and_(b.bits(b.compare(">=", place, 0, signed=True)), lanes)
+        masks.append(b.select(b.icmp_unsigned("<", I64(corner), corners), there, I32(0)))
+        sectors.append(b.lshr(place, b.const(I64, _SECTOR_SHIFT)))
+
+    def look(corner: int, lane: Value) -> None:
+        sector = b.splat(b.extract_element(sectors[corner], lane))
+        alike = [b.bits(b.icmp_unsigned("==", sectors[other], sector)) for other in range(corner + 1)]
+        earlier = [b.and_(one, mask) for one, mask in zip(alike, masks, strict=False)]
+        earlier[corner] = b.and_(earlier[corner], b.sub(b.shl(I32(1), lane), I32(1)))
+        is_new = b.icmp_unsigned("==", reduce(b.or_, earlier), I32(0))
+        b.store(b.add(b.load(known, typ=I64), b.zext(is_new, I64)), known)
+
+    for corner, mask in enumerate(masks):
+        each_active(b, mask, partial(look, corner))
     for word, count in ((Count.TIMES, I64(1)), (Count.FIRST, b.load(known, typ=I64))):
-        total = b.at(row, 8 * word)
-        b.store(b.add(b.load(total, typ=I64), count), total)
-
-
-def _add_key(b: Builder, keys: Value, count: Value, key: Value) -> None:
-    """Add a key to an array of different keys, unless it is already there."""
-    before, index = b.load(count, typ=I64), b.alloca(I64)
-    b.store(I64(0), index)
-    # The search stops at the new key at the latest.
-    b.store(key, element(b, keys, before, I64))
-    head, after = b.append_basic_block(), b.append_basic_block()
-    b.branch(head)
-    b.position_at_end(head)
-    place = b.load(index, typ=I64)
-    b.store(b.add(place, I64(1)), index)
-    b.cbranch(b.icmp_unsigned("==", b.load(element(b, keys, place, I64), typ=I64), key), after, head)
-    b.position_at_end(after)
-    with when(b, b.icmp_unsigned("==", place, before)):
-        b.store(b.add(before, I64(1)), count)
+        b.set_word(row, word, b.add(b.word(row, word), count))
