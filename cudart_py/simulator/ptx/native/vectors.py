@@ -133,6 +133,10 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         """Return the bits of a word as one truth value per lane."""
         return self.bitcast(bits, vector(I1))
 
+    def every(self, truth: Value) -> Value:
+        """Return whether one truth value per lane is true in all lanes."""
+        return self.icmp_unsigned("==", self.bits(truth), I32(0xFFFFFFFF))
+
     # --- types
 
     def as_type(self, value: Value, element: ir.Type) -> Value:

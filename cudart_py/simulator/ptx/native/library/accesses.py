@@ -18,8 +18,8 @@ from llvmlite import ir
 from ...windows import RESERVED_SHARED
 from ..layout import LANES, Context
 from ..vectors import I32, I64, PTR, Builder, vector
-from .frame import Spilled, begin, each_active, element, when
-from .hosts import address_type, checked
+from .frame import Spilled, begin, each_active, when
+from .hosts import address_type, checked, kept_by
 
 Value = Any
 _GROUP = 8
@@ -55,19 +55,16 @@ class _Access:
         if self.space in _QUICK:
             with when(b, full, likely=True):
                 self._quick()
-            with when(b, b.icmp_unsigned("!=", self.mask, I32(0)), likely=True):
-                self._partly()
+            if self.count == 1 and self.size >= _WORD:
+                with when(b, b.icmp_unsigned("!=", self.mask, I32(0)), likely=True):
+                    self._partly()
         right, hosts = checked(b, self.space, self.context, self.given, self.mask, self.site, self.whole)
         with when(b, b.not_(right), likely=False):
             self._end()
         if self.space in ("shared", "generic"):
-            first = b.extract_element(hosts, I32(0))
-            steps = b.each(I64, [lane * self.whole for lane in range(LANES)])
-            follows = b.icmp_unsigned(
-                "==", b.bits(b.icmp_unsigned("==", b.sub(hosts, b.splat(first)), steps)), I32(_ALL)
-            )
-            with when(b, b.and_(full, follows)):
-                self._run(b.inttoptr(first, PTR), None)
+            follow, _ = self._order(hosts)
+            with when(b, b.and_(full, follow)):
+                self._run(b.inttoptr(b.extract_element(hosts, I32(0)), PTR))
         self._one_by_one(hosts)
 
     # --- fast paths
@@ -85,24 +82,27 @@ class _Access:
     def _host(self, address: Value) -> Value:
         return _host(self.b, self.space, self.context, address)
 
-    def _steps(self, count: int = LANES) -> Value:
-        return self.b.each(self.given.type.element, [lane % count * self.whole for lane in range(LANES)])
+    def _order(self, addresses: Value, count: int = LANES) -> tuple[Value, Value]:
+        """Return whether addresses are contiguous in every group of `count` lanes, and whether they are equal there."""
+        b = self.b
+        heads = b.each(I32, [lane // count * count for lane in range(LANES)])
+        distance = b.sub(addresses, b.shuffle_vector(addresses, addresses, heads))
+        steps = b.each(addresses.type.element, [lane % count * self.whole for lane in range(LANES)])
+        return b.every(b.icmp_unsigned("==", distance, steps)), b.every(b.compare("==", distance, 0))
 
     def _quick(self) -> None:
         """Serve all lanes at once if their addresses are contiguous or, for a load, equal."""
         b = self.b
         first = b.extract_element(self.given, I32(0))
-        distance = b.sub(self.given, b.splat(first))
         kind = first.type
-        follows = b.icmp_unsigned("==", b.bits(b.icmp_unsigned("==", distance, self._steps())), I32(_ALL))
+        follow, same = self._order(self.given)
         with (
-            when(b, follows, likely=True),
+            when(b, follow, likely=True),
             when(b, self._known(first, b.add(first, kind(LANES * self.whole))), likely=True),
         ):
-            self._run(self._host(first), None)
+            self._run(self._host(first))
         if not self.loads:
             return
-        same = b.icmp_unsigned("==", b.bits(b.compare("==", distance, 0)), I32(_ALL))
         with when(b, same), when(b, self._known(first, b.add(first, kind(self.whole))), likely=True):
             place = self._host(first)
             places = [b.at(place, index * self.size) for index in range(self.count)]
@@ -113,24 +113,17 @@ class _Access:
     def _in_groups(self) -> None:
         """Load for eight lanes at a time if addresses are contiguous in every such group, or equal in every group."""
         b = self.b
-        heads = b.each(I32, [lane // _GROUP * _GROUP for lane in range(LANES)])
-        undefined = ir.Constant(self.given.type, ir.Undefined)
-        firsts = b.shuffle_vector(self.given, undefined, heads)
-        distance = b.sub(self.given, firsts)
-        follow = b.icmp_unsigned("==", b.bits(b.icmp_unsigned("==", distance, self._steps(_GROUP))), I32(_ALL))
-        same = b.icmp_unsigned("==", b.bits(b.compare("==", distance, 0)), I32(_ALL))
+        follow, same = self._order(self.given, _GROUP)
         with when(b, b.or_(follow, same)):
             right, hosts = checked(b, self.space, self.context, self.given, self.mask, self.site, self.whole)
             with when(b, b.not_(right), likely=False):
                 self._end()
             places = [b.inttoptr(b.extract_element(hosts, I32(lane)), PTR) for lane in range(0, LANES, _GROUP)]
             with when(b, same):
-                _give(
-                    b,
-                    [joined(b, [b.splat(b.load(place, typ=self.kind, align=self.size), _GROUP) for place in places])],
-                )
+                parts = [b.splat(b.load(place, typ=self.kind, align=self.size), _GROUP) for place in places]
+                b.ret(joined(b, parts))
             parts = [b.load(place, typ=vector(self.kind, _GROUP), align=self.size) for place in places]
-            _give(b, [joined(b, parts)])
+            b.ret(joined(b, parts))
 
     def _partly(self) -> None:
         """Serve some of the lanes at once if their addresses fit into a contiguous access by the whole warp."""
@@ -140,34 +133,27 @@ class _Access:
         kind = first.type
         lane, last = (_to(b, value, kind) for value in (lane, b.sub(I32(31), b.leading_zeros(self.mask))))
         start = b.sub(first, b.mul(lane, kind(self.whole)))
-        wanted = b.add(b.splat(start), self._steps())
+        wanted = b.add(b.splat(start), b.lanes(kind, self.whole))
         follow = b.bits(b.icmp_unsigned("==", self.given, wanted))
         all_follow = b.icmp_unsigned("==", b.and_(follow, self.mask), self.mask)
-        if self.count > 1 or self.size < 4:
-            return
-        with when(b, all_follow):
-            end = b.add(start, b.mul(b.add(last, kind(1)), kind(self.whole)))
-            with when(b, self._known(first, end), likely=True):
-                self._run(self._host(start), b.truth(self.mask))
-
-    def _run(self, place: Value, flags: Value | None) -> None:
-        """Access contiguous elements; `flags` marks the active lanes; None means all lanes."""
-        b = self.b
-        total = vector(self.kind, LANES * self.count)
-        align = self.size
-        if flags is not None:
-            suffix = f"v{LANES}i{8 * self.size}.p0"
+        end = b.add(start, b.mul(b.add(last, kind(1)), kind(self.whole)))
+        with when(b, all_follow), when(b, self._known(first, end), likely=True):
+            place, flags, suffix = self._host(start), b.truth(self.mask), f"v{LANES}i{8 * self.size}.p0"
             if self.loads:
-                b.ret(b.invoke(f"llvm.masked.load.{suffix}", total, place, flags, b.const(self.kind, 0)))
+                nothing = b.const(self.kind, 0)
+                b.ret(b.invoke(f"llvm.masked.load.{suffix}", nothing.type, place, flags, nothing))
             else:
                 b.invoke(f"llvm.masked.store.{suffix}", ir.VoidType(), self.values[0], place, flags)
                 b.ret_void()
-            return
+
+    def _run(self, place: Value) -> None:
+        """Access contiguous elements of all lanes."""
+        b = self.b
         if self.loads:
-            data = b.load(place, typ=total, align=align)
+            data = b.load(place, typ=vector(self.kind, LANES * self.count), align=self.size)
             _give(b, [_taken(b, data, index, self.count) for index in range(self.count)])
             return
-        b.store(_woven(b, self.values), place, align=align)
+        b.store(_woven(b, self.values), place, align=self.size)
         self._end()
 
     # --- lane by lane
@@ -219,7 +205,7 @@ def build_run(module: ir.Module, name: str) -> None:
     low, high = (b.splat(bound) for bound in _bounds(b, space, context, site))
     known = b.and_(b.compare(">=", given, low), b.compare("<=", ends, high))
     known = b.and_(known, b.and_(b.compare("<=", given, ends), b.compare("==", b.and_(given, b.like(given, 3)), 0)))
-    with when(b, b.icmp_unsigned("==", b.bits(known), I32(_ALL)), likely=True):
+    with when(b, b.every(known), likely=True):
         hosts = [_host(b, space, context, b.extract_element(given, I32(lane))) for lane in range(LANES)]
         _give(b, _transposed(b, [b.load(host, typ=vector(I32, count), align=_WORD) for host in hosts], count))
     words = []
@@ -251,7 +237,7 @@ def _bounds(b: Builder, space: str, context: Value, site: Value) -> tuple[Value,
     """Return the limits of an allocation that a site used, or of shared memory."""
     if space == "shared":
         return I32(RESERVED_SHARED), b.trunc(b.word(context, Context.SHARED_LIMIT), I32)
-    cache = element(b, b.pointer(context, Context.SITES), b.shl(b.zext(site, I64), I64(1)), I64)
+    cache = kept_by(b, context, site)
     return b.load(cache, typ=I64), b.load(b.at(cache, 8), typ=I64)
 
 

@@ -48,7 +48,7 @@ def build_count(module: ir.Module, name: str) -> None:
     place = bits if bits.type == I64 else b.zext(bits, I64)
     lanes = b.zext(mask, I64)
     last = b.load(b.at(row, 8 * Count.DISTANCES), typ=distances.type, align=64)
-    alike = b.icmp_unsigned("==", b.bits(b.icmp_unsigned("==", distances, last)), I32(_ALL))
+    alike = b.every(b.icmp_unsigned("==", distances, last))
     for word, value in ((Count.LAST_MASK, lanes), (Count.LAST_PLACE, place)):
         alike = b.and_(alike, b.icmp_unsigned("==", b.word(row, word), value))
     with when(b, alike, likely=True):
@@ -154,7 +154,7 @@ def _different(b: Builder, keys: Value, mask: Value) -> Value:
     """Return the number of different keys among the lanes of a mask."""
     total = b.alloca(I64)
     before = b.shuffle_vector(keys, keys, b.each(I32, [max(lane - 1, 0) for lane in range(LANES)]))
-    rises = b.icmp_unsigned("==", b.bits(b.icmp_unsigned(">=", keys, before)), I32(_ALL))
+    rises = b.every(b.icmp_unsigned(">=", keys, before))
     rises = b.and_(rises, b.icmp_unsigned("==", mask, I32(_ALL)))
     b.store(b.add(b.zext(b.ones(b.bits(b.icmp_unsigned("!=", keys, before))), I64), I64(1)), total)
     with when(b, b.not_(rises)):

@@ -80,19 +80,19 @@ def _global(module: ir.Module) -> None:
     b, (context, given, mask, site, size) = begin(module, "hosts.global", found_type, _arguments("global"))
     addresses = safe_addresses(b, given, mask)
     hosts = b.add(addresses, b.splat(b.word(context, Context.DELTA)))
-    cache = element(b, b.pointer(context, Context.SITES), b.shl(b.zext(site, I64), I64(1)), I64)
+    cache = kept_by(b, context, site)
     aligned = _aligned(b, addresses, size)
     known = _inside(b, addresses, b.load(cache, typ=I64), b.load(b.at(cache, 8), typ=I64), size)
-    with when(b, _all(b, b.and_(known, aligned)), likely=True):
+    with when(b, b.every(b.and_(known, aligned)), likely=True):
         _answer(b, I1(1), hosts)
-    with when(b, b.not_(_all(b, aligned)), likely=False):
+    with when(b, b.not_(b.every(aligned)), likely=False):
         _refuse(b, context, site, mask, given)
     starts, ends = b.pointer(context, Context.STARTS), b.pointer(context, Context.ENDS)
     # If all lanes are in the allocation of the lowest address, the site remembers that allocation. Otherwise each
     # lane's allocation is looked up.
     place = search(b, context, starts, b.reduced("umin", addresses))
     start, end = (b.load(element(b, array, place, I64), typ=I64) for array in (starts, ends))
-    inside = _all(b, _inside(b, addresses, start, end, size))
+    inside = b.every(_inside(b, addresses, start, end, size))
     with when(b, b.and_(b.icmp_signed(">=", place, I64(0)), inside)):
         b.store(start, cache)
         b.store(end, b.at(cache, 8))
@@ -111,8 +111,9 @@ def _global(module: ir.Module) -> None:
     _answer(b, I1(1), hosts)
 
 
-def _all(b: Builder, truth: Value) -> Value:
-    return b.icmp_unsigned("==", b.bits(truth), I32(0xFFFFFFFF))
+def kept_by(b: Builder, context: Value, site: Value) -> Value:
+    """Return the pointer to the two words that a site keeps (see `Context.SITES`)."""
+    return element(b, b.pointer(context, Context.SITES), b.shl(b.zext(site, I64), I64(1)), I64)
 
 
 def _aligned(b: Builder, addresses: Value, size: Value) -> Value:
@@ -160,12 +161,12 @@ def _shared(module: ir.Module) -> None:
     narrow = b.trunc(size, I32)
     aligned = _aligned(b, addresses, narrow)
     end = b.trunc(b.word(context, Context.SHARED_LIMIT), I32)
-    with when(b, _all(b, b.and_(_inside(b, addresses, I32(RESERVED_SHARED), end, narrow), aligned)), likely=True):
+    with when(b, b.every(b.and_(_inside(b, addresses, I32(RESERVED_SHARED), end, narrow), aligned)), likely=True):
         _answer(b, I1(1), hosts)
     # Each lane is in the block's own memory or in the bytes that CUDA's headers use.
     among = _inside(b, wide, I64(RESERVED_SHARED), b.word(context, Context.SHARED_LIMIT), size)
     right = b.or_(among, b.compare("<=", b.add(wide, b.splat(size)), RUNTIME_SHARED))
-    with when(b, _all(b, b.and_(right, aligned))):
+    with when(b, b.every(b.and_(right, aligned))):
         _answer(b, I1(1), hosts)
     with when(b, b.icmp_unsigned(">", b.word(context, Context.CLUSTER), I64(1))):
         _in_cluster(b, context, addresses, right, aligned, size)
@@ -180,7 +181,7 @@ def _in_cluster(b: Builder, context: Value, addresses: Value, own: Value, aligne
     named = b.and_(there, b.compare("!=", above, 0))
     exists = b.icmp_unsigned("<=", above, b.splat(b.trunc(b.word(context, Context.CLUSTER), I32)))
     own = b.and_(own, b.compare("==", above, 0))
-    with when(b, _all(b, b.and_(b.or_(own, b.and_(named, exists)), aligned)), likely=True):
+    with when(b, b.every(b.and_(b.or_(own, b.and_(named, exists)), aligned)), likely=True):
         rows, bases = b.pointer(context, Context.CLUSTER_BLOCKS), b.alloca(ADDRESSES)
 
         def base_of(lane: int) -> Value:
@@ -191,7 +192,7 @@ def _in_cluster(b: Builder, context: Value, addresses: Value, own: Value, aligne
             return b.load(b.select(is_own, b.at(context, 8 * Context.SHARED), row), typ=I64)
 
         same = b.icmp_unsigned("==", above, b.splat(b.extract_element(above, I32(0))))
-        with when(b, _all(b, same), likely=True):
+        with when(b, b.every(same), likely=True):
             _answer(b, I1(1), b.add(places, b.splat(base_of(0))))
         for lane in range(LANES):
             b.store(base_of(lane), b.at(bases, 8 * lane))

@@ -24,7 +24,8 @@ from ....instructions.values import Value as Number
 from ....instructions.values import value_type
 from ...layout import LANES, Context, Count, HostCall, ObjectWord
 from ...vectors import F64, I32, I64, PTR, Builder, integer_like, lane_type, vector
-from ..frame import Spilled, alike, ask_about, begin, each_active, each_group, each_number, element, give_up, when
+from ..frame import Spilled, alike, ask_about, begin, each_active, each_group, each_number, give_up, when
+from ..hosts import kept_by
 
 Value = Any
 
@@ -67,7 +68,7 @@ def each_object(
 
 def _found(b: Builder, context: Value, site: Value, handle: Value, lanes: Value) -> Value:
     """Return the object with a handle from the site's list; Python adds objects to the list."""
-    first = b.at(element(b, b.pointer(context, Context.SITES), b.shl(b.zext(site, I64), I64(1)), I64), 8)
+    first = b.at(kept_by(b, context, site), 8)
     kept = b.alloca(I64)
     b.store(b.load(first, typ=I64), kept)
     head, look, follow, ask, after = (b.append_basic_block() for _ in range(5))
