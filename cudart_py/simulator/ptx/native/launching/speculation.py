@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..layout import APART, BlockCheck, Clock, Context, CopyRow, Doubt, ExtentCheck, HostCall, Readers, SiteCheck
+from ..layout import BlockCheck, Clock, Context, CopyRow, Doubt, ExtentCheck, HostCall, Readers, SiteCheck
 from ..library.checking.fences import HASHES
 from ..library.checking.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
