@@ -10,16 +10,34 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from queue import Empty, SimpleQueue
 
 import cudart_py as cuda
 
+from .forks import Forks
 from .processors import processors
 from .stop import Check, Row
 
 SECONDS = 60
+# What the programs import.
+MODULES = ("cudart_py.simulator.driver", "cudart_py.simulator.ptx.native.engine", "library_tour.wrong")
+# The servers that run no program at the moment.
+_idle: SimpleQueue[Forks] = SimpleQueue()
+
+
+def run(function: str, arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a function in a process of its own, as `Forks.run` does, beside those that other threads run."""
+    try:
+        server = _idle.get_nowait()
+    except Empty:
+        server = Forks(MODULES)
+    try:
+        return server.run(function, arguments, environment, seconds=SECONDS)
+    finally:
+        _idle.put(server)
 
 
 def shown_wrong(name: str, program: Callable[[], str], *, devices: int = 1) -> Row:
@@ -28,18 +46,13 @@ def shown_wrong(name: str, program: Callable[[], str], *, devices: int = 1) -> R
     `program` is a function of a module. It runs the wrong code, and either raises the driver's error or returns a
     sentence on what is wrong with the result, "" if nothing is. The driver has `devices` devices.
     """
-    # -P keeps the working directory off the path, because a reader's file there may have the name of a module.
-    command = [sys.executable, "-P", "-m", __name__, program.__module__, program.__name__]
-    # The folder of the package comes first, so that a checkout works without being installed.
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SANITIZER": "warn"}
     environment["CUDART_PY_SIMULATOR_DEVICES"] = str(devices)
-    environment["PYTHONPATH"] = path
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
+        done = run(f"{__name__}:main", [program.__module__, program.__name__], environment)
     except subprocess.TimeoutExpired:
         return Row(name, check=Check(f"{name} ends", False, f"It was stopped after {SECONDS} seconds."))
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     report = done.stdout.strip().replace(root + os.sep, "")  # this folder means nothing to a reader
     if done.returncode:
         return Row(name, check=Check(f"{name} runs", False, done.stderr.strip()))
@@ -53,7 +66,7 @@ def all_shown_wrong(programs: Mapping[str, Callable[[], str]], *, devices: int =
 
 
 def main() -> None:
-    """Run the program named on the command line; print what is wrong with it and the driver's first warning."""
+    """Run the program named by the arguments; print what is wrong with it and the driver's first warning."""
     module, name = sys.argv[1:]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -65,7 +78,3 @@ def main() -> None:
     sys.stdout.flush()
     # Exit without cleaning up what a fault may have left behind.
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

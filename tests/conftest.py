@@ -301,9 +301,9 @@ def fresh_driver() -> None:
 
 
 @pytest.fixture(scope="session")
-def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+def forks() -> Iterator[Forks]:
     """Return a server that runs each function in its own process, without the time that imports would take."""
-    server = Forks(tmp_path_factory.mktemp("forks"))
+    server = Forks()
     yield server
     server.close()
 

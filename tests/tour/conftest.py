@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 
@@ -97,12 +97,8 @@ def loaded_once() -> Iterator[None]:
 def shown_wrong_quickly(forks: Forks) -> Iterator[None]:
     """Run programs that are wrong on purpose in forks, which have everything imported already."""
 
-    def run(command: list[str], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
-        assert command[:3] == [sys.executable, "-P", "-m"], command
-        return forks.run(f"{command[3]}:main", command[4:], env)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wrong, "subprocess", SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired))
+        patch.setattr(wrong, "run", forks.run)
         yield
 
 
@@ -134,10 +130,8 @@ def site_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def nothing_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the processes that stops start for programs that are wrong on purpose; `outcomes` runs the real ones."""
 
-    def run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess(command, 0, "not run", "")
-
-    monkeypatch.setattr(wrong, "subprocess", SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired))
+    done = subprocess.CompletedProcess([], 0, "not run", "")
+    monkeypatch.setattr(wrong, "run", lambda *arguments: done)
 
 
 @pytest.fixture
