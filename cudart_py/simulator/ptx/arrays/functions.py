@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from ..instructions.values import Value, value_type
@@ -11,10 +12,12 @@ from .expressions import Expression, Expressions
 from .source import Source
 
 
-def array_function(lowering: Callable[..., Any], *types: str) -> Callable[..., Any]:
+@lru_cache(maxsize=4096)
+def array_function(lowering: Callable[..., Any], *types: str, told: tuple[Any, ...] = ()) -> Callable[..., Any]:
     """Return a lowering as a function on arrays, for operands of these PTX types; scalars may stand for arrays.
 
-    The function returns an array, or a tuple of arrays if the lowering has several results.
+    `told` are the lowering's arguments before the operands. The function returns an array, or a tuple of arrays if the
+    lowering has several results. The same lowering, types and arguments always give the same function.
     """
     source = Source()
     builder = Expressions(source)
@@ -23,7 +26,7 @@ def array_function(lowering: Callable[..., Any], *types: str) -> Callable[..., A
         Value(builder, value_type(type), Expression(name, dtype_of(type), uniform=False))
         for name, type in zip(names, types, strict=True)
     ]
-    found = lowering(*operands)
+    found = lowering(*told, *operands)
     results = found if isinstance(found, tuple) else (found,)
     texts = builder.texts(list(results), [])
     source.emit(f"return {', '.join(map(_typed, texts, results))}")

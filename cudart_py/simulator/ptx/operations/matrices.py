@@ -147,8 +147,8 @@ def product(
     `kinds` are the types of the result, a, b and c.
     """
     depth = a.shape[2]
-    factors = [one[:, :, k, None] for k in range(depth) for one in _factors(kinds[1])(a)]
-    factors += [one[:, None, k, :] for k in range(depth) for one in _factors(kinds[2])(b)]
+    factors = [one[:, :, k, None] for k in range(depth) for one in _factors(kinds[1], a)]
+    factors += [one[:, None, k, :] for k in range(depth) for one in _factors(kinds[2], b)]
     found = _elements(instructions.element, kinds, depth, rounding=rounding, clamps=clamps)(*factors, c)
     if not isinstance(found, tuple):
         return found  # type: ignore[no-any-return]  # because generated functions have no types
@@ -158,9 +158,9 @@ def product(
     return total  # type: ignore[no-any-return]  # because generated functions have no types
 
 
-@lru_cache
-def _factors(kind: str) -> Callable[[Array], tuple[Array, Array]]:
-    return array_function(lambda pattern: tuple(instructions.factor(kind, pattern)), kind)
+def _factors(kind: str, patterns: Array) -> tuple[Array, Array]:
+    found: tuple[Array, Array] = array_function(instructions.factor, kind, told=(kind,))(patterns)
+    return found
 
 
 @lru_cache

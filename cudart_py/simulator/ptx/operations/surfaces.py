@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -50,10 +49,6 @@ def locate(surface: Surface, coordinates: Sequence[Array], size: int) -> tuple[A
     In a layered surface, the layer comes before the other coordinates.
     """
     extents = (surface.row, surface.height, surface.depth, surface.pitch, surface.slice_pitch)
-    place, outside = _locating(surface.geometry, size)(*coordinates, *map(np.int64, extents))
+    types, told = operand_types(surface.geometry), (surface.geometry, size)
+    place, outside = array_function(located, *types, told=told)(*coordinates, *map(np.int64, extents))
     return place, outside
-
-
-@lru_cache
-def _locating(geometry: str, size: int) -> Callable[..., Any]:
-    return array_function(partial(located, geometry, size), *operand_types(geometry))

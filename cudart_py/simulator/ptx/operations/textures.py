@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -135,7 +134,7 @@ def sample(
         texels += _texels(level, bytes_, offsets, range(level.channels))
         beyond += rest[: how.corners] if how.has_border else ()
         parts += rest[how.corners * how.has_border :]
-    _, combine = _functions(how)
+    combine = array_function(filtered, *how.texel_types, told=(how,))
     channels = combine(*texels, *beyond, *parts, *map(np.float64, levels[0].border_color(how)))
     return [np.broadcast_to(channel, offsets[0].shape) for channel in channels]
 
@@ -161,14 +160,11 @@ def gather(
         return [np.zeros(offsets[0].shape, dtype)] * 4
     texels = _texels(texture, data, offsets, [component])
     beyond = rest[:4] if how.has_border else ()
-    found = _gathering(how)(*texels, *beyond, np.float64(texture.border_color(how)[component]))
-    return [np.broadcast_to(value, offsets[0].shape) for value in found]
-
-
-@lru_cache
-def _gathering(how: Sampling) -> Callable[..., Any]:
     types = [CHANNELS[how.channel]] * 4 + ["pred"] * 4 * how.has_border + ["f64"]
-    return array_function(partial(gathered, how), *types)
+    found = array_function(gathered, *types, told=(how,))(
+        *texels, *beyond, np.float64(texture.border_color(how)[component])
+    )
+    return [np.broadcast_to(value, offsets[0].shape) for value in found]
 
 
 def touched(texture: Texture, coordinates: Sequence[Array], *, gathers: bool = False) -> Array:
@@ -190,14 +186,7 @@ def _places(
 ) -> tuple[tuple[Array, ...], Any]:
     """Return the offsets of the texels of each corner, and the other results of `located`."""
     extents, pitches = texture.measures
-    locate, _ = _functions(how)
+    locate = array_function(located, *how.operand_types, told=(how,))
     found = locate(*coordinates, *map(np.float64, extents), *map(np.int64, pitches), *share)
     found = found if isinstance(found, tuple) else (found,)
     return found[: how.corners], found[how.corners :]
-
-
-@lru_cache
-def _functions(how: Sampling) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the functions on arrays that locate and that combine texels."""
-    locate = array_function(partial(located, how), *how.operand_types)
-    return locate, array_function(partial(filtered, how), *how.texel_types)

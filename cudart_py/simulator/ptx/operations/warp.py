@@ -12,7 +12,6 @@ if the source is out of range.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -42,10 +41,9 @@ def shuffle_source(mode: str, lane: Array, control: Array) -> tuple[Array, Array
     return source, within
 
 
-@lru_cache
 def _rule(lowering: Callable[..., Any], *told: str) -> Callable[..., Any]:
     """Return a lowering of three words as a function on arrays; `told` are the arguments before them."""
-    return array_function(partial(lowering, *told), "u32", "u32", "u32")
+    return array_function(lowering, "u32", "u32", "u32", told=told)
 
 
 def _fetch(value: Array, source: Array, within: Array, active: Array | None) -> tuple[Array, Array]:

@@ -39,7 +39,6 @@ ELEMENTS = {name: np.dtype(name) for name in ("u1", "u2", "u4", "u8", "i1", "i2"
 _WINDOWS = [start // WINDOW_BYTES for start in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, WORKSPACE_WINDOW)]
 # The start and the end of no allocation.
 _NOWHERE = 0, 0
-# The operations on addresses in the shared memory of a cluster's blocks, by the size of an address.
 _ADDRESSES = (1 << 64) - 1
 _WINDOW = (1 << 32) - 1
 _REMEDY = (
