@@ -9,7 +9,6 @@ without a scan are performed in rounds, the n-th lane of every element in round 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -49,23 +48,31 @@ def apply(operation: str, view: Array, index: Array, *operands: Array, type_: st
     halves = type_ in HALVES
     kind = type_ if halves else f"{_KINDS[view.dtype.kind]}{8 * view.dtype.itemsize}"
     ftz = ftz and operation == "add" and _may_flush(view, index, given[-1])
-    update = _update(operation, kind, ftz)
+    # This function computes the new element from the old one and the operands.
+    update = array_function(warps.updated, *[kind] * (1 + len(operands)), told=(operation, kind, ftz))
     if index.size == 1 or (index[1:] > index[:-1]).all():
         return _distinct(view, index, given, update)
     groups = _Groups(index)
     if groups.longest == 1:
         return _distinct(view, index, given, update)
+    base = view[groups.elements]
     *expected, arranged = (operand[groups.order] for operand in given)
     if operation == "cas":
         found = _compare_and_swap(view, groups, expected[0], arranged)
-    elif operation == "exch":
-        found = _exchange(view, groups, arranged)
-    elif operation in ("inc", "dec"):
-        found = _count(operation, view, groups, arranged, update)
-    elif view.dtype.kind == "f" or halves:
-        found = _float_add(view, groups, arranged, update, plain=not halves and not ftz)
     else:
-        found = _integer(operation, view, groups, arranged)
+        if operation == "exch":
+            left = arranged
+        elif operation in ("inc", "dec"):
+            left = _counted(operation, base, groups, arranged, update)
+        elif view.dtype.kind == "f" or halves:
+            left = _float_sums(base, groups, arranged, update, plain=not halves and not ftz)
+        else:
+            left = _scanned(operation, base, groups, arranged)
+        view[groups.elements] = left[groups.lasts]
+        # Each lane finds what the lane before it has left, and a group's first lane what was in memory.
+        found = np.empty_like(left)
+        found[1:] = left[:-1]
+        found[groups.starts] = base
     result = np.empty_like(found)
     result[groups.order] = found
     return result
@@ -95,15 +102,6 @@ def _may_flush(view: Array, index: Array, operand: Array) -> bool:
         return False
     sizes = (np.abs(view[index]), np.abs(operand))
     return any(((size < _LEAST_SAFE) & (size > 0)).any() for size in sizes)
-
-
-@lru_cache
-def _update(operation: str, kind: str, ftz: bool) -> Update:
-    """Return the function that computes the new element from the old one and the operands."""
-    update: Update = array_function(
-        partial(warps.updated, operation, kind, ftz), *[kind] * (3 if operation == "cas" else 2)
-    )
-    return update
 
 
 def _distinct(view: Array, index: Array, operands: Sequence[Array], update: Update) -> Array:
@@ -148,17 +146,18 @@ class _Groups:
         return result
 
 
-def _integer(operation: str, view: Array, groups: _Groups, operand: Array) -> Array:
+# Each of the following functions returns what the lanes leave in their elements, in the order of the groups. `base` is
+# what was in memory, by group.
+
+
+def _scanned(operation: str, base: Array, groups: _Groups, operand: Array) -> Array:
     """Scan each group: compute sums by one running sum, and other operations in steps of doubling length."""
-    ufunc = UFUNCS[operation]
-    base = view[groups.elements]
     if operation == "add":
-        running = np.cumsum(operand, dtype=view.dtype)
-        before = running - operand
-        before -= before[groups.starts][groups.group]
-        found: Array = base[groups.group] + before
-        view[groups.elements] = found[groups.lasts] + operand[groups.lasts]
-        return found
+        running = np.cumsum(operand, dtype=base.dtype)
+        before = (running - operand)[groups.starts]
+        total: Array = running + (base - before)[groups.group]
+        return total
+    ufunc = UFUNCS[operation]
     scanned = operand.copy()
     step = 1
     while step < groups.longest:
@@ -166,81 +165,47 @@ def _integer(operation: str, view: Array, groups: _Groups, operand: Array) -> Ar
         # A lane whose rank is below the step has no such predecessor in its group.
         scanned[step:] = np.where(groups.rank[step:] >= step, joined, scanned[step:])
         step *= 2
-    new = ufunc(base[groups.group], scanned)
-    view[groups.elements] = new[groups.lasts]
-    return _shifted(new, base, groups)
-
-
-def _shifted(new: Array, base: Array, groups: _Groups) -> Array:
-    """Return, for each lane, the value that the lane before it left; for a group's first lane, the value in memory."""
-    found = np.empty_like(new)
-    found[1:] = new[:-1]
-    found[groups.starts] = base
+    found: Array = ufunc(base[groups.group], scanned)
     return found
 
 
-def _exchange(view: Array, groups: _Groups, operand: Array) -> Array:
-    base = view[groups.elements]
-    view[groups.elements] = operand[groups.lasts]
-    return _shifted(operand, base, groups)
-
-
-def _count(operation: str, view: Array, groups: _Groups, bound: Array, update: Update) -> Array:
+def _counted(operation: str, base: Array, groups: _Groups, bound: Array, update: Update) -> Array:
     """Count up or down and wrap at a bound: one formula if all lanes have the same bound, else rounds."""
     if (bound != bound[0]).any():
-        return _rounds(view, groups, bound, update)
+        return _rounds(base, groups, bound, update)
     top = bound[0].astype(np.uint64)
-    start = view[groups.elements].astype(np.uint64)
+    start = base.astype(np.uint64)
     span = top + np.uint64(1)
     # A value above the bound goes to the start of the cycle in one step, as the last value of the cycle does.
-    outside = start > top
-    position = start if operation == "inc" else top - start
-    position = np.where(outside, span - np.uint64(1), position)
-
-    def after(steps: Array, group: Array | slice) -> Array:
-        place: Array = (position[group] + steps) % span
-        if operation == "dec":
-            place = top - place
-        return place
-
-    steps = groups.rank.astype(np.uint64)
-    found = after(steps, groups.group)
-    found[groups.starts] = start
-    view[groups.elements] = after(groups.counts.astype(np.uint64), slice(None)).astype(view.dtype)
-    return found.astype(view.dtype)
+    position = np.where(start > top, top, start if operation == "inc" else top - start)
+    place: Array = (position[groups.group] + groups.rank.astype(np.uint64) + np.uint64(1)) % span
+    return (place if operation == "inc" else top - place).astype(base.dtype)
 
 
-def _float_add(view: Array, groups: _Groups, operand: Array, update: Update, plain: bool) -> Array:
+def _float_sums(base: Array, groups: _Groups, operand: Array, update: Update, plain: bool) -> Array:
     """Add floats in lane order: group by group if groups are few and long, else in rounds."""
     if not plain or len(groups.elements) > groups.longest:
-        return _rounds(view, groups, operand, update)
-    found = np.empty_like(operand)
-    for start, count, element in zip(groups.starts, groups.counts, groups.elements, strict=True):
-        sums = np.empty(count + 1, operand.dtype)
-        sums[0] = view[element]
-        sums[1:] = operand[start : start + count]
+        return _rounds(base, groups, operand, update)
+    left = np.empty_like(operand)
+    for start, count, first in zip(groups.starts, groups.counts, base, strict=True):
         # `accumulate` adds strictly from left to right.
-        np.add.accumulate(sums, out=sums)
-        found[start : start + count] = sums[:-1]
-        view[element] = sums[-1]
-    return found
+        left[start : start + count] = np.add.accumulate(np.append(first, operand[start : start + count]))[1:]
+    return left
 
 
-def _rounds(view: Array, groups: _Groups, operand: Array, update: Update) -> Array:
+def _rounds(base: Array, groups: _Groups, operand: Array, update: Update) -> Array:
     """Perform the operation for the first lane of every group, then for the second lanes, and so on."""
-    found = np.empty_like(operand)
+    left = np.empty_like(operand)
     # Groups are in descending order of size, so the groups with an n-th lane are always the first ones.
     by_size = np.argsort(-groups.counts, kind="stable")
     starts = groups.starts[by_size]
-    current = view[groups.elements[by_size]]
+    current = base[by_size]
     # For each round, the number of groups that still have a lane.
     alive = groups.counts.size - np.searchsorted(np.sort(groups.counts), np.arange(groups.longest), side="right")
     for number, count in enumerate(alive.tolist()):
         positions = starts[:count] + number
-        found[positions] = current[:count]
-        current[:count] = update(current[:count], operand[positions])
-    view[groups.elements[by_size]] = current
-    return found
+        left[positions] = current[:count] = update(current[:count], operand[positions])
+    return left
 
 
 def _compare_and_swap(view: Array, groups: _Groups, compare: Array, operand: Array) -> Array:
