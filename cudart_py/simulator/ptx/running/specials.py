@@ -14,6 +14,7 @@ from ..syntax.special_names import dtype
 from ..windows import RESERVED_SHARED, RUNTIME_SHARED, WORKSPACE_WINDOW
 
 if TYPE_CHECKING:
+    from .launch import LaunchState
     from .scheduler import Chunk
 
 _AXES = {"x": 0, "y": 1, "z": 2}
@@ -68,7 +69,6 @@ def geometry(count: int, block: tuple[int, int, int]) -> Geometry:
 def special_value(chunk: Chunk, name: str) -> Any:
     """Return a special register's value: an array over the chunk's lanes, or a scalar if all lanes share it."""
     state = chunk.state
-    launch = state.launch
     base, _, axis = name[1:].partition(".")
     if axis:
         # The fourth coordinate is always 0.
@@ -77,64 +77,62 @@ def special_value(chunk: Chunk, name: str) -> Any:
         return chunk.geometry.lane()
     if base == "warpid":
         return chunk.geometry.warp()
-    if base == "nwarpid":
-        return np.uint32(state.properties.get("warps", 64))
     if base == "smid":
         numbers = state.plan.multiprocessors
         return numbers[(chunk.block_of_lane + chunk.first) % len(numbers)]
-    if base == "nsmid":
-        return np.uint32(state.properties.get("sm_count", 1))
     if base.startswith("lanemask_"):
         return _lane_mask(chunk.geometry.lane(), base[9:])
-    if base == "gridid":
-        return np.uint64(1)
-    if base.startswith("envreg"):
-        # A cooperative launch passes the address of its grid barrier's workspace in these two registers.
-        address = WORKSPACE_WINDOW if launch.cooperative else 0
-        return np.uint32({"envreg1": address >> 32, "envreg2": address & 0xFFFFFFFF}.get(base, 0))
-    if base == "dynamic_smem_size":
-        return np.uint32(launch.shared_bytes)
-    if base == "total_smem_size":
-        return np.uint32(state.shared_limit - RESERVED_SHARED)
-    if base == "aggr_smem_size":
-        return np.uint32(RESERVED_SHARED + state.shared_size)
-    if base.startswith("reserved_smem_offset_"):
-        places = {"end": RUNTIME_SHARED, "cap": RESERVED_SHARED}
-        return np.uint32(places.get(base.removeprefix("reserved_smem_offset_"), 0))
-    if base == "cluster_nctarank":
-        return np.uint32(math.prod(launch.cluster))
-    if base == "is_explicit_cluster":
-        return np.bool_(math.prod(launch.cluster) > 1)
     if base == "cluster_ctarank":
         x, y, z = (_axis_value(chunk, "cluster_ctaid", place) for place in range(3))
-        return x + np.uint32(launch.cluster[0]) * (y + np.uint32(launch.cluster[1]) * z)
+        width, height, _ = map(np.uint32, state.launch.cluster)
+        return x + width * (y + height * z)
     # The other registers belong to the driver, to performance monitors and to graphs that kernels launch. None of these
     # exist here.
-    return np.uint64(0) if dtype(name) == "u8" else np.uint32(0)
+    return np.dtype(dtype(name)).type(_shared_values(state).get(base, 0))
+
+
+def _shared_values(state: LaunchState) -> dict[str, int]:
+    """Return the special registers that all lanes of a launch share and that are not 0."""
+    launch, cluster = state.launch, math.prod(state.launch.cluster)
+    # A cooperative launch passes the address of its grid barrier's workspace in two registers.
+    workspace = WORKSPACE_WINDOW if launch.cooperative else 0
+    return {
+        "nwarpid": state.properties.get("warps", 64),
+        "nsmid": state.properties.get("sm_count", 1),
+        "gridid": 1,
+        "envreg1": workspace >> 32,
+        "envreg2": workspace & 0xFFFFFFFF,
+        "dynamic_smem_size": launch.shared_bytes,
+        "total_smem_size": state.shared_limit - RESERVED_SHARED,
+        "aggr_smem_size": RESERVED_SHARED + state.shared_size,
+        "reserved_smem_offset_end": RUNTIME_SHARED,
+        "reserved_smem_offset_cap": RESERVED_SHARED,
+        "cluster_nctarank": cluster,
+        "is_explicit_cluster": cluster > 1,
+    }
 
 
 def _axis_value(chunk: Chunk, base: str, axis: int) -> Any:
     launch = chunk.state.launch
-    if base == "ntid":
-        return np.uint32(launch.block[axis])
-    if base == "nctaid":
-        return np.uint32(launch.grid[axis])
-    extent = np.uint32(launch.cluster[axis])
-    if base == "cluster_nctaid":
-        return extent
-    if base == "nclusterid":
-        return np.uint32(launch.grid[axis]) // extent
-    if base == "tid":
-        return chunk.geometry.tid(axis)
-    if base == "clusterid":
-        return _axis_value(chunk, "ctaid", axis) // extent
-    if base == "cluster_ctaid":
-        return _axis_value(chunk, "ctaid", axis) % extent
-    if base == "ctaid":
-        blocks = np.arange(chunk.first, chunk.first + chunk.blocks)
-        found = block_coordinate(blocks, launch.grid, launch.cluster, axis)
-        return found if found.ndim == 0 else np.repeat(found, chunk.threads)
-    return np.uint32(0)
+    threads, blocks, extent = (np.uint32(shape[axis]) for shape in (launch.block, launch.grid, launch.cluster))
+    match base:
+        case "ntid":
+            return threads
+        case "nctaid":
+            return blocks
+        case "cluster_nctaid":
+            return extent
+        case "nclusterid":
+            return blocks // extent
+        case "tid":
+            return chunk.geometry.tid(axis)
+        case "clusterid":
+            return _axis_value(chunk, "ctaid", axis) // extent
+        case "cluster_ctaid":
+            return _axis_value(chunk, "ctaid", axis) % extent
+    numbers = np.arange(chunk.first, chunk.first + chunk.blocks)
+    found = block_coordinate(numbers, launch.grid, launch.cluster, axis)
+    return found if found.ndim == 0 else np.repeat(found, chunk.threads)
 
 
 def coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
