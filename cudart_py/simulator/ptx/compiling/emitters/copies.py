@@ -11,7 +11,7 @@ from ...syntax.instructions import Access, Immediate, Instruction, Operand, Regi
 from ...syntax.types import TYPE_SIZES, dtype_of
 from ..forms import Form
 from ..writer import Writer
-from .memory import address, atomic, coordinate_tuple, observe, store
+from .memory import address, atomic, coordinate_tuple, observe, place, store
 
 # The events that are reported to observers, keyed by the word of an opcode.
 _EVENTS = {"commit_group": "commit", "wait_group": "wait", "wait_all": "wait_all"}
@@ -20,8 +20,6 @@ _EVENTS = {"commit_group": "commit", "wait_group": "wait", "wait_all": "wait_all
 def copy(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``cp.async``: the bytes are copied immediately, so waiting for them does nothing."""
     to, source, size = i.operands[:3]
-    assert isinstance(to, Access)
-    assert isinstance(source, Access)
     assert isinstance(size, Immediate)
     to_name, to_offset, _ = address(w, to, "shared")
     from_name, from_offset, _ = address(w, source, "global")
@@ -44,11 +42,8 @@ def _bytes_read(w: Writer, operand: Operand, size: int) -> str:
 def bulk_copy(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``cp.async.bulk`` and ``cp.reduce.async.bulk`` between global and shared memory."""
     to, source, size, *rest = i.operands
-    assert isinstance(to, Access)
-    assert isinstance(source, Access)
-    to_name, to_offset, _ = address(w, to, form.spaces[0])
-    from_name, from_offset, _ = address(w, source, form.spaces[1])
-    arguments = [f"({to_name}, {to_offset})", f"({from_name}, {from_offset})", w.value(size, "u32")[0], w.site()]
+    to_place, from_place = place(w, to, form.spaces[0]), place(w, source, form.spaces[1])
+    arguments = [to_place, from_place, w.value(size, "u32")[0], w.site()]
     if form.types:
         arguments.append(f"operation={(form.operation, form.type)}")
     w.emit(f"g.chunk.bulk_copies.copy(g, {', '.join([*arguments, *_receivers(w, form, rest)])})")
@@ -57,9 +52,7 @@ def bulk_copy(w: Writer, i: Instruction, form: Form) -> None:
 def _receivers(w: Writer, form: Form, operands: Sequence[Operand]) -> Iterator[str]:
     """Yield the arguments for the barrier that counts the bytes, the blocks that receive them, and the observer."""
     if "mbarrier::complete_tx::bytes" in form.words:
-        assert isinstance(operands[0], Access)
-        name, offset, _ = address(w, operands[0], "shared")
-        yield f"barrier=({name}, {offset})"
+        yield f"barrier={place(w, operands[0], 'shared')}"
     if "multicast::cluster" in form.words:
         yield f"ranks={w.value(operands[1], 'u16')[0]}"
     if w.environment.observed:
@@ -70,16 +63,8 @@ def tensor_copy(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``cp.async.bulk.tensor`` and ``cp.reduce.async.bulk.tensor``."""
     loads = form.spaces[0] == "shared"
     shared, tensor = i.operands[:2] if loads else i.operands[1::-1]
-    assert isinstance(tensor, Access)
-    assert isinstance(shared, Access)
-    map_name, map_offset, _ = address(w, tensor, "generic")
-    name, offset, _ = address(w, shared, "shared")
-    arguments = [
-        f"({map_name}, {map_offset})",
-        coordinate_tuple(w, tensor, form, "s32"),
-        f"({name}, {offset})",
-        w.site(),
-    ]
+    map_place = place(w, tensor, "generic")
+    arguments = [map_place, coordinate_tuple(w, tensor, form, "s32"), place(w, shared, "shared"), w.site()]
     if "reduce" in form.words:
         arguments.append(f"operation={form.operation!r}")
     w.emit(f"g.chunk.tensor_copies.copy(g, {', '.join([*arguments, *_receivers(w, form, i.operands[2:])])})")
@@ -88,7 +73,6 @@ def tensor_copy(w: Writer, i: Instruction, form: Form) -> None:
 def tensor_map_change(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``tensormap.replace``."""
     access, *ordinals, value = i.operands
-    assert isinstance(access, Access)
     field = next(word for word in form.words if word in tensor_maps.FIELDS)
     ordinal = ordinals[0].value if ordinals and isinstance(ordinals[0], Immediate) else 0
     if isinstance(value, Immediate) and field in tensor_maps.ENUMERATIONS:
@@ -96,8 +80,7 @@ def tensor_map_change(w: Writer, i: Instruction, form: Form) -> None:
         expression = str(known[value.value] if value.value < len(known) else tensor_maps.NOT_SIMULATED)
     else:
         expression = w.value(value, "u64" if form.type == "b64" else "u32")[0]
-    name, offset, _ = address(w, access, form.space)
-    arguments = f"({name}, {offset}), {field!r}, {ordinal}, {expression}, {w.site()}"
+    arguments = f"{place(w, access, form.space)}, {field!r}, {ordinal}, {expression}, {w.site()}"
     w.emit(f"g.chunk.tensor_map_changes.replace(g, {arguments})")
 
 
@@ -133,9 +116,7 @@ def async_reduction(w: Writer, i: Instruction, form: Form) -> None:
 
 def _complete(w: Writer, i: Instruction, form: Form) -> None:
     """Emit the arrival of the bytes of each lane's access at its barrier, the last operand."""
-    barrier = i.operands[-1]
-    assert isinstance(barrier, Access)
-    name, offset, _ = address(w, barrier, form.space)
+    name, offset, _ = address(w, i.operands[-1], form.space)
     observe(w, "mbarrier", name, offset, 8)
     count = w.constant(np.uint32(TYPE_SIZES[form.type] * form.vector))
     w.emit(f"g.chunk.memory.mbarrier('complete_tx', {name}, {offset}, ({count},), {w.site()})")

@@ -59,11 +59,12 @@ def is_runtime_function(name: str) -> bool:
     return SYSTEM_FUNCTIONS[name][1].startswith("runtime.")
 
 
-def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
+def address(w: Writer, access: Operand, space: str) -> tuple[str, int, bool]:
     """Return the variable that holds an access's Address, the offset in bytes, and whether all lanes share one address.
 
     One Address of a register serves all accesses until the register changes.
     """
+    assert isinstance(access, Access)
     base = access.base
     space = w.code.space_of(access, space, w.environment.shared_addresses)
     method = "global_" if space == "global" else space
@@ -83,6 +84,12 @@ def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
     name = w.temporary()
     w.emit(f"{name} = g.chunk.memory.{method}(g, {expression})")
     return name, access.offset, method in ("global_", "param")
+
+
+def place(w: Writer, access: Operand, space: str) -> str:
+    """Return source code for a pair of an access's Address and its offset in bytes."""
+    name, offset, _ = address(w, access, space)
+    return f"({name}, {offset})"
 
 
 def observe(w: Writer, kind: str, name: str, offset: int, size: int, values: Sequence[str] = ()) -> None:
@@ -148,7 +155,6 @@ def atomic(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``atom`` and ``red``, which lacks the destination; each element of a vector is a separate atomic."""
     returns = form.row.access == "atom"
     access, *sources = i.operands[1:] if returns else i.operands
-    assert isinstance(access, Access)
     ptx_type, size = form.type, TYPE_SIZES[form.type]
     name, offset, _ = address(w, access, form.space)
     observe(w, form.row.access, name, offset, size * form.vector)
@@ -188,8 +194,9 @@ def fence(w: Writer, i: Instruction, form: Form) -> None:
         w.emit(f"g.chunk.state.observer.fence(g, {w.site()})")
 
 
-def coordinate_tuple(w: Writer, access: Access, form: Form, ptx_type: str) -> str:
+def coordinate_tuple(w: Writer, access: Operand, form: Form, ptx_type: str) -> str:
     """Return source code for a tuple of the coordinates' arrays, preceded by the layer's array if there is one."""
+    assert isinstance(access, Access)
     assert access.coordinates is not None
     arrays = [
         spread(w.value(item, kind), dtype_of(kind))
@@ -203,12 +210,8 @@ def texture(w: Writer, i: Instruction, form: Form, given: str = "") -> None:
 
     `given` is the source code of further arguments.
     """
-    access = i.operands[1]
-    assert isinstance(access, Access)
     result_type, coordinate_type = form.types
-    handle, _ = w.value(access.base, "u64")
-    coordinates = coordinate_tuple(w, access, form, coordinate_type)
-    arguments = f"{handle}, {form.geometry!r}, {coordinates}, {dtype_of(result_type)!r}, {w.site()}{given}"
+    arguments = f"{_texel(w, i.operands[1], form, coordinate_type)}, {dtype_of(result_type)!r}, {w.site()}{given}"
     w.write_all(i.operands[0], f"g.chunk.system.texture(g, {arguments})", dtype_of(result_type))
 
 
@@ -234,23 +237,24 @@ def gather(w: Writer, i: Instruction, form: Form) -> None:
 def surface_load(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``suld.b``, which reads one or more adjacent elements."""
     destination, access = i.operands
-    assert isinstance(access, Access)
-    handle, _ = w.value(access.base, "u64")
     dtype, count = dtype_of(form.type), len(items_of(destination))
-    arguments = f"{handle}, {coordinate_tuple(w, access, form, 's32')}, {dtype!r}, {count}, {w.site()}"
+    arguments = f"{_texel(w, access, form, 's32')}, {dtype!r}, {count}, {w.site()}"
     w.write_all(destination, f"g.chunk.system.surface_load(g, {arguments})", dtype)
 
 
 def surface_store(w: Writer, i: Instruction, form: Form) -> None:
     """Emit ``sust.b``, which writes one or more adjacent elements."""
     access, source = i.operands
-    assert isinstance(access, Access)
-    items = items_of(source)
-    handle, _ = w.value(access.base, "u64")
     dtype = dtype_of(form.type)
-    values = ", ".join(w.typed(item, dtype)[0] for item in items)
-    coordinates = coordinate_tuple(w, access, form, "s32")
-    w.emit(f"g.chunk.system.surface_store(g, {handle}, {coordinates}, {dtype!r}, ({values},), {w.site()})")
+    values = ", ".join(w.typed(item, dtype)[0] for item in items_of(source))
+    w.emit(f"g.chunk.system.surface_store(g, {_texel(w, access, form, 's32')}, {dtype!r}, ({values},), {w.site()})")
+
+
+def _texel(w: Writer, access: Operand, form: Form, coordinate_type: str) -> str:
+    """Return source code for the handle of a texture or surface, and for the coordinates."""
+    assert isinstance(access, Access)
+    handle, _ = w.value(access.base, "u64")
+    return f"{handle}, {coordinate_tuple(w, access, form, coordinate_type)}"
 
 
 def system_call(w: Writer, i: Instruction, form: Form) -> None:

@@ -130,7 +130,6 @@ class System:
         self,
         group: Group,
         handle: Any,
-        geometry: str,
         coordinates: tuple[Array, ...],
         dtype: str,
         site: Instruction,
@@ -141,15 +140,15 @@ class System:
     ) -> list[Array]:
         """Sample a texture object for each lane; lanes may use different objects.
 
-        `geometry` is the geometry that the instruction expects (see `GEOMETRIES`). In a layered texture, the index of
-        the layer comes before the coordinates. A mipmap's level is `level`, or follows from the `gradients` of the
-        coordinates. With a `component`, the fetch gathers this channel of four texels.
+        In a layered texture, the index of the layer comes before the coordinates. A mipmap's level is `level`, or
+        follows from the `gradients` of the coordinates. With a `component`, the fetch gathers this channel of four
+        texels.
         """
         handles = np.broadcast_to(handle, group.n)
         out = [np.empty(group.n, dtype) for _ in range(4)]
         for value in np.unique(handles):
             places = np.flatnonzero(handles == value)
-            texture: Texture = self.find("texture", int(value), geometry, (group, site, places))
+            texture: Texture = self.find("texture", int(value), form_of(site).geometry, (group, site, places))
             place = [axis[places] for axis in coordinates]
             wanted = level[places] if level is not None else None
             if gradients is not None:
