@@ -155,35 +155,29 @@ def _sum(x: Value, y: Value) -> tuple[Value, Value]:
 # --- two halves or four bytes -------------------------------------------------------------------------------------
 
 
-def packed(selectors: Sequence[str], name: str, a: Value, b: Value, c: Value, *, sat: bool = False) -> Value:
-    """``vadd4``, ``vadd2`` and so on: calculate with four bytes or two halves, which replace those of `c`."""
-    count = int(name[-1])
-    results = [_OPERATIONS[name[:-1]](left, right) for left, right in _pairs(selectors, a, b, count)]
+def packed(
+    selectors: Sequence[str], name: str, relation: str, a: Value, b: Value, c: Value, *, sat: bool = False
+) -> Value:
+    """``vadd4``, ``vset2`` and so on: calculate with four bytes or two halves, which replace those of `c`."""
+    results = _results(selectors, name, relation, a, b)
     if sat:
-        results = [clamp(result, *range_of(f"{c.type[0]}{32 // count}")) for result in results]
-    return _merged(selectors[0], results, c)
+        results = [clamp(result, *range_of(f"{c.type[0]}{32 // len(results)}")) for result in results]
+    return _replaced(c, _masked(selectors[0], results)).read_as(c.type)
 
 
-def accumulated(selectors: Sequence[str], name: str, a: Value, b: Value, c: Value) -> Value:
-    """``vadd4.add``, ``vadd2.add`` and so on: calculate with four bytes or two halves, and add the results to `c`."""
-    count = int(name[-1])
-    results = [_OPERATIONS[name[:-1]](left, right) for left, right in _pairs(selectors, a, b, count)]
-    return _total(selectors[0], results, c)
+def accumulated(selectors: Sequence[str], name: str, relation: str, a: Value, b: Value, c: Value) -> Value:
+    """``vadd4.add``, ``vset2.add`` and so on: calculate with four bytes or two halves, and add the results to `c`."""
+    for _, result in _masked(selectors[0], _results(selectors, name, relation, a, b)):
+        c = c + result.read_as(c.type)
+    return c
 
 
-def packed_set(selectors: Sequence[str], name: str, relation: str, a: Value, b: Value, c: Value) -> Value:
-    """``vset4`` and ``vset2``: compare four bytes or two halves; the results, 1 or 0, replace those of `c`."""
-    return _merged(selectors[0], _truths(selectors, name, relation, a, b), c)
-
-
-def accumulated_set(selectors: Sequence[str], name: str, relation: str, a: Value, b: Value, c: Value) -> Value:
-    """``vset4.add`` and ``vset2.add``: compare four bytes or two halves, and add the number of true results to `c`."""
-    return _total(selectors[0], _truths(selectors, name, relation, a, b), c)
-
-
-def _truths(selectors: Sequence[str], name: str, relation: str, a: Value, b: Value) -> list[Value]:
+def _results(selectors: Sequence[str], name: str, relation: str, a: Value, b: Value) -> list[Value]:
+    """Return the results for the parts of both sources, the lowest first; a comparison's are 1 or 0."""
     pairs = _pairs(selectors, a, b, int(name[-1]))
-    return [left.compare(OPERATORS[relation], right).to("s32") for left, right in pairs]
+    if name.startswith("vset"):
+        return [left.compare(OPERATORS[relation], right).to("s32") for left, right in pairs]
+    return [_OPERATIONS[name[:-1]](left, right) for left, right in pairs]
 
 
 def _pairs(selectors: Sequence[str], a: Value, b: Value, count: int) -> list[tuple[Value, Value]]:
@@ -205,13 +199,3 @@ def _masked(selector: str, results: Sequence[Value]) -> list[tuple[str, Value]]:
     letter = "b" if len(results) == 4 else "h"
     chosen = [int(digit) for digit in selector[1:]] or range(len(results))
     return [(f"{letter}{place}", results[place]) for place in chosen]
-
-
-def _merged(selector: str, results: Sequence[Value], c: Value) -> Value:
-    return _replaced(c, _masked(selector, results)).read_as(c.type)
-
-
-def _total(selector: str, results: Sequence[Value], c: Value) -> Value:
-    for _, result in _masked(selector, results):
-        c = c + result.read_as(c.type)
-    return c

@@ -10,7 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from ...syntax.instructions import Access, Call, Function, Immediate, Instruction, Operand, Register, Symbol, Vector
+from ...syntax.instructions import (
+    Access,
+    Call,
+    Function,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+    Vector,
+    items_of,
+)
 from ...syntax.types import TYPE_SIZES, dtype_of
 from ..emitters.memory import SYSTEM_FUNCTIONS
 from ..forms import Form
@@ -143,13 +154,17 @@ class Code:
 
     def parameter_slots(self, instruction: Instruction) -> list[int]:
         """Return the slots that an ``ld.param`` reads or an ``st.param`` writes, in order."""
+        return list(self._pieces_of(instruction).values())
+
+    def _pieces_of(self, instruction: Instruction) -> dict[tuple[int, int], int]:
+        """Return the slots that an ``ld.param`` reads or an ``st.param`` writes, keyed by offset and size."""
         access = next(operand for operand in instruction.operands if isinstance(operand, Access))
         value = next(operand for operand in instruction.operands if not isinstance(operand, Access))
         assert isinstance(access.base, Symbol)
         size = TYPE_SIZES[form_of(instruction).type]
-        count = len(value.items) if isinstance(value, Vector) else 1
         start = access.offset + access.base.offset
-        return [self.piece(access.base.name, start + i * size, size) for i in range(count)]
+        keys = [(start + index * size, size) for index in range(len(items_of(value)))]
+        return {key: self.piece(access.base.name, *key) for key in keys}
 
     def touched(self, instruction: Instruction) -> tuple[list[int], list[int]]:
         """Return the slots that an instruction reads and the slots that it writes."""
@@ -279,10 +294,7 @@ class Code:
                 access = instruction.operands[0]
                 assert isinstance(access, Access)
                 assert isinstance(access.base, Symbol)
-                slots = self.parameter_slots(instruction)
-                by_slot = {slot: key for key, slot in self.parameter_pieces[access.base.name].items()}
-                pieces = stored.setdefault(access.base.name, {})
-                pieces.update({by_slot[slot]: slot for slot in slots})
+                stored.setdefault(access.base.name, {}).update(self._pieces_of(instruction))
             elif form.row.ends == "call":
                 call = instruction.operands[0]
                 assert isinstance(call, Call)
@@ -295,9 +307,7 @@ class Code:
                 access = instruction.operands[1]
                 assert isinstance(access, Access)
                 if isinstance(access.base, Symbol) and access.base.name in results:
-                    for slot in self.parameter_slots(instruction):
-                        by_slot = {s: k for k, s in self.parameter_pieces[access.base.name].items()}
-                        site.results[results.index(access.base.name)][by_slot[slot]] = slot
+                    site.results[results.index(access.base.name)].update(self._pieces_of(instruction))
 
     def _passed(self, operand: Operand, stored: dict[str, dict[tuple[int, int], int]]) -> dict[tuple[int, int], int]:
         """Return the pieces of an argument or a result: a register, or the stores to a parameter."""

@@ -71,12 +71,12 @@ from .video_opcodes import VIDEO_ROWS
 ROWS = (
     # --- sums and products of integers
     Row("add", Lowers(operator.add), "INT | =T T T", flow="sum"),
-    Row("add", Lowers(integers.add_sat), "sat s32 | =T T T"),
+    Row("add", Lowers(integers.saturated, "name"), "sat s32 | =T T T"),
     Row("add", Lowers(extended_precision.add), "cc INT3264 | =T T T"),
     Row("add", Lowers(integers.add_16x2), "u16x2/s16x2 | =T T T", flow="sum"),
     Row("addc", Lowers(extended_precision.add), "cc? INT3264 | =T T T", reads_carry=True),
     Row("sub", Lowers(operator.sub), "INT | =T T T", flow="sum"),
-    Row("sub", Lowers(integers.sub_sat), "sat s32 | =T T T"),
+    Row("sub", Lowers(integers.saturated, "name"), "sat s32 | =T T T"),
     Row("sub", Lowers(extended_precision.sub), "cc INT3264 | =T T T"),
     Row("subc", Lowers(extended_precision.sub), "cc? INT3264 | =T T T", reads_carry=True),
     Row("mul", Lowers(operator.mul), "lo INT | =T T T", flow="sum"),

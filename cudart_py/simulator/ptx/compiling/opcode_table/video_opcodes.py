@@ -49,12 +49,12 @@ VIDEO_ROWS = (
         for name in (f"vadd{count}", f"vsub{count}", f"vabsdiff{count}", f"vmin{count}", f"vmax{count}")
         for row in (
             Row(
-                name, Lowers(video.packed, "selectors", "name"),
+                name, Lowers(video.packed, "selectors", "name", "relation"),
                 *(f"INT32 INT32 {second} sat? | =T.{count} U.{count} {second}.{count} T" for second in _BOTH),
                 flow="bytewise" if name == "vabsdiff4" else "all",
             ),
             Row(
-                name, Lowers(video.accumulated, "selectors", "name"),
+                name, Lowers(video.accumulated, "selectors", "name", "relation"),
                 *(f"INT32 INT32 {second} add | =T.{count} U.{count} {second}.{count} T" for second in _BOTH),
             ),
         )
@@ -64,11 +64,11 @@ VIDEO_ROWS = (
         for count in (2, 4)
         for row in (
             Row(
-                f"vset{count}", Lowers(video.packed_set, "selectors", "name", "relation"),
+                f"vset{count}", Lowers(video.packed, "selectors", "name", "relation"),
                 *(f"ORDER INT32 {second} | =u32.{count} T.{count} {second}.{count} u32" for second in _BOTH),
             ),
             Row(
-                f"vset{count}", Lowers(video.accumulated_set, "selectors", "name", "relation"),
+                f"vset{count}", Lowers(video.accumulated, "selectors", "name", "relation"),
                 *(f"ORDER INT32 {second} add | =u32.{count} T.{count} {second}.{count} u32" for second in _BOTH),
             ),
         )

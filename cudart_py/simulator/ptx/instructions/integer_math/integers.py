@@ -21,14 +21,10 @@ def _clip(wide: Value) -> Value:
     return maximum(minimum(wide, 2**31 - 1), -(2**31)).to("s32")
 
 
-def add_sat(a: Value, b: Value) -> Value:
-    """``add.sat.s32``: saturate."""
-    return _clip(a.to("s64") + b.to("s64"))
-
-
-def sub_sat(a: Value, b: Value) -> Value:
-    """``sub.sat.s32``: saturate."""
-    return _clip(a.to("s64") - b.to("s64"))
+def saturated(name: str, a: Value, b: Value) -> Value:
+    """``add.sat.s32``, ``sub.sat.s32``: saturate."""
+    a, b = a.to("s64"), b.to("s64")
+    return _clip(a + b if name == "add" else a - b)
 
 
 def add_16x2(a: Value, b: Value) -> Value:
