@@ -114,18 +114,19 @@ def _shared_values(state: LaunchState) -> dict[str, int]:
 
 def _axis_value(chunk: Chunk, base: str, axis: int) -> Any:
     launch = chunk.state.launch
-    threads, blocks, extent = (np.uint32(shape[axis]) for shape in (launch.block, launch.grid, launch.cluster))
     match base:
+        case "tid":
+            return chunk.geometry.tid(axis)
         case "ntid":
-            return threads
+            return np.uint32(launch.block[axis])
         case "nctaid":
-            return blocks
+            return np.uint32(launch.grid[axis])
+    extent = np.uint32(launch.cluster[axis])
+    match base:
         case "cluster_nctaid":
             return extent
         case "nclusterid":
-            return blocks // extent
-        case "tid":
-            return chunk.geometry.tid(axis)
+            return np.uint32(launch.grid[axis]) // extent
         case "clusterid":
             return _axis_value(chunk, "ctaid", axis) // extent
         case "cluster_ctaid":

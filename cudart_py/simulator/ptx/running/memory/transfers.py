@@ -56,11 +56,12 @@ class Memory(Resolver):
         self, address: Address | Mixed, offset: int, name: str, shift: int, values: Sequence[Any], site: Instruction
     ) -> None:
         """Store consecutive elements per lane, checked as one access."""
-        for positions, part in address.parts:
+        parts = address.parts
+        for positions, part in parts:
             self.check(part, offset, len(values) << shift, site, positions)
             if part.space.name == "param":
                 raise part.group.unsupported("a store to a kernel's parameter", site)
-        for positions, part in address.parts:
+        for positions, part in parts:
             chosen = values
             if positions is not None:
                 chosen = [value[positions] if value.__class__ is ndarray else value for value in values]
@@ -181,13 +182,14 @@ def _placed(address: Address, offset: int, name: str, shift: int) -> tuple[Array
     return (view[offset >> shift :] if offset else view), address.index(shift)
 
 
-def _run(address: Address, offset: int, name: str, shift: int, count: int) -> Array | None:
-    """Return the `count` elements per lane as the columns of a view, if those of each lane follow those of another."""
+def _run(address: Address, offset: int, name: str, shift: int, count: int) -> list[Array] | None:
+    """Return views of the `count` elements per lane, if those of each lane follow those of the lane before it."""
     start = address.run_start(count << shift)
     if start < 0:
         return None
     first = (start + offset) >> shift
-    return address.space.views[name][first : first + count * len(address.places)].reshape(-1, count).T
+    elements = address.space.views[name][first : first + count * len(address.places)]
+    return [elements[number::count] for number in range(count)]
 
 
 def _elements(address: Address, offset: int, name: str, shift: int, count: int) -> list[Any]:
@@ -211,8 +213,8 @@ def _put(address: Address, offset: int, name: str, shift: int, values: Sequence[
         return
     run = _run(address, offset, name, shift, len(values))
     if run is not None:
-        for column, value in zip(run, values, strict=True):
-            column[:] = value
+        for number, value in enumerate(values):
+            run[number][...] = value
         return
     view, index = _placed(address, offset, name, shift)
     for number, value in enumerate(values):
