@@ -81,9 +81,6 @@ class LaunchCounters(Observer):
             return
         kind = self._kinds[id(site)] if kind == "atom" else kind
         tally = known[1]
-        if isinstance(address, Address):
-            self._count(tally, group, kind, address, offset, size, None, site)
-            return
         for positions, part in address.parts:
             self._count(tally, group, kind, part, offset, size, positions, site)
 

@@ -105,8 +105,7 @@ class WarpRecorder(Observer):
         own = self._own(group)
         if own is None or kind not in _OPERATIONS:
             return
-        parts = address.parts if isinstance(address, Mixed) else [(None, address)]
-        for positions, part in parts:
+        for positions, part in address.parts:
             self._add_access(group, _OPERATIONS[kind], part, positions, offset, size, site, own)
 
     def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
