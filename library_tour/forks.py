@@ -105,7 +105,7 @@ def _begin(request: Mapping[str, Any]) -> None:
     sys.argv = [request["function"], *request["arguments"]]
     os.environ.clear()
     os.environ.update(request["environment"])
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, request["seconds"])
 
 
