@@ -26,7 +26,7 @@ import cudart_py as cuda
         (np.linalg.det, r"np.linalg.det takes .* x.to_host\(\)$"),
         (np.zeros_like, r"np.zeros_like takes .* or cuda.zeros_like$"),
         (np.fft.fft, r"np.fft.fft takes .* or libraries.fft( \(after .*\))?$"),
-        (np.sum, "np.sum takes .* libraries.dot"),
+        (np.sum, "np.sum takes .*libraries.dot"),
         (np.sin, "np.sin takes .* write a kernel"),
         (np.add.reduce, "np.add.reduce takes .* write a kernel"),
         (lambda d: np.add(np.ones(6), 1, out=d), "np.add takes .* write a kernel"),
