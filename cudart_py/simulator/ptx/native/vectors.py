@@ -371,6 +371,12 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         """Call a function, which is declared with the types of the arguments on first use."""
         return self.call(self.declared(name, result, [argument.type for argument in arguments]), arguments)
 
+    def invoke_at(self, place: Value, *arguments: Value) -> None:
+        """Call a function without a result to which a pointer in memory leads."""
+        pointer = ir.PointerType()
+        pointer.pointee = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
+        self.call(self.load(place, typ=pointer), arguments)
+
     def intrinsic(self, name: str, *operands: Value) -> Value:
         """Call an intrinsic that maps words or vectors to one of the first operand's type."""
         kind = operands[0].type

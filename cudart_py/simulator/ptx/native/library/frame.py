@@ -14,12 +14,6 @@ from ..vectors import I32, I64, Builder, vector
 Value = Any
 
 
-class _Answering(ir.PointerType):  # type: ignore[misc]  # because llvmlite has no types
-    """The type of a pointer to the Python function that answers calls."""
-
-    pointee = ir.FunctionType(ir.VoidType(), [I64])
-
-
 def begin(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> tuple[Builder, list[Value]]:
     """Start a function; return a builder at its first block, and its arguments."""
     known = module.globals.get(name)
@@ -174,8 +168,7 @@ def element(b: Builder, base: Value, index: Value, kind: ir.Type) -> Value:
 def ask_python(b: Builder, context: Value, call: HostCall, number: Value) -> None:
     """Generate a call to Python (see `host_calls`)."""
     b.set_word(context, Context.HOST_CALL, I64(call))
-    function = b.load(b.at(context, 8 * Context.PYTHON), typ=_Answering())
-    b.call(function, [number])
+    b.invoke_at(b.at(context, 8 * Context.PYTHON), number)
 
 
 def ask_about(b: Builder, context: Value, call: HostCall, lanes: Value, site: int | Value, *exchanged: Value) -> None:

@@ -36,18 +36,6 @@ _SECTOR_SHIFT = 5
 _VECTOR_BYTES = 4 * LANES
 
 
-class _Fetching(ir.PointerType):  # type: ignore[misc]  # because llvmlite has no types
-    """The type of a pointer to a function that fetches from one texture."""
-
-    pointee = ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR])
-
-
-class _Checking(ir.PointerType):  # type: ignore[misc]  # because llvmlite has no types
-    """The type of a pointer to a function that checks a fetch from one texture."""
-
-    pointee = ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR, I32, I32])
-
-
 # --- objects
 
 
@@ -68,29 +56,27 @@ def each_object(
 
 def _found(b: Builder, context: Value, site: Value, handle: Value, lanes: Value) -> Value:
     """Return the object with a handle from the site's list; Python adds objects to the list."""
-    first = b.at(kept_by(b, context, site), 8)
-    kept = b.alloca(I64)
-    b.store(b.load(first, typ=I64), kept)
+    first, kept = b.at(kept_by(b, context, site), 8), b.alloca(PTR)
+    b.store(b.load(first, typ=PTR), kept)
     head, look, follow, ask, after = (b.append_basic_block() for _ in range(5))
     b.branch(head)
     b.position_at_end(head)
-    link = b.load(kept, typ=I64)
-    b.cbranch(b.icmp_unsigned(">", link, I64(_NO_OBJECT)), look, ask)
+    place = b.load(kept, typ=PTR)
+    b.cbranch(b.icmp_unsigned(">", b.ptrtoint(place, I64), I64(_NO_OBJECT)), look, ask)
     b.position_at_end(look)
-    place = b.inttoptr(link, PTR)
-    b.cbranch(b.icmp_unsigned("==", b.load(b.at(place, 8 * ObjectWord.HANDLE), typ=I64), handle), after, follow)
+    b.cbranch(b.icmp_unsigned("==", b.word(place, ObjectWord.HANDLE), handle), after, follow)
     b.position_at_end(follow)
-    b.store(b.load(b.at(place, 8 * ObjectWord.NEXT), typ=I64), kept)
+    b.store(b.pointer(place, ObjectWord.NEXT), kept)
     b.branch(head)
     b.position_at_end(ask)
     b.set_word(context, Context.ANSWER, handle)
     ask_about(b, context, HostCall.OBJECT, lanes, site)
     with when(b, b.icmp_unsigned("!=", b.word(context, Context.FAULT), I64(0)), likely=False):
         give_up(b)
-    b.store(b.load(first, typ=I64), kept)
+    b.store(b.load(first, typ=PTR), kept)
     b.branch(after)
     b.position_at_end(after)
-    return b.inttoptr(b.load(kept, typ=I64), PTR)
+    return b.load(kept, typ=PTR)
 
 
 # --- textures
@@ -106,12 +92,11 @@ def build_fetch(module: ir.Module, name: str) -> None:
 
     def fetch(texture: Value, lanes: Value) -> None:
         if counts:
-            b.call(b.load(b.at(texture, 8 * ObjectWord.LOCATE), typ=_Fetching()), [texture, coordinates, places])
-            _count(b, row[0], places, b.load(b.at(texture, 8 * ObjectWord.CORNERS), typ=I64), lanes)
+            b.invoke_at(b.at(texture, 8 * ObjectWord.LOCATE), texture, coordinates, places)
+            _count(b, row[0], places, b.word(texture, ObjectWord.CORNERS), lanes)
         if checks:
-            check = b.load(b.at(texture, 8 * ObjectWord.CHECK), typ=_Checking())
-            b.call(check, [context, texture, coordinates, lanes, site])
-        b.call(b.load(b.at(texture, 8 * ObjectWord.FETCH), typ=_Fetching()), [texture, coordinates, fetched])
+            b.invoke_at(b.at(texture, 8 * ObjectWord.CHECK), context, texture, coordinates, lanes, site)
+        b.invoke_at(b.at(texture, 8 * ObjectWord.FETCH), texture, coordinates, fetched)
         for channel in range(_CHANNELS):
             to, found = (b.at(array, _VECTOR_BYTES * channel) for array in (results, fetched))
             new, old = (b.load(place, typ=vector(I32), align=64) for place in (found, to))
@@ -127,7 +112,7 @@ def build_texture(module: ir.Module, name: str) -> None:
     b, (texture, coordinates, results) = begin(module, name, ir.VoidType(), [PTR] * 3)
     found = located(how, *_operands(b, how, texture, coordinates))
     offsets, rest = found[: how.corners], found[how.corners :]
-    host = b.splat(b.load(b.at(texture, 8 * ObjectWord.HOST), typ=I64))
+    host = b.splat(b.word(texture, ObjectWord.HOST))
     texels = _texels(b, how, [b.add(host, offset.raw) for offset in offsets])
     border = [_number(b, texture, ObjectWord.BORDER + channel) for channel in range(_CHANNELS)]
     for channel, value in enumerate(filtered(how, *texels, *rest, *border)):
@@ -161,7 +146,7 @@ def build_fetched(module: ir.Module, name: str) -> None:
 def _located(b: Builder, how: Sampling, texture: Value, coordinates: Value) -> list[tuple[Value, Value | None]]:
     """Return the addresses of the texels of each corner, and the lanes that read the border instead, if any do."""
     found = located(how, *_operands(b, how, texture, coordinates))
-    start = b.splat(b.load(b.at(texture, 8 * ObjectWord.ADDRESS), typ=I64))
+    start = b.splat(b.word(texture, ObjectWord.ADDRESS))
     places = [b.add(start, offset.raw) for offset in found[: how.corners]]
     beyond = [one.raw for one in found[how.corners : 2 * how.corners]] if how.has_border else [None] * how.corners
     return list(zip(places, beyond, strict=True))
@@ -175,7 +160,7 @@ def _operands(b: Builder, how: Sampling, texture: Value, coordinates: Value) -> 
         place = b.at(coordinates, _VECTOR_BYTES * number)
         operands.append(Number(b, kind, b.load(place, typ=vector(lane_type(kind)), align=64)))
     extents = [_number(b, texture, word) for word in (ObjectWord.WIDTH, ObjectWord.HEIGHT, ObjectWord.DEPTH)]
-    pitches = [b.splat(b.load(b.at(texture, 8 * word), typ=I64)) for word in (ObjectWord.PITCH, ObjectWord.SLICE_PITCH)]
+    pitches = [b.splat(b.word(texture, word)) for word in (ObjectWord.PITCH, ObjectWord.SLICE_PITCH)]
     return [*operands, *extents, *(Number(b, "s64", pitch) for pitch in pitches)]
 
 

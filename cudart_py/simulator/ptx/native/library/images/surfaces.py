@@ -39,7 +39,7 @@ def build_surface(module: ir.Module, name: str) -> None:
     def access(surface: Value, lanes: Value) -> None:
         words = [b.load(b.at(coordinates, _VECTOR_BYTES * n), typ=vector(I32), align=64) for n in range(len(types))]
         given = [Number(b, type, word) for type, word in zip(types, words, strict=True)]
-        extents = [b.load(b.at(surface, 8 * (ObjectWord.WIDTH + n)), typ=I64) for n in range(_EXTENTS)]
+        extents = [b.word(surface, ObjectWord.WIDTH + n) for n in range(_EXTENTS)]
         given += [Number(b, "s64", b.splat(extent)) for extent in extents]
         offset, outside = (found.raw for found in located(geometry, size * count, *given))
         beyond = b.bits(outside)
@@ -48,10 +48,10 @@ def build_surface(module: ir.Module, name: str) -> None:
             wrong = b.or_(wrong, beyond)
         with when(b, b.icmp_unsigned("!=", b.and_(wrong, lanes), I32(0)), likely=False):
             b.ret(lanes)
-        kept = Spilled(b, b.add(offset, b.splat(b.load(b.at(surface, 8 * ObjectWord.HOST), typ=I64))))
+        kept = Spilled(b, b.add(offset, b.splat(b.word(surface, ObjectWord.HOST))))
         taking = b.and_(lanes, b.not_(beyond)) if boundary == "zero" else lanes
         if shift:
-            place = b.add(offset, b.splat(b.load(b.at(surface, 8 * ObjectWord.ADDRESS), typ=I64)))
+            place = b.add(offset, b.splat(b.word(surface, ObjectWord.ADDRESS)))
             stored = [] if verb == "load" else [b.load(row, typ=vector(kind), align=32) for row in rows]
             check = f"check.{'fetch' if verb == 'load' else 'store'}.plain.global.{size}.{count}.{shift[0]}"
             b.invoke(check, ir.VoidType(), context, place, taking, site, *stored)
