@@ -25,7 +25,7 @@ from .counting import Counting, depends_on_order
 from .emitter import Emitter
 from .flushing import processor_flushes
 from .loops import Loops
-from .passing import assigned, returned
+from .passing import passed, pieces_of
 from .scheduling import Scheduling
 from .shared_calls import SharedCalls
 
@@ -279,8 +279,9 @@ class Flow:
             site = place.instance.code.call_sites[id(terminator.instruction)]
             found = []
             for callee in place.instance.callees[place.block.index]:
-                names = [parameter.name for parameter in module.function_parameters[callee.instance.code.name]]
-                found += assigned(e, site.arguments, callee.instance, names)
+                code = callee.instance.code
+                pieces = pieces_of(code, module.function_parameters[code.name])
+                found += passed(e, site.arguments, callee.instance, pieces)
             return found
         if terminator.kind == "return" and not place.instance.shared:
             caller, call = place.instance.caller, place.instance.call
@@ -289,8 +290,7 @@ class Flow:
             assert call.terminator.instruction is not None
             site = caller.code.call_sites[id(call.terminator.instruction)]
             code = place.instance.code
-            names = [parameter.name for parameter in module.function_results[code.name]]
-            return returned(e, site, caller, [code.parameter_pieces.get(name, {}) for name in names])
+            return passed(e, pieces_of(code, module.function_results[code.name]), caller, site.results)
         return []
 
     def _enter_functions(self, place: Place, mask: Value, pointer: Value) -> list[tuple[Callee, Value]]:
@@ -333,13 +333,12 @@ class Flow:
     def _returned(self, e: Emitter, place: Place) -> list[tuple[SharedCall, Value, list[tuple[Instance, int, Value]]]]:
         """Return the calls to which lanes return from a shared function, the lanes, and the caller's new registers."""
         module, code = self._program.entry.module, place.instance.code
-        names = [parameter.name for parameter in module.function_results[code.name]]
+        pieces = pieces_of(code, module.function_results[code.name])
         found = []
         for call, lanes in self._shared_calls.returning(place.instance, e.mask):
             assert call.block.terminator.instruction is not None
             site = call.caller.code.call_sites[id(call.block.terminator.instruction)]
-            pieces = [code.parameter_pieces.get(name, {}) for name in names]
-            found.append((call, lanes, returned(e, site, call.caller, pieces)))
+            found.append((call, lanes, passed(e, pieces, call.caller, site.results)))
         return found
 
     def _leave(self, returns: list[tuple[SharedCall, Value, list[tuple[Instance, int, Value]]]]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from llvmlite import ir
 
-from ...compiling.analysis.control_flow import CallSite
+from ...compiling.analysis.control_flow import Code
+from ...syntax.instructions import Param
 from ..errors import UnsupportedInstruction
 from ..instances import Instance
 from ..vectors import I64, integer_like, lane_type
@@ -14,34 +16,25 @@ from .emitter import Emitter
 
 Value = Any
 
+# The slots of a parameter's pieces, keyed by their offsets and sizes.
+Pieces = dict[tuple[int, int], int]
 
-def assigned(
-    e: Emitter, arguments: list[dict[tuple[int, int], int]], inner: Instance, names: list[str]
-) -> list[tuple[Instance, int, Value]]:
-    """Return the callee's registers for its parameters, with the values that the caller passes."""
+
+def pieces_of(code: Code, parameters: Iterable[Param]) -> list[Pieces]:
+    """Return the pieces of parameters, or of results, that a function uses."""
+    return [code.parameter_pieces.get(parameter.name, {}) for parameter in parameters]
+
+
+def passed(e: Emitter, given: list[Pieces], to: Instance, wanted: list[Pieces]) -> list[tuple[Instance, int, Value]]:
+    """Return the registers to which parameters or results are passed, with the values that the code passes."""
     found = []
-    for name, pieces in zip(names, arguments, strict=False):
-        for key, slot in inner.code.parameter_pieces.get(name, {}).items():
-            found.append((inner, slot, _piece(e, pieces, key, _storage(inner, slot))))
+    for pieces, slots in zip(given, wanted, strict=False):
+        for key, slot in slots.items():
+            found.append((to, slot, _piece(e, pieces, key, lane_type(to.code.types[slot]))))
     return found
 
 
-def returned(
-    e: Emitter, site: CallSite, caller: Instance, results: list[dict[tuple[int, int], int]]
-) -> list[tuple[Instance, int, Value]]:
-    """Return the caller's registers for a call's results, with the values that the callee returns."""
-    found = []
-    for pieces, wanted in zip(results, site.results, strict=False):
-        for key, slot in wanted.items():
-            found.append((caller, slot, _piece(e, pieces, key, _storage(caller, slot))))
-    return found
-
-
-def _storage(instance: Instance, slot: int) -> ir.Type:
-    return lane_type(instance.code.types[slot])
-
-
-def _piece(e: Emitter, pieces: dict[tuple[int, int], int], key: tuple[int, int], element: ir.Type) -> Value:
+def _piece(e: Emitter, pieces: Pieces, key: tuple[int, int], element: ir.Type) -> Value:
     """Return a piece of a parameter, assembled from its bits if it was stored in different pieces."""
     if key in pieces:
         value = e.register(pieces[key])
