@@ -75,6 +75,22 @@ extern "C" __global__ void wild(unsigned* out, int rank, int place) {
     cg::this_cluster().sync();
     out[threadIdx.x] = x;
 }
+// One block copies to the others of its cluster at once.
+extern "C" __global__ void shared_out(unsigned* out, const unsigned* in) {
+    __shared__ alignas(16) unsigned s[64];
+    __shared__ alignas(8) uint64_t bar;
+    unsigned rank = cg::this_cluster().block_rank();
+    if (threadIdx.x == 0) {
+        ptx::mbarrier_init(&bar, 1);
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &bar, rank == 1 ? 0 : 256);
+    }
+    cg::this_cluster().sync();
+    if (rank == 1 && threadIdx.x == 0)
+        ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, s, in + blockIdx.x * 64, 256, &bar, uint16_t(0b1101));
+    while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &bar, 0)) {}
+    out[blockIdx.x * 64 + threadIdx.x] = rank == 1 ? 7 : s[threadIdx.x];
+    cg::this_cluster().sync();
+}
 // Half of each block meets at a barrier whose number is in a register, and all threads of a block combine predicates.
 extern "C" __global__ void combined(unsigned* out, const unsigned* in) {
     __shared__ unsigned s[64];
@@ -118,6 +134,15 @@ def test_atomics_and_barriers_in_other_blocks(kernels: Kernels) -> None:
     (out,) = kernels.agree("counted", 12, 128, np.zeros(12 * 64, np.uint32), cluster=(4, 1, 1))
     assert out.any()
     assert kernels.ran_natively("counted")
+
+
+def test_one_copy_reaches_several_blocks(kernels: Kernels) -> None:
+    given = np.random.default_rng(6).integers(0, 1 << 32, 8 * 64, np.uint32)
+    out, _ = kernels.agree("shared_out", 8, 64, np.zeros(8 * 64, np.uint32), given, cluster=(4, 1, 1))
+    expected = np.repeat(given.reshape(2, 4, 64)[:, 1:2], 4, axis=1)
+    expected[:, 1] = 7
+    np.testing.assert_array_equal(out.reshape(2, 4, 64), expected)
+    assert kernels.ran_natively("shared_out")
 
 
 @pytest.mark.parametrize("observe", [None, LaunchCounters])

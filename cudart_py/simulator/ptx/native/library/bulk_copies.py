@@ -14,8 +14,8 @@ from ...operations.matrix_descriptors import UNIT
 from ...windows import RESERVED_SHARED
 from ..layout import Context
 from ..vectors import I1, I32, I64, PTR, vector
-from .frame import Spilled, begin, each_active, element, when
-from .hosts import search
+from .frame import Spilled, begin, each_active, when
+from .hosts import extent_of
 
 Value = Any
 
@@ -35,8 +35,7 @@ def build_bulk_copy(module: ir.Module, name: str) -> None:
         aligned = b.icmp_unsigned("==", b.and_(b.or_(b.or_(here, there), size), I64(UNIT - 1)), I64(0))
         fits = b.icmp_unsigned("<=", b.add(here, size), b.word(context, Context.SHARED_LIMIT))
         good = b.and_(b.and_(aligned, fits), b.icmp_unsigned(">=", here, I64(RESERVED_SHARED)))
-        place = search(b, context, b.pointer(context, Context.STARTS), there)
-        end = b.load(element(b, b.pointer(context, Context.ENDS), place, I64), typ=I64)
+        place, _, end = extent_of(b, context, there)
         found = b.and_(b.icmp_signed(">=", place, I64(0)), b.icmp_unsigned("<=", b.add(there, size), end))
         with when(b, b.not_(b.and_(good, found)), likely=False):
             b.ret(I1(0))

@@ -87,11 +87,9 @@ def _global(module: ir.Module) -> None:
         _answer(b, I1(1), hosts)
     with when(b, b.not_(b.every(aligned)), likely=False):
         _refuse(b, context, site, mask, given)
-    starts, ends = b.pointer(context, Context.STARTS), b.pointer(context, Context.ENDS)
     # If all lanes are in the allocation of the lowest address, the site remembers that allocation. Otherwise each
     # lane's allocation is looked up.
-    place = search(b, context, starts, b.reduced("umin", addresses))
-    start, end = (b.load(element(b, array, place, I64), typ=I64) for array in (starts, ends))
+    place, start, end = extent_of(b, context, b.reduced("umin", addresses))
     inside = b.every(_inside(b, addresses, start, end, size))
     with when(b, b.and_(b.icmp_signed(">=", place, I64(0)), inside)):
         b.store(start, cache)
@@ -101,9 +99,8 @@ def _global(module: ir.Module) -> None:
 
     def look(lane: Value) -> None:
         address = kept.get(lane)
-        own = search(b, context, starts, address)
-        last = b.sub(b.load(element(b, ends, own, I64), typ=I64), size)
-        good = b.and_(b.icmp_signed(">=", own, I64(0)), b.icmp_unsigned("<=", address, last))
+        own, _, last = extent_of(b, context, address)
+        good = b.and_(b.icmp_signed(">=", own, I64(0)), b.icmp_unsigned("<=", address, b.sub(last, size)))
         with when(b, b.not_(good), likely=False):
             _refuse(b, context, site, mask, given)
 
@@ -128,6 +125,14 @@ def _inside(b: Builder, addresses: Value, start: Value, end: Value, size: Value)
     """
     reaches = b.icmp_unsigned("<=", addresses, b.splat(b.sub(end, size)))
     return b.and_(b.icmp_unsigned(">=", addresses, b.splat(start)), reaches)
+
+
+def extent_of(b: Builder, context: Value, address: Value) -> tuple[Value, Value, Value]:
+    """Return the index, start and end of the last allocation that starts at or before an address; see `search`."""
+    starts, ends = b.pointer(context, Context.STARTS), b.pointer(context, Context.ENDS)
+    place = search(b, context, starts, address)
+    start, end = (b.load(element(b, array, place, I64), typ=I64) for array in (starts, ends))
+    return place, start, end
 
 
 def search(b: Builder, context: Value, starts: Value, address: Value) -> Value:
