@@ -324,9 +324,7 @@ class Flow:
         for callee, lanes in entered:
             with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
                 schedule.push(callee.instance.numbers[0], lanes)
-        left = b.sub(b.word(self._context, Context.BUDGET), I64(len(place.block.instructions) + _CALL_COST))
-        b.set_word(self._context, Context.BUDGET, left)
-        with when(b, b.icmp_signed("<", left, I64(0)), likely=False):
+        with when(b, schedule.spend(len(place.block.instructions) + _CALL_COST), likely=False):
             b.ret(I32(Status.PAUSED))
         b.branch(schedule.dispatch)
 
@@ -456,8 +454,7 @@ class Flow:
             with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
                 turns = 0
                 if target <= number:
-                    left = b.sub(b.word(self._context, Context.BUDGET), I64(number - target + 8))
-                    b.set_word(self._context, Context.BUDGET, left)
+                    schedule.spend(number - target + 8)
                     turns = self._loops.turns(number, target)
                 if not turns:
                     schedule.push(target, lanes)

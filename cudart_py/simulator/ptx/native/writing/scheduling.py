@@ -79,12 +79,17 @@ class Scheduling:
         self.push(number, lanes)
         b.branch(self.dispatch)
 
-    def go_back(self, number: int, lanes: Value, cost: int) -> None:
-        """Branch back to a block, or return to Python if the budget is used up."""
+    def spend(self, cost: int) -> Value:
+        """Take instructions from the budget; return whether it is used up."""
         b = self._b
         left = b.sub(b.word(self._context, Context.BUDGET), I64(cost))
         b.set_word(self._context, Context.BUDGET, left)
-        with when(b, b.icmp_signed("<", left, I64(0)), likely=False):
+        return b.icmp_signed("<", left, I64(0))
+
+    def go_back(self, number: int, lanes: Value, cost: int) -> None:
+        """Branch back to a block, or return to Python if the budget is used up."""
+        b = self._b
+        with when(b, self.spend(cost), likely=False):
             self.push(number, lanes)
             b.ret(I32(Status.PAUSED))
         self.go(number, lanes)
