@@ -58,9 +58,7 @@ class _Access:
             if self.count == 1 and self.size >= _WORD:
                 with when(b, b.icmp_unsigned("!=", self.mask, I32(0)), likely=True):
                     self._partly()
-        right, hosts = checked(b, self.space, self.context, self.given, self.mask, self.site, self.whole)
-        with when(b, b.not_(right), likely=False):
-            self._end()
+        hosts = checked(b, self.space, self.context, self.given, self.mask, self.site, self.whole)
         if self.space in ("shared", "generic"):
             follow, _ = self._order(hosts)
             with when(b, b.and_(full, follow)):
@@ -115,9 +113,7 @@ class _Access:
         b = self.b
         follow, same = self._order(self.given, _GROUP)
         with when(b, b.or_(follow, same)):
-            right, hosts = checked(b, self.space, self.context, self.given, self.mask, self.site, self.whole)
-            with when(b, b.not_(right), likely=False):
-                self._end()
+            hosts = checked(b, self.space, self.context, self.given, self.mask, self.site, self.whole)
             places = [b.inttoptr(b.extract_element(hosts, I32(lane)), PTR) for lane in range(0, LANES, _GROUP)]
             with when(b, same):
                 parts = [b.splat(b.load(place, typ=self.kind, align=self.size), _GROUP) for place in places]
@@ -154,7 +150,7 @@ class _Access:
             _give(b, [_taken(b, data, index, self.count) for index in range(self.count)])
             return
         b.store(_woven(b, self.values), place, align=self.size)
-        self._end()
+        b.ret_void()
 
     # --- lane by lane
 
@@ -177,16 +173,7 @@ class _Access:
                 b.store(values.get(lane), b.at(place, index * self.size), align=self.size)
 
         each_active(b, self.mask, put)
-        self._end()
-
-    # --- ends
-
-    def _end(self) -> None:
-        """Return from a store, or from a load that has failed."""
-        if self.loads:
-            _give(self.b, [self.b.const(self.kind, 0)] * self.count)
-        else:
-            self.b.ret_void()
+        b.ret_void()
 
 
 def build_access(module: ir.Module, name: str) -> None:

@@ -15,7 +15,7 @@ from ...instructions.values import value_type
 from ...syntax.types import type_size
 from ...windows import SHARED_WINDOW
 from ..vectors import I32, I64, PTR, Builder, vector
-from .frame import Spilled, begin, each_active, when
+from .frame import Spilled, begin, each_active
 from .hosts import address_type, checked
 
 Value = Any
@@ -29,9 +29,7 @@ def build_atomic(module: ir.Module, name: str) -> None:
     count = 2 if operation == "cas" else 1
     arguments = [PTR, address_type(space), I32, I32, *[vector(kind)] * count]
     b, (context, given, mask, site, *values) = begin(module, name, vector(kind), arguments)
-    right, hosts = checked(b, space, context, given, mask, site, size)
-    with when(b, b.not_(right), likely=False):
-        b.ret(b.const(kind, 0))
+    hosts = checked(b, space, context, given, mask, site, size)
     places, found = Spilled(b, hosts), Spilled(b, b.const(kind, 0))
     kept = [Spilled(b, value) for value in values]
 

@@ -24,7 +24,7 @@ from ...windows import (
 )
 from ..layout import LANES, ROW_BYTES, Context, Fault
 from ..vectors import I1, I32, I64, PTR, Builder, vector
-from .frame import Spilled, begin, each_active, element, record_fault, when
+from .frame import Spilled, begin, each_active, element, give_up, record_fault, when
 
 Value = Any
 ADDRESSES = vector(I64)
@@ -40,12 +40,12 @@ def _arguments(space: str) -> list[ir.Type]:
     return [PTR, address_type(space), I32, I32, I64]
 
 
-def checked(
-    b: Builder, space: str, context: Value, addresses: Value, mask: Value, site: Value, size: int
-) -> tuple[Value, Value]:
-    """Call a space's function; return whether the addresses are valid, and the host addresses."""
+def checked(b: Builder, space: str, context: Value, addresses: Value, mask: Value, site: Value, size: int) -> Value:
+    """Return the lanes' host addresses; return from the function if any address is invalid."""
     found = b.invoke(f"hosts.{space}", found_type, context, addresses, mask, site, I64(size))
-    return b.extract_value(found, 0), b.extract_value(found, 1)
+    with when(b, b.not_(b.extract_value(found, 0)), likely=False):
+        give_up(b)
+    return b.extract_value(found, 1)
 
 
 def safe_addresses(b: Builder, addresses: Value, mask: Value) -> Value:
