@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,10 +67,10 @@ class Divergence:
             self._waiting[group.chunk.block_of_lane[group.lane_numbers]] = -1
         self.some = bool((self._waiting >= 0).any())
 
-    def passing(self, group: Group, block: Block) -> tuple[Instruction, int] | None:
-        """Return the barrier that lanes about to run a basic block have passed, and a lane's position, or None."""
+    def passing(self, group: Group, block: Block) -> Iterator[tuple[Instruction, int]]:
+        """Yield the barriers that lanes about to run a basic block have passed, each with a lane's position."""
         if not block.instructions:
-            return None
+            return
         waiting = self._waiting[group.chunk.block_of_lane[group.lane_numbers]]
         for number in np.unique(waiting[waiting >= 0]):
             key = group.path, int(number)
@@ -77,8 +78,7 @@ class Divergence:
                 barrier = self._places[number].stack
                 self._past[key] = lies_past(block, _stack(group), barrier, self._reachable)
             if self._past[key]:
-                return self._places[number].site, int(np.flatnonzero(waiting == number)[0])
-        return None
+                yield self._places[number].site, int(np.flatnonzero(waiting == number)[0])
 
     def _reachable(self, code: Code) -> Reach:
         """Return, for each block of a function, the blocks that can come after it."""

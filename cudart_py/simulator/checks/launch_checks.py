@@ -162,18 +162,8 @@ class LaunchChecks(Observer):
         records: ChunkRecords | None = group.chunk.notes
         divergence = records.divergence if records is not None else None
         if divergence is not None and divergence.some:
-            past = divergence.passing(group, block)
-            if past is not None:
-                barrier, position = past
-                accesses = (
-                    one for one in block.instructions if form_of(one).row.access and form_of(one).space != "param"
-                )
-                where = self._findings.where(next(accesses, block.instructions[-1]))
-                what = (
-                    f"divergent barrier: threads of the block wait here, but this thread is at {where}, from which it "
-                    "does not reach it"
-                )
-                self._findings.put("divergence", barrier, group, position, what)
+            for barrier, position in divergence.passing(group, block):
+                self.passing(group, block, position, barrier)
 
     @without_failing
     def executed(self, group: Group, block: Block) -> None:
@@ -271,6 +261,17 @@ class LaunchChecks(Observer):
             where = f"at the one at {self._findings.where(other)}"
         what = f"divergent barrier: other threads of the block wait {where}"
         self._findings.put("divergence", site, group, position, what)
+
+    @without_failing
+    def passing(self, group: Group, block: Block, position: int, barrier: Instruction) -> None:
+        """Report a barrier that a thread has gone past, at which others of its block wait."""
+        accesses = (one for one in block.instructions if form_of(one).row.access and form_of(one).space != "param")
+        where = self._findings.where(next(accesses, block.instructions[-1]))
+        what = (
+            f"divergent barrier: threads of the block wait here, but this thread is at {where}, from which it does not "
+            "reach it"
+        )
+        self._findings.put("divergence", barrier, group, position, what)
 
     @without_failing
     def access(

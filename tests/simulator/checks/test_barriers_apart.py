@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from cudart_py.simulator.ptx import load_module
 from tests.simulator.checks.reports import of_both, run_natively
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -43,6 +44,55 @@ extern "C" __global__ void several_phases(int* out) {
     }
     __syncthreads();
 }
+extern "C" __global__ void some_miss_it(int* out) {
+    BEGIN;
+    if (t < 40) {
+        out[i] = 1;
+        __syncthreads();
+        out[i] += 2;
+    }
+    if (t % 2) out[i] += 3;
+    out[i] += 4;
+}
+extern "C" __global__ void unequal_loop(int* out) {
+    BEGIN;
+    for (int k = 0; k < (t < 32 ? 2 : 1); k++) {
+        out[i] += k;
+        __syncthreads();
+    }
+    for (int k = 0; k < blockIdx.x + 2; k++) out[i] += 7 * k + t;
+}
+extern "C" __global__ void call_unequally(int* out) {
+    BEGIN;
+    if (t < 35) meet(out + i);
+    out[i] += 4;
+}
+extern "C" __global__ void different_ones_in_two_blocks(int* out) {
+    BEGIN;
+    if (t < 8) {
+        out[i] = 5;
+        if (blockIdx.x == 1) {
+            __syncthreads();
+            out[i] += 1;
+        }
+        __syncthreads();
+    }
+    out[i] += 4;
+}
+extern "C" __global__ void others_come_later(int* out) {
+    BEGIN;
+    if (t >= 32) __syncthreads();
+    out[i] += 4;
+}
+extern "C" __global__ void leave_before(int* out) {
+    BEGIN;
+    if (t < 8) {
+        out[i] = 5;
+        return;
+    }
+    if (t < 40) __syncthreads();
+    out[i] += 4;
+}
 extern "C" __global__ void backwards(int* out) {
     BEGIN;
     __syncthreads();
@@ -69,6 +119,25 @@ extern "C" __global__ void named(int* out) {
 }
 """
 
+# Some threads of the first warp wait. Its others and the second warp go past the barrier to different blocks, of which
+# that of the second warp comes first in the code.
+TWO_WAYS = """.visible .entry two_ways(.param .u64 out) {
+    .reg .b32 i; .reg .b64 at; .reg .pred waits, second;
+    ld.param.u64 at, [out];
+    mov.u32 i, %tid.x; mad.wide.u32 at, i, 4, at;
+    setp.lt.u32 waits, i, 8; setp.ge.u32 second, i, 32;
+    @!waits bra past;
+    bar.sync 0;
+past:
+    @!second bra others;
+    st.global.u32 [at], 3; bra end;
+others:
+    st.global.u32 [at], 2;
+end:
+    ret;
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def kernels() -> Kernels:
@@ -87,8 +156,27 @@ def test_barriers_apart_are_reported_by_machine_code(kernels, monkeypatch, name,
     assert not any(kernel.recorded.doubts for kernel in kernels.program(name).native.values())
 
 
-def test_lanes_that_branch_backwards_arrive_in_an_order_that_only_numpy_knows(kernels: Kernels) -> None:
-    assert of_both(kernels, "backwards", 2, 64, np.zeros(128, np.int32))
+@pytest.mark.parametrize(("grid", "block"), [(1, 96), (5, 64), (2, 48)])
+@pytest.mark.parametrize("name", ["some_miss_it", "unequal_loop", "call_unequally", "leave_before"])
+def test_a_barrier_that_threads_go_past_is_reported_by_machine_code(kernels, name, grid, block):
+    (text,) = of_both(kernels, name, grid, block, np.zeros(grid * block, np.int32))
+    assert "from which it does not reach it" in text
+    assert not any(kernel.recorded.doubts for kernel in kernels.program(name).native.values())
+
+
+def test_each_barrier_that_threads_of_some_block_go_past_is_reported(kernels: Kernels) -> None:
+    texts = of_both(kernels, "different_ones_in_two_blocks", 2, 64, np.zeros(128, np.int32))
+    assert {"block (0, 0, 0)" in text for text in texts} == {True, False}
+
+
+@pytest.mark.parametrize("name", ["backwards", "others_come_later"])
+def test_what_only_numpy_knows_is_found_by_running_again(kernels: Kernels, name: str) -> None:
+    assert of_both(kernels, name, 2, 64, np.zeros(128, np.int32))
+
+
+def test_the_thread_that_numpy_finds_past_a_barrier_is_reported() -> None:
+    (text,) = of_both(Kernels(load_module(HEAD + TWO_WAYS)), "two_ways", 1, 64, np.zeros(64, np.int32))
+    assert "thread (32, 0, 0)" in text
 
 
 def test_a_named_barrier_may_be_in_several_places(kernels: Kernels) -> None:

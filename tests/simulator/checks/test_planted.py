@@ -35,8 +35,8 @@ UNWRITTEN = {
 
 # The mistakes that machine code reports itself. A launch with any other is run again by NumPy, which finds it.
 BY_MACHINE_CODE = {
-    "lane_outside_mask", "mask_names_others", "two_barriers", "inlined_barriers", "called_barriers",
-    "groups_sync_apart",
+    "lane_outside_mask", "mask_names_others", "some_miss_a_barrier", "two_barriers", "barriers_in_an_unequal_loop",
+    "inlined_barriers", "called_barriers", "groups_sync_apart", "called_by_some", "called_deeply_by_some",
 }  # fmt: skip  # rows of a table
 
 

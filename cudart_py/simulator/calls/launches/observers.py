@@ -68,6 +68,10 @@ class Observers(Observer):
         for one in self._observers:
             one.apart(group, site, position, other)
 
+    def passing(self, group: Group, block: Block, position: int, barrier: Instruction) -> None:
+        for one in self._observers:
+            one.passing(group, block, position, barrier)
+
     def access(
         self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
     ) -> None:

@@ -439,5 +439,8 @@ class HostCall(IntEnum):
     OUTSIDE = 11
     DESERTED = 12
     ABSENT = 13
-    # For the checks: a barrier releases a block, whose lanes wait at several barriers in the code.
-    APART = 14
+    # For the checks: a barrier releases a block, whose lanes wait at several barriers in the code or have gone past it.
+    # Before that, lanes go past the barrier at which others wait; the number contains the number of the basic block in
+    # its lower half, and the mask of lanes in its upper half.
+    DIVERGED = 14
+    PASSING = 15

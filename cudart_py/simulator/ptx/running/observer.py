@@ -233,6 +233,9 @@ class Observer:
     def apart(self, group: Group, site: Instruction, position: int, other: Instruction) -> None:
         """Observe the lane at `position` at a barrier of its block, while others of the block wait at another one."""
 
+    def passing(self, group: Group, block: Block, position: int, barrier: Instruction) -> None:
+        """Observe the lane at `position` at a block past a barrier, at which others of its thread block wait."""
+
     def access(
         self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
     ) -> None:

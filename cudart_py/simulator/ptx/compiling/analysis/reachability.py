@@ -62,6 +62,30 @@ def comes_after_all(here: Stack) -> bool:
     return True
 
 
+def bypasses(here: Stack, barrier: Stack) -> bool:
+    """Return whether a thread may reach a block without having gone past a barrier in the same call of a function."""
+    depth, (code, at) = len(barrier) - 1, barrier[-1]
+    calls = [index for _, index in here]
+    if calls[:depth] != [index for _, index in barrier[:depth]] or len(here) <= depth or at in reachable(code)[at]:
+        return True
+    found, waiting = {at}, [0]
+    while waiting:
+        block = waiting.pop()
+        if block not in found:
+            found.add(block)
+            waiting.extend(code.blocks[block].terminator.targets)
+    return calls[depth] in found - {at}
+
+
+def leads_before(first: Stack, second: Stack) -> bool:
+    """Return whether a block and all blocks that lead to it come before another block, in the function that decides."""
+    for (code, index), (_, other) in zip(first, second, strict=False):
+        if index != other:
+            reach = reachable(code)
+            return index < other and all(one < other for one, reached in reach.items() if index in reached)
+    return False
+
+
 def _accesses(block: Block) -> bool:
     """Return whether a block accesses memory that other threads can access."""
     return any(form.row.access and form.space not in ("param", "local") for form in map(form_of, block.instructions))

@@ -20,7 +20,7 @@ from .execution import execute
 from .objects import describe_object
 from .reports import Finding, allow_absent, fault_of, note_mask, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
-from .waiting.barriers import note_barriers, release
+from .waiting.barriers import note_barriers, note_passing, release
 from .waiting.memory_barriers import DeadlockSearch
 from .waiting.turns import run_in_turns
 
@@ -42,7 +42,8 @@ _ANSWERS: dict[HostCall, Callable[[NativeLaunch, int], None]] = {
     HostCall.OUTSIDE: note_mask,
     HostCall.DESERTED: note_mask,
     HostCall.ABSENT: allow_absent,
-    HostCall.APART: note_barriers,
+    HostCall.DIVERGED: note_barriers,
+    HostCall.PASSING: note_passing,
 }
 
 

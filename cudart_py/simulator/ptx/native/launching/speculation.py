@@ -94,6 +94,8 @@ class Recorded:
         self.sites = np.zeros(sites, np.bool_)
         # The number of the kernel's launches that had to run on the NumPy engine.
         self.doubts = 0
+        # For basic blocks past barriers, whether the NumPy engine certainly executes them first.
+        self.firsts: dict[tuple[int, int], bool] = {}
         # Whether a launch has loaded unwritten memory.
         self.unwritten = False
 
@@ -129,6 +131,8 @@ class BlockRecords:
         self.words, self.reads = words.view(np.uint64), reads.view(np.uint64)
         # The bitmap of the barriers that lanes have gone past.
         self.passed = self.words[BlockCheck.PASSED : BlockCheck.COPY_TIME]
+        # The time of the last barrier when a thread that has gone past the barrier of `WAITS` has been reported.
+        self.reported_passing = -1
         self.local_written = local_written.view(np.uint32)
         self.writes = np.zeros(pieces + _LANES, np.uint64)
         # Machine code examines records 32 at a time, so the padding after the last piece must count as written.

@@ -22,7 +22,7 @@ from ..library.checking.copies import GROUPS
 from ..library.checking.fences import EVENT
 from ..library.checking.records import TICK, block_value, block_word, in_complete_records, raise_doubt
 from ..library.frame import ask_about, ask_python, element, when
-from ..vectors import I32, I64, Builder
+from ..vectors import I1, I32, I64, Builder
 from .undefined import Undefined
 
 if TYPE_CHECKING:
@@ -272,11 +272,21 @@ class Checking:
             if lies_past(place.block, here, self._layout.places[number].stack, self._reachable):
                 bits |= 1 << bit
         passed = block_word(b, self._context, BlockCheck.PASSED)
+        waits = b.sub(b.and_(block_value(b, self._context, BlockCheck.WAITS), I64(APART - 1)), I64(1))
         for index in range(_PASSED_WORDS):
             part = bits >> 64 * index & 0xFFFFFFFFFFFFFFFF
             if part:
                 word = b.at(passed, 8 * index)
-                b.store(b.or_(b.load(word, typ=I64), I64(part)), word)
+                before = b.load(word, typ=I64)
+                b.store(b.or_(before, I64(part)), word)
+                if not self._clustered:
+                    new = b.and_(I64(part), b.not_(before))
+                    here = b.and_(b.lshr(new, b.and_(waits, I64(63))), I64(1))
+                    told = b.and_(b.icmp_unsigned("==", b.lshr(waits, I64(6)), I64(index)), b.trunc(here, I1))
+                    with when(b, told, likely=False):
+                        lanes = b.shl(b.zext(b.load(self._schedule.mask, typ=I32), I64), I64(32))
+                        number = I64(self._layout.places.index(place))
+                        ask_python(b, self._context, HostCall.PASSING, b.or_(lanes, number))
 
     def _reachable(self, code: Code) -> Reach:
         if id(code) not in self._reach:
@@ -309,16 +319,14 @@ def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
 def release_checks(b: Builder, context: Value, checking: Checking) -> None:
     """Generate the checks at a barrier that releases a block; raise a doubt if some lanes had gone past it."""
     waits = block_word(b, context, BlockCheck.WAITS)
-    with when(b, b.icmp_unsigned(">=", b.load(waits, typ=I64), I64(APART)), likely=False):
-        ask_python(b, context, HostCall.APART, I64(0))
-        with when(b, b.icmp_unsigned("!=", b.word(context, Context.FAULT), I64(0))):
-            b.ret(I32(Status.FAULT))
+    apart = b.icmp_unsigned(">=", b.load(waits, typ=I64), I64(APART))
     barrier = b.sub(b.and_(b.load(waits, typ=I64), I64(APART - 1)), I64(1))
     passed = element(b, block_word(b, context, BlockCheck.PASSED), b.lshr(barrier, I64(6)), I64)
     bit = b.and_(b.lshr(b.load(passed, typ=I64), b.and_(barrier, I64(63))), I64(1))
-    with when(b, b.icmp_unsigned("!=", bit, I64(0)), likely=False):
-        raise_doubt(b, context, I32(0), Doubt.FINDING)
-        b.ret(I32(Status.FAULT))
+    with when(b, b.or_(apart, b.trunc(bit, I1)), likely=False):
+        ask_python(b, context, HostCall.DIVERGED, I64(0))
+        with when(b, b.icmp_unsigned("!=", b.word(context, Context.FAULT), I64(0))):
+            b.ret(I32(Status.FAULT))
     b.store(I64(0), waits)
     _forget_passed(b, context)
     b.store(_advance(b, context), block_word(b, context, BlockCheck.BARRIER))

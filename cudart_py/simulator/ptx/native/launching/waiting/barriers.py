@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from operator import methodcaller
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....compiling.analysis.reachability import bypasses, leads_before, lies_past, reachable
 from ....faults import Fault
-from ...instances import HELD, PARKED
-from ...layout import APART, BlockCheck, Context, Head
+from ...instances import HELD, PARKED, Layout, Place
+from ...layout import APART, LANES, BlockCheck, Context, Head
 from ...writing.checking import whole
 from ..reports import Finding, group_of, is_new, point_at
 from ..speculation import SpeculationFailed
 
 if TYPE_CHECKING:
+    from ....running.observer import Observer
+    from ...barriers import Barrier
     from ..launch import NativeLaunch
+
+_WORD = 0xFFFFFFFF
 
 
 def release(launch: NativeLaunch) -> None:
@@ -42,30 +49,79 @@ def note_barriers(launch: NativeLaunch, _number: int = 0) -> None:
     """Keep a mistake for each barrier at which lanes of the block wait, except the first in the code.
 
     In the NumPy engine, lanes arrive in the order of the code, unless they branch backwards or wait for others before.
-    Barriers other than barrier 0 may be in several places. Raise SpeculationFailed if that isn't certain.
+    Barriers other than barrier 0 may be in several places. Raise SpeculationFailed if that isn't certain, as in
+    clusters, or if lanes have gone past one of the barriers and have not been reported.
     """
-    records, layout = launch.resident.records[0], launch.kernel.layout
-    if records.words[BlockCheck.WAITS] < APART:
-        return
-    parked, waiting = launch.words(PARKED), []
-    places = [place for place in layout.places if place.block.terminator.kind == "barrier"]
-    ends = [(place, one) for place, one in zip(places, layout.barriers, strict=True) if whole(one.instruction)]
-    for index, (place, barrier) in enumerate(ends):
-        if barrier.is_unnamed and parked[:, barrier.resume].any():
-            waiting.append(barrier)
-            if int(records.passed[index // 64]) >> index % 64 & 1 or not place.is_in_order:
-                raise SpeculationFailed
-    if len(waiting) > 1 and (launch.kernel.spins or any(place.block.converges for place in layout.places)):
+    if launch.unit > 1:
         raise SpeculationFailed
-    phase = int(launch.context[Context.NOW] - records.words[BlockCheck.BEGIN])
-    for before, barrier in pairwise(waiting):
-        key, order = ("divergence", id(barrier.instruction)), (1, phase, barrier.resume)
-        if is_new(launch, key, order):
-            warp = int(np.flatnonzero(parked[:, barrier.resume])[0])
-            point_at(launch, warp)
-            group, _ = group_of(launch, barrier.instance, int(parked[warp, barrier.resume]))
-            tell = methodcaller("apart", group, barrier.instruction, 0, before.instruction)
-            launch.findings[key] = Finding(order, int(launch.context[Context.BLOCK]), tell)
+    records, parked = launch.resident.records[0], launch.words(PARKED)
+    apart = bool(records.words[BlockCheck.WAITS] >= APART)
+    waiting = []
+    for index, (place, barrier) in enumerate(_ends(launch)):
+        if barrier.is_unnamed and parked[:, barrier.resume].any():
+            has_passed = int(records.passed[index // 64]) >> index % 64 & 1
+            if has_passed and (apart or records.reported_passing != int(records.words[BlockCheck.BARRIER])):
+                raise SpeculationFailed
+            waiting.append((place, barrier))
+    if len(waiting) > 1 and not (_keeps_order(launch) and all(place.is_in_order for place, _ in waiting)):
+        raise SpeculationFailed
+    for (_, before), (_, barrier) in pairwise(waiting):
+        warp = int(np.flatnonzero(parked[:, barrier.resume])[0])
+        point_at(launch, warp)
+        group, _ = group_of(launch, barrier.instance, int(parked[warp, barrier.resume]))
+        _keep(launch, barrier, methodcaller("apart", group, barrier.instruction, 0, before.instruction))
+
+
+def note_passing(launch: NativeLaunch, number: int) -> None:
+    """Keep the mistake of lanes at a basic block that have gone past the barrier at which others wait.
+
+    The number contains the number of the block in its lower half. Leave the lanes unreported if the report of the NumPy
+    engine is uncertain.
+    """
+    records, known = launch.resident.records[0], launch.kernel.recorded.firsts
+    place, waits = number & _WORD, int(records.words[BlockCheck.WAITS])
+    end, barrier = _ends(launch)[waits % APART - 1]
+    if (place, barrier.resume) not in known:
+        known[place, barrier.resume] = _keeps_order(launch) and _is_first_past(launch.kernel.layout, place, end)
+    if waits < APART and barrier.is_unnamed and known[place, barrier.resume]:
+        records.reported_passing = int(records.words[BlockCheck.BARRIER])
+        here = launch.kernel.layout.places[place]
+        group, _ = group_of(launch, here.instance, number >> LANES & _WORD)
+        _keep(launch, barrier, methodcaller("passing", group, here.block, 0, barrier.instruction))
+
+
+def _is_first_past(layout: Layout, number: int, end: Place) -> bool:
+    """Return whether the NumPy engine executes a block first of all past a barrier, after others have arrived there.
+
+    That is certain if it is the first in the code, and all blocks that lead to it or to the barrier come before it.
+    """
+    reach, place = cache(reachable), layout.places[number]
+    past = (one for one in layout.places if lies_past(one.block, one.stack, end.stack, reach))
+    first = next((one for one in past if bypasses(one.stack, end.stack)), None)
+    return first is place and place.is_in_order and leads_before(end.stack, place.stack)
+
+
+def _ends(launch: NativeLaunch) -> list[tuple[Place, Barrier]]:
+    """Return the barriers of the code at which all threads wait, and the blocks that they end."""
+    layout = launch.kernel.layout
+    places = [place for place in layout.places if place.block.terminator.kind == "barrier"]
+    return [(place, one) for place, one in zip(places, layout.barriers, strict=True) if whole(one.instruction)]
+
+
+def _keeps_order(launch: NativeLaunch) -> bool:
+    """Return whether lanes wait for others only at barriers."""
+    return not (launch.kernel.spins or any(place.block.converges for place in launch.kernel.layout.places))
+
+
+def _keep(launch: NativeLaunch, barrier: Barrier, tell: Callable[[Observer], None]) -> None:
+    """Keep a mistake at a barrier."""
+    key = "divergence", id(barrier.instruction)
+    began = launch.resident.records[0].words[BlockCheck.BEGIN]
+    finding = Finding(
+        (1, int(launch.context[Context.NOW] - began), barrier.resume), int(launch.context[Context.BLOCK]), tell
+    )
+    if is_new(launch, key, finding.order):
+        launch.findings[key] = finding
 
 
 def _force(launch: NativeLaunch) -> bool:
