@@ -85,8 +85,12 @@ extern "C" __global__ void shared_out(unsigned* out, const unsigned* in) {
         ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &bar, rank == 1 ? 0 : 256);
     }
     cg::this_cluster().sync();
+    // In assembly, because the headers of CUDA 13.0 accept it only for sm_90a.
     if (rank == 1 && threadIdx.x == 0)
-        ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, s, in + blockIdx.x * 64, 256, &bar, uint16_t(0b1101));
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                     "[%0], [%1], 256, [%2], %3;"
+                     ::"r"((unsigned)__cvta_generic_to_shared(s)), "l"(in + blockIdx.x * 64),
+                     "r"((unsigned)__cvta_generic_to_shared(&bar)), "h"((unsigned short)0b1101) : "memory");
     while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &bar, 0)) {}
     out[blockIdx.x * 64 + threadIdx.x] = rank == 1 ? 7 : s[threadIdx.x];
     cg::this_cluster().sync();
