@@ -27,8 +27,26 @@ def case_with_marks(case: Case) -> Any:
     return pytest.param(case, marks=marks, id=f"{case.group}-{case.id}".replace(" ", "-"))
 
 
+def in_machine_code(case: Case) -> Any:
+    """Return a case for the native engine, to which `auto` leaves few of these small launches."""
+    marks = [] if case.group == "atomics" else [pytest.mark.exhaustive]
+    return pytest.param(case, marks=marks, id=f"{case.group}-{case.id}".replace(" ", "-"))
+
+
 @pytest.mark.parametrize("case", [case_with_marks(case) for case in CASES])
 def test_kernel_agrees_with_the_recorded_gpu(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.needs("in_process")
+@pytest.mark.parametrize("case", [in_machine_code(case) for case in CASES])
+def test_machine_code_agrees_with_the_recorded_gpu(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "native")
+    check(case)
+
+
+def check(case: Case) -> None:
     recorded = expected(case)
     with cuda.Device(0):
         got = run(case)
