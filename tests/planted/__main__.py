@@ -1,4 +1,4 @@
-"""Record which of the planted mistakes compute-sanitizer finds on a GPU, for the tests and `docs/simulator.md`.
+"""Record which of the planted mistakes compute-sanitizer finds on a GPU, for the tests and `docs/simulator-tests.md`.
 
     python -m tests.planted tests/planted/data/compute_sanitizer.json      with compute-sanitizer in PATH
 
