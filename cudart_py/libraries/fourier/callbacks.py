@@ -48,9 +48,10 @@ class Callback(SetOnce):
     array of that name, or null. `i` counts elements from the beginning of the array, with its strides. `shared` is not
     used. Each element must be loaded or stored by itself, in any order, and perhaps repeatedly.
 
-    With `fuse=True`, cuFFT itself calls the function where it can, and with `fuse=False`, a kernel before or after the
-    transform does. By default, cuFFT calls it except for the lengths at which a kernel is known to be faster. The
-    results are the same. cuFFT cannot link a source that defines kernels, nor two sources that define functions of the
+    With `fuse=True`, the kernels of the transform call the function where they can, and with `fuse=False`, a kernel
+    before or after the transform does. By default, the faster way is taken. The results are the same. The kernels are
+    those of cuFFT or, for rows of complex64 elements and with MathDx (the extra `dx`), one made of cuFFTDx. They cannot
+    be linked with a source that defines kernels, nor with two sources that define functions of the
     same name, unless those are `static`. The two callbacks of a transform may share one source. `include`, `define` and
     `options` are those of `compile`. The source is compiled when a transform first uses the callback. Its function is
     checked then: CompileError if it has another signature.
@@ -150,18 +151,11 @@ class Callbacks(NamedTuple):
                 rule = "be None for elements in half precision, for which cuFFT has no callbacks"
                 raise arguments.unusable(call, name, rule, f"{callback} for {name_of(dtype)}")
 
-    def fuses(self, dtypes: tuple[np.dtype[Any], np.dtype[Any]], lengths: tuple[int, ...]) -> bool:
-        """Return whether cuFFT should call the callbacks of a transform itself, if it can."""
-        wishes = {callback.fuse for callback in self if callback is not None}
-        if not wishes or False in wishes:
-            return False
-        return True in wishes or not self._slow_in_cufft(dtypes, lengths)
+    def slow_in_cufft(self, dtypes: tuple[np.dtype[Any], np.dtype[Any]], lengths: tuple[int, ...]) -> bool:
+        """Return whether a kernel that calls the callbacks before or after a transform is faster than cuFFT.
 
-    def _slow_in_cufft(self, dtypes: tuple[np.dtype[Any], np.dtype[Any]], lengths: tuple[int, ...]) -> bool:
-        """Return whether kernels that call the callbacks are faster than cuFFT: docs/libraries.md has the figures.
-
-        They were measured on an H200 with cuFFT 12.0, for transforms along one axis. Only rows of complex64 elements
-        are ever slow in cuFFT.
+        docs/libraries.md has the figures. They were measured on an H200 with cuFFT 12.0, for transforms along one axis.
+        Only rows of complex64 elements are ever slow in cuFFT.
         """
         if len(lengths) > 1 or dtypes[0] != np.complex64:
             return False
@@ -172,16 +166,31 @@ class Callbacks(NamedTuple):
             return length >= 256 and length != 512
         return length == 256 or length >= 4096
 
+    @property
+    def fuse(self) -> bool | None:
+        """Whether the transform's kernel must call the callbacks; None stands for the faster way."""
+        wishes = {callback.fuse for callback in self if callback is not None}
+        return False if not wishes or False in wishes else True in wishes or None
+
+    def link_time_codes(self, device: Device, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> list[bytes]:
+        """Return the callbacks as link-time code for a device, first that of `load`."""
+        codes = [
+            link_time_code(callback, device, dtype, loads=callback is self.load)
+            for callback, dtype in zip(self, dtypes, strict=True)
+            if callback is not None
+        ]
+        if self._share_program():
+            # The first callback's code defines both functions, and a second definition cannot be linked.
+            codes[1] = _link_time_code(NOTHING, device)
+        return codes
+
     def set(self, functions: Any, plan: int, device: Device, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> list[Any]:
         """Let cuFFT call the callbacks in a plan that has not been made; return what must outlive the making."""
         kinds, kept = library("cufft").XtCallbackType, []
+        codes = iter(self.link_time_codes(device, dtypes))
         for prefix, callback, dtype in zip(("LD", "ST"), self, dtypes, strict=True):
             if callback is not None:
-                code = link_time_code(callback, device, dtype, loads=prefix == "LD")
-                if prefix == "ST" and self._share_program():
-                    # The other callback's code defines this function too, and a second definition cannot be linked.
-                    code = _link_time_code(NOTHING, device)
-                name = ctypes.create_string_buffer(callback.name.encode())
+                code, name = next(codes), ctypes.create_string_buffer(callback.name.encode())
                 kept += [code, name]
                 kind = int(kinds[f"{prefix}_{_ELEMENTS[dtype][1]}"])
                 info = [address_of(callback)]

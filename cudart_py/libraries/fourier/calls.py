@@ -19,11 +19,19 @@ from ..handles import allocate_workspace, keep, scratch, thread_cache
 from ..plans import Plan
 from . import layout
 from .callbacks import NO_CALLBACKS, Callbacks
-from .cufft_plans import INT_MAX, CufftPlan
+from .cufft_plans import INT_MAX
 from .layout import Axes
-from .planning import NORMS, NewArray, check_lengths, find_transform, halved, make_plan
+from .planning import (
+    NORMS,
+    NewArray,
+    PreparedTransform,
+    check_lengths,
+    direction_of,
+    find_transform,
+    halved,
+    make_plan,
+)
 
-FORWARD, INVERSE = -1, 1
 MOST_PLANS = 64
 # The size in bytes of the largest elements.
 WIDEST = 16
@@ -35,7 +43,7 @@ class _Checked(NamedTuple):
     name: str
     stream: Stream
     device: Device
-    plan: CufftPlan
+    plan: PreparedTransform
     out: DeviceArray
     copies: bool  # the input must be copied first, because cuFFT overwrites it
 
@@ -49,7 +57,7 @@ class TransformPlan(Plan[DeviceArray]):
 
     @property
     def fused(self) -> bool:
-        """Whether cuFFT itself calls the callbacks; otherwise, kernels before and after the transform do."""
+        """Whether the kernels of the transform call the callbacks; otherwise, kernels before and after them do."""
         return self._plan.fused
 
     def __init__(self, checked: _Checked, x: DeviceArray) -> None:
@@ -95,8 +103,7 @@ class TransformPlan(Plan[DeviceArray]):
         return out
 
     def _prepare(self) -> None:
-        # The stream of an earlier recording no longer exists, and a new stream may have the same handle.
-        self._plan.bound = 0
+        self._plan.unbind()
 
     def _queue(self, stream: Stream) -> None:
         self._queue_for(stream, self._x, self._result)
@@ -107,7 +114,7 @@ class TransformPlan(Plan[DeviceArray]):
             memcpy(self._copy, x, stream=stream)
             source = self._copy
         try:
-            self._plan.queue(stream, source.pointer, out.pointer, _direction(self._name), self._work)
+            self._plan.queue(stream, source.pointer, out.pointer, direction_of(self._name), self._work)
         except Exception as error:
             raise failure(f"cufftExec for {self._name}", error) from error
         keep(stream, self._name, x, out, source)
@@ -155,7 +162,7 @@ def _checked(
     if callbacks is not NO_CALLBACKS:
         callbacks.check_operands(call, device)
     key = (name, device.ordinal, numbers, norm, callbacks, length, aligned, x.shape, x.strides, x.dtype, layout_out)
-    plan: CufftPlan | None = plans.get(key)
+    plan: PreparedTransform | None = plans.get(key)
     if plan is None:
         along = layout.as_axes(call, numbers, x.shape, argument)
         if name in ("rfft", "irfft") and not isinstance(numbers, int | None):
@@ -203,17 +210,13 @@ def _check_alignment(call: str, name: str, x: DeviceArray, out: DeviceArray | No
     return aligned
 
 
-def _check_overlap(call: str, plan: CufftPlan, x: int, out: int) -> bool:
+def _check_overlap(call: str, plan: PreparedTransform, x: int, out: int) -> bool:
     """Return whether the operands start at different addresses; raise ValueError if they overlap in part."""
     span, span_out = plan.spans
     if x < out + span_out and out < x + span and not (x == out and plan.in_place):
         rule = "not overlap 'x', unless both begin at the same address and have rows of the same length"
         raise arguments.unusable(call, "out", rule)
     return x != out
-
-
-def _direction(name: str) -> int:
-    return FORWARD if name in ("fft", "rfft") else INVERSE
 
 
 def transform(
@@ -239,7 +242,7 @@ def transform(
             memcpy(copy, x, stream=where)
             x = copy
         try:
-            plan.queue(where, x._address, out._address, _direction(name), _scratch(plan, where))
+            plan.queue(where, x._address, out._address, direction_of(name), _scratch(plan, where))
         except Exception as error:
             raise failure(f"cufftExec for {name}", error) from error
     if captures:
@@ -247,7 +250,7 @@ def transform(
     return out
 
 
-def _scratch(plan: CufftPlan, stream: Stream) -> DeviceArray | None:
+def _scratch(plan: PreparedTransform, stream: Stream) -> DeviceArray | None:
     return scratch(plan.device).get(plan.work_bytes, stream) if plan.work_bytes else None
 
 

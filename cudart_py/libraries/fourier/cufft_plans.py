@@ -111,7 +111,7 @@ class CufftPlan(Handle):
         self.after: elements.Pass | None = None
         # Where temporary arrays for "x" and "out" begin in the work area, if there are any.
         self.staging: dict[str, int] = {}
-        # `fused` says that cuFFT itself calls the callbacks.
+        # `fused` says that cuFFT's kernels call the callbacks.
         self.callbacks, self.fused = callbacks, fused
         # Whether the input may be the output, which a plan with temporary arrays does not know itself.
         self.in_place = works_in_place(transform, source, target)
@@ -163,6 +163,10 @@ class CufftPlan(Handle):
             self.after.queue(stream, result, target)
         if captures:
             keep(stream, "cuFFT", self, *(each.data for each in self.callbacks if each is not None))
+
+    def unbind(self) -> None:
+        """Forget the stream of the last call, which no longer exists: a new stream may have the same handle."""
+        self.bound = 0
 
     def _release(self, value: Any) -> None:
         with activated(self.device):

@@ -13,7 +13,7 @@ import numpy as np
 from ...base import arguments
 from ...context.current import activated
 from ...context.device import Device
-from ...errors import CudaError
+from ...errors import CompileError, CudaError, LinkError
 from ...memory.array import DeviceArray
 from .. import views
 from ..dtypes import name_of
@@ -21,9 +21,13 @@ from ..failures import failure
 from . import elements, layout
 from .callbacks import Callbacks
 from .cufft_plans import ALIGNMENT, C2C, C2R, R2C, CufftPlan, Transform, works_in_place
+from .row_kernels import RowPlan, row_function
+
+PreparedTransform = CufftPlan | RowPlan
 
 _FAMILIES = {"fft": C2C, "ifft": C2C, "rfft": R2C, "irfft": C2R}
 NORMS = ("backward", "ortho", "forward")
+FORWARD, INVERSE = -1, 1
 
 
 class NewArray(NamedTuple):
@@ -42,6 +46,11 @@ class NewArray(NamedTuple):
 def _span(array: DeviceArray | NewArray) -> int:
     steps = zip(array.shape, array.strides, strict=True)
     return sum((size - 1) * step for size, step in steps) + array.dtype.itemsize
+
+
+def direction_of(name: str) -> int:
+    """Return cuFFT's number for the direction of a transform."""
+    return FORWARD if name in ("fft", "rfft") else INVERSE
 
 
 def halved(length: int) -> int:
@@ -97,7 +106,7 @@ def make_plan(
     callbacks: Callbacks,
     *,
     aligned: bool,
-) -> CufftPlan:
+) -> PreparedTransform:
     """Return a new plan for two arrays; raise TypeError or ValueError naming the operand if they do not match.
 
     `axes` are given with the name of the argument that they came from. `aligned` says whether the real elements, if
@@ -120,9 +129,11 @@ def make_plan(
     arrangement = layout.arrange(call, source, target, along)
     staged = _misaligned(name, arrangement, x, out, aligned=aligned)
     checked = _CheckedTransform(call, device, transform, lengths, arrangement, callbacks, factor)
-    plan = None
-    if callbacks.fuses(transform[:2], lengths) and not (staged or converts or len(arrangement.offsets) > 1):
-        plan = _fused(checked, out)
+    plan: PreparedTransform | None = None
+    if callbacks.fuse is not False and not (staged or converts or len(arrangement.offsets) > 1):
+        plan = _row_plan(name, checked)
+        if plan is None and (callbacks.fuse or not callbacks.slow_in_cufft(transform[:2], lengths)):
+            plan = _fused_by_cufft(checked, out)
     if plan is None:
         try:
             plan = _with_passes(checked, x, out, {"x": source, "out": target}, staged, along, converts=converts)
@@ -181,7 +192,26 @@ class _CheckedTransform(NamedTuple):
     factor: float
 
 
-def _fused(checked: _CheckedTransform, out: DeviceArray | NewArray) -> CufftPlan | None:
+def _row_plan(name: str, checked: _CheckedTransform) -> RowPlan | None:
+    """Return a plan in which one kernel calls the callbacks and transforms, or None where there is no such kernel.
+
+    If the callbacks have a mistake, other plans report it.
+    """
+    _, device, transform, lengths, arrangement, callbacks, factor = checked
+    source, target = arrangement.source, arrangement.target
+    if transform.type != "C2C" or len(lengths) > 1 or source.stride != 1 or target.stride != 1:
+        return None
+    function = row_function(lengths[0], direction_of(name), device.compute_capability)
+    if function is None:
+        return None
+    try:
+        with activated(device):
+            return RowPlan(device, function, (source, target), callbacks, factor)
+    except (CompileError, LinkError):
+        return None
+
+
+def _fused_by_cufft(checked: _CheckedTransform, out: DeviceArray | NewArray) -> CufftPlan | None:
     """Return a plan in which cuFFT calls the callbacks, or None if it cannot.
 
     It has callbacks only for some lengths, and only if it can link them. If they have a mistake, the plan without
