@@ -260,7 +260,7 @@ PLANTED: dict[tuple[str, ...], list[tuple[str, tuple[int, ...], Arguments]]] = {
         ("barrier_without_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
         ("block_unlocks_without_fence", (4, 64), lambda: (ints(1), ints(64))),
     ],
-    ("plain read of what is atomic", "orders.cu", "race"): [
+    ("plain read of an atomic value", "orders.cu", "race"): [
         ("lock_tested_plainly", (2, 32), lambda: (ints(1), ints(1))),
         ("count_read_plainly", (4, 32), lambda: (ints(1), ints(128))),
     ],

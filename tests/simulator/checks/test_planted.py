@@ -15,6 +15,7 @@ from cudart_py.simulator.ptx.running import runs as numpy_runs
 from tests.planted.cases import CASES, FOLDER, compiled, floats, ints, marked, unwritten, words
 from tests.simulator.checks import reports
 from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found
+from tests.tables import quoted, rows
 
 pytestmark = WRONG_ON_PURPOSE
 
@@ -177,6 +178,21 @@ def test_compute_sanitizer_agrees_where_it_finds_a_mistake():
             named = set(recorded[case.name]["lines"])
             if named and case.file.endswith(".cu"):
                 assert named & (case.lines | marked(case.file, "READ").get(case.name, set())), case.name
+
+
+def test_the_page_on_the_simulators_tests_has_these_cases_and_what_compute_sanitizer_found():
+    recorded = json.loads((FOLDER / "data" / "compute_sanitizer.json").read_text(encoding="utf-8"))["cases"]
+    page = (FOLDER.parents[1] / "docs" / "simulator-tests.md").read_text(encoding="utf-8")
+    table = {cells[0]: cells[1:] for cells in rows(page.partition("\n## Planted mistakes\n")[2])[1:]}
+    assert table.keys() == {case.kind for case in CASES}
+    for kind, (planted, simulated, said) in table.items():
+        cases = [case for case in CASES if case.kind == kind]
+        assert planted == simulated == str(len(cases)), kind
+        run = [case for case in cases if case.tool]
+        missed = [case.name for case in run if not recorded[case.name]["lines"]]
+        if run:
+            assert said.startswith(f"{run[0].tool}: {len(run) - len(missed)} of {len(run)}"), kind
+        assert set(missed) <= set(quoted(said)), kind
 
 
 def counted(count, dtype=np.int32):
