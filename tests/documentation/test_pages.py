@@ -16,7 +16,9 @@ from cudart_py import benchmark, checkpoints, coredumps, green_contexts, interop
 from cudart_py.benchmark import pytest_plugin
 from cudart_py.context.limits import Limits
 from cudart_py.libraries.random_numbers import KINDS
+from cudart_py.simulator.counters.metrics import MODELLED, NAMES
 from tests.documentation.blocks import blocks_of
+from tests.tables import quoted, rows
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -128,6 +130,25 @@ def test_the_references_pages_are_on_its_first_one_and_the_limits_of_a_device_ar
     assert set(re.findall(r"\]\((\w+)\.md\)", REFERENCE["index"])) == set(REFERENCE) - {"index"}
     limits = {name for name in vars(Limits) if not name.startswith("_")}
     assert set(re.findall(r"^\| `(\w+)`", REFERENCE["devices"], re.MULTILINE)) == limits
+
+
+# The counters
+
+
+def expanded(name):
+    """Return the names that a name with alternatives in braces stands for."""
+    head, brace, rest = name.partition("{")
+    if not brace:
+        return {name}
+    choices, _, tail = rest.partition("}")
+    return {head + choice + end for choice in choices.split(",") for end in expanded(tail)}
+
+
+def test_the_page_of_the_counters_lists_each_metric_and_whether_it_is_modelled():
+    exact, modelled = text_of("counters.md").partition("\n## Metrics\n")[2].split("*modelled*")
+    for text, metrics in ((exact, {*NAMES} - MODELLED), (modelled, MODELLED)):
+        cells = [cells[0] for cells in rows(text) if cells[0] != "metric"]
+        assert set().union(*(expanded(name) for cell in cells for name in quoted(cell))) == metrics
 
 
 # The libraries
