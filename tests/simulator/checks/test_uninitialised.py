@@ -73,6 +73,12 @@ DEFINED = {
         "st.global.u32 [%d8], %r3"
     ),
     "shifted out": "shf.l.clamp.b32 %r3, %r1, %r2, 0; st.global.u32 [%d8], %r3",
+    "rotated by the low byte": (
+        "bfi.b32 %r3, 5, %r1, 0, 8; shf.l.wrap.b32 %r4, %r2, %r2, %r3; st.global.u32 [%d8], %r4"
+    ),
+    "a field at the low byte": "bfi.b32 %r3, 5, %r1, 0, 8; bfe.u32 %r4, %r2, %r3, 8; st.global.u32 [%d8], %r4",
+    "inserted at the low byte": "bfi.b32 %r3, 5, %r1, 0, 8; bfi.b32 %r4, %r2, %r2, 8, %r3; st.global.u32 [%d8], %r4",
+    "chosen by the low half": "bfi.b32 %r3, 5, %r1, 0, 16; prmt.b32 %r4, %r2, %r2, %r3; st.global.u32 [%d8], %r4",
     "not selected": "setp.eq.u32 %p1, %r2, 5; selp.u32 %r3, %r1, %r2, %p1; st.global.u32 [%d8], %r3",
     "not selected by sign": "neg.s32 %r3, %r2; slct.u32.s32 %r4, %r1, %r2, %r3; st.global.u32 [%d8], %r4",
     "compared with a number": "set.eq.u32.u32 %r3, %r1, %r2; st.global.u32 [%d8], %r3",
@@ -133,6 +139,20 @@ UNDEFINED = {
         "@%p1 st.global.u32 [%d8], %r3"
     ),
     "two shifted": "shf.l.clamp.b32 %r3, %r1, %r1, %r1; st.global.u32 [%d8], %r3",
+    "shifted left by what is undefined": "shl.b32 %r3, %r2, %r1; st.global.u32 [%d8], %r3",
+    "shifted right by what is undefined": "cvt.u64.u32 %d2, %r2; shr.s64 %d3, %d2, %r1; st.global.u64 [%d8], %d3",
+    "shifted by an undefined byte": (
+        "and.b32 %r3, %r1, 31; shl.b32 %r4, %r2, %r3; shr.u32 %r5, %r4, 24; st.global.u8 [%d8], %r5"
+    ),
+    "an undefined amount beyond the low byte": (
+        "bfi.b32 %r3, 5, %r1, 0, 8; shf.l.clamp.b32 %r4, %r2, %r2, %r3; st.global.u32 [%d8], %r4"
+    ),
+    "shifted out of a register": "shf.l.clamp.b32 %r3, %r1, 0, 5; st.global.u32 [%d8], %r3",
+    "rotated by what is undefined": "shf.r.wrap.b32 %r3, %r2, %r2, %r1; st.global.u32 [%d8], %r3",
+    "a field somewhere": "bfe.u32 %r3, %r2, %r1, 8; st.global.u32 [%d8], %r3",
+    "a field of some size": "cvt.u64.u32 %d2, %r2; bfe.u64 %d3, %d2, 8, %r1; st.global.u64 [%d8], %d3",
+    "inserted somewhere": "bfi.b32 %r3, %r2, %r2, %r1, 8; st.global.u32 [%d8], %r3",
+    "chosen by what is undefined": "prmt.b32 %r3, %r2, %r2, %r1; st.global.u32 [%d8], %r3",
     "selected": "selp.u32 %r3, %r1, %r1, %p1; st.global.u32 [%d8], %r3",
     "selected by sign": "slct.u32.s32 %r3, %r1, %r1, %r1; st.global.u32 [%d8], %r3",
     "compared": "set.eq.u32.u32 %r3, %r1, %r1; st.global.u32 [%d8], %r3",

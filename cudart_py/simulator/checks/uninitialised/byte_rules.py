@@ -42,12 +42,14 @@ class Rule(NamedTuple):
 
     `how` says when a byte is undefined. With "any", it is undefined if any of its sources is undefined. With "rest",
     one source must be undefined and the rest undefined or constant. With "every", every source register must have an
-    undefined byte.
+    undefined byte. In any case, all bytes are undefined if any of the `selectors` is: the bytes of an operand that says
+    where the bits of the result come from, such as the amount of a shift.
     """
 
     slot: int
     how: str
     sources: tuple[Bytes, ...]
+    selectors: Bytes = ()
 
     def marks(self, known: Known) -> Array:
         """Return the marks of the result."""
@@ -58,6 +60,8 @@ class Rule(NamedTuple):
                 met[sources] = self._meet(known, sources)
             undefined, constant = met[sources]
             result = result | undefined * np.uint16(1 << number) | constant * np.uint16(1 << 8 + number)
+        for byte in self.selectors:
+            result = np.where(_state(known, byte)[0], np.uint16((1 << len(self.sources)) - 1), result)
         # Constant bytes matter only beside undefined ones.
         return np.where(result & 0xFF, result, np.uint16(0))
 
@@ -242,10 +246,22 @@ def _shift(code: Code, instruction: Instruction, form: Form) -> Rules:
     amount = _numbers(instruction.operands[2:])
     if amount is None:
         # Any byte may move to any other.
-        return (Rule(slot, "rest", (tuple(source),) * size),)
+        selectors = tuple(_bytes(code, instruction.operands[2], 4))
+        return (Rule(slot, "rest", (tuple(source),) * size, selectors),)
     top = source[-1] if form.type.startswith("s") else _CONSTANT
     bits = min(amount[0] & 0xFFFFFFFF, 8 * size)
     return (Rule(slot, "rest", tuple(_field(source, bits if form.row.flow == "right" else -bits, top))),)
+
+
+def _funnel(code: Code, instruction: Instruction, form: Form) -> Rules:
+    """Return the rule of funnel shifts, which may discard either of the two words."""
+    found = _destination(code, instruction)
+    if found is None:
+        return None
+    words = [operand for operand in instruction.operands[1:3] if isinstance(operand, Register)]
+    sources = tuple(_bytes(code, word, 1)[0] for word in words) or (_DEFINED,)
+    used = 1 if "wrap" in form.modifiers else 4
+    return (Rule(found[0], "every", (sources,) * 4, tuple(_bytes(code, instruction.operands[3], used))),)
 
 
 def _logic(code: Code, instruction: Instruction, form: Form) -> Rules:
@@ -276,8 +292,15 @@ def _prmt(code: Code, instruction: Instruction, form: Form) -> Rules:
     if found is None:
         return None
     if selector is None or form.modifiers:
-        return (Rule(found[0], "rest", (tuple(source),) * 4),)
+        selectors = tuple(_bytes(code, instruction.operands[3], 2))
+        return (Rule(found[0], "rest", (tuple(source),) * 4, selectors),)
     return (Rule(found[0], "rest", tuple((source[selector[0] >> 4 * k & 7],) for k in range(4))),)
+
+
+def _bounds(code: Code, instruction: Instruction, size: int) -> Bytes:
+    """Return the bytes that have an effect of a field's position and length, the last two operands."""
+    used = 4 if size == MOST else 1  # as in `integers.bfe`
+    return tuple(byte for operand in instruction.operands[-2:] for byte in _bytes(code, operand, used))
 
 
 def _bfe(code: Code, instruction: Instruction, form: Form) -> Rules:
@@ -288,7 +311,7 @@ def _bfe(code: Code, instruction: Instruction, form: Form) -> Rules:
     slot, size = found
     source = _bytes(code, instruction.operands[1], size)
     if numbers is None:
-        return (Rule(slot, "rest", (tuple(source),) * size),)
+        return (Rule(slot, "rest", (tuple(source),) * size, _bounds(code, instruction, size)),)
     first, count = (number & 0xFF for number in numbers)
     taken = _field(source, first, _CONSTANT)
     last = taken[min(max(count - 1, 0) // 8, size - 1)]
@@ -304,7 +327,7 @@ def _bfi(code: Code, instruction: Instruction, form: Form) -> Rules:
     slot, size = found
     inserted, base = (_bytes(code, operand, size) for operand in instruction.operands[1:3])
     if numbers is None:
-        return (Rule(slot, "rest", ((*inserted, *base),) * size),)
+        return (Rule(slot, "rest", ((*inserted, *base),) * size, _bounds(code, instruction, size)),)
     first, count = (number & 0xFF for number in numbers)
     moved = _field(inserted, -first, _CONSTANT)
     sources: list[Bytes] = []
@@ -325,6 +348,6 @@ def _sum(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 _FOLLOWED: dict[str, Callable[[Code, Instruction, Form], Rules]] = {
-    "copy": _mov, "convert": _cvt, "left": _shift, "right": _shift, "and": _logic, "or": _logic,
+    "copy": _mov, "convert": _cvt, "left": _shift, "right": _shift, "funnel": _funnel, "and": _logic, "or": _logic,
     "bytewise": _logic, "permute": _prmt, "extract": _bfe, "insert": _bfi, "sum": _sum, "matrix": matrix_rules,
 }  # fmt: skip  # rows of a table

@@ -19,8 +19,8 @@ AccessKind = Literal["", "ld", "st", "atom", "red", "mbarrier", "cp", "bulk", "t
 Converges = Literal["", "members", "warp"]
 Arithmetic = Literal["", "add", "mul", "fma"]
 Flow = Literal[
-    "all", "fresh", "choice", "select", "copy", "convert", "left", "right", "and", "or", "bytewise", "permute",
-    "extract", "insert", "sum", "matrix",
+    "all", "fresh", "choice", "select", "copy", "convert", "left", "right", "funnel", "and", "or", "bytewise",
+    "permute", "extract", "insert", "sum", "matrix",
 ]  # fmt: skip  # a list of words
 
 
