@@ -118,6 +118,8 @@ def test_columns_wide_elements_and_callbacks_that_cannot_be_linked_take_other_wa
     assert same(fft(cuda.to_device(host.astype(complex)), load=wide).to_host(), expected, np.complex128)
 
 
+# MathDx compiles for seconds, twice per length.
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("length", [64, 256, 1000, 1024, 4096, 16384])
 def test_rows_are_transformed_by_mathdx(device, numbers, length):
     if row_function(length, -1, cuda.current_device().compute_capability) is None:
