@@ -122,6 +122,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
             ["48 threads wait", "E3bar) still expects 2 of 50 arrivals", "; block (0, 0, 0), thread (0, 0, 0)"],
         ),
         ("arrive", 11, 32, [33, 0], ["352 threads wait", "1 of 33 arrivals; the barrier of block 1 at", "and 7 more"]),
+        ("arrive", 4, 32, [33, 0], ["128 threads wait", "of block 3 at", "1 of 33 arrivals; block (0, 0, 0), thread"]),
         ("fetch", 1, 64, [257], ["_ZZ5fetchE4full) still expects 1 bytes of copies"]),
         ("fetch", 1, 64, [240], ["_ZZ5fetchE4full) has received 16 more bytes of copies than it expects"]),
         ("fetch", 1, 32, [0], ["bytes into _ZZ5fetchE4full) has not been initialised"]),
