@@ -195,9 +195,19 @@ def pools_end_empty(watched_api: _WatchedApi) -> Iterator[None]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test that needs a capability that the driver lacks, before any fixture of its module is created."""
     needed = {name for mark in item.iter_markers("needs") for name in mark.args}
-    missing = needed - cuda.capabilities() if needed else set()
-    if missing:
-        pytest.skip(f"this driver lacks: {', '.join(sorted(missing))}")
+    if missing := sorted(filter(_is_missing, needed)):
+        pytest.skip(f"this driver or device lacks: {', '.join(missing)}")
+
+
+def _is_missing(name: str) -> bool:
+    """Return whether the driver lacks a capability, or device 0 an architecture.
+
+    With "sm_90", the device's compute capability must be at least 9.0, and with "sm_90a", exactly 9.0.
+    """
+    if not name.startswith("sm_"):
+        return name not in cuda.capabilities()
+    least, here = divmod(int(name.strip("sm_a")), 10), cuda.Device(0).compute_capability
+    return here != least if name.endswith("a") else here < least
 
 
 @pytest.fixture(autouse=True)
@@ -446,6 +456,6 @@ def module() -> cuda.Module:
 
 @pytest.fixture(scope="module")
 def kernels(request: pytest.FixtureRequest) -> cuda.Module:
-    """Return the compiled KERNELS of the test's module."""
+    """Return the compiled KERNELS of the test's module: a source or a file, with its COMPILE_OPTIONS."""
     with cuda.Device(0):
-        return cuda.compile(request.module.KERNELS)
+        return cuda.compile(request.module.KERNELS, **getattr(request.module, "COMPILE_OPTIONS", {}))

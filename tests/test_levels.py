@@ -1,4 +1,4 @@
-"""The levels of the suite, and interrupts of the processes that tests start."""
+"""The levels of the suite, what tests need, and interrupts of the processes that tests start."""
 
 import signal
 
@@ -6,7 +6,7 @@ import pytest
 
 import cudart_py as cuda
 from tests import durations, levels
-from tests.conftest import let_children_be_interrupted
+from tests.conftest import _is_missing, let_children_be_interrupted
 
 
 @pytest.mark.skipif("in_process" not in cuda.capabilities(), reason="kernels take no time of this process")
@@ -34,3 +34,9 @@ def test_children_can_be_interrupted_where_the_suite_runs_in_the_background(pyth
     finally:
         signal.signal(signal.SIGINT, before)
     assert child.stdout == "True\n"
+
+
+def test_a_test_may_need_an_architecture_or_a_later_one_or_that_one_alone(monkeypatch):
+    monkeypatch.setattr(cuda.Device, "compute_capability", (9, 0))
+    names = ["sm_89", "sm_90", "sm_90a", "sm_89a", "sm_100", "sm_100a", "no_such_capability"]
+    assert list(map(_is_missing, names)) == [False, False, False, True, True, True, True]

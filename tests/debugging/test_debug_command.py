@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -47,7 +48,7 @@ def program(tmp_path) -> Path:
 
 
 class Terminal:
-    """A pseudo-terminal with the debugger."""
+    """A pseudo-terminal with the debugger, which the `with` block ends."""
 
     def __init__(self, *arguments: str) -> None:
         self._descriptor, inside = pty.openpty()
@@ -79,7 +80,10 @@ class Terminal:
         self.type(f"{text}\n")
         return self.until("(cudart-py) ").removeprefix(f"{text}\n").removesuffix("(cudart-py) ")
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
         if self.process.poll() is None:
             self.process.kill()
@@ -87,8 +91,7 @@ class Terminal:
 
 
 def test_a_deadlock_in_a_terminal_shows_who_waits_and_where_the_others_are(program):
-    terminal = Terminal(str(program), "stuck")
-    try:
+    with Terminal(str(program), "stuck") as terminal:
         assert re.search(r"\bbreak\b.*\brun\b.*\bhelp\b", terminal.until("(cudart-py) ")), (
             "the first commands are named"
         )
@@ -108,8 +111,6 @@ def test_a_deadlock_in_a_terminal_shows_who_waits_and_where_the_others_are(progr
         assert re.search(r"1 +0xffffffff +runs", terminal.command("info warps"))
         terminal.type("quit\n")
         assert terminal.process.wait(30) == 0
-    finally:
-        terminal.close()
 
 
 def test_control_c_stops_a_kernel_that_does_not_end(program, tmp_path):
@@ -117,8 +118,7 @@ def test_control_c_stops_a_kernel_that_does_not_end(program, tmp_path):
         'extern "C" __global__ void turns(volatile float* x) {\n'
         "    int i = 0;\n    while (x[0] == 0) {\n        i++;\n    }\n}\n"
     )
-    terminal = Terminal("--break", "turns", str(program), "turns")
-    try:
+    with Terminal("--break", "turns", str(program), "turns") as terminal:
         terminal.until("(cudart-py) ")
         counts = []
         for _ in range(2):
@@ -131,16 +131,13 @@ def test_control_c_stops_a_kernel_that_does_not_end(program, tmp_path):
         assert 0 < counts[0] < counts[1]
         terminal.type("quit\n")
         assert terminal.process.wait(30) == 0
-    finally:
-        terminal.close()
 
 
 def test_control_c_ends_a_search_through_the_recorded_history(program, tmp_path):
     (tmp_path / "kernels.cu").write_text(
         'extern "C" __global__ void turns(volatile float* x) {\n    while (x[0] == 0) {\n        x[1] += 1;\n    }\n}\n'
     )
-    terminal = Terminal("--break", "turns", str(program), "turns")
-    try:
+    with Terminal("--break", "turns", str(program), "turns") as terminal:
         terminal.until("(cudart-py) ")
         terminal.type("continue\n")
         time.sleep(4)
@@ -153,8 +150,6 @@ def test_control_c_ends_a_search_through_the_recorded_history(program, tmp_path)
         shown = terminal.until("(cudart-py) ", 8)
         assert "Interrupted." in shown
         assert "[in the past]" in shown
-    finally:
-        terminal.close()
 
 
 def test_control_c_stops_a_block_that_is_not_recorded_at_its_beginning_and_then_where_it_is(program, tmp_path):
@@ -163,9 +158,8 @@ def test_control_c_stops_a_block_that_is_not_recorded_at_its_beginning_and_then_
         "    int i = 0;\n    while (blockIdx.x && x[0] == 0) {\n        i++;\n    }\n}\n"
     )
     program.write_text(PROGRAM.replace("[1, 64]", "[2, 64]"))
-    terminal = Terminal("--break", "turns block 0", str(program), "turns")
 
-    def interrupted() -> str:
+    def interrupted(terminal: Terminal) -> str:
         """Interrupt the launch in the second block, and return the value of a variable."""
         for _ in range(20):
             terminal.type("continue\n")
@@ -176,14 +170,12 @@ def test_control_c_stops_a_block_that_is_not_recorded_at_its_beginning_and_then_
                 break
         return terminal.command("print i").strip()
 
-    try:
+    with Terminal("--break", "turns block 0", str(program), "turns") as terminal:
         terminal.until("(cudart-py) ")
-        assert not interrupted().isdigit(), "the variable does not exist yet"
-        assert int(interrupted()) > 0
+        assert not interrupted(terminal).isdigit(), "the variable does not exist yet"
+        assert int(interrupted(terminal)) > 0
         terminal.type("quit\n")
         assert terminal.process.wait(30) == 0
-    finally:
-        terminal.close()
 
 
 @pytest.mark.parametrize(

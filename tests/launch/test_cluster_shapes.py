@@ -5,7 +5,9 @@ import pytest
 
 import cudart_py as cuda
 
-SOURCE = """
+pytestmark = pytest.mark.needs("sm_90")  # which has clusters
+
+KERNELS = """
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 
@@ -26,14 +28,6 @@ extern "C" __global__ void places(int* out) {
 """
 
 
-@pytest.fixture(scope="module")
-def kernel():
-    with cuda.Device(0) as device:
-        if device.compute_capability < (9, 0):
-            pytest.skip("clusters need compute capability 9.0")
-        return cuda.compile(SOURCE)["places"]
-
-
 @pytest.mark.parametrize(
     ("grid", "cluster"),
     [
@@ -44,10 +38,10 @@ def kernel():
         ((6, 1, 1), (2, 1, 1)),
     ],
 )
-def test_the_blocks_of_a_cluster_are_neighbours_in_the_grid(device, kernel, grid, cluster):
+def test_the_blocks_of_a_cluster_are_neighbours_in_the_grid(device, kernels, grid, cluster):
     shape = grid[::-1]
     out = cuda.full((*shape, 5), -1, np.int32)
-    kernel.launch(grid, 1, out, cluster=cluster)
+    kernels["places"].launch(grid, 1, out, cluster=cluster)
     z, y, x = np.indices(shape)
     numbers = (x + grid[0] * (y + grid[1] * z)) ** 2 + 1
     places = [axis % extent for axis, extent in zip((x, y, z), cluster, strict=True)]

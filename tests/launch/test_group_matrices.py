@@ -10,7 +10,8 @@ from tests.simulator.checks.reports import found
 
 HERE = Path(__file__).parent
 # Each bit of `wrong` leaves out one required step. The left and right matrices are adjacent, as the descriptors say.
-KERNEL = """
+COMPILE_OPTIONS = {"include": [HERE], "arch": "sm_90a", "options": ["--diag-suppress=20054"]}
+KERNELS = """
 #include "group_matrices.cuh"
 #include <cuda_fp16.h>
 namespace ptx = cuda::ptx;
@@ -109,12 +110,6 @@ extern "C" __global__ void refill(float *c, const __half *in, int pieces, int wr
     for (int i = 0; i < 8; i++) c[result(i)] = d[i];
 }
 """
-
-
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0):
-        return cuda.compile(KERNEL, include=[HERE], arch="sm_90a", options=["--diag-suppress=20054"])
 
 
 @pytest.mark.parametrize("depth", [16, 48])

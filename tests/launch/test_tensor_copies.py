@@ -9,20 +9,16 @@ import pytest
 import cudart_py as cuda
 from tests.simulator.checks.reports import found
 
+pytestmark = pytest.mark.needs("sm_90")  # which has tensor copies
+
 HERE = Path(__file__).parent
+KERNELS = HERE / "tensor_copies.cu"
+COMPILE_OPTIONS = {"arch": "sm_90", "options": ["--diag-suppress=20054"]}
 MOST = 8192
 EMPTY = 0xEE
 # What an H200 fills with for the argument fill="nan".
 NAN = 0x7FF7
 THREADS = 96
-
-
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0) as device:
-        if device.compute_capability < (9, 0):
-            pytest.skip("tensor copies need compute capability 9.0")
-        return cuda.compile(HERE / "tensor_copies.cu", arch="sm_90", options=["--diag-suppress=20054"])
 
 
 def place(start):

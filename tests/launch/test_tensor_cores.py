@@ -8,29 +8,22 @@ import pytest
 import cudart_py as cuda
 from tests.launch.matrix_products import RECORDED, SPELLINGS, compiled, multiplied
 
+KERNELS = Path(__file__).with_name("tensor_cores.cu")
+
 
 @pytest.fixture(scope="module")
 def module():
-    with cuda.Device(0) as device:
-        if device.compute_capability != (9, 0):
-            pytest.skip("how tensor cores round is each compute capability's own")
+    with cuda.Device(0):
         return compiled()
 
 
+@pytest.mark.needs("sm_90a")  # how tensor cores round is each compute capability's own
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_a_product_has_the_bits_of_an_h200(device, module, spelling):
     with np.load(RECORDED) as recorded:
         *given, expected = (recorded[f"{spelling} {name}"] for name in "abcd")
     for *registers, sums in zip(*given, expected, strict=True):
         np.testing.assert_array_equal(multiplied(module, spelling, registers), sums)
-
-
-@pytest.fixture(scope="module")
-def rows_module():
-    with cuda.Device(0) as device:
-        if device.compute_capability < (9, 0):
-            pytest.skip("stmatrix needs compute capability 9.0")
-        return cuda.compile(Path(__file__).with_name("tensor_cores.cu"))
 
 
 def lanes_of(matrix, transposed):
@@ -48,23 +41,23 @@ def rows_of_lanes(rng, count):
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_rows_are_loaded_and_stored(device, rows_module, rng, count, transposed):
+def test_rows_are_loaded_and_stored(device, kernels, rng, count, transposed):
     rows, end = rows_of_lanes(rng, count), "_transposed" if transposed else ""
     tile = rng.permutation(65536)[:512].astype(np.uint16).reshape(64, 8)
     matrices = tile[rows[: 8 * count]].reshape(count, 8, 8)
     registers = np.stack([lanes_of(matrix, transposed) for matrix in matrices], axis=1).astype(np.uint16)
     loaded = cuda.zeros((32, count), np.uint32)
-    rows_module[f"load_{count}{end}"][1, 32](loaded, cuda.to_device(tile), cuda.to_device(rows))
+    kernels[f"load_{count}{end}"][1, 32](loaded, cuda.to_device(tile), cuda.to_device(rows))
     np.testing.assert_array_equal(loaded.to_host().view(np.uint16).reshape(registers.shape), registers)
     stored = cuda.zeros((64, 8), np.uint16)
-    rows_module[f"store_{count}{end}"][1, 32](stored, cuda.to_device(registers.view(np.uint32)), cuda.to_device(rows))
+    kernels[f"store_{count}{end}"][1, 32](stored, cuda.to_device(registers.view(np.uint32)), cuda.to_device(rows))
     expected = np.zeros((64, 8), np.uint16)
     expected[rows[: 8 * count]] = matrices.reshape(-1, 8)
     np.testing.assert_array_equal(stored.to_host(), expected)
 
 
-def test_a_matrix_is_transposed_in_registers(device, rows_module, rng):
+def test_a_matrix_is_transposed_in_registers(device, kernels, rng):
     matrix = rng.permutation(65536)[:64].astype(np.uint16).reshape(8, 8)
     out = cuda.zeros(32, np.uint32)
-    rows_module["move"][1, 32](out, cuda.to_device(lanes_of(matrix, False).view(np.uint32)))
+    kernels["move"][1, 32](out, cuda.to_device(lanes_of(matrix, False).view(np.uint32)))
     np.testing.assert_array_equal(out.to_host().view(np.uint16).reshape(32, 2), lanes_of(matrix, True))

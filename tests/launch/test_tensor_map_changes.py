@@ -7,6 +7,8 @@ import pytest
 
 import cudart_py as cuda
 
+pytestmark = pytest.mark.needs("sm_90a")
+
 # The element types as PTX numbers them, with dtypes of the same size.
 ELEMENTS = {
     0: np.uint8, 1: np.uint16, 2: np.uint32, 3: np.int32, 4: np.uint64, 5: np.int64, 6: np.float16, 7: np.float32,
@@ -19,14 +21,9 @@ def name(element, dtype, fill=0):
     return f"compose<{element}, {np.dtype(dtype).itemsize}, {fill}>"
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    with cuda.Device(0) as device:
-        if device.compute_capability != (9, 0):
-            pytest.skip("these kernels are for compute capability 9.0 alone")
-        names = [*(name(*one) for one in ELEMENTS.items()), name(7, np.float32, 1), name(TF32, np.float32)]
-        source = Path(__file__).with_name("tensor_map_changes.cu")
-        return cuda.compile(source, arch="sm_90a", names=names)
+KERNELS = Path(__file__).with_name("tensor_map_changes.cu")
+NAMES = [*(name(*one) for one in ELEMENTS.items()), name(7, np.float32, 1), name(TF32, np.float32)]
+COMPILE_OPTIONS = {"arch": "sm_90a", "names": NAMES}
 
 
 def box_of(kernel, array, column, row):

@@ -10,6 +10,8 @@ from cuda.bindings import driver as bindings
 import cudart_py as cuda
 from cudart_py.driver.calls import raw
 
+pytestmark = pytest.mark.needs("sm_90")  # which has tensor maps
+
 TensorMap = cuda.tensor_maps.TensorMap
 KERNELS = """
 struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };
@@ -25,12 +27,6 @@ extern "C" __global__ void words(int before, const __grid_constant__ CUtensorMap
 extern "C" __global__ void small(uint4 map) {}
 extern "C" __global__ void pointer(const CUtensorMap *map) {}
 """
-
-
-@pytest.fixture(autouse=True)
-def needs_hopper(device):
-    if device.compute_capability < (9, 0):
-        pytest.skip("tensor maps need compute capability 9.0")
 
 
 def test_a_launch_passes_the_128_bytes_by_value(device, kernels):

@@ -6,15 +6,9 @@ import pytest
 import cudart_py as cuda
 from cudart_py import libraries as lib
 
-pytestmark = pytest.mark.needs("libraries")
+pytestmark = pytest.mark.needs("libraries", "sm_89")  # which multiplies 8-bit floats
 
 KINDS = {lib.float8_e4m3: (3, -6, 448.0), lib.float8_e5m2: (2, -14, 57344.0)}
-
-
-@pytest.fixture(autouse=True)
-def _needs_tensor_cores_of_8_bits(device):
-    if "gpu_timing" in cuda.capabilities() and device.compute_capability < (8, 9):
-        pytest.skip("this GPU does not multiply 8-bit floats")
 
 
 def rounded(x, dtype):

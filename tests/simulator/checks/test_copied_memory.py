@@ -11,7 +11,7 @@ from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found
 
 pytestmark = [*WRONG_ON_PURPOSE, pytest.mark.usefixtures("engine")]
 
-SOURCE = """
+KERNELS = """
 template <class T> __global__ void fill(T* out, int first, int step, int count)
 {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
@@ -40,11 +40,7 @@ PADDED = {
     "nested": 32,
 }
 FILLS = {np.uint8: "unsigned char", np.int16: "short", np.int32: "int", np.float64: "double"}
-
-
-@pytest.fixture(scope="module")
-def kernels():
-    return cuda.compile(SOURCE, names=[*PADDED, *(f"fill<{one}>" for one in FILLS.values())])
+COMPILE_OPTIONS = {"names": [*PADDED, *(f"fill<{one}>" for one in FILLS.values())]}
 
 
 @pytest.mark.parametrize("count", [1, 33])

@@ -53,10 +53,9 @@ def test_a_missing_wait_in_the_last_block_is_found(device, engine):
             device.synchronize()
 
 
+@pytest.mark.needs("sm_90")  # which has bulk copies
 @pytest.mark.parametrize("reads", [0, pytest.param(1, marks=pytest.mark.needs("profile"))])
 def test_bulk_reductions_of_all_blocks_are_atomic_but_reads_are_not_ordered(device, engine, reads):
-    if device.compute_capability < (9, 0):
-        pytest.skip("bulk copies need compute capability 9.0")
     kernel, sums = cuda.compile(SOURCE, arch="sm_90")["counted"], cuda.zeros(256, np.int32)
     with cuda.sanitizer("error"):
         kernel[BLOCKS, 256](sums, cuda.zeros(1, np.int32), reads)

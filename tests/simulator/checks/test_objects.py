@@ -19,13 +19,7 @@ from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found
 pytestmark = [*WRONG_ON_PURPOSE, pytest.mark.usefixtures("engine")]
 
 N = 64
-FILE = FOLDER / "objects.cu"
-
-
-@pytest.fixture(scope="module")
-def module() -> Any:
-    with cuda.Device(0):
-        return cuda.compile(FILE)
+KERNELS = FOLDER / "objects.cu"
 
 
 class Objects:
@@ -67,9 +61,9 @@ CORRECT = {"own": 2, "read_then_write": 1, "own_pixel": 2, "outside": 2}
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_found_at_its_line(module: Any, name: str) -> None:
+def test_a_mistake_is_found_at_its_line(kernels: Any, name: str) -> None:
     blocks, text = MISTAKES[name]
-    found_texts = found(Objects().launch, module[name], blocks)
+    found_texts = found(Objects().launch, kernels[name], blocks)
     lines = set()
     for report in found_texts:
         match = re.match(
@@ -78,20 +72,20 @@ def test_a_mistake_is_found_at_its_line(module: Any, name: str) -> None:
         assert match, report
         assert re.match(text, match[2]), report
         lines.add(int(match[1]))
-    assert lines & marked(FILE)[name], found_texts
+    assert lines & marked(KERNELS)[name], found_texts
 
 
 @pytest.mark.parametrize("name", CORRECT)
-def test_a_correct_kernel_has_no_findings(module: Any, name: str) -> None:
-    assert found(Objects().launch, module[name], CORRECT[name]) == []
+def test_a_correct_kernel_has_no_findings(kernels: Any, name: str) -> None:
+    assert found(Objects().launch, kernels[name], CORRECT[name]) == []
 
 
 @pytest.mark.parametrize("engine", ["native"], indirect=True)
 @pytest.mark.parametrize("name", CORRECT)
-def test_a_correct_kernel_runs_in_machine_code(module: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_correct_kernel_runs_in_machine_code(kernels: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     objects = Objects()
     monkeypatch.setattr("cudart_py.simulator.ptx.running.runs._run_chunks", None)
-    assert found(objects.launch, module[name], CORRECT[name]) == []
+    assert found(objects.launch, kernels[name], CORRECT[name]) == []
 
 
 # The kernels that use one memory, and whether they write it.
@@ -116,24 +110,24 @@ def races(first: Any, second: Any, *, ordered: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("memory", IN_STREAMS)
-def test_accesses_in_two_streams_race_unless_they_are_ordered(module: Any, memory: str) -> None:
+def test_accesses_in_two_streams_race_unless_they_are_ordered(kernels: Any, memory: str) -> None:
     for (first, writes), (second, writes_too) in itertools.product(IN_STREAMS[memory].items(), repeat=2):
         if first == second == f"write_{'elements' if memory == 'memory' else 'pixels'}":
             continue  # storing the value that is already there is not a race
-        texts = races(module[first], module[second], ordered=False)
+        texts = races(kernels[first], kernels[second], ordered=False)
         assert bool(texts) is (writes or writes_too), (first, second, texts)
         assert all("in another stream" in text for text in texts)
-        assert races(module[first], module[second], ordered=True) == [], (first, second)
+        assert races(kernels[first], kernels[second], ordered=True) == [], (first, second)
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-def test_a_copy_to_an_array_races_with_fetches_in_another_stream(module: Any, ordered: bool) -> None:
+def test_a_copy_to_an_array_races_with_fetches_in_another_stream(kernels: Any, ordered: bool) -> None:
     one, two = (cuda.Stream(non_blocking=True) for _ in range(2))
     objects, host = Objects(), cuda.pinned_empty((1, N), np.float32)
     cuda.current_device().synchronize()
 
     def work() -> None:
-        objects.launch(module["read_array"], 1, one)
+        objects.launch(kernels["read_array"], 1, one)
         if ordered:
             two.wait(one)
         objects.array.copy_from(host, stream=two)

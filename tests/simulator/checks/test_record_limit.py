@@ -17,6 +17,7 @@ from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found, repo
 
 pytestmark = WRONG_ON_PURPOSE
 
+KERNELS = FOLDER / "record_limit.cu"
 MEBIBYTE = 1 << 20
 
 
@@ -32,17 +33,11 @@ def limit(device: Any, monkeypatch: pytest.MonkeyPatch) -> record_limit.RecordLi
     return record_limit.limit
 
 
-@pytest.fixture(scope="module")
-def module() -> Any:
-    with cuda.Device(0):
-        return cuda.compile(FOLDER / "record_limit.cu")
-
-
-def test_a_fill_beyond_the_limit_keeps_coarse_records_and_says_so_once(module, engine, limit, capsys):
+def test_a_fill_beyond_the_limit_keeps_coarse_records_and_says_so_once(kernels, engine, limit, capsys):
     most, count = 0, MEBIBYTE
     arrays = [cuda.empty(count, np.uint8) for _ in range(3)]
     for x in arrays:
-        assert found(module["fill"][count // 256, 256], x, count, 1) == []
+        assert found(kernels["fill"][count // 256, 256], x, count, 1) == []
         most = max(most, limit.taken)
         assert (x.to_host() == 7).all()
     assert most <= limit.most()
@@ -51,52 +46,52 @@ def test_a_fill_beyond_the_limit_keeps_coarse_records_and_says_so_once(module, e
     assert "1,048,576 bytes" in said
     assert record_limit.LIMIT_VARIABLE in said
     # A small allocation is still checked exactly.
-    (text,) = found(module["race"][1, 64], cuda.zeros(1, np.int32))
+    (text,) = found(kernels["race"][1, 64], cuda.zeros(1, np.int32))
     assert "race: " in text
 
 
 def test_the_limit_is_of_all_records_together_and_frees_give_back_also_those_in_a_stream_that_ends(
-    device: Any, module: Any, limit: record_limit.RecordLimit, capsys: pytest.CaptureFixture[str]
+    device: Any, kernels: Any, limit: record_limit.RecordLimit, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = limit.taken
     for _ in range(20):
         with cuda.Stream(non_blocking=True) as stream, cuda.zeros(30_000, np.int32, stream=stream) as x:
-            module["add"][128, 256, 0, stream](x, x.size)
+            kernels["add"][128, 256, 0, stream](x, x.size)
             assert (x.to_host() == 7).all()
             assert before < limit.taken <= limit.most()
     assert "cudart-py:" not in capsys.readouterr().err
 
 
-def test_only_what_nothing_has_written_is_found(module: Any, engine: None) -> None:
+def test_only_what_nothing_has_written_is_found(kernels: Any, engine: None) -> None:
     quarter = MEBIBYTE // 4
     x, out = cuda.empty(MEBIBYTE, np.uint8), cuda.zeros(256, np.uint8)
-    assert found(module["fill"][quarter // 256, 256], x, quarter, 1) == []
+    assert found(kernels["fill"][quarter // 256, 256], x, quarter, 1) == []
     # A copy and a fill also initialise their elements.
     x[quarter : 2 * quarter].copy_from(np.ones(quarter, np.uint8))
     cuda.memset(x[2 * quarter : 3 * quarter], 1)
     for end in (1, 2, 3):
-        assert found(module["first"][1, 256], x, out, end * quarter - 256) == []
-    (text,) = found(module["first"][1, 256], x, out, 4 * quarter - 256)
+        assert found(kernels["first"][1, 256], x, out, end * quarter - 256) == []
+    (text,) = found(kernels["first"][1, 256], x, out, 4 * quarter - 256)
     assert "uninitialised value reaches a store" in text
 
 
-def test_streams_that_race_in_a_large_allocation_are_not_accused_wrongly(module: Any) -> None:
+def test_streams_that_race_in_a_large_allocation_are_not_accused_wrongly(kernels: Any) -> None:
     x = cuda.zeros(MEBIBYTE, np.uint8)
     cuda.current_device().synchronize()
     streams = [cuda.Stream(non_blocking=True) for _ in range(2)]
     with reports() as texts:
         for number, stream in enumerate(streams):
-            module["fill"][2048, 256, 0, stream](x[number:], x.size - 1, 2)
+            kernels["fill"][2048, 256, 0, stream](x[number:], x.size - 1, 2)
             cuda.memset(x[number * 64 : number * 64 + 64], 1, stream=stream)
     assert texts == []
 
 
-def test_records_go_with_the_memory_that_they_are_about(module, engine, limit):
+def test_records_go_with_the_memory_that_they_are_about(kernels, engine, limit):
     before = limit.taken
     for _ in range(2):
         x = cuda.zeros(1 << 14, np.int32)
         for _ in range(3):
-            assert found(module["add"][64, 256], x, x.size) == []
+            assert found(kernels["add"][64, 256], x, x.size) == []
         assert limit.taken > before
         x.close()
         cuda.current_device().synchronize()
@@ -117,19 +112,19 @@ def test_coarse_records_take_the_place_of_those_that_have_no_room_and_know_what_
 
 
 def test_a_long_launch_whose_accesses_cannot_be_recorded_runs_in_machine_code_and_is_not_checked(
-    module: Any, limit: record_limit.RecordLimit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kernels: Any, limit: record_limit.RecordLimit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "native")
     monkeypatch.setattr(numpy_runs, "_run_chunks", None)
     count = 1 << 22
     x, out = cuda.empty(count, np.uint8), cuda.zeros(256, np.uint8)
-    assert found(module["fill"][count // 256, 256], x, count // 2, 1) == []
+    assert found(kernels["fill"][count // 256, 256], x, count // 2, 1) == []
     np.testing.assert_array_equal(x.to_host()[: count // 2], 7)
     assert f"{count:,} bytes" in capsys.readouterr().err
     monkeypatch.undo()
     # It is not known what the launch has written.
-    assert found(module["first"][1, 256], x, out, count - 256) == []
+    assert found(kernels["first"][1, 256], x, out, count - 256) == []
 
 
 def test_the_limit_counts_the_sites_of_machine_codes_records(limit: record_limit.RecordLimit) -> None:
@@ -157,7 +152,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_lack_of_memory_ends_the_checks_and_not_the_program(module, engine, place, monkeypatch, capsys):
+def test_a_lack_of_memory_ends_the_checks_and_not_the_program(kernels, engine, place, monkeypatch, capsys):
     if place == "begin":
         pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     count = 25_600
@@ -167,11 +162,11 @@ def test_a_lack_of_memory_ends_the_checks_and_not_the_program(module, engine, pl
     with monkeypatch.context() as patch:
         patch.setattr(f"cudart_py.simulator.{PLACES[place]}", fail)
         cuda.memset(out, 1, stream=other)
-        assert found(module["fill"][count // 256, 256], x, count // 2, 1) == []
+        assert found(kernels["fill"][count // 256, 256], x, count // 2, 1) == []
         x[: count // 2].to_host()
     assert (x[: count // 2].to_host() == 7).all()
     # Bytes that are not known to be uninitialised are not reported.
-    assert found(module["first"][1, 256], x, out, 0) == []
+    assert found(kernels["first"][1, 256], x, out, 0) == []
     said = capsys.readouterr().err
     assert said.count("cudart-py:") <= 1
     assert place != "accesses" or engine == "native" or "the rest of that launch is not checked" in said

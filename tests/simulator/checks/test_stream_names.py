@@ -13,11 +13,7 @@ from tests.simulator.checks.test_streams import N, separate
 
 pytestmark = WRONG_ON_PURPOSE
 
-
-@pytest.fixture(scope="module")
-def module() -> Any:
-    with cuda.Device(0):
-        return cuda.compile(FOLDER / "streams.cu")
+KERNELS = FOLDER / "streams.cu"
 
 
 def streams_in(text: str) -> tuple[str, ...]:
@@ -26,13 +22,13 @@ def streams_in(text: str) -> tuple[str, ...]:
     return names
 
 
-def test_a_race_names_the_streams_of_both_accesses(module: Any, engine: str) -> None:
+def test_a_race_names_the_streams_of_both_accesses(kernels: Any, engine: str) -> None:
     """The default streams of two threads have the same name."""
     (one,), x, out = separate(1), cuda.zeros(N, np.int32), cuda.zeros(N, np.int32)
 
     def fill_and_read(other: Any) -> None:
         x.fill(1, stream=one)
-        module["get"][6, 48, 0, other](x, out, N)
+        kernels["get"][6, 48, 0, other](x, out, N)
 
     for other, name in (
         (cuda.legacy_default, "the legacy default stream"),
@@ -77,7 +73,7 @@ def test_a_race_of_two_devices_names_the_devices_of_the_streams() -> None:
 @pytest.mark.parametrize("reader", ["kernel", "copy"])
 @pytest.mark.usefixtures("engine")
 def test_an_uninitialised_value_that_another_streams_work_may_write_names_both_streams(
-    module: Any, reader: str
+    kernels: Any, reader: str
 ) -> None:
     one, other = separate()
     pinned, kept = cuda.pinned_empty(N, np.int32), []
@@ -92,7 +88,7 @@ def test_an_uninitialised_value_that_another_streams_work_may_write_names_both_s
         cuda.legacy_default.synchronize()
         with reports() as texts:
             if reader == "kernel":
-                module["get"][6, 48, 0, one](x, out, N)
+                kernels["get"][6, 48, 0, one](x, out, N)
             else:
                 x.to_host(out=pinned, stream=one)
             if fill:
@@ -112,14 +108,14 @@ def test_an_uninitialised_value_that_another_streams_work_may_write_names_both_s
 
 @pytest.mark.parametrize("told", ["a query", "a wait", "pinned memory"])
 def test_a_call_tells_the_host_of_work_that_ran_beside_a_wait_for_a_value_and_pinned_memory_does_not(
-    module: Any, told: str
+    kernels: Any, told: str
 ) -> None:
     (producer, waiting, consumer), x = separate(3), cuda.zeros(N, np.int32)
     gate, flag = (cuda.pinned_empty(1, np.uint32, mapped=True) for _ in range(2))
     gate[:] = flag[:] = 0
     cuda.current_device().synchronize()
     with reports() as texts:
-        module["put"][6, 48, 0, producer](x, 1, N)
+        kernels["put"][6, 48, 0, producer](x, 1, N)
         producer.write_value(flag, 1)
         waiting.wait_value(gate, 1)
         cuda.legacy_default.write_value(gate, 1)
@@ -129,5 +125,5 @@ def test_a_call_tells_the_host_of_work_that_ran_beside_a_wait_for_a_value_and_pi
             assert producer.done
         elif told == "a wait":
             producer.synchronize()
-        module["get"][6, 48, 0, consumer](x, cuda.zeros(N, np.int32, stream=consumer), N)
+        kernels["get"][6, 48, 0, consumer](x, cuda.zeros(N, np.int32, stream=consumer), N)
     assert bool(texts) is (told == "pinned memory")

@@ -20,6 +20,7 @@ from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, found, repo
 
 pytestmark = WRONG_ON_PURPOSE
 
+KERNELS = FOLDER / "streams.cu"
 N = 256
 ENGINES = ["numpy", "native"]
 
@@ -30,8 +31,8 @@ class Buffers:
     Each operation stores a different value, because storing the value that is already there is not a race.
     """
 
-    def __init__(self, module: Any, count: int) -> None:
-        self.module, self.values, self.kept = module, itertools.count(1), []
+    def __init__(self, kernels: Any, count: int) -> None:
+        self.kernels, self.values, self.kept = kernels, itertools.count(1), []
         self.device = [cuda.zeros(N, np.int32) for _ in range(count)]
         self.host = [cuda.pinned_empty(N, np.int32) for _ in range(count)]
         for number, host in enumerate(self.host):
@@ -46,11 +47,11 @@ Work = Callable[[Buffers, Any, Any], Any]
 
 
 def kernel(name: str) -> Work:
-    return lambda b, x, s: b.module[name][-(-N // 48), 48, 0, s](x, next(b.values), x.size)
+    return lambda b, x, s: b.kernels[name][-(-N // 48), 48, 0, s](x, next(b.values), x.size)
 
 
 def reader(name: str) -> Work:
-    return lambda b, x, s: b.module[name][-(-N // 48), 48, 0, s](x, b.unused(b.device), x.size)
+    return lambda b, x, s: b.kernels[name][-(-N // 48), 48, 0, s](x, b.unused(b.device), x.size)
 
 
 def in_graph(work: Work) -> Work:
@@ -172,21 +173,15 @@ def is_hazard(steps: Sequence[Step]) -> bool:
     return False
 
 
-@pytest.fixture(scope="module")
-def module() -> Any:
-    with cuda.Device(0):
-        return cuda.compile(FOLDER / "streams.cu")
-
-
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check all launches of the kernels, however long those with mistakes take: on a busy machine, it adds up."""
     monkeypatch.setattr("cudart_py.simulator.ptx.running.runs._MOST_SECONDS_AFTER_MISTAKE", np.inf)
 
 
-def races(module: Any, steps: Sequence[Step], *streams: Any) -> list[str]:
+def races(kernels: Any, steps: Sequence[Step], *streams: Any) -> list[str]:
     """Run a program in new streams, or in the given ones, and return the reported races."""
-    buffers = Buffers(module, len(steps))
+    buffers = Buffers(kernels, len(steps))
     x = cuda.zeros(N, np.int32)
     cuda.current_device().synchronize()
     lanes = streams or separate(3)
@@ -217,19 +212,19 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("first", OPERATIONS)
-def test_two_operations_race_unless_their_streams_are_ordered(module: Any, engine: str, first: str) -> None:
+def test_two_operations_race_unless_their_streams_are_ordered(kernels: Any, engine: str, first: str) -> None:
     waits = itertools.cycle(WAITS)
     for second in OPERATIONS:
         steps = [Step(0, first), Step(1, second)]
-        texts = races(module, steps)
+        texts = races(kernels, steps)
         assert bool(texts) is is_hazard(steps), second
         if (first, second) in TEXTS:
             (text,) = texts
             assert re.match(TEXTS[first, second], text)
             assert "the 1024-byte allocation" in text
         ordered = [steps[0], Step(1, wait=0, how=next(waits)), steps[1]]
-        assert races(module, ordered) == [], second
-    assert races(module, [Step(0, first, "first"), Step(1, "store", "second")]) == []
+        assert races(kernels, ordered) == [], second
+    assert races(kernels, [Step(0, first, "first"), Step(1, "store", "second")]) == []
 
 
 @pytest.mark.parametrize("engine", ["native"], indirect=True)
@@ -247,7 +242,7 @@ def test_work_that_overlaps_without_a_race_runs_in_machine_code(
 @pytest.mark.parametrize("other", OPERATIONS)
 @pytest.mark.usefixtures("engine")
 def test_volatile_loads_and_guesses_race_with_fewer_accesses_than_other_loads(
-    module: Any, monkeypatch: pytest.MonkeyPatch, other: str, kernel: str
+    kernels: Any, monkeypatch: pytest.MonkeyPatch, other: str, kernel: str
 ) -> None:
     """Volatile loads race only with accesses of block scope, and guesses for a compare-and-swap with plain writes.
 
@@ -256,32 +251,32 @@ def test_volatile_loads_and_guesses_race_with_fewer_accesses_than_other_loads(
     monkeypatch.setitem(OPERATIONS, kernel, Operation(reader(kernel), writes=False))
     scoped, operation = other == "atomic of a block", OPERATIONS[other]
     expected = scoped if kernel == "watch" else operation.writes and not (operation.atomic or scoped)
-    assert bool(races(module, [Step(0, kernel), Step(1, other)])) is expected
-    assert races(module, [Step(0, kernel, "first"), Step(1, other, "second")]) == []
+    assert bool(races(kernels, [Step(0, kernel), Step(1, other)])) is expected
+    assert races(kernels, [Step(0, kernel, "first"), Step(1, other, "second")]) == []
 
 
-def test_the_legacy_default_stream_orders_streams_unless_they_do_not_block(module: Any) -> None:
+def test_the_legacy_default_stream_orders_streams_unless_they_do_not_block(kernels: Any) -> None:
     steps = [Step(0, "store"), Step(1, "read")]
-    assert races(module, steps, cuda.Stream(), cuda.legacy_default) == []
-    assert races(module, steps, cuda.legacy_default, cuda.Stream()) == []
-    assert races(module, steps, *separate(1), cuda.legacy_default)
+    assert races(kernels, steps, cuda.Stream(), cuda.legacy_default) == []
+    assert races(kernels, steps, cuda.legacy_default, cuda.Stream()) == []
+    assert races(kernels, steps, *separate(1), cuda.legacy_default)
 
 
-def test_an_event_recorded_too_early_orders_nothing(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_recorded_too_early_orders_nothing(kernels: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     streams = separate()
     event = streams[0].record()
     monkeypatch.setitem(WAITS, "early", lambda waiting, other: waiting.wait(event))
-    assert races(module, [Step(0, "store"), Step(1, wait=0, how="early"), Step(1, "read")], *streams)
+    assert races(kernels, [Step(0, "store"), Step(1, wait=0, how="early"), Step(1, "read")], *streams)
 
 
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.usefixtures("engine")
-def test_a_copy_to_a_constant_that_another_streams_kernel_reads_is_a_race(module: Any, order: int) -> None:
+def test_a_copy_to_a_constant_that_another_streams_kernel_reads_is_a_race(kernels: Any, order: int) -> None:
     out = cuda.zeros(64, np.int32)
     cuda.current_device().synchronize()
     works = (
-        lambda stream: module.symbol("gain").copy_from(np.ones(4, np.int32), stream=stream),
-        lambda stream: module["scale"][1, 64, 0, stream](out),
+        lambda stream: kernels.symbol("gain").copy_from(np.ones(4, np.int32), stream=stream),
+        lambda stream: kernels["scale"][1, 64, 0, stream](out),
     )
     (text,) = found(lambda: [work(stream) for work, stream in zip(works[::order], separate(), strict=True)])
     assert "in another stream" in text
@@ -291,15 +286,15 @@ def test_a_copy_to_a_constant_that_another_streams_kernel_reads_is_a_race(module
 @pytest.mark.parametrize("joined", [True, False])
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.usefixtures("engine")
-def test_nodes_of_a_graph_race_where_no_edge_is_between_them(module: Any, rounds: int, joined: bool) -> None:
+def test_nodes_of_a_graph_race_where_no_edge_is_between_them(kernels: Any, rounds: int, joined: bool) -> None:
     """The iterations of a conditional loop are ordered, and do not race with one another."""
     (one, other), (x, out, counter) = separate(), (cuda.zeros(N, np.int32) for _ in range(3))
 
     def fork_and_join(stream: Any) -> None:
         fork = stream.record()
-        module["put"][6, 48, 0, stream](x, 1, N)
+        kernels["put"][6, 48, 0, stream](x, 1, N)
         other.wait(stream.record() if joined else fork)
-        module["get"][6, 48, 0, other](x, out, N)
+        kernels["get"][6, 48, 0, other](x, out, N)
         stream.wait(other.record())
 
     cuda.current_device().synchronize()
@@ -310,7 +305,7 @@ def test_nodes_of_a_graph_race_where_no_edge_is_between_them(module: Any, rounds
             again = one.condition(default=1)
             with one.while_loop(again) as body:
                 fork_and_join(body)
-                module["turn"][1, 1, 0, body](counter, rounds, again)
+                kernels["turn"][1, 1, 0, body](counter, rounds, again)
     executable = graph.instantiate()
     texts = found(executable.launch, one)
     assert all(re.search("race: .*in another node of the graph", text) for text in texts)
@@ -319,14 +314,14 @@ def test_nodes_of_a_graph_race_where_no_edge_is_between_them(module: Any, rounds
 
 
 @pytest.mark.parametrize("second", ["read", "atomic add", "copy to the host"])
-def test_what_a_second_reader_or_atomic_has_done_does_not_hide_the_first(module, engine, second):
+def test_what_a_second_reader_or_atomic_has_done_does_not_hide_the_first(kernels, engine, second):
     """The last operation waits only for the second stream. The stream that was used last runs first."""
     last = "read" if OPERATIONS[second].atomic else "fill"
     read, ordered = [Step(1, second), Step(2, wait=1, how="event")], Step(2, last)
     steps = [*read, ordered, Step(0, second)]
     assert is_hazard(steps)
-    assert races(module, steps)
-    assert races(module, [Step(0, second), *read, Step(2, wait=0, how="event"), ordered]) == []
+    assert races(kernels, steps)
+    assert races(kernels, [Step(0, second), *read, Step(2, wait=0, how="event"), ordered]) == []
 
 
 def test_a_race_names_the_lines_that_queued_the_copies() -> None:
@@ -369,7 +364,7 @@ TOO_FAR = """
 import numpy as np
 import cudart_py as cuda
 
-module = cuda.compile('''
+kernels = cuda.compile('''
 extern "C" __global__ void set(int* index) { index[threadIdx.x] = 1 << 20; }
 extern "C" __global__ void use(int* out, const int* index) { out[(1 << 20) + index[threadIdx.x]] = 1; }
 ''')
@@ -377,8 +372,8 @@ index, out = cuda.zeros(32, np.int32), cuda.zeros(32, np.int32)
 cuda.legacy_default.synchronize()
 streams = [cuda.Stream(non_blocking=True) for _ in range(2)]
 try:
-    module["set"][1, 32, 0, streams[0]](index)
-    module["use"][1, 32, 0, streams[1]](out, index)
+    kernels["set"][1, 32, 0, streams[0]](index)
+    kernels["use"][1, 32, 0, streams[1]](out, index)
     for stream in streams:
         stream.synchronize()
 except cuda.CudaError as error:
@@ -400,10 +395,10 @@ FREE = (
 
 @pytest.mark.parametrize("first", OPERATIONS)
 @pytest.mark.usefixtures("engine")
-def test_a_free_races_with_work_in_another_stream_unless_the_two_are_ordered(module: Any, first: str) -> None:
+def test_a_free_races_with_work_in_another_stream_unless_the_two_are_ordered(kernels: Any, first: str) -> None:
     """CUDA: "accessing the memory after the free operation has been started is undefined behavior"."""
     for how in (None, *WAITS):
-        buffers, (using, freeing) = Buffers(module, 1), separate()
+        buffers, (using, freeing) = Buffers(kernels, 1), separate()
         with cuda.Stream(non_blocking=True) as made:
             x = cuda.zeros(N, np.int32, stream=made)
         cuda.current_device().synchronize()
@@ -436,7 +431,7 @@ def random_program(number: int) -> list[Step]:
 
 @pytest.mark.parametrize("numbers", [[*range(40), 421], pytest.param(range(40, 700), marks=pytest.mark.exhaustive)])
 def test_random_programs_race_where_nothing_orders_a_hazard(
-    module: Any, numbers: Sequence[int], monkeypatch: pytest.MonkeyPatch
+    kernels: Any, numbers: Sequence[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both engines report the same threads and lines."""
     hazards = 0
@@ -447,7 +442,7 @@ def test_random_programs_race_where_nothing_orders_a_hazard(
             monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
             # If many threads have read an element, the engines name different ones.
             unlike = r"0x[0-9a-f]+|(?<=kernel first in another stream), block .*?\), thread .*?\)"
-            texts[engine] = [re.sub(unlike, "", text) for text in races(module, steps)]
+            texts[engine] = [re.sub(unlike, "", text) for text in races(kernels, steps)]
             assert bool(texts[engine]) is is_hazard(steps), (number, engine, steps)
         assert texts["native"] == texts["numpy"], (number, steps)
         hazards += is_hazard(steps)

@@ -20,24 +20,19 @@ from tests.simulator.counters import patterns
 
 pytestmark = pytest.mark.needs("profile")
 
-SOURCE = Path(__file__).with_name("profiled.cu")
+KERNELS = Path(__file__).with_name("profiled.cu")
+COMPILE_OPTIONS = {"names": ["some<float>"]}
 LD = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
 USED = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
 LANES = "smsp__thread_inst_executed_per_inst_executed.ratio"
 TEX = "l1tex__t_{}_pipe_tex_mem_texture.sum"
 
 
-@pytest.fixture(scope="module")
-def module():
-    with cuda.Device(0):
-        return cuda.compile(SOURCE, names=["some<float>"])
-
-
 @pytest.fixture
-def counted(device, module, engine):
+def counted(device, kernels, engine):
     def count(kernel, shape, *arguments):
         with cuda.profile() as p:
-            module[kernel][shape](*arguments)
+            kernels[kernel][shape](*arguments)
         return p.launches[0]
 
     return count
@@ -61,7 +56,7 @@ def test_operations_of_floating_point_count_for_the_lanes_whose_guard_holds_and_
     name = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
     found = {kind: launch.metrics[name.format(kind)] for kind in ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma")}
     assert found == {"fadd": 0, "fmul": 7, "ffma": 64, "dadd": 5, "dmul": 5, "dfma": 0}
-    number = next(number for number, text in enumerate(SOURCE.read_text().splitlines(), 1) if "setp" in text)
+    number = next(number for number, text in enumerate(KERNELS.read_text().splitlines(), 1) if "setp" in text)
     assert [line.metrics["smsp__thread_inst_executed.sum"] for line in launch.lines if line.line == number] == [128]
 
 
@@ -139,12 +134,12 @@ def test_texels_of_a_byte_share_a_sector_and_textures_are_counted_apart(counted)
         assert counted("fetch_of_two", (1, 32), one, other, zeros(32)).metrics[sectors] == 1 + 3
 
 
-def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, module, monkeypatch):
+def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, kernels, monkeypatch):
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
     data, out, files = zeros(64), zeros(64), set()
     device.synchronize()
     with cuda.sanitizer("off"):
-        module["strided"][1, 64](out, data, 1)
+        kernels["strided"][1, 64](out, data, 1)
         sys.setprofile(lambda frame, event, _: files.add(frame.f_code.co_filename))
         try:
             device.synchronize()
@@ -156,10 +151,10 @@ def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, mod
     assert not [file for file in files if re.search(theirs, file)]
 
 
-def test_profiles_nest_and_count_what_is_launched_inside_also_where_the_body_raises(device, module):
+def test_profiles_nest_and_count_what_is_launched_inside_also_where_the_body_raises(device, kernels):
     out, stream = zeros(32), cuda.Stream()
     with stream.capture() as graph:
-        module["some<float>"][1, 32, 0, stream](out, 4)
+        kernels["some<float>"][1, 32, 0, stream](out, 4)
     executable = graph.instantiate()
     executable.launch(stream)
     with cuda.profile() as empty:
