@@ -22,9 +22,9 @@ from ..blas.cublas_calls import call_cublas
 from ..blas.products import gemm
 from ..blas.scalars import factor
 from ..dtypes import KINDS, Kind
-from ..failures import IllConditionedWarning, dependent_column, not_converged
-from .batched_factors import eigh_batch, lstsq_batch, qr_batch, svd_batch
-from .layout import by_rows, copied, diagonals, transposed, transposed_batch
+from ..failures import IllConditionedWarning, not_converged
+from .batched_factors import check_rank, eigh_batch, lstsq_batch, qr_batch, svd_batch
+from .layout import by_rows, copied, transposed, transposed_batch
 from .linear import check_square
 from .right_hand_sides import check_right_hand_side, columns_of
 from .work import TYPES, WITH_VECTORS, Work
@@ -73,10 +73,10 @@ def lstsq(
     `numpy.linalg.lstsq` returns it (cusolverDnXgesvd). Singular values of at most `rcond` times the largest count as
     zero; the default of `rcond` is max(m, n) eps. If some do, an IllConditionedWarning gives the rank.
 
-    Dtypes and layouts are those of `solve`. With `method="qr"`, raises SingularMatrixError, with the column, if the
-    absolute value of a diagonal element of R is at most n eps times that of the largest, for n columns. With
-    `method="svd"`, raises NotConvergedError, a LinAlgError as in NumPy, if `a` contains NaN or infinity. Raises
-    TypeError or ValueError, naming the operand.
+    Dtypes and layouts are those of `solve`. With `method="qr"`, raises SingularMatrixError, with the column, if a
+    column depends on the previous ones, whatever the scales of the columns: if its distance from their span is at most
+    10 n eps times its norm, for n columns. With `method="svd"`, raises NotConvergedError, a LinAlgError as in NumPy, if
+    `a` contains NaN or infinity. Raises TypeError or ValueError, naming the operand.
     """
     call = "lstsq"
     arguments.choice(call, "method", method, ("qr", "svd"))
@@ -100,7 +100,7 @@ def lstsq(
     with activated(device):
         work = Work(where, device)
         factors, tau = _factor(work, a, kind)
-        _check_rank(call, factors, kind, where)
+        check_rank(call, factors, kind, where)
         x, count = columns_of(b, kind, where)
         enums = library("cublas")
         operation = int(enums.Operation.C if kind.is_complex else enums.Operation.T)
@@ -285,12 +285,3 @@ def _factor(work: Work, a: DeviceArray, kind: Kind) -> tuple[DeviceArray, Device
     tau = empty(n, a.dtype, stream=work.stream)
     work.run("xgeqrf", m, n, kind.code, factors.pointer, m, kind.code, tau.pointer, kind.code)
     return factors, tau
-
-
-def _check_rank(call: str, factors: DeviceArray, kind: Kind, stream: Stream) -> None:
-    """Raise SingularMatrixError for the first diagonal element of R that is zero to within rounding error."""
-    sizes = np.abs(diagonals(factors, stream))
-    # Without NaNs, which then are in the solution too.
-    dependent = np.flatnonzero(sizes <= len(sizes) * np.finfo(kind.real).eps * sizes.max())
-    if dependent.size:
-        raise dependent_column(call, "'a'", int(dependent[0]))

@@ -1,4 +1,7 @@
-"""Conversions between row-major arrays and LAPACK's column-major ones: copies, transposes, triangles, diagonals."""
+"""Conversions between row-major arrays and LAPACK's column-major ones: copies, transposes, triangles, diagonals.
+
+Also norms of columns.
+"""
 
 from __future__ import annotations
 
@@ -107,6 +110,22 @@ def diagonals(matrices: DeviceArray, stream: Stream) -> NDArray[Any]:
             Pointer(matrices.pointer, matrices), view.leading, view.stride, result, count, view.batch
         )
     return result.to_host(stream=stream)
+
+
+def column_sizes(factors: DeviceArray, kind: Kind, stream: Stream) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the absolute diagonal elements and the column norms of R, relative to the largest element of each column.
+
+    `factors` has R in the upper triangle of a column-major matrix, or of each matrix of a batch, with at least one
+    column. Waits for the results.
+    """
+    view = views.matrix("column_sizes", "a", factors, batched=True)
+    columns = view.batch * view.rows
+    results = empty((2, *factors.shape[:-1]), kind.real, stream=stream)
+    _kernel("measure_columns", factors)[-(-columns * 32 // THREADS), THREADS, 0, stream](
+        Pointer(factors.pointer, factors), view.leading, view.stride, results[0], results[1], view.rows, view.batch
+    )
+    diagonals, norms = results.to_host(stream=stream)
+    return diagonals, norms
 
 
 def not_finite(matrices: DeviceArray, stream: Stream) -> NDArray[Any]:
