@@ -19,6 +19,7 @@ from .chunk_records import records_of
 from .races.bulk import by_words
 from .races.races import Race, Races
 from .shadow_table import ShadowTable
+from .uninitialised.stored_structures import paddings_of
 
 if TYPE_CHECKING:
     from ..ptx.running.groups import Group
@@ -73,7 +74,7 @@ class MemoryChecks:
     def finish(self) -> None:
         """Find out which allocations have now been written completely, and remember who wrote the others."""
         for shadow in self._written.values():
-            shadow.writer = self._launch.description
+            shadow.note_writer(self._launch.description, paddings_of(self._launch.entry))
             shadow.look_through()
 
     def check(self, access: MemoryAccess) -> None:

@@ -19,6 +19,7 @@ from ..state.memory.records.record_limit import limit
 from ..state.memory.records.shadow import FILLED, History, ShadowMemory
 from .races.concurrency import Span, meeting
 from .races.traces import NativeTrace, Ranges, Trace
+from .uninitialised.stored_structures import paddings_of
 
 if TYPE_CHECKING:
     from ..ptx.running.launch import Launch
@@ -135,7 +136,7 @@ class NativeRecords:
         for start, (shadow, shift, records) in self._unwritten.items():
             try:
                 if start in parts:
-                    shadow.writer = self._launch.description
+                    shadow.note_writer(self._launch.description, paddings_of(self._launch.entry))
                     _keep(shadow, shift, records, parts[start])
             except MemoryError:
                 limit.say(

@@ -30,6 +30,24 @@ __global__ void nested(Nested* out)
     Nested* one = out + threadIdx.x;
     one->a = 1, one->b.a = 2, one->b.b = 3, one->c = 4;
 }
+struct IntDoubles { int a; double b[16]; };
+struct DoublesInt { double a[9]; int b; };
+struct CharDoublesShort { char a; double b[9]; short c; };
+__device__ void set(IntDoubles& one) { one.a = 1; for (double& x : one.b) x = 2; }
+__device__ void set(DoublesInt& one) { one.b = 1; for (double& x : one.a) x = 2; }
+__device__ __noinline__ void set(CharDoublesShort& one) { one.a = 1; for (double& x : one.b) x = 2; one.c = 3; }
+template <class S> __global__ void members(S* out) { set(out[threadIdx.x]); }
+template <class S> __global__ void whole(S* out)
+{
+    S one;
+    set(one);
+    out[threadIdx.x] = one;
+}
+__global__ void rows(float* out, IntDoubles* other)
+{
+    set(other[threadIdx.x]);
+    for (int k = 0; k < 31; k++) out[32 * threadIdx.x + k] = k;
+}
 """
 PADDED = {
     "pairs<DoubleInt>": 16,
@@ -38,9 +56,14 @@ PADDED = {
     "pairs<CharDouble>": 16,
     "threes": 16,
     "nested": 32,
+    "members<IntDoubles>": 136,
+    "members<DoublesInt>": 80,
+    "members<CharDoublesShort>": 88,
+    "whole<IntDoubles>": 136,
+    "whole<DoublesInt>": 80,
 }
 FILLS = {np.uint8: "unsigned char", np.int16: "short", np.int32: "int", np.float64: "double"}
-COMPILE_OPTIONS = {"names": [*PADDED, *(f"fill<{one}>" for one in FILLS.values())]}
+COMPILE_OPTIONS = {"names": ["rows", *PADDED, *(f"fill<{one}>" for one in FILLS.values())]}
 
 
 @pytest.mark.parametrize("count", [1, 33])
@@ -52,6 +75,21 @@ def test_the_padding_of_structures_is_not_reported_and_a_missing_structure_is(ke
     structures = cuda.empty((count + 1) * PADDED[name], np.uint8)
     kernels[name][1, count](structures)
     assert len(found(structures.to_host)) == 1
+
+
+def test_a_copy_between_arrays_copies_what_is_padding(kernels):
+    structures, copies = cuda.empty(33 * 136, np.uint8), cuda.empty(33 * 136, np.uint8)
+    kernels["members<IntDoubles>"][1, 33](structures)
+    cuda.memcpy(copies, structures)
+    assert found(copies.to_host) == []
+
+
+def test_missing_elements_are_reported_if_the_kernel_also_stores_structures_with_such_padding(kernels):
+    out, structures = cuda.empty((20, 32), np.float32), cuda.empty(20 * 136, np.uint8)
+    kernels["rows"][1, 20](out, structures)
+    (text,) = found(out.to_host)
+    assert "reads 80 bytes where nothing has been written, the first at byte 124 of the copy" in text
+    assert found(structures.to_host) == []
 
 
 @pytest.mark.parametrize("dtype", FILLS)

@@ -16,15 +16,16 @@ from ....base.wording import counted
 from ...state import memory
 from ...state.memory import Allocation
 from ...state.memory.records.record_limit import limit
-from ...state.memory.records.shadow import History
+from ...state.memory.records.shadow import History, ShadowMemory
 from ..findings import mode, put_finding
+from .stored_structures import LARGEST_ALIGNMENT
 
 Array = NDArray[Any]
 
 # A copy between device addresses whose source has more runs of written bytes than this counts as written completely.
 _MOST_RUNS = 1000
 # For each number of unwritten bytes that may be padding, the alignment of the member that would require it.
-_ALIGNMENTS = np.array([0, 2, 4, 4, 8, 8, 8, 8, *[16] * 8])
+_ALIGNMENTS = np.array([0, 2, 4, 4, 8, 8, 8, 8, *[LARGEST_ALIGNMENT] * 8])
 # The members of a structure are runs of written bytes that are shorter than this.
 _LONGEST_RUN = 64
 # The number of written runs on each side of padding among which the member may be that requires the padding.
@@ -52,7 +53,7 @@ def _report_unwritten(rows: Sequence[tuple[int, int]], source: Allocation, site:
     unwritten = first = done = 0
     place = None
     for address, size in rows:
-        gaps = _gaps(shadow.history, address - shadow.first, size)
+        gaps = _gaps(shadow, address - shadow.first, size)
         if len(gaps) and place is None:
             place = shadow.first + int(gaps[0, 0])
             first = done + place - address
@@ -76,6 +77,7 @@ def note_copied(rows: Sequence[tuple[int, int, int]]) -> bool:
     target, source = memory.live.find(rows[0][0]), _partly_written(rows[0][1])
     if source is None or target is None or target.kind != memory.DEVICE:
         return False
+    target.shadow.paddings |= source.shadow.paddings
     with contextlib.suppress(MemoryError):  # the destination then counts as written
         for to, address, size in rows:
             start = address - source.shadow.first
@@ -101,10 +103,10 @@ def _last_writer(source: Allocation) -> str:
     return f"; the last launch that wrote there is that of {writer}" if writer else "; no launch has written there"
 
 
-def _gaps(history: History, start: int, size: int) -> Array:
+def _gaps(shadow: ShadowMemory, start: int, size: int) -> Array:
     """Return the unwritten parts of a range that are not padding of structures, as `_runs` does."""
-    runs, offset = _runs(history, start, size)
-    return np.asarray(runs[offset::2][~_is_padding(runs, offset)])
+    runs, offset = _runs(shadow.history, start, size)
+    return np.asarray(runs[offset::2][~_is_padding(runs, offset, shadow.paddings)])
 
 
 def _runs(history: History, start: int, size: int) -> tuple[Array, int]:
@@ -119,11 +121,12 @@ def _runs(history: History, start: int, size: int) -> tuple[Array, int]:
     return np.stack((bounds[:-1], bounds[1:]), axis=1), int(written[0])
 
 
-def _is_padding(runs: Array, offset: int) -> Array:
+def _is_padding(runs: Array, offset: int, paddings: frozenset[tuple[int, int]]) -> Array:
     """Return which of the runs `offset`, `offset` + 2, ... may be padding between the members of a structure.
 
     Padding ends where a member of a larger alignment begins, or where the structure ends, whose size is a multiple of
-    its largest alignment. Such a member has been written near the padding.
+    its largest alignment. Such a member has been written near the padding, or a kernel's code shows the structure:
+    `paddings` has the number of written bytes before each padding in it, and the padding's size.
     """
     nothing = np.zeros((2 * _NEAR, 2), runs.dtype)
     around = np.concatenate((nothing, runs, nothing))
@@ -131,8 +134,11 @@ def _is_padding(runs: Array, offset: int) -> Array:
     lengths = gaps[:, 1] - gaps[:, 0]
     alignments = _ALIGNMENTS[np.minimum(lengths, len(_ALIGNMENTS) - 1)]
     found = (lengths < len(_ALIGNMENTS)) & (gaps[:, 1] % np.maximum(alignments, 1) == 0)
-    near = (around[offset + at :: 2][: len(gaps)] for at in range(1, 4 * _NEAR, 2))
-    return np.asarray(found & np.logical_or.reduce([_has_member(written, alignments) for written in near]))
+    near = [around[offset + at :: 2][: len(gaps)] for at in range(1, 4 * _NEAR, 2)]
+    before = near[_NEAR - 1][:, 1] - near[_NEAR - 1][:, 0]
+    sought = [written * LARGEST_ALIGNMENT + size for written, size in paddings]
+    stored = np.isin(before * LARGEST_ALIGNMENT + lengths, sought)
+    return np.asarray(found & (stored | np.logical_or.reduce([_has_member(each, alignments) for each in near])))
 
 
 def _has_member(runs: Array, alignments: Array) -> Array:

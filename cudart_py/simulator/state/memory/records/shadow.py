@@ -206,10 +206,12 @@ class ShadowMemory:
 
     If `initialised` is true, every byte has been written, so no read can be of uninitialised memory. `native` contains
     the records of machine code, keyed by the era of their clock and the binary logarithm of the size of the pieces.
-    `writer` describes the last launch that wrote a part of it while not all of it was written, "" for none.
+    `writer` describes the last launch that wrote a part of it while not all of it was written, "" for none. `paddings`
+    has the padding of the structures that such launches store: pairs of the number of written bytes before the padding
+    and its size.
     """
 
-    __slots__ = ("first", "history", "initialised", "looked", "native", "size", "writer")
+    __slots__ = ("first", "history", "initialised", "looked", "native", "paddings", "size", "writer")
 
     def __init__(self, address: int, size: int, initialised: bool) -> None:
         self.first = address & ~3
@@ -220,6 +222,7 @@ class ShadowMemory:
         self.history = History(self.size)
         self.native: dict[tuple[int, int], Any] = {}
         self.writer = ""
+        self.paddings: frozenset[tuple[int, int]] = frozenset()
 
     def fill(self, address: int, size: int) -> None:
         """Record that the host has written a range."""
@@ -235,6 +238,11 @@ class ShadowMemory:
         self.history.fill(start, end)
         for (_, shift), records in self.native.items():
             records.fill(start >> shift, ((end - 1) >> shift) + 1)
+
+    def note_writer(self, description: str, paddings: frozenset[tuple[int, int]]) -> None:
+        """Take note of a launch that has written a part of the memory."""
+        self.writer = description
+        self.paddings |= paddings
 
     def look_through(self) -> None:
         """Check whether everything has been written by now; after four checks that found otherwise, stop checking."""
