@@ -145,9 +145,12 @@ def _instead(kind: str, path: list[str]) -> tuple[str, list[str]]:
         module = {"module": _TOOLKIT, "libraries": f"{_TOOLKIT}.libraries"}.get(kind_of_owner)
         if place and module and name in import_module(module).__all__:
             return f"{'cuda' if module == _TOOLKIT else 'libraries'}.{name}", path[: place + 1]
-        namespace = getattr(np, owner, None) if owner in np.__all__ else np
-        if write := _with_numpy(namespace, name):
-            return write, path[: place + 1]
+        namespaces = [getattr(np, owner, None)] if owner in np.__all__ else [np]
+        if kind_of_owner == "libraries":  # its functions are named like those of these modules
+            namespaces += [np.linalg, np.fft]
+        for namespace in namespaces:
+            if write := _with_numpy(namespace, name):
+                return write, path[: place + 1]
     return "", path[:1]
 
 

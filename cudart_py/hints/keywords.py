@@ -28,7 +28,12 @@ _FACTORS = {
     "out": "the result is always a new array",
 }
 _LOWER = "only the lower triangle is read"
+_TRANSPOSED = dict.fromkeys(("trans", "transa"), "write op='T'")
+_TRIANGLE = {**_TRANSPOSED, "unit_diagonal": "write unit=True"}
 _NUMPYS = {"loc": "write mean=", "lam": "write rate=", "seed": "libraries.Generator(seed=0) has a seed"}
+_NUMPYS_NORMAL = dict.fromkeys(("scale", "sigma"), "write deviation=")
+_SUBSET = "the result always has all eigenvalues; take slices of both arrays"
+_CHOSEN = "leave it out: cuDSS chooses the order and the pivots"
 _FILLED = {"size": "pass the array to fill, such as cuda.empty(size)"}
 _PRODUCT = {
     **dict.fromkeys(("transa", "trans_a"), 'write libraries.gemm(a, b, op_a="T")'),
@@ -124,13 +129,15 @@ KEYWORDS: dict[str, dict[str, str]] = {
         **STREAM,
         **_FACTORS,
         "full_matrices": "the result is always that of full_matrices=False",
-        "compute_uv": "the result always has U and V^H",
+        "compute_uv": "the result always has U and V^H; libraries.svd(a)[1] has the singular values",
         "hermitian": "write libraries.eigh(a) for a Hermitian matrix",
     },
     "eigh": {
         **STREAM,
         **_FACTORS,
         **dict.fromkeys(("UPLO", "lower"), _LOWER),
+        **dict.fromkeys(("subset_by_index", "subset_by_value"), _SUBSET),
+        "b": "for a generalized problem, pass L^-1 a L^-H, where L = libraries.cholesky(b)",
         "eigvals_only": "the result is always (eigenvalues, eigenvectors): write libraries.eigh(a)[0]",
     },
     "cholesky": {
@@ -139,22 +146,32 @@ KEYWORDS: dict[str, dict[str, str]] = {
         "lower": "the result is always the lower factor",
         "upper": "the result is always the lower factor L, and the upper one is L^H",
     },
-    "qr": {**STREAM, **_FACTORS, "mode": "the result is always that of mode='reduced'"},
+    "qr": {
+        **STREAM,
+        **_FACTORS,
+        "mode": "the result is always that of mode='reduced'",
+        "pivoting": "columns are not exchanged; the singular values of libraries.svd(a) show the rank",
+    },
     "lstsq": {**STREAM, **_FACTORS, "cond": "write rcond="},
     "inv": {**STREAM, **_FACTORS},
     "lu_factor": {**STREAM, **_FACTORS},
     "solve": {
         **STREAM,
         **_FACTORS,
-        "assume_a": "write positive=True for assume_a='pos'",
+        "assume_a": "write positive=True for assume_a='pos', and leave it out otherwise",
         "sym_pos": "write positive=True",
-        "lower": _LOWER,
+        "lower": "only positive=True reads a single triangle, the lower one",
         "transposed": "write libraries.lu_factor(a).solve(b, op='T')",
     },
-    "solve_triangular": {**STREAM, **_FACTORS, "trans": "write op='T'", "unit_diagonal": "write unit=True"},
+    "LuFactors.solve": {**STREAM, **_FACTORS, **_TRANSPOSED},
+    "solve_triangular": {**STREAM, **_FACTORS, **_TRIANGLE},
+    **{name: {**STREAM, **_TRIANGLE} for name in ("spsv", "spsm")},
+    **{name: {**STREAM, **_TRANSPOSED} for name in ("gemv", "spmv", "spmm")},
+    "dot": {**STREAM, "conj": "write libraries.gemv(x.reshape(-1, 1), y, op='C') to conjugate x"},
     "SparseSolver": {
         **STREAM,
         "b": "write libraries.SparseSolver(a).solve(b)",
+        **dict.fromkeys(("permc_spec", "diag_pivot_thresh", "use_umfpack"), _CHOSEN),
         "mtype": 'write kind="general", "symmetric", "hermitian" or "positive"',
         **dict.fromkeys(("options", "execution"), "write the options as keyword arguments"),
     },
@@ -164,17 +181,33 @@ KEYWORDS: dict[str, dict[str, str]] = {
         **_PRODUCT,
         **dict.fromkeys(("alpha", "beta"), "write libraries.gemm(a, b, out, alpha=2.0, beta=1.0)"),
     },
-    **{name: {**STREAM, **_NUMPYS} for name in ("uniform", "normal", "exponential", "poisson")},
-    **{f"Generator.{name}": _FILLED for name in ("uniform", "normal", "exponential", "poisson")},
+    **{name: {**STREAM, **_NUMPYS} for name in ("uniform", "exponential", "poisson")},
+    "normal": {**STREAM, **_NUMPYS, **_NUMPYS_NORMAL},
+    "Generator": {
+        "scramble": "write kind='scrambled_sobol64', or shift all points at random for independent estimates",
+        "d": "write libraries.Generator('sobol64', dimensions=d)",
+    },
+    **{f"Generator.{name}": {**_NUMPYS, **_FILLED} for name in ("uniform", "exponential", "poisson")},
+    "Generator.normal": {**_NUMPYS, **_NUMPYS_NORMAL, **_FILLED},
 }
+
+_PADDED_COPY = "write axis= before the axis; for another length n, copy x into cuda.zeros(n)"
 
 # What to write instead of more positional arguments than a function takes.
 POSITIONAL: dict[str, str] = {
     "DeviceArray.copy_from": "write stream= before the stream",
     "DeviceArray.to_host": "write stream= before the stream",
+    "LuFactors.solve": "write op= before the operation",
+    "cholesky": "the result is always the lower factor, so write libraries.cholesky(a)",
     "compile": "write cuda.compile(source)[name] for a kernel, and names=[name] for an instance of a template",
+    "eigh": "only the lower triangle of one matrix is read, so write libraries.eigh(a)",
+    "lstsq": "write libraries.lstsq(a, b, method='svd', rcond=1e-10)",
     "memcpy": "sizes and direction come from the arrays, so write cuda.memcpy(dst, src), with slices for parts of them",
     "memcpy2d": "pitches and direction come from the arrays, so write cuda.memcpy2d(dst, src, (rows, columns))",
     "memcpy3d": "pitches and direction come from the arrays, so write cuda.memcpy3d(dst, src, (planes, rows, columns))",
     "memset": "the size is that of the array, so write cuda.memset(dst, value), with a slice for a part of it",
+    "qr": "the result is always that of mode='reduced', so write libraries.qr(a)",
+    **dict.fromkeys(("fft", "ifft", "rfft"), _PADDED_COPY),
+    "irfft": "write length= before the length, and axis= before the axis",
+    "svd": "the result is always that of full_matrices=False, so write libraries.svd(a)",
 }

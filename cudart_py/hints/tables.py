@@ -16,6 +16,12 @@ SUM = "`libraries.dot(x, ones)` for a vector, where ones = cuda.full(x.size, 1.0
 MEAN = "`float(libraries.dot(x, ones)) / x.size` for a vector, where ones = cuda.full(x.size, 1.0, x.dtype)"
 CONJUGATE_GRADIENTS = "a loop with libraries.spmv, dot and axpy, as in the guide's page about libraries"
 SPECTRA = "a product of the results of libraries.rfft, like the filter in the guide's page about libraries"
+PRECONDITIONER = "a preconditioner with libraries.spsv, like symmetric Gauss-Seidel in the guide's page about libraries"
+SOBOL = 'libraries.Generator("sobol64", dimensions=2)'
+OUTER = "libraries.ger(1.0, x, y, cuda.zeros((x.size, y.size), x.dtype))"
+POLYNOMIAL = "`libraries.lstsq(cuda.to_device(np.vander(t, degree + 1)), y)`, where t is on the host"
+LINEAR_ALGEBRA = "a function of libraries, such as `libraries.solve(a, b)`"
+CONJUGATED_DOT = 'libraries.gemv(x.reshape(-1, 1), y, op="C")'
 
 # Fields of cudaDeviceProp in C++, with the expressions that give their values here.
 _DEVICE_FIELDS = {
@@ -73,7 +79,8 @@ _COMMON |= {"shape", "size", "strides", "transpose", "view"}
 _OF_NUMPYS_ARRAYS = sorted(name for name in dir(np.ndarray) if not name.startswith("_") and name not in _COMMON)
 
 # The table that has the names of a namespace of NumPy, SciPy and CuPy.
-NAMESPACES = {"cuda": "module", **dict.fromkeys(("fft", "linalg", "random", "scipy", "signal", "sparse"), "libraries")}
+_OF_LIBRARIES = ("fft", "linalg", "optimize", "qmc", "random", "scipy", "signal", "sparse", "stats")
+NAMESPACES = {"cuda": "module", **dict.fromkeys(_OF_LIBRARIES, "libraries")}
 
 # For the module, for `libraries` and for each class: the names, with the packages that have them, and what to write.
 # Names of NumPy that are missing here are answered too: functions by `KERNEL`, dtypes and constants by themselves.
@@ -202,8 +209,11 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         "dot": ("cty", DOT),
         "sum": ("cty", SUM),
         "mean": ("cty", MEAN),
+        "outer": ("y", OUTER),
+        "polyfit": ("y", POLYNOMIAL),
+        "vdot": ("y", CONJUGATED_DOT),
         "fft": ("", "`libraries.fft(x)` or `libraries.rfft(x)`"),
-        "linalg": ("", "a function of libraries, such as `libraries.solve(a, b)`"),
+        "linalg": ("", LINEAR_ALGEBRA),
         "random": ("", "`libraries.uniform(size=n)` or `libraries.normal(size=n)`"),
         "texture": ("c", 'cuda.textures.Texture(cuda.empty_pitched((16, 16), np.float32), filter="linear")'),
         # others
@@ -363,7 +373,18 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         **dict.fromkeys(("randn", "standard_normal"), ("cy", "libraries.normal(size=n)")),
         "randint": ("cy", "cuda.to_device(np.random.default_rng().integers(10, size=n))"),
         "integers": ("y", "cuda.to_device(np.random.default_rng().integers(10, size=n))"),
-        "svds": ("y", "libraries.svd(a)"),
+        "svds": ("y", "libraries.svd(libraries.sparse_to_dense(s))"),
+        "eigsh": ("y", "libraries.eigh(libraries.sparse_to_dense(s))"),
+        "linalg": ("", LINEAR_ALGEBRA),
+        "lu_solve": ("y", "libraries.lu_factor(a).solve(b)"),
+        "cho_factor": ("y", "libraries.cholesky(a)"),
+        "cho_solve": ("y", "libraries.solve(a, b, positive=True)"),
+        "curve_fit": (
+            "y",
+            "`libraries.lstsq(a, b)` for a model that is linear in its parameters, and SciPy on the host for others",
+        ),
+        "outer": ("y", OUTER),
+        "vdot": ("y", CONJUGATED_DOT),
         "pinv": ("y", 'libraries.lstsq(a, b, method="svd")'),
         "eig": ("y", "`libraries.eigh(a)` for a Hermitian matrix, and `np.linalg.eig(a.to_host())` for others"),
         "eigvalsh": ("cy", "libraries.eigh(a)[0]"),
@@ -374,15 +395,17 @@ HINTS: dict[str, dict[str, tuple[str, str]]] = {
         **dict.fromkeys(("irfft2", "irfftn"), ("y", "libraries.irfft(libraries.rfft(a, axes=(0, 1)), axes=(0, 1))")),
         **{name: ("cy", f"cuda.to_device(np.fft.{name}(x.to_host()))") for name in ("fftshift", "ifftshift")},
         **{name: ("cy", f"cuda.to_device(np.fft.{name}(n))") for name in ("fftfreq", "rfftfreq")},
-        **dict.fromkeys(("spsolve", "splu", "factorized"), ("y", "libraries.SparseSolver(s)")),
+        "spsolve": ("y", "libraries.SparseSolver(s).solve(x)"),
+        **dict.fromkeys(("splu", "factorized"), ("y", "`solver = libraries.SparseSolver(s)`, `solver.solve(x)`")),
         **dict.fromkeys(("cg", "gmres", "bicgstab"), ("y", CONJUGATE_GRADIENTS)),
-        **dict.fromkeys(("spilu", "spsolve_triangular"), ("y", "libraries.spsv(s, x, lower=True)")),
+        "spilu": ("y", PRECONDITIONER),
+        "spsolve_triangular": ("y", "libraries.spsv(s, x, lower=True)"),
         **dict.fromkeys(("csr_array", "csr_matrix"), ("y", "libraries.SparseMatrix.from_host(matrix)")),
-        "Sobol": ("y", 'libraries.Generator("sobol64", dimensions=2)'),
-        "sobol": ("", 'libraries.Generator("sobol64", dimensions=2)'),
+        **dict.fromkeys(("Sobol", "qmc"), ("y", SOBOL)),
+        "sobol": ("", SOBOL),
         "sum": ("y", SUM),
         "mean": ("y", MEAN),
-        "polyfit": ("y", "libraries.lstsq(cuda.to_device(np.vander(t, 2)), y)"),
+        "polyfit": ("y", POLYNOMIAL),
         **dict.fromkeys(("convolve", "correlate", "fftconvolve", "oaconvolve"), ("y", SPECTRA)),
     },
 }

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import inspect
 import operator
 import pydoc
 from collections.abc import Callable
@@ -147,6 +148,7 @@ def called(function: str) -> Callable[..., Any]:
         "Event": cuda.Event,
         "Generator": libraries.Generator,
         "Kernel": lambda: cuda.compile('extern "C" __global__ void k() {}')["k"],
+        "LuFactors": lambda: libraries.lu_factor(cuda.to_device(np.eye(4))),
     }
     thing = getattr(owners[owner]() if owner else cuda if name in cuda.__all__ else libraries, name)
     required = {
@@ -195,7 +197,8 @@ def test_arguments_in_the_order_of_cudas_functions_say_what_to_write(device: cud
         "memcpy3d": (x, host, (1, 4, 4), 1),
         "memset": (x, 0, 64),
     }
-    assert calls.keys() == POSITIONAL.keys()
+    of_libraries = {name for name in POSITIONAL if name.partition(".")[0] in libraries.__all__}
+    assert calls.keys() == POSITIONAL.keys() - of_libraries
     for name, values in calls.items():
         with pytest.raises(TypeError) as raised:
             operator.attrgetter(name)(cuda)(*values)
@@ -203,6 +206,17 @@ def test_arguments_in_the_order_of_cudas_functions_say_what_to_write(device: cud
     # A keyword argument that the function has is not what is wrong.
     with pytest.raises(TypeError, match="memcpy: there is 1 positional argument too many"):
         cuda.memcpy(x, host, 64, stream=cuda.Stream())  # type: ignore[arg-type]  # it has no such argument
+
+
+@pytest.mark.needs("libraries")
+@pytest.mark.parametrize("name", [name for name in POSITIONAL if name.partition(".")[0] in libraries.__all__])
+def test_arguments_in_the_order_of_numpys_functions_say_what_to_write(device: cuda.Device, name: str) -> None:
+    function = operator.attrgetter(name)(libraries)
+    parameters = inspect.signature(function).parameters.values()
+    count = sum(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters)
+    with pytest.raises(TypeError) as raised:
+        function(*[None] * count, 1)
+    assert str(raised.value) == f"{name}: there is 1 positional argument too many: {POSITIONAL[name]}"
 
 
 def test_cupys_shared_mem_says_where_the_size_belongs(device: cuda.Device) -> None:
@@ -279,7 +293,7 @@ NOT_RUN = (
     ),
     *("memcpy_dtoh", "polyfit", "profile_start", "reset", "set_allocator", "start_profiler"),
 )
-NOT_PYTHON = ("in the kernel: ", "nothing: ", KERNEL, "a loop ", "a product ")
+NOT_PYTHON = ("in the kernel: ", "nothing: ", KERNEL, "a loop ", "a preconditioner ", "a product ")
 
 
 def test_what_a_hint_says_runs(device: cuda.Device) -> None:
@@ -325,7 +339,7 @@ def test_a_hint_for_a_function_of_numpy_gives_numpys_result(device: cuda.Device,
     square += square.T
     names = {"cuda": cuda, "libraries": libraries, "np": np, "n": size}
     names |= {name: cuda.to_device(array) for name, array in (("x", x), ("y", y), ("a", square), ("b", square))}
-    names |= {"ones": cuda.full(size, 1.0), "t": x}
+    names |= {"ones": cuda.full(size, 1.0), "t": x, "degree": 2}
     expected = {
         "dot": np.dot(x, y),
         "eigvalsh": np.linalg.eigvalsh(square),
@@ -333,12 +347,14 @@ def test_a_hint_for_a_function_of_numpy_gives_numpys_result(device: cuda.Device,
         "fftfreq": np.fft.fftfreq(size),
         "fftshift": np.fft.fftshift(x),
         "mean": np.mean(x),
-        "polyfit": np.polyfit(x, y, 1),
+        "outer": np.outer(x, y),
+        "polyfit": np.polyfit(x, y, 2),
         "ifft2": np.fft.ifft2(square),
         "ifftshift": np.fft.ifftshift(x),
         "norm": np.linalg.norm(x),
         "rfft2": np.fft.rfft2(square),
         "rfftfreq": np.fft.rfftfreq(size),
+        "vdot": np.vdot(x, y),
     }
     hints = HINTS["module"] | HINTS["libraries"]
     for name, result in expected.items():
@@ -359,6 +375,11 @@ def test_a_hint_for_a_function_of_numpy_gives_numpys_result(device: cuda.Device,
     [
         ("linalg.svd", "libraries.svd"),
         ("linalg.det", "np.linalg.det"),
+        ("linalg.lu_solve", "libraries.lu_factor(a).solve(b)"),
+        ("linalg.spilu", "symmetric Gauss-Seidel"),
+        ("linalg.spsolve", ".solve(x)"),
+        ("optimize.curve_fit", "libraries.lstsq"),
+        ("stats.qmc", "sobol64"),
         ("fft.ifftshift", "np.fft.ifftshift"),
         ("random.random", "libraries.uniform"),
         ("cuda.Stream", "cuda.Stream"),
@@ -378,10 +399,25 @@ def test_the_most_specific_name_is_answered(path: str, write: str) -> None:
 
 @pytest.mark.needs("libraries")
 def test_numpys_functions_are_answered_by_their_whole_names(device: cuda.Device) -> None:
-    for function, write in ((np.fft.fft, "libraries.fft"), (np.linalg.svd, "libraries.svd"), (np.sort, KERNEL)):
+    x: Any = cuda.zeros(3)
+    calls: list[tuple[Callable[[], Any], str]] = [
+        (lambda: np.fft.fft(x), "libraries.fft"),
+        (lambda: np.linalg.svd(x), "libraries.svd"),
+        (lambda: np.outer(x, x), "libraries.ger"),
+        (lambda: np.polyfit(x, x, 1), "libraries.lstsq"),
+        (lambda: np.sort(x), KERNEL),
+    ]
+    for call, write in calls:
         with pytest.raises(TypeError) as raised:
-            function(cuda.zeros(3))
+            call()
         assert write in str(raised.value)
+
+
+@pytest.mark.parametrize(("name", "write"), [("det", "np.linalg.det"), ("hfft", "np.fft.hfft"), ("kron", KERNEL)])
+def test_a_name_that_libraries_lacks_is_answered_by_numpys_function(name: str, write: str) -> None:
+    with pytest.raises(AttributeError) as raised:
+        getattr(libraries, name)
+    assert f"write {write}" in str(raised.value)
 
 
 @pytest.mark.parametrize(

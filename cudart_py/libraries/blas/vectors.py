@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...base import arguments
 from ...context.current import activated
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from .. import views
@@ -17,6 +18,7 @@ BLAS_TYPES = ("float32", "float64", "complex64", "complex128")
 ALL_TYPES = ("float16", "bfloat16", *BLAS_TYPES)
 
 
+@answers_keywords("gemv")
 def gemv(
     a: DeviceArray,
     x: DeviceArray,
@@ -124,6 +126,7 @@ def scal(alpha: Scalar, x: DeviceArray, *, stream: Stream | None = None) -> Devi
     return x
 
 
+@answers_keywords("dot")
 def dot(
     x: DeviceArray,
     y: DeviceArray,

@@ -83,6 +83,7 @@ class Generator(SetOnce, Handle):
 
     __slots__ = ("_bound", "_functions", "_kind", "_name", "device", "dimensions", "host")
 
+    @answers_keywords("Generator")
     def __init__(
         self,
         kind: str = "philox",

@@ -58,6 +58,7 @@ class LuFactors:
         """For each row in order, the row with which it was exchanged, counted from 1 as in LAPACK."""
         return self._pivots
 
+    @answers_keywords("LuFactors.solve")
     def solve(self, b: DeviceArray, *, op: str = "N", stream: Stream | None = None) -> DeviceArray:
         """Return x with op(a) x = b, for one or several right-hand sides (cusolverDnXgetrs, cublasSgetrsBatched).
 

@@ -10,6 +10,7 @@ from ...base import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from .. import views
@@ -27,6 +28,7 @@ class _Prepared(NamedTuple):
     buffer: DeviceArray
 
 
+@answers_keywords("spmv")
 def spmv(
     a: SparseMatrix,
     x: DeviceArray,
@@ -110,6 +112,7 @@ def _prepare(
     return prepared
 
 
+@answers_keywords("spmm")
 def spmm(
     a: SparseMatrix,
     b: DeviceArray,

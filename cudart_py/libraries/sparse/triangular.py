@@ -8,6 +8,7 @@ from ...base import arguments
 from ...context.current import activated
 from ...context.device import Device
 from ...driver.calls import library
+from ...hints import answers_keywords
 from ...memory.array import DeviceArray
 from ...streams.stream import Stream
 from .. import views
@@ -20,6 +21,7 @@ from .matrix import LONG, Analysis, DenseMatrix, DenseVector, Description, Spars
 FORMATS = ("csr", "coo")
 
 
+@answers_keywords("spsv")
 def spsv(
     a: SparseMatrix,
     b: DeviceArray,
@@ -62,6 +64,7 @@ def spsv(
     return out
 
 
+@answers_keywords("spsm")
 def spsm(
     a: SparseMatrix,
     b: DeviceArray,
