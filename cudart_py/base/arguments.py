@@ -274,6 +274,8 @@ def layout(call: str, shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype
     if type(shape) is int and 0 <= shape < _NO_SIZE and type(dtype) is type and dtype in _NUMBERS:
         kind, itemsize = _NUMBERS[dtype]
         return (shape,), kind, shape * itemsize
+    if type(shape) is type(dtype) is int:  # as in zeros(2, 3)
+        raise wrong_type(call, "dtype", "a dtype", dtype, "pass a shape of several sizes as a tuple")
     sizes, kind = _shape(call, "shape", shape), _dtype(call, "dtype", dtype)
     return sizes, kind, math.prod(sizes) * kind.itemsize
 
@@ -307,11 +309,10 @@ def host_array(call: str, name: str, value: Any) -> NDArray[Any]:
     return result
 
 
-def dimensions(call: str, name: str, array: Any, *counts: int) -> None:
+def dimensions(call: str, name: str, array: Any, *counts: int, remedy: str = "") -> None:
     """Raise ValueError unless the array's number of dimensions is one of `counts`."""
     if len(array.shape) not in counts:
         many = f"{' or '.join(map(str, counts))} dimension{'s' * (counts[-1] != 1)}"
-        remedy = f"pass {name}.reshape(-1)" if counts == (1,) and name != "out" else ""
         raise unusable(call, name, f"have {many}", f"the shape {array.shape}", remedy)
 
 
@@ -330,6 +331,10 @@ def contiguous(call: str, name: str, array: Any, remedy: str = "") -> None:
     The remedy for an input is by default a copy.
     """
     if not array.is_contiguous:
-        if not remedy and name != "out":
-            remedy = f"pass {name}.copy()"
-        raise unusable(call, name, "be contiguous", f"of shape {array.shape} with strides {array.strides}", remedy)
+        layout = f"of shape {array.shape} with strides {array.strides}"
+        raise unusable(call, name, "be contiguous", layout, remedy or copy_of(name))
+
+
+def copy_of(name: str) -> str:
+    """Return the remedy for an input with an unusable layout: a copy of it. For an output, the remedy is ""."""
+    return "" if name == "out" else f"pass {name}.copy()"

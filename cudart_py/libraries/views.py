@@ -68,7 +68,7 @@ def check_place(call: str, device: Device, /, **operands: Any) -> list[int]:
     addresses = []
     for name, operand in operands.items():
         if not isinstance(operand, DeviceArray):
-            raise arguments.wrong_type(call, name, "a DeviceArray", operand, _remedy(call, operand))
+            raise arguments.wrong_type(call, name, "a DeviceArray", operand, _remedy(call, name, operand))
         if operand.closed:
             raise arguments.wrong_value(call, name, "open", operand)
         home = operand.device
@@ -93,10 +93,14 @@ def extent_of(array: DeviceArray) -> tuple[int, int]:
 
 
 # What to call with a sparse matrix instead of a function for dense ones.
-_INSTEAD_OF_SPARSE = {"gemv": "spmv", "gemm": "spmm", "matmul": "spmv or spmm", "solve": "SparseSolver"}
+_INSTEAD_OF_SPARSE = {
+    "gemv": "spmv",
+    **dict.fromkeys(("gemm", "matmul"), "spmv or spmm"),
+    "solve": "SparseSolver",
+}
 
 
-def _remedy(call: str, operand: Any) -> str:
+def _remedy(call: str, name: str, operand: Any) -> str:
     """Return what to do about an operand that is not a DeviceArray."""
     if hasattr(operand, "nnz"):  # a sparse matrix, on the device or SciPy's
         return f"{_INSTEAD_OF_SPARSE.get(call, 'sparse_to_dense')} takes a SparseMatrix"
@@ -104,7 +108,9 @@ def _remedy(call: str, operand: Any) -> str:
         return "cudart_py.as_device_array makes one"
     if isinstance(operand, bool) and call in ("spsv", "spsm"):
         return f"pass lower={operand}"
-    return "cudart_py.to_device makes one" if isinstance(operand, list | tuple | np.ndarray) else ""
+    if not isinstance(operand, list | tuple | np.ndarray):
+        return ""
+    return f"cudart_py.{'empty' if name == 'out' else 'to_device'} makes one"
 
 
 def check_apart(call: str, name: str, start: int, nbytes: int, /, **operands: tuple[int, int]) -> None:
@@ -151,12 +157,39 @@ def require_dtype(call: str, name: str, array: Any, dtype: np.dtype[Any], reason
     """Raise TypeError unless an operand has the dtype that is required for a reason, such as "like 'a'"."""
     if array.dtype != dtype:
         rule, remedy = f"{name_of(dtype)} {reason}", converted(name, array, name_of(dtype))
+        other = reason.removeprefix("like ")
+        if not remedy and name != "out" and other.startswith("'") and name_of(array.dtype) in _PLAIN:
+            remedy = f"convert {other} to {name_of(array.dtype)}"
         raise arguments.wrong_dtype(call, name, rule, name_of(array.dtype), remedy)
+
+
+# The functions for operands with another number of dimensions, keyed by the function that was called and that number.
+_FOR_DIMENSIONS = {
+    ("dot", 2): "matmul multiplies matrices, and gemv a matrix by a vector",
+    ("gemm", 1): "matmul and gemv multiply a matrix by a vector",
+    ("gemv", 2): "gemm multiplies matrices",
+    ("spmm", 1): "spmv multiplies by a vector",
+    ("spmv", 2): "spmm multiplies by a matrix",
+    ("spsm", 1): "spsv solves for a vector",
+    ("spsv", 2): "spsm solves for the columns of a matrix",
+    ("symm", 1): "symv multiplies by a vector",
+    ("symv", 2): "symm multiplies by a matrix",
+}
+
+
+def _dimensions(call: str, name: str, array: DeviceArray, *counts: int) -> None:
+    """Check the number of dimensions of an operand; the error names the function for the actual number."""
+    is_input, is_line = name != "out", array.size == max(array.shape, default=1)
+    remedy = _FOR_DIMENSIONS.get((call.removesuffix(".plan"), array.ndim), "") if is_input else ""
+    if is_input and counts == (1,) and (is_line or not remedy):  # a matrix of one row or column
+        remedy = f"pass {name}.reshape(-1)"
+    arguments.dimensions(call, name, array, *counts, remedy=remedy)
 
 
 def _elements(call: str, name: str, stride: int, itemsize: int) -> int:
     if stride < 0:
-        raise arguments.unusable(call, name, "have strides that are not negative", f"{stride} bytes", "pass a copy")
+        rule = "have strides that are not negative"
+        raise arguments.unusable(call, name, rule, f"{stride} bytes", arguments.copy_of(name))
     if stride % itemsize:
         raise arguments.unusable(
             call, name, f"have strides that are multiples of its {itemsize}-byte elements", f"{stride} bytes"
@@ -169,7 +202,7 @@ def matrix(call: str, name: str, array: DeviceArray, *, batched: bool = False) -
 
     Raises ValueError for another number of dimensions and for strides that BLAS cannot express.
     """
-    arguments.dimensions(call, name, array, *((2, 3) if batched else (2,)))
+    _dimensions(call, name, array, *((2, 3) if batched else (2,)))
     return _matrix(call, name, array, array.shape, array.strides, "rows")
 
 
@@ -182,7 +215,7 @@ def oriented(
     row or column has both; `by_columns` says that its columns count as the contiguous ones. Raises ValueError as
     `matrix` does.
     """
-    arguments.dimensions(call, name, array, *((2, 3) if batched else (2,)))
+    _dimensions(call, name, array, *((2, 3) if batched else (2,)))
     shape, strides = array.shape, array.strides
     (rows, columns), size = shape[-2:], array.itemsize
     has_rows, has_columns = columns <= 1 or strides[-1] == size, rows <= 1 or strides[-2] == size
@@ -201,7 +234,7 @@ def _matrix(
     if columns > 1 and step != 1:
         raise arguments.unusable(
             call, name, f"have {lines} of adjacent elements", f"elements that begin {strides[-1]} bytes apart, each of "
-            f"{itemsize} bytes", "pass a copy",
+            f"{itemsize} bytes", arguments.copy_of(name),
         )  # fmt: skip  # grouped by meaning
     if rows <= 1:  # the stride of a single row has no meaning
         leading = max(columns, 1)
@@ -228,7 +261,7 @@ def contiguous_matrix(shape: tuple[int, ...], itemsize: int) -> Matrix:
 
 def vector(call: str, name: str, array: DeviceArray) -> Vector:
     """Return the layout of a vector, which may have a stride; raise ValueError for other numbers of dimensions."""
-    arguments.dimensions(call, name, array, 1)
+    _dimensions(call, name, array, 1)
     size, step = array.shape[0], _elements(call, name, array.strides[0], array.itemsize)
     if size > 1 and step < 1:
         raise arguments.unusable(call, name, "have elements that do not overlap", f"a stride of {step} elements")

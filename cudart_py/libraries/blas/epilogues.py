@@ -151,7 +151,7 @@ def gemm_sums(
     views.check_place(call, operands.device, sums=sums)
     none = operation(call, "of", "N")
     if of == "b" and operands.operations[1] != none:
-        raise arguments.unusable(call, "b", "have contiguous rows with of='b'", "contiguous columns", "pass a copy")
+        raise arguments.unusable(call, "b", "have contiguous rows with of='b'", "contiguous columns", "pass b.copy()")
     if of == "a" and operands.operations[0] == none:
         raise arguments.unusable(call, "a", "have contiguous columns with of='a'", "contiguous rows", "pass x.T")
     _check_vector(call, "sums", sums, operands, operands.shape["ab".index(of)], f"for the sums of {of!r}")

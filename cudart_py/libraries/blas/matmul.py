@@ -92,7 +92,7 @@ def _matrices(call: str, name: str, array: DeviceArray, *, axis: int) -> DeviceA
         if count and outer != size * inner:
             raise arguments.unusable(
                 call, name, "have evenly spaced matrices", f"of shape {array.shape} with strides {array.strides}",
-                "pass a copy",
+                arguments.copy_of(name),
             )  # fmt: skip  # grouped by meaning
     step = axes[-1][1]
     return array._view((count, *shape), array.dtype, (step, *strides), 0)

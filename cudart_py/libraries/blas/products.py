@@ -411,7 +411,7 @@ def check_along_k(call: str, *, a: tuple[views.Matrix, bool], b: tuple[views.Mat
             "a",
             "have contiguous rows, since it is a matrix of 8-bit elements",
             "contiguous columns",
-            "pass a copy",
+            arguments.copy_of("a"),
         )
     if not b[1]:
         raise arguments.unusable(

@@ -146,10 +146,6 @@ def dot(
     views.check_place(call, device, x=x, y=y)
     kind = views.kind(call, "x", x, BLAS_TYPES)
     views.require_dtype(call, "y", y, x.dtype, "like 'x'")
-    for name, array in (("x", x), ("y", y)):
-        if len(array.shape) == 2:
-            remedy = "matmul multiplies matrices, and gemv a matrix by a vector"
-            raise arguments.unusable(call, name, "have 1 dimension", f"the shape {array.shape}", remedy)
     first, second = views.vector(call, "x", x), views.vector(call, "y", y)
     arguments.same_shape(call, "y", y, x.shape, "like 'x'")
     out = output_for(call, out, (1,), x.dtype, (where, device), like="like 'x'", reason="for an inner product")

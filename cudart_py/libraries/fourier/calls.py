@@ -205,7 +205,9 @@ def _check_alignment(call: str, name: str, x: DeviceArray, out: DeviceArray | No
         if address % ((2 if real else 1) * operand.itemsize):
             if not real:
                 rule = f"begin at a multiple of {operand.itemsize} bytes, the size of its elements"
-                raise arguments.unusable(call, ("x", "out")[index], rule, f"at {address:#x}", "pass a copy")
+                operand_name = ("x", "out")[index]
+                remedy = arguments.copy_of(operand_name)
+                raise arguments.unusable(call, operand_name, rule, f"at {address:#x}", remedy)
             aligned = name not in ("rfft", "irfft")
     return aligned
 
@@ -293,6 +295,12 @@ def _check_length(call: str, length: int, x: DeviceArray, out: DeviceArray | Non
         either = f"{2 * x.shape[last] - 2} or {2 * x.shape[last] - 1}"
         which = f", whose last transformed axis is {last}" if x.ndim > 1 else ""
         rule = f"be {either} for 'x' of shape {x.shape}{which}"
-        raise arguments.unusable(call, "length", rule, length)
+        count = halved(length)
+        remedy = f"for a length of {length}, pass " + (
+            f"the first {count} elements of 'x'"
+            if count < x.shape[last]
+            else f"a copy of 'x' in zeros of length {count}"
+        )
+        raise arguments.unusable(call, "length", rule, length, remedy)
     if out is not None and out.ndim == x.ndim and out.shape[last] != length:
         raise arguments.unusable(call, "length", f"be {out.shape[last]} for 'out' of shape {out.shape}", length)

@@ -65,8 +65,9 @@ def as_axes(call: str, axes: int | Sequence[int] | None, shape: Sequence[int], n
     result = tuple(sorted(axis % ndim for axis in chosen))
     if not 1 <= len(result) <= 3 or result != tuple(range(result[0], result[0] + len(result))):
         raise arguments.unusable(
-            call, "axes", "be 1, 2 or 3 consecutive dimensions", f"{axes} of 'x', which has {ndim}"
-        )
+            call, "axes", "be 1, 2 or 3 consecutive dimensions", f"{axes} of 'x', which has {ndim}",
+            "for others, transform one axis after the other",
+        )  # fmt: skip  # grouped by meaning
     return result
 
 
@@ -109,7 +110,7 @@ def arrange(call: str, source: Operand, target: Operand, axes: tuple[int, ...]) 
     count = math.prod(source.shape[axis] for axis in repeated)
     if count > MOST_CALLS:
         rule = f"form evenly spaced transforms, or at most {MOST_CALLS} groups of these"
-        raise arguments.unusable(call, "x", rule, f"{count} groups for the shape {source.shape}", "pass a copy")
+        raise arguments.unusable(call, "x", rule, f"{count} groups for the shape {source.shape}", "pass x.copy()")
     positions = itertools.product(*(range(source.shape[axis]) for axis in repeated))
     offsets = tuple(
         tuple(
@@ -139,7 +140,7 @@ def _steps(call: str, operand: Operand) -> list[int]:
     name, _, strides, itemsize = operand
     if any(step < 0 for step in strides):
         rule = "have strides that are not negative"
-        raise arguments.unusable(call, name, rule, f"strides of {tuple(strides)} bytes", "pass a copy")
+        raise arguments.unusable(call, name, rule, f"strides of {tuple(strides)} bytes", arguments.copy_of(name))
     if any(step % itemsize for step in strides):
         rule = f"have strides that are multiples of its {itemsize}-byte elements"
         raise arguments.unusable(call, name, rule, f"strides of {tuple(strides)} bytes")

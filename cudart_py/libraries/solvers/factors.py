@@ -83,7 +83,7 @@ def lstsq(
     if rcond is not None:
         rcond = arguments.number(call, "rcond", rcond, 0.0, 1.0)
         if method == "qr":
-            raise arguments.wrong_value(call, "rcond", "None with method='qr'", rcond)
+            raise arguments.wrong_value(call, "rcond", "None with method='qr'", rcond, "pass method='svd'")
     where, device = views.device_of(call, stream)
     if method == "svd":
         return _least_norm(call, a, b, rcond, where, device)
@@ -257,6 +257,13 @@ def _is_batch(a: object) -> bool:
     return isinstance(a, DeviceArray) and a.ndim == 3
 
 
+# What to do with a matrix that has more columns than rows.
+_FOR_WIDE = {
+    "lstsq": "pass method='svd'",
+    "qr": "Q is that of qr(a[:, :len(a)]), and R is gemm(Q, a, op_a='C')",
+}
+
+
 def _check_tall(call: str, a: DeviceArray, stream: Stream, device: Device) -> tuple[DeviceArray, Kind]:
     """Return a matrix with contiguous rows, and its kind; raise ValueError if it has more columns than rows."""
     views.check_place(call, device, a=a)
@@ -269,7 +276,7 @@ def _check_tall(call: str, a: DeviceArray, stream: Stream, device: Device) -> tu
             "a",
             "have at least one column, and at least as many rows as columns",
             f"the shape {a.shape}",
-            "pass method='svd'" if call == "lstsq" and a.size else "",
+            _FOR_WIDE[call] if a.size else "",
         )
     return a, kind
 
