@@ -25,6 +25,22 @@ KERNEL(loads) {
     else if (first()) atomicAdd(x, 1);
 }
 KERNEL(scattered) { atomicAdd_block(&x[(threadIdx.x * 7 + blockIdx.x) % 64], 1); }
+// The update with which block 1 races is not the last one before, which is its own.
+KERNEL(updated_before) {
+    int i = threadIdx.x;
+    if (blockIdx.x == 0) atomicAdd(&x[i], 1);
+    __syncthreads();
+    if (blockIdx.x == 1) atomicAdd(&x[i], 1);
+    __syncthreads();
+    if (blockIdx.x == 1) atomicAdd_block(&x[i], 1);
+}
+KERNEL(updated_before_by_one_thread) {
+    if (blockIdx.x == 0 && first()) atomicAdd(x, 1);
+    __syncthreads();
+    if (blockIdx.x == 1 && first()) atomicAdd(x, 1);
+    __syncthreads();
+    if (blockIdx.x == 1 && first()) atomicAdd_block(x, 1);
+}
 // The same where it is right.
 KERNEL(device_adds) { atomicAdd(x, 1); }
 KERNEL(system_adds) { atomicAdd_system(x, 1); }

@@ -207,11 +207,11 @@ class Races:
         recent, others = before >= self._begin, _of_other_blocks(chunk, before, records)
         # A later atomic of the same block does not widen the scope of an earlier access with block scope.
         records = records | np.where(recent & ~others, before & BLOCK_SCOPE, 0)
+        if (recent & others).any():
+            history.set_aside(self, "write", index, np.where(recent & others, before, 0))
         history.writes[index] = records
         left = history.writes[index]
         lost = _of_other_blocks(chunk, left, records)
-        if (recent & others).any():
-            history.set_aside(self, "write", index, np.where(recent & others, before, 0))
         if lost.any():
             history.set_aside(self, "write", index, np.where(lost, records, 0))
         if strength != _BLOCK_ATOMIC or not lost.any():
