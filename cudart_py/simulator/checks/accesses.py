@@ -1,4 +1,4 @@
-"""Memory accesses and their footprints: the pieces of memory that each access touches."""
+"""Memory accesses, the rules for checking them, and their footprints: the pieces of memory that each one touches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..state.memory.records.shadow import BLOCK_SCOPE, STRONG
+
 if TYPE_CHECKING:
+    from ..ptx.compiling.forms import Form
     from ..ptx.running.groups import Group
     from ..ptx.running.memory.addresses import Address
     from ..ptx.syntax.instructions import Instruction
@@ -64,41 +67,97 @@ class MemoryAccess(NamedTuple):
         return self._replace(address=address, values=chosen, positions=positions)
 
 
+class AccessRules(NamedTuple):
+    """The facts about an instruction that decide how one kind of its accesses is checked.
+
+    `strength` is 0 for a plain access, or the flags in the record of a strong one. A `read_only` load is of data that
+    the launch itself doesn't write (`ld.global.nc`, constants). A `cached` load goes through a texture or a surface,
+    and therefore races with all earlier writes of the launch, ordered or not. An `exempt` load fetches a guess for a
+    compare-and-swap, and doesn't race with strong writes. A load that `lasts` beyond its instruction is not recorded
+    with the others, because `BulkCopies` keeps track of its end.
+    """
+
+    strength: int
+    read_only: bool
+    cached: bool
+    exempt: bool
+    lasts: bool
+
+
+def strength_of(form: Form, kind: str) -> int:
+    """Return the flags in the record of a strong access, or 0 for a plain access.
+
+    A bulk reduction updates each element atomically, but its reads of the source are plain.
+    """
+    if not form.strong and not (kind != "ld" and "reduce" in form.words):
+        return 0
+    return STRONG | BLOCK_SCOPE if form.scope == "cta" else STRONG
+
+
 class Footprint:
     """The pieces of memory that one access touches.
 
     `index` is a slice or an array of indices of pieces of ``1 << shift`` bytes; the `each` pieces of a lane are
-    adjacent in it. `alone` is true if no two lanes can share a piece. `origin` is the offset of piece 0.
+    adjacent in it. `distinct` selects the same pieces, but if all lanes of several have the same address, it selects
+    each piece only once, and `same` is true. `alone` is true if no two lanes can share a piece. `origin` is the offset
+    of piece 0.
     """
 
-    __slots__ = ("access", "alone", "each", "group", "index", "lanes")
+    __slots__ = ("_index", "access", "alone", "distinct", "each", "group", "lanes", "same")
 
     def __init__(self, access: MemoryAccess, origin: int, shift: int) -> None:
         self.access = access
         self.group = access.group
-        size, offset, positions = access.size, access.offset, access.positions
+        size, address, positions = access.size, access.address, access.positions
         self.each = max(1, size >> shift)
         self.lanes = access.group.n if positions is None else len(positions)
-        places = access.address.places
-        start = access.address.run_start(size) if size >> shift else -1
-        self.alone = start >= 0
-        self.index: Any
-        if start >= 0:
-            first = (start + offset - origin) >> shift
-            self.index = slice(first, first + self.lanes * self.each)
+        distance = access.offset - origin
+        self._index: Any = None
+        self.distinct: Any
+        if address.places.__class__ is not ndarray:
+            self.same = self.lanes > 1
+            self.alone = not self.same
+            first = (address.places + distance) >> shift
+            self.distinct = slice(first, first + self.each)
             return
-        pieces = (places + (offset - origin)) >> shift
-        if pieces.__class__ is not ndarray:
-            # All lanes touch the same pieces; a write leaves the record of the last lane.
-            pieces = np.full(self.lanes, pieces)
-        self.index = pieces if self.each == 1 else (pieces[:, None] + np.arange(self.each)).reshape(-1)
+        self.same = False
+        start = address.run_start(size) if size >> shift else -1
+        self.alone = start >= 0
+        if self.alone:
+            first = (start + distance) >> shift
+            self.distinct = slice(first, first + self.lanes * self.each)
+        else:
+            pieces = address.pieces(distance, shift)
+            self.distinct = pieces if self.each == 1 else (pieces[:, None] + np.arange(self.each)).reshape(-1)
+
+    @property
+    def index(self) -> Any:
+        """The pieces of each lane; a write leaves the record of the last lane that touches a piece."""
+        if self._index is None:
+            self._index = self.distinct
+            if self.same:
+                self._index = self.for_lanes(np.arange(self.distinct.start, self.distinct.stop))
+        return self._index
+
+    def for_lanes(self, known: Array) -> Array:
+        """Return what is known of each piece of `index`, given the same for the pieces of `distinct`."""
+        return np.tile(known, self.lanes) if self.same else known
 
     def records(self, time: int) -> Array:
-        """Return the record of each piece: its thread, combined with `time`, which is already shifted."""
+        """Return the record of each piece of `index`: its thread, combined with `time`, which is already shifted."""
+        return self._threads() + time
+
+    def last_records(self, time: int) -> Array:
+        """Return the record that the access leaves in each piece of `distinct`: that of the last lane."""
+        threads = self._threads()
+        return (threads[-self.each :] if self.same else threads) + time
+
+    def _threads(self) -> Array:
+        """Return the thread of each piece of `index`."""
         notes = self.group.notes
         if notes is None:
             notes = self.group.notes = {}
-        key = "records", self.each
+        key = "threads", self.each
         threads: Array | None = notes.get(key)
         if threads is None:
             chunk = self.group.chunk
@@ -108,7 +167,7 @@ class Footprint:
             notes[key] = threads
         if self.access.positions is not None:
             threads = threads.reshape(-1, self.each)[self.access.positions].reshape(-1)
-        return threads + time
+        return threads
 
     def position(self, piece: int) -> int:
         """Return the position in the group of the lane that touches a piece, given as a subscript of `index`."""

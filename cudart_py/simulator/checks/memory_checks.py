@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ptx.compiling.analysis.guessed_loads import GuessedLoads
-from ..ptx.compiling.forms import Form, is_relaxed
+from ..ptx.compiling.forms import is_relaxed
 from ..ptx.compiling.opcode_table.opcodes import form_of
 from ..ptx.syntax.instructions import Vector
 from ..state.memory.records.shadow import BLOCK_SCOPE, STRONG, History, ShadowMemory
-from .accesses import Footprint, MemoryAccess
+from .accesses import AccessRules, Footprint, MemoryAccess, strength_of
 from .chunk_records import records_of
 from .races.bulk import by_words
 from .races.races import Race, Races
@@ -62,6 +62,8 @@ class MemoryChecks:
         self._memory = state.memory
         self._shadows = ShadowTable(state.memory)
         self._guessed_loads = GuessedLoads(state.program)
+        # The rules of instructions, keyed by the kind of access and the identity of the instruction.
+        self._rules: dict[tuple[str, int], AccessRules] = {}
         self._races = races
         self._findings = findings
         self._racing = racing
@@ -97,6 +99,21 @@ class MemoryChecks:
             self._local(access)
             self._pass_marks(access)
 
+    def _rules_of(self, access: MemoryAccess) -> AccessRules:
+        """Return the rules of an access, which are the same whenever its instruction makes one of this kind."""
+        key = access.kind, id(access.site)
+        rules = self._rules.get(key)
+        if rules is None:
+            form, loads = form_of(access.site), access.kind == "ld"
+            rules = self._rules[key] = AccessRules(
+                strength=strength_of(form, access.kind),
+                read_only="nc" in form.words or form.space == "const",
+                cached=form.accesses_object,
+                exempt=loads and self._guessed_loads.contain(access.group.code, access.site),
+                lasts=form.row.name == "wgmma",
+            )
+        return rules
+
     def bulk(self, group: Group, kind: str, units: Mixed, size: int, barriers: Array | None, site: Instruction) -> None:
         """Check the reads or writes of the asynchronous proxy, and record the releases at barriers that count bytes."""
         for positions, part in units.parts:
@@ -122,7 +139,7 @@ class MemoryChecks:
         watched = self._racing and (bulk or records.bulk is not None)
         if watched:
             self._meets_bulk_copies(Footprint(access, 0, 2), history)
-        self._pieces(Footprint(access, 0, history.shift), history, track=True)
+        self._pieces(Footprint(access, 0, history.shift), history, self._rules_of(access), track=True)
         if watched:
             self._note_bulk_copies(Footprint(access, 0, 2))
         if self._racing and not bulk and (records.copies is not None or form.row.access == "cp"):
@@ -175,15 +192,14 @@ class MemoryChecks:
 
     def _global(self, access: MemoryAccess) -> None:
         kind, site = access.kind, access.site
-        form = form_of(site)
         shadow = self._shadows.find(site, access.low, access.high)
         if shadow is None:
             self._scattered(access)
             return
-        read_only = "nc" in form.words or form.space == "const"
+        rules = self._rules_of(access)
         # Memory of textures and surfaces is not checked for uninitialised values.
-        track = not shadow.initialised and not form.accesses_object
-        quiet = not self._racing or (read_only and not self._concurrent)
+        track = not shadow.initialised and not rules.cached
+        quiet = not self._racing or (rules.read_only and not self._concurrent)
         if kind == "ld" and shadow.initialised and quiet:
             return
         history, origin = shadow.history, shadow.first - self._memory.base
@@ -194,7 +210,7 @@ class MemoryChecks:
         if self._concurrent:
             self._races.touches(history, access.low - shadow.first, access.high - shadow.first)
         if history.prepare(access.size, reads=self._racing):
-            self._pieces(Footprint(access, origin, history.shift), history, track=track)
+            self._pieces(Footprint(access, origin, history.shift), history, rules, track=track)
         elif track or (kind != "ld" and not shadow.initialised):
             self._coarsely(Footprint(access, origin, history.coarse_shift), history)
 
@@ -226,28 +242,20 @@ class MemoryChecks:
         else:
             written[footprint.index] = True
 
-    def _pieces(self, footprint: Footprint, history: History, *, track: bool) -> None:
+    def _pieces(self, footprint: Footprint, history: History, rules: AccessRules, *, track: bool) -> None:
         """Check the footprint of an access for uninitialised bytes and for races, and record it."""
-        kind, site, races = footprint.access.kind, footprint.access.site, self._races
-        if kind == "ld" and track:
-            before = history.writes[footprint.index]
-            if not before.all():
-                self._read(footprint, before == 0, _UNWRITTEN)
-        now = races.tick(site)
-        if not self._racing:
-            if kind != "ld":
-                races.mark(footprint, history, now)
-            return
-        form = form_of(site)
-        strength = _strength(form, kind)
-        race: Race | None
-        if kind == "ld":
-            exempt = self._guessed_loads.contain(footprint.group.code, site)
-            lasts = form.row.name == "wgmma"
-            cached = form.accesses_object
-            race = races.load(footprint, history, now, strength=strength, exempt=exempt, lasts=lasts, cached=cached)
+        races, race = self._races, None
+        now = races.tick(footprint.access.site)
+        if footprint.access.kind == "ld":
+            before = history.writes[footprint.distinct]
+            if track and not before.all():
+                self._read(footprint, footprint.for_lanes(before == 0), _UNWRITTEN)
+            if self._racing:
+                race = races.load(footprint, history, rules, before, now)
+        elif self._racing:
+            race = races.store(footprint, history, rules, now)
         else:
-            race = races.store(footprint, history, now, strength=strength)
+            races.mark(footprint, history, now)
         if race is not None:
             self._race(race, footprint)
 
@@ -377,12 +385,12 @@ class MemoryChecks:
         strong = " by an atomic or volatile access" if record & STRONG else ""
         span = self._races.span_of(record)
         name = self._races.past.name if span is None else span.name
-        mine = _strength(form_of(site), footprint.access.kind)
+        mine = self._rules_of(footprint.access).strength
         if mine & record & STRONG and (mine | record) & BLOCK_SCOPE:
             strong += _BLOCK_SCOPED
         if span is not None:
             why = span.remedy
-        elif form_of(site).accesses_object and footprint.access.kind == "ld":
+        elif self._rules_of(footprint.access).cached and footprint.access.kind == "ld":
             why = _CACHED
         else:
             why = "nothing orders the two accesses"
@@ -412,13 +420,3 @@ def _arrivals(access: MemoryAccess) -> Array:
     form = form_of(access.site)
     counted = form.words[0].startswith("arrive") and "expect_tx" not in form.words and access.values
     return np.broadcast_to(access.values[0] if counted else 1, access.group.n)
-
-
-def _strength(form: Form, kind: str) -> int:
-    """Return the flags in the record of a strong access, or 0 for a plain access.
-
-    A bulk reduction updates each element atomically, but its reads of the source are plain.
-    """
-    if not form.strong and not (kind != "ld" and "reduce" in form.words):
-        return 0
-    return STRONG | BLOCK_SCOPE if form.scope == "cta" else STRONG

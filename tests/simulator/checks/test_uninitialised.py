@@ -215,6 +215,20 @@ def test_what_is_followed_has_lines_here():
         assert names <= {word.split(".")[0] for line in lines.values() for word in line.split()}
 
 
+@pytest.mark.usefixtures("engine")
+def test_an_unwritten_element_that_all_threads_load_is_undefined_and_its_neighbours_are_defined():
+    source = """extern "C" __global__ void common(const int4* in, int* out) {
+    int4 four = in[1];
+    out[threadIdx.x] = four.x;
+    out[threadIdx.x + 64] = four.w;
+}"""
+    numbers = cuda.empty(8, np.int32)
+    numbers[:7].copy_from(np.arange(7, dtype=np.int32))
+    (text,) = found(cuda.compile(source)["common"][1, 64], numbers, cuda.empty(128, np.int32))
+    assert "common at kernel.cu:4: uninitialised value reaches a store: it was read at kernel.cu:2 " in text
+    assert "(28 bytes into the 32-byte allocation " in text
+
+
 def test_the_first_load_of_the_value_that_is_stored_is_named():
     source = """extern "C" __global__ void add(float* p) {
     p[4 * threadIdx.x] += 1.0f;

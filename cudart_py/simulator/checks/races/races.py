@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...state.memory.records.shadow import BLOCK_SCOPE, STRONG, THREAD, TIME, History, clock
-from ..accesses import Footprint
+from ..accesses import AccessRules, Footprint
 from .concurrency import Span, find_span
 from .happens_before import HappensBefore
 from .traces import HistoryTrace, Trace
@@ -116,61 +116,54 @@ class Races:
         """Return the other launch or copy that a record is from, or None if it is from this launch."""
         return find_span(self._spans, record)
 
-    def load(
-        self,
-        footprint: Footprint,
-        history: History,
-        now: int,
-        *,
-        strength: int,
-        exempt: bool,
-        lasts: bool,
-        cached: bool,
-    ) -> Race | None:
-        """Check a load and record it; `strength` is 0 for a plain load, or the flags of its record.
+    def load(self, footprint: Footprint, history: History, rules: AccessRules, before: Array, now: int) -> Race | None:
+        """Check a load and record it; `before` has the record of the last write to each distinct piece.
 
-        A strong load races only with accesses of other blocks, and only if one of the two has block scope. An `exempt`
-        load does not race with strong writes. A load that `lasts` beyond its instruction is not recorded here, because
-        `BulkCopies` keeps track of its end. A `cached` load races with all earlier writes of the launch, ordered or
-        not.
+        A strong load races only with accesses of other blocks, and only if one of the two has block scope.
         """
+        strength = rules.strength
         if strength == STRONG and not (self._block_scope or self._spans):
             return None
-        race = self._meeting(footprint, history, "write", strength, exempt=exempt) if self._spans else None
-        before = history.writes[footprint.index]
+        exempt, chunk, race = rules.exempt, footprint.group.chunk, None
+        if self._spans:
+            race = self._meeting(footprint, history, "write", strength, exempt=exempt)
         latest = int(before.max())
-        if race is None and cached and latest >= self._begin:
+        if race is None and rules.cached and latest >= self._begin:
             first = int(np.flatnonzero(before >= self._begin)[0])
             race = "write", first, int(before[first])
-        if race is None and latest >= self._begin and not self._all_passed(footprint.group.chunk, latest, history):
-            race = self._conflict(footprint, history, before, "write", strength, exempt=exempt)
-        if strength != STRONG and not exempt and not lasts:
-            earlier = history.reads[footprint.index]
-            if self._spans:
-                self._keep_others(history, "read", footprint.index, earlier)
-            records = footprint.records(now << TIME | strength)
-            if strength:
-                # Keep the record of a plain read, because it races with more accesses.
-                records = np.where((earlier >= self._begin) & (earlier & STRONG == 0), earlier, records)
-            latest = int(earlier.max())
-            if latest >= self._begin and not self._all_passed(footprint.group.chunk, latest, history):
-                self._keep_other_reader(footprint, history, earlier, records)
-            history.reads[footprint.index] = records
+        if race is None and latest >= self._begin and not self._all_passed(chunk, latest, history):
+            race = self._conflict(footprint, history, footprint.for_lanes(before), "write", strength, exempt=exempt)
+        if strength != STRONG and not exempt and not rules.lasts:
+            self._record_read(footprint, history, now << TIME | strength)
         return race
 
-    def _keep_other_reader(self, footprint: Footprint, history: History, earlier: Array, records: Array) -> None:
-        """Set aside the last reads of other threads, since one of a piece's last two readers is not the next writer."""
-        lost = (earlier >= self._begin) & ((earlier ^ records) & THREAD != 0)
-        if lost.any():
-            history.set_aside(self, "read", footprint.index, earlier * lost)
+    def _record_read(self, footprint: Footprint, history: History, time: int) -> None:
+        """Record a load; `time` also contains its strength.
 
-    def store(self, footprint: Footprint, history: History, now: int, *, strength: int) -> Race | None:
-        """Check a store or an atomic, and record it; `strength` is 0 for a plain access, or the flags of its record.
+        The last reads of other threads are set aside, since one of a piece's last two readers is not the next writer.
+        """
+        index = footprint.distinct
+        earlier, records = history.reads[index], footprint.last_records(time)
+        if self._spans:
+            self._keep_others(history, "read", index, earlier)
+        if time & STRONG:
+            # Keep the record of a plain read, because it races with more accesses.
+            records = np.where((earlier >= self._begin) & (earlier & STRONG == 0), earlier, records)
+        latest = int(earlier.max())
+        if latest >= self._begin and not self._all_passed(footprint.group.chunk, latest, history):
+            lost = (earlier >= self._begin) & ((earlier ^ records) & THREAD != 0)
+            if lost.any():
+                history.set_aside(self, "read", index, earlier * lost)
+        history.reads[index] = records
+
+    def store(self, footprint: Footprint, history: History, rules: AccessRules, now: int) -> Race | None:
+        """Check a store or an atomic, and record it.
 
         Strong accesses don't race with each other, unless their threads are in different blocks and one of the accesses
         has block scope. A store of the value that is already there doesn't race with earlier accesses.
         """
         index, chunk, values = footprint.index, footprint.group.chunk, footprint.access.values
+        strength = rules.strength
         race = met = self._meeting(footprint, history, "write", strength) or self._meeting(
             footprint, history, "read", strength
         )

@@ -63,6 +63,12 @@ class Address:
             index = self._indices[shift] = self.places >> shift if shift else self.places
         return index
 
+    def pieces(self, distance: int, shift: int) -> Any:
+        """Return, in units of ``1 << shift`` bytes, the places at a distance in bytes from these."""
+        if distance & ((1 << shift) - 1):
+            return (self.places + distance) >> shift
+        return self.index(shift) + (distance >> shift) if distance else self.index(shift)
+
     def select(self, positions: Array) -> Address:
         """Return the Address of the lanes at `positions`."""
         return self.moved(positions, 0) if self.places.__class__ is ndarray else self
