@@ -127,7 +127,8 @@ class Races:
         exempt, chunk, race = rules.exempt, footprint.group.chunk, None
         if self._spans:
             race = self._meeting(footprint, history, "write", strength, exempt=exempt)
-        latest = int(before.max())
+        # Most loads are from memory that the launch does not write.
+        latest = int(before.max()) if history.last_write >= self.past.began else 0
         if race is None and rules.cached and latest >= self._begin:
             first = int(np.flatnonzero(before >= self._begin)[0])
             race = "write", first, int(before[first])
@@ -180,6 +181,7 @@ class Races:
                 unchanged = _unchanged(footprint)
             race = self._conflict(footprint, history, earlier, "read", strength, unchanged)
         records = footprint.records(now << TIME | strength)
+        history.last_write = now
         if strength or met:
             self._keep_others(history, "write", index, before)
         if strength and self._block_scope:

@@ -47,12 +47,12 @@ clock = LogicalClock()
 class History:
     """The records of the last write and read of each piece, for `size` bytes of memory, created when first needed.
 
-    A record that is replaced is lost, unless it is set aside for the work that left it. If the records would take too
-    much memory, there are none: `coarse` then says, for larger pieces of ``1 << coarse_shift`` bytes, whether anything
-    has been written there.
+    A record that is replaced is lost, unless it is set aside for the work that left it. `last_write` is the time of the
+    last write that was checked for races. If the records would take too much memory, there are none: `coarse` then
+    says, for larger pieces of ``1 << coarse_shift`` bytes, whether anything has been written there.
     """
 
-    __slots__ = ("_aside", "_reads", "_writes", "coarse", "coarse_shift", "shift", "size", "traces")
+    __slots__ = ("_aside", "_reads", "_writes", "coarse", "coarse_shift", "last_write", "shift", "size", "traces")
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -60,6 +60,7 @@ class History:
         self.shift = _WORD
         self._writes: Array | None = None
         self._reads: Array | None = None
+        self.last_write = 0
         self.coarse: Array | None = None
         self.coarse_shift = _WORD
         # The records that were set aside, keyed by the work that left them and then by "write" or "read".
