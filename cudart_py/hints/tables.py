@@ -15,7 +15,7 @@ DOT = "`libraries.dot(x, y)` for vectors, and `libraries.matmul(a, b)` for matri
 SUM = "`libraries.dot(x, ones)` for a vector, where ones = cuda.full(x.size, 1.0, x.dtype)"
 MEAN = "`float(libraries.dot(x, ones)) / x.size` for a vector, where ones = cuda.full(x.size, 1.0, x.dtype)"
 CONJUGATE_GRADIENTS = "a loop with libraries.spmv, dot and axpy, as in the guide's page about libraries"
-SPECTRA = "a product of the results of libraries.rfft, like the filter in the guide's page about libraries"
+SPECTRA = "a product of the results of libraries.rfft, like the convolution in the guide's page about libraries"
 PRECONDITIONER = "a preconditioner with libraries.spsv, like symmetric Gauss-Seidel in the guide's page about libraries"
 SOBOL = 'libraries.Generator("sobol64", dimensions=2)'
 OUTER = "libraries.ger(1.0, x, y, cuda.zeros((x.size, y.size), x.dtype))"

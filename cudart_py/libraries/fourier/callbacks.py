@@ -45,8 +45,9 @@ class Callback(SetOnce):
         __device__ void store(void* out, unsigned long long i, float2 element, void* data, void* shared)
 
     and stores the element. For other dtypes, the type is `double2`, `float` or `double`. `data` is the address of the
-    array of that name, or null. `i` counts elements from the beginning of the array, with its strides. `shared` is not
-    used. Each element must be loaded or stored by itself, in any order, and perhaps repeatedly.
+    array of that name, or null. `i` is the distance of the element from the first one, in elements, including the gaps
+    between rows. `shared` is not used. Each element must be loaded or stored by itself, in any order, and perhaps
+    repeatedly.
 
     With `fuse=True`, the kernels of the transform call the function where they can, and with `fuse=False`, a kernel
     before or after the transform does. By default, the faster way is taken. The results are the same. The kernels are
