@@ -111,7 +111,7 @@ def row_function(length: int, direction: int, capability: tuple[int, int]) -> Ro
     if length < _SHORTEST:
         return None
     try:
-        from nvmath.bindings import mathdx
+        from nvmath.bindings import mathdx  # loads a library that is not always there
 
         version = mathdx.get_version()
     except Exception:  # the library or the driver was not found, or has another version than nvmath-python expects
