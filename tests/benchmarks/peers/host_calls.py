@@ -345,80 +345,65 @@ CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
 
 # Driver functions of those rows of docs/names.md from which no function is called above, with the reasons.
 UNTIMED = {
-    "cuGetErrorName": "only a failure asks for it",
-    **dict.fromkeys(
-        ("cuMemPrefetchBatchAsync", "cuMemDiscardBatchAsync", "cuMemDiscardAndPrefetchBatchAsync"),
-        "as the batch of copies",
-    ),
-    "cuDevicePrimaryCtxRetain": "once in a process",
-    "cuDevicePrimaryCtxReset": "the simulator alone has it",
-    **{
-        f"cuCheckpointProcess{name}": "concerns another process"
-        for name in ("GetState", "GetRestoreThreadId", "Lock", "Checkpoint", "Restore", "Unlock")
-    },
-    "cuCoredumpSetAttributeGlobal": "once in a process",
-    "cuGraphGetRootNodes": "a comprehension over the nodes and their dependencies, which are timed",
-    "cuDeviceGetByPCIBusId": "once, when a program chooses its device",
-    "cuDeviceGetPCIBusId": "one of many properties that are read together, once",
-    **dict.fromkeys(
-        ("cuDeviceCanAccessPeer", "cuCtxEnablePeerAccess", "cuCtxDisablePeerAccess", "cuMemcpyPeer"),
-        "needs two devices",
-    ),
-    **dict.fromkeys(
-        ("cuMemcpy", "cuMemcpy2D", "cuMemcpy3D", "cuMemsetD8"), "timed as the same call for a stream, without a wait"
-    ),
-    "cuStreamCreate": "our object calls cuStreamCreateWithPriority",
-    "cuCtxGetStreamPriorityRange": "part of making a stream",
-    **dict.fromkeys(("cuTensorMapEncodeTiled", "cuTensorMapReplaceAddress"), "needs compute capability 9.0"),
-    "cuMemcpyAtoD": "timed as the copy to a CUDA array, which cuMemcpy2DAsync makes",
-    **dict.fromkeys(
-        ("cuArrayGetDescriptor", "cuTexObjectGetResourceDesc", "cuSurfObjectGetResourceDesc"),
-        "our object knows it without a call",
-    ),
-    **{f"cuIpc{name}": "needs two processes" for name in ("GetMemHandle", "OpenMemHandle", "CloseMemHandle")},
-    **{f"cuIpc{name}": "needs two processes" for name in ("GetEventHandle", "OpenEventHandle")},
-    **{
-        f"cuMemPool{name}": "needs two processes"
-        for name in ("ExportToShareableHandle", "ImportFromShareableHandle", "ExportPointer", "ImportPointer")
-    },
-    **dict.fromkeys(("cuMulticastCreate", "cuMulticastAddDevice"), "needs devices behind NVSwitch"),
-    "cuLaunchHostFunc": "its function runs in a thread that takes turns with the one that measures",
-    "cuLinkCreate": "nvJitLink does it, in milliseconds",
-    "cuLibrary*": "makes the calls of a module, at the first use on each device",
-    "cuLibraryLoadData": "milliseconds, as the loading of a module",
-    **dict.fromkeys(
-        ("cuDeviceGetDevResource", "cuDevSmResourceSplitByCount", "cuGreenCtxCreate", "cuGreenCtxStreamCreate"),
-        "once, when a program divides its device",
-    ),
-    **dict.fromkeys(("cuGreenCtxGetDevResource", "cuGreenCtxDestroy"), "once for each part of a device"),
-    "cuGreenCtxRecordEvent": "as an event of a stream, with another call of the driver",
-    **{
-        f"cuStream{name}": "as an event of a stream, with another call of the driver"
-        for name in ("WaitValue32", "WriteValue32", "BatchMemOp")
-    },
-    "cuGraphExecBatchMemOpNodeSetParams": "as a launch that is changed, with another call of the driver",
-    **{f"cuGraph{name}": "once, while a graph is made" for name in ("AddBatchMemOpNode", "BatchMemOpNodeSetParams")},
-    "cuLaunchCooperativeKernel": "launched by cuLaunchKernelEx",
-    "cuFuncGetParamCount": "once for each kernel",
-    **dict.fromkeys(("cuGraphAddChildGraphNode", "cuGraphConditionalHandleCreate"), "one of the calls of a capture"),
-    **{
-        f"cuGraphExec{kind}NodeSetParams": "as a launch that is changed, with another call of the driver"
-        for kind in ("ChildGraph", "Host", "Memcpy", "Memset")
-    },
-    "cuGraphExecEventRecordNodeSetEvent": "as a launch that is changed, with another call of the driver",
-    "cuEventRecordWithFlags": "once, while a graph is made",
-    **{
-        f"cuGraph{name}": "once, while a graph is made"
-        for name in (
-            *(f"Add{kind}Node" for kind in ("Empty", "EventRecord", "Host", "Kernel", "Memcpy", "Memset")),
-            *("AddMemAllocNode", "AddMemFreeNode", "AddDependencies", "RemoveDependencies", "DestroyNode"),
-            *("Clone", "Create", "EventRecordNodeSetEvent", "KernelNodeGetAttribute", "KernelNodeSetAttribute"),
-            *(f"{kind}NodeSetParams" for kind in ("Host", "Kernel", "Memcpy", "Memset")),
-        )
-    },
-    **{f"cuDevice{name}": "rare" for name in ("GetGraphMemAttribute", "SetGraphMemAttribute", "GraphMemTrim")},
-    "cuGraphDebugDotPrint": "writes a text to be read",
-    "cuThreadExchangeStreamCaptureMode": "an argument of the capture, and no call",
+    name: reason
+    for reason, names in {
+        "only a failure asks for it": "cuGetErrorName",
+        "as the batch of copies": "cuMemPrefetchBatchAsync cuMemDiscardBatchAsync cuMemDiscardAndPrefetchBatchAsync",
+        "once in a process": "cuDevicePrimaryCtxRetain cuCoredumpSetAttributeGlobal",
+        "the simulator alone has it": "cuDevicePrimaryCtxReset",
+        "concerns another process": (
+            "cuCheckpointProcessGetState cuCheckpointProcessGetRestoreThreadId cuCheckpointProcessLock "
+            "cuCheckpointProcessCheckpoint cuCheckpointProcessRestore cuCheckpointProcessUnlock"
+        ),
+        "a comprehension over the nodes and their dependencies, which are timed": "cuGraphGetRootNodes",
+        "once, when a program chooses its device": "cuDeviceGetByPCIBusId",
+        "one of many properties that are read together, once": "cuDeviceGetPCIBusId",
+        "needs two devices": "cuDeviceCanAccessPeer cuCtxEnablePeerAccess cuCtxDisablePeerAccess cuMemcpyPeer",
+        "timed as the same call for a stream, without a wait": "cuMemcpy cuMemcpy2D cuMemcpy3D cuMemsetD8",
+        "our object calls cuStreamCreateWithPriority": "cuStreamCreate",
+        "part of making a stream": "cuCtxGetStreamPriorityRange",
+        "needs compute capability 9.0": "cuTensorMapEncodeTiled cuTensorMapReplaceAddress",
+        "timed as the copy to a CUDA array, which cuMemcpy2DAsync makes": "cuMemcpyAtoD",
+        "our object knows it without a call": (
+            "cuArrayGetDescriptor cuTexObjectGetResourceDesc cuSurfObjectGetResourceDesc"
+        ),
+        "needs two processes": (
+            "cuIpcGetMemHandle cuIpcOpenMemHandle cuIpcCloseMemHandle cuIpcGetEventHandle cuIpcOpenEventHandle "
+            "cuMemPoolExportToShareableHandle cuMemPoolImportFromShareableHandle cuMemPoolExportPointer "
+            "cuMemPoolImportPointer"
+        ),
+        "needs devices behind NVSwitch": "cuMulticastCreate cuMulticastAddDevice",
+        "its function runs in a thread that takes turns with the one that measures": "cuLaunchHostFunc",
+        "nvJitLink does it, in milliseconds": "cuLinkCreate",
+        "makes the calls of a module, at the first use on each device": "cuLibrary*",
+        "milliseconds, as the loading of a module": "cuLibraryLoadData",
+        "once, when a program divides its device": (
+            "cuDeviceGetDevResource cuDevSmResourceSplitByCount cuGreenCtxCreate cuGreenCtxStreamCreate"
+        ),
+        "once for each part of a device": "cuGreenCtxGetDevResource cuGreenCtxDestroy",
+        "as an event of a stream, with another call of the driver": (
+            "cuGreenCtxRecordEvent cuStreamWaitValue32 cuStreamWriteValue32 cuStreamBatchMemOp"
+        ),
+        "as a launch that is changed, with another call of the driver": (
+            "cuGraphExecBatchMemOpNodeSetParams cuGraphExecChildGraphNodeSetParams cuGraphExecHostNodeSetParams "
+            "cuGraphExecMemcpyNodeSetParams cuGraphExecMemsetNodeSetParams cuGraphExecEventRecordNodeSetEvent"
+        ),
+        "once, while a graph is made": (
+            "cuGraphAddBatchMemOpNode cuGraphBatchMemOpNodeSetParams cuEventRecordWithFlags cuGraphAddEmptyNode "
+            "cuGraphAddEventRecordNode cuGraphAddHostNode cuGraphAddKernelNode cuGraphAddMemcpyNode "
+            "cuGraphAddMemsetNode cuGraphAddMemAllocNode cuGraphAddMemFreeNode cuGraphAddDependencies "
+            "cuGraphRemoveDependencies cuGraphDestroyNode cuGraphClone cuGraphCreate cuGraphEventRecordNodeSetEvent "
+            "cuGraphKernelNodeGetAttribute cuGraphKernelNodeSetAttribute cuGraphHostNodeSetParams "
+            "cuGraphKernelNodeSetParams cuGraphMemcpyNodeSetParams cuGraphMemsetNodeSetParams"
+        ),
+        "launched by cuLaunchKernelEx": "cuLaunchCooperativeKernel",
+        "once for each kernel": "cuFuncGetParamCount",
+        "one of the calls of a capture": "cuGraphAddChildGraphNode cuGraphConditionalHandleCreate",
+        "rare": "cuDeviceGetGraphMemAttribute cuDeviceSetGraphMemAttribute cuDeviceGraphMemTrim",
+        "writes a text to be read": "cuGraphDebugDotPrint",
+        "an argument of the capture, and no call": "cuThreadExchangeStreamCaptureMode",
+    }.items()
+    for name in names.split()
 }
 
 LAUNCHES_BY = ("checked", "checked, with kernel[...] each time", "bound")
