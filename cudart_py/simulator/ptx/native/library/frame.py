@@ -54,41 +54,53 @@ def words_at(b: Builder, base: Value, places: Value) -> Value:
     return found
 
 
+def repeat(
+    b: Builder,
+    firsts: Sequence[Value],
+    goes_on: Callable[..., Value],
+    body: Callable[..., Sequence[Value]],
+) -> list[Value]:
+    """Generate a loop over values that begin as `firsts`, as long as `goes_on` is true of them; return the last values.
+
+    `body` is called with the values, and returns the next ones.
+    """
+    start, inside, after = b.block, b.append_basic_block(), b.append_basic_block()
+    b.cbranch(goes_on(*firsts), inside, after)
+    b.position_at_end(inside)
+    values = [b.phi(first.type) for first in firsts]
+    following = body(*values)
+    end = b.block
+    b.cbranch(goes_on(*following), inside, after)
+    b.position_at_end(after)
+    lasts = [b.phi(first.type) for first in firsts]
+    for phi, first, next_ in zip([*values, *lasts], [*firsts] * 2, [*following] * 2, strict=True):
+        phi.add_incoming(first, start)
+        phi.add_incoming(next_, end)
+    return lasts
+
+
 def each_active(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:
     """Generate a loop over the lanes of a mask in ascending order; `body` is called with the lane's index."""
-    start, head, after = b.block, b.append_basic_block(), b.append_basic_block()
-    inside = b.append_basic_block()
-    b.cbranch(b.icmp_unsigned("==", mask, I32(0)), after, head)
-    b.position_at_end(head)
-    left = b.phi(I32)
-    left.add_incoming(mask, start)
-    b.branch(inside)
-    b.position_at_end(inside)
-    body(b.trailing_zeros(left))
-    rest = b.and_(left, b.sub(left, I32(1)))
-    left.add_incoming(rest, b.block)
-    b.cbranch(b.icmp_unsigned("==", rest, I32(0)), after, head)
-    b.position_at_end(after)
+
+    def serve(left: Value) -> list[Value]:
+        body(b.trailing_zeros(left))
+        return [b.and_(left, b.sub(left, I32(1)))]
+
+    repeat(b, [mask], lambda left: b.icmp_unsigned("!=", left, I32(0)), serve)
 
 
 def each_group(b: Builder, mask: Value, choose: Callable[[Value], Value], body: Callable[[Value], None]) -> None:
-    """Write a loop over groups of lanes, until all lanes of the mask have been in one.
+    """Generate a loop over groups of lanes, until all lanes of the mask have been in one.
 
     `choose` returns the group to serve next, of the lanes in a mask that are left, and `body` is called with its mask.
     """
-    rest = b.alloca(I32)
-    b.store(mask, rest)
-    head, inside, after = (b.append_basic_block() for _ in range(3))
-    b.branch(head)
-    b.position_at_end(head)
-    left = b.load(rest, typ=I32)
-    b.cbranch(b.icmp_unsigned("!=", left, I32(0)), inside, after)
-    b.position_at_end(inside)
-    group = choose(left)
-    b.store(b.and_(left, b.not_(group)), rest)
-    body(group)
-    b.branch(head)
-    b.position_at_end(after)
+
+    def serve(left: Value) -> list[Value]:
+        group = choose(left)
+        body(group)
+        return [b.and_(left, b.not_(group))]
+
+    repeat(b, [mask], lambda left: b.icmp_unsigned("!=", left, I32(0)), serve)
 
 
 def alike(b: Builder, values: Value) -> Callable[[Value], Value]:
@@ -112,22 +124,17 @@ def lowest(b: Builder, values: Value) -> Callable[[Value], Value]:
 
 
 def each_number(b: Builder, count: int | Value, body: Callable[[Value], None], first: int = 0, step: int = 1) -> None:
-    """Write a loop over every `step`-th number from `first` to below `count`; `body` is called with the number.
+    """Generate a loop over every `step`-th number from `first` to below `count`; `body` is called with the number.
 
     Numbers have the type of `count`; if it is an int, they have 32 bits.
     """
     end = I32(count) if isinstance(count, int) else count
-    start, head, inside, after = b.block, *(b.append_basic_block() for _ in range(3))
-    b.branch(head)
-    b.position_at_end(head)
-    number = b.phi(end.type)
-    number.add_incoming(end.type(first), start)
-    b.cbranch(b.icmp_unsigned("<", number, end), inside, after)
-    b.position_at_end(inside)
-    body(number)
-    number.add_incoming(b.add(number, end.type(step)), b.block)
-    b.branch(head)
-    b.position_at_end(after)
+
+    def serve(number: Value) -> list[Value]:
+        body(number)
+        return [b.add(number, end.type(step))]
+
+    repeat(b, [end.type(first)], lambda number: b.icmp_unsigned("<", number, end), serve)
 
 
 class Spilled:

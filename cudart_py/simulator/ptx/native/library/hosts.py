@@ -24,7 +24,7 @@ from ...windows import (
 )
 from ..layout import LANES, ROW_BYTES, Context, Fault
 from ..vectors import I1, I32, I64, PTR, Builder, vector
-from .frame import Spilled, begin, each_active, element, give_up, record_fault, when
+from .frame import Spilled, begin, each_active, element, give_up, record_fault, repeat, when
 
 Value = Any
 ADDRESSES = vector(I64)
@@ -140,21 +140,14 @@ def search(b: Builder, context: Value, starts: Value, address: Value) -> Value:
 
     The arrays of allocations have an extra element before the first one, so index -1 may be read.
     """
-    before, head, body, after = b.block, b.append_basic_block(), b.append_basic_block(), b.append_basic_block()
-    count = b.word(context, Context.EXTENTS)
-    b.branch(head)
-    b.position_at_end(head)
-    low, high = b.phi(I64), b.phi(I64)
-    low.add_incoming(I64(0), before)
-    high.add_incoming(count, before)
-    b.cbranch(b.icmp_unsigned("<", low, high), body, after)
-    b.position_at_end(body)
-    middle = b.lshr(b.add(low, high), I64(1))
-    behind = b.icmp_unsigned(">", b.load(element(b, starts, middle, I64), typ=I64), address)
-    low.add_incoming(b.select(behind, low, b.add(middle, I64(1))), b.block)
-    high.add_incoming(b.select(behind, middle, high), b.block)
-    b.branch(head)
-    b.position_at_end(after)
+
+    def halve(low: Value, high: Value) -> list[Value]:
+        middle = b.lshr(b.add(low, high), I64(1))
+        behind = b.icmp_unsigned(">", b.load(element(b, starts, middle, I64), typ=I64), address)
+        return [b.select(behind, low, b.add(middle, I64(1))), b.select(behind, middle, high)]
+
+    ends = [I64(0), b.word(context, Context.EXTENTS)]
+    low, _ = repeat(b, ends, lambda low, high: b.icmp_unsigned("<", low, high), halve)
     return b.sub(low, I64(1))
 
 

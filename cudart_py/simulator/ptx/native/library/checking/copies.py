@@ -22,7 +22,7 @@ from llvmlite import ir
 from ....windows import RESERVED_SHARED
 from ...layout import LANES, BlockCheck, Clock, Context, CopyRow
 from ...vectors import I32, I64, PTR, Builder, vector
-from ..frame import Spilled, begin, each_active, element, when, words_at
+from ..frame import Spilled, begin, each_active, element, repeat, when, words_at
 from ..hosts import address_type, safe_addresses, shared_offsets
 from .records import block_value, block_word, doubt_if
 
@@ -136,24 +136,18 @@ def build_settle(module: ir.Module, name: str) -> None:
         _settle(b, context, b.word(context, Context.WARP_AT_HAND), now, [CopyRow.FOR_WARP])
         b.ret_void()
         return
-    before, head, after = b.block, b.append_basic_block(), b.append_basic_block()
-    b.branch(head)
-    b.position_at_end(head)
-    warp, waiting = b.phi(I64), b.phi(I32)
-    warp.add_incoming(I64(0), before)
-    waiting.add_incoming(I32(0), before)
     rows = [CopyRow.FOR_WARP, CopyRow.FOR_ALL]
-    if what == "begin":
-        for row in rows:
-            b.store(b.splat(now), _row(b, context, warp, row), align=8)
-        some = waiting
-    else:
-        some = b.or_(waiting, _settle(b, context, warp, now, rows))
-    following = b.add(warp, I64(1))
-    warp.add_incoming(following, b.block)
-    waiting.add_incoming(some, b.block)
-    b.cbranch(b.icmp_unsigned("<", following, b.word(context, Context.WARPS)), head, after)
-    b.position_at_end(after)
+
+    def settle(warp: Value, waiting: Value) -> list[Value]:
+        if what == "begin":
+            for row in rows:
+                b.store(b.splat(now), _row(b, context, warp, row), align=8)
+        else:
+            waiting = b.or_(waiting, _settle(b, context, warp, now, rows))
+        return [b.add(warp, I64(1)), waiting]
+
+    warps = b.word(context, Context.WARPS)
+    _, some = repeat(b, [I64(0), I32(0)], lambda warp, _: b.icmp_unsigned("<", warp, warps), settle)
     with when(b, b.icmp_unsigned("==", some, I32(0)), likely=True):
         b.store(I64(-1), block_word(b, context, BlockCheck.COPY_LOW))
         b.store(I64(0), block_word(b, context, BlockCheck.COPY_HIGH))
