@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..faults import UnsupportedError
-from ..syntax.instructions import Instruction
+from ..syntax.instructions import Immediate, Instruction, Symbol
 from ..syntax.parser import Entry
 from ..windows import RESERVED_SHARED
 
@@ -17,8 +17,13 @@ class Environment:
         self.observed = observed
         self.shared_addresses = {name: RESERVED_SHARED + offset for name, offset in entry.shared_offsets.items()}
         self.parameters = {parameter.name: parameter.offset for parameter in entry.params}
-        self.functions = entry.module.code_addresses
         self.variables = entry.module.variables
+        self._constants = {"WARP_SZ": 32} | entry.module.code_addresses | self.parameters | self.shared_addresses
+
+    def constant_of(self, symbol: Symbol) -> Immediate | None:
+        """Return the value of a symbol that is the same in every launch; addresses wrap at the width of their type."""
+        value = self._constants.get(symbol.name)
+        return None if value is None else Immediate(value + symbol.offset)
 
     def unsupported(self, instruction: Instruction, why: str = "") -> UnsupportedError:
         """Return the error for an instruction that isn't simulated."""

@@ -129,14 +129,11 @@ class Writer(Source):
 
     def _symbol(self, symbol: Symbol, dtype: str) -> Value:
         name = symbol.name
-        if name == "WARP_SZ":
-            return self.constant(np.array(32, dtype)[()]), True
         if name.startswith("%"):
             return self._special(name, dtype)
-        # Addresses wrap at the width of the requested type.
-        for known in (self.environment.shared_addresses, self.environment.parameters, self.environment.functions):
-            if name in known:
-                return self.immediate(Immediate(known[name] + symbol.offset), dtype), True
+        constant = self.environment.constant_of(symbol)
+        if constant is not None:
+            return self.immediate(constant, dtype), True
         place = None
         if name in self.code.local_offsets:
             place = f"g.stack + {self.code.local_offsets[name] + symbol.offset}"

@@ -97,64 +97,48 @@ def tensor_map_copy(w: Writer, i: Instruction, form: Form) -> None:
 def copy_group(w: Writer, i: Instruction, form: Form) -> None:
     """Emit only the observer's call, for the end of a group of copies or a wait for groups."""
     if w.environment.observed:
-        allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
-        event = next(_EVENTS[word] for word in form.words if word in _EVENTS)
+        event, allowed = group_event(i, form)
         w.emit(f"g.chunk.state.observer.copies(g, {w.site()}, {event!r}, {allowed})")
 
 
-def async_store(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``st.async``: an immediate store whose bytes a barrier counts."""
-    store(w, i, form)
-    _complete(w, i, form)
+def group_event(i: Instruction, form: Form) -> tuple[str, int]:
+    """Return an event of groups of copies (commit, wait or wait_all), and how many groups a wait leaves out."""
+    allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
+    return next(_EVENTS[word] for word in form.words if word in _EVENTS), allowed
 
 
-def async_reduction(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``red.async``: an immediate atomic operation whose bytes a barrier counts."""
-    atomic(w, i, form)
-    _complete(w, i, form)
-
-
-def _complete(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit the arrival of the bytes of each lane's access at its barrier, the last operand."""
+def counted(w: Writer, i: Instruction, form: Form) -> None:
+    """Emit ``st.async`` and ``red.async``: an immediate store or atomic operation whose bytes a barrier counts."""
+    (store if form.row.access == "st" else atomic)(w, i, form)
     name, offset, _ = address(w, i.operands[-1], form.space)
     observe(w, "mbarrier", name, offset, 8)
     count = w.constant(np.uint32(TYPE_SIZES[form.type] * form.vector))
     w.emit(f"g.chunk.memory.mbarrier('complete_tx', {name}, {offset}, ({count},), {w.site()})")
 
 
-def copy_arrival(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``cp.async.mbarrier.arrive``; without ``.noinc``, the arrival is in addition to the expected ones."""
-    _operate(w, i, form, verb_of(form), ())
-
-
 def mbarrier(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit an operation on a barrier in shared memory."""
-    destination = i.operands[0] if form.writes_first else None
-    others = [operand for operand in i.operands[form.writes_first :] if not isinstance(operand, Access)]
-    _operate(w, i, form, verb_of(form), others, destination)
-
-
-def verb_of(form: Form) -> str:
-    """Return the operation of `operations.mbarriers` that an instruction performs on its barrier."""
-    if form.row.name == "cp":
-        return "arrive" if "noinc" in form.words else "arrive_extra"
-    if "expect_tx" in form.words[1:]:
-        return f"{form.words[0]}_expect"
-    return f"{form.words[0]}_nocomplete" if "noComplete" in form.words else form.words[0]
-
-
-def _operate(
-    w: Writer, i: Instruction, form: Form, verb: str, others: Sequence[Operand], to: Operand | None = None
-) -> None:
-    """Emit an mbarrier operation with the values of operands, and assign its result to `to` unless that is None."""
+    """Emit an operation on a barrier in shared memory, or the arrival of asynchronous copies there."""
     access = next(operand for operand in i.operands if isinstance(operand, Access))
+    others = [operand for operand in i.operands[form.writes_first :] if operand is not access]
     name, offset, _ = address(w, access, form.space)
     values = [w.value(operand, w.word_type(operand))[0] for operand in others]
     observe(w, "mbarrier", name, offset, 8, values)
     parity = ", parity=True" if "parity" in form.words else ""
     arguments = " ".join(f"{value}," for value in values)
-    call = f"g.chunk.memory.mbarrier({verb!r}, {name}, {offset}, ({arguments}), {w.site()}{parity})"
-    if to is None:
-        w.emit(call)
+    call = f"g.chunk.memory.mbarrier({verb_of(form)!r}, {name}, {offset}, ({arguments}), {w.site()}{parity})"
+    if form.writes_first:
+        w.write(i.operands[0], call, dtype_of(form.type_of(form.operands[0])), False)
     else:
-        w.write(to, call, dtype_of(form.type_of(form.operands[0])), False)
+        w.emit(call)
+
+
+def verb_of(form: Form) -> str:
+    """Return the operation of `operations.mbarriers` that an instruction performs on its barrier.
+
+    Without ``.noinc``, the arrival of copies is in addition to the expected ones.
+    """
+    if form.row.name == "cp":
+        return "arrive" if "noinc" in form.words else "arrive_extra"
+    if "expect_tx" in form.words[1:]:
+        return f"{form.words[0]}_expect"
+    return f"{form.words[0]}_nocomplete" if "noComplete" in form.words else form.words[0]

@@ -6,8 +6,15 @@
 from __future__ import annotations
 
 from ..emitters.copies import copy_group
-from ..emitters.group_matrices import multiply_group_matrices
-from ..emitters.matrices import load_matrix, load_rows, move_matrix, multiply_matrices, store_matrix, store_rows
+from ..emitters.matrices import (
+    load_matrix,
+    load_rows,
+    move_matrix,
+    multiply_group_matrices,
+    multiply_matrices,
+    store_matrix,
+    store_rows,
+)
 from ..emitters.memory import nothing
 from ..forms import Row
 

@@ -44,7 +44,7 @@ from ...instructions import approximations, barriers, clusters, comparisons, con
 from ...instructions.integer_math import extended_precision, integers, logic
 from ...instructions.values import wide_product
 from ...syntax.instructions import Instruction
-from ..emitters.copies import async_reduction, async_store, bulk_copy, copy, copy_arrival, copy_group, mbarrier
+from ..emitters.copies import bulk_copy, copy, copy_group, counted, mbarrier
 from ..emitters.lowered import Lowers
 from ..emitters.memory import (
     atomic,
@@ -52,6 +52,7 @@ from ..emitters.memory import (
     further_texture,
     gather,
     load,
+    mov_wide,
     nap,
     nothing,
     policy,
@@ -61,7 +62,6 @@ from ..emitters.memory import (
     system_call,
     texture,
 )
-from ..emitters.movement import mov_wide
 from ..emitters.warps import activemask, collective, elect, shuffle
 from ..forms import Form, Row
 from .matrix_opcodes import MATRIX_ROWS
@@ -321,7 +321,7 @@ ROWS = (
     Row("cp", copy, "async ca SHARED global L2::cache_hint? PREFETCH? | M M @4/8/16 Z? H?", access="cp"),
     Row("cp", copy, "async cg SHARED global L2::cache_hint? PREFETCH? | M M @16 Z? H?", access="cp"),
     Row("cp", copy_group, "async commit_group |", "async wait_group | #1000000", "async wait_all |", access="cp"),
-    Row("cp", copy_arrival, "async mbarrier arrive noinc? SHARED? b64 | M", access="cp"),
+    Row("cp", mbarrier, "async mbarrier arrive noinc? SHARED? b64 | M", access="cp"),
     Row("cp", copy_group, "async bulk commit_group |", "async bulk wait_group read? | #1000000", access="bulk"),
     Row("cp", nothing, "async bulk prefetch L2 global L2::cache_hint? | M u32 H?"),
     Row(
@@ -349,12 +349,12 @@ ROWS = (
     ),
     *TENSOR_ROWS,
     Row(
-        "st", async_store,
+        "st", counted,
         "async weak? shared::cluster? mbarrier::complete_tx::bytes VECTOR? b32/b64/u32/u64/s32/s64/f32/f64 | M V M",
         access="st", flow="fresh",
     ),
     Row(
-        "red", async_reduction,
+        "red", counted,
         "async relaxed cluster shared::cluster? mbarrier::complete_tx::bytes and/or/xor b32 | M T M",
         "async relaxed cluster shared::cluster? mbarrier::complete_tx::bytes add u32/s32/u64/s64 | M T M",
         "async relaxed cluster shared::cluster? mbarrier::complete_tx::bytes min/max u32/s32 | M T M",

@@ -240,7 +240,7 @@ def placed_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any)
         # Machine code has turned the addresses of `ldmatrix` and `stmatrix` into addresses in shared memory.
         space = "shared"
     base = access.base
-    space = group.code.space_of(access, space, launch.state.launch.entry.shared_offsets)
+    space = group.code.space_of(access, space, launch.state.environment.shared_addresses)
     values = addresses - access.offset
     narrow = isinstance(base, Register) and group.code.types[group.code.slot(base.name)] == "b32"
     if space == "shared" or narrow:

@@ -1,4 +1,4 @@
-"""Loads and stores of all lanes of a warp.
+"""Loads, stores, atomics and bulk copies of all lanes of a warp.
 
 ``load.SPACE.SIZE.COUNT(context, addresses, mask, site)`` returns `COUNT` vectors of elements of `SIZE` bytes, and
 ``store`` takes them as its last arguments. If the lanes' addresses are contiguous, one access of a long vector serves
@@ -7,6 +7,13 @@ lanes, one load serves each group. Otherwise each lane's elements are accessed s
 
 ``run.SPACE.COUNT(context, addresses, mask, site)`` is a load of all 32 lanes that returns `COUNT` vectors of adjacent
 32-bit words; each word is an access of its own.
+
+``atom.SPACE.OPERATION.TYPE(context, addresses, mask, site, operand[, swapped])`` performs an atomic operation one lane
+at a time, and returns the old value for each lane.
+
+``bulk.TO(context, shared, global, sizes, mask)`` makes the lanes' bulk copies between global and shared memory
+(``cp.async.bulk``), one after another, to the space `TO`, and returns true; or it copies nothing and returns false if
+any copy is misaligned, out of bounds or in several allocations.
 """
 
 from __future__ import annotations
@@ -15,11 +22,16 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...windows import RESERVED_SHARED
+from ...instructions import warps
+from ...instructions.values import Value as Number
+from ...instructions.values import value_type
+from ...operations.matrix_descriptors import UNIT
+from ...syntax.types import type_size
+from ...windows import RESERVED_SHARED, SHARED_WINDOW
 from ..layout import LANES, Context
-from ..vectors import I32, I64, PTR, Builder, vector
+from ..vectors import I1, I32, I64, PTR, Builder, vector
 from .frame import Spilled, begin, each_active, when
-from .hosts import address_type, checked, kept_by
+from .hosts import address_type, checked, extent_of, kept_by
 
 Value = Any
 _GROUP = 8
@@ -274,3 +286,76 @@ def _woven(b: Builder, values: list[Value]) -> Value:
     count = len(values)
     numbers = b.each(I32, [part * LANES + lane for lane in range(LANES) for part in range(count)])
     return b.shuffle_vector(whole, ir.Constant(whole.type, ir.Undefined), numbers)
+
+
+# --- atomics and bulk copies
+
+
+def build_atomic(module: ir.Module, name: str) -> None:
+    """Build an atomic operation."""
+    _, space, operation, ptx_type = name.split(".")
+    size = type_size(ptx_type)
+    kind, type = ir.IntType(8 * size), value_type(ptx_type)
+    count = 2 if operation == "cas" else 1
+    arguments = [PTR, address_type(space), I32, I32, *[vector(kind)] * count]
+    b, (context, given, mask, site, *values) = begin(module, name, vector(kind), arguments)
+    hosts = checked(b, space, context, given, mask, site, size)
+    places, found = Spilled(b, hosts), Spilled(b, b.const(kind, 0))
+    kept = [Spilled(b, value) for value in values]
+
+    def update(lane: Value) -> None:
+        number = b.zext(lane, I64)
+        place = b.inttoptr(places.get(number), PTR)
+        operands = [one.get(number) for one in kept]
+        old = b.load(place, typ=kind, align=size)
+        # Float additions in global memory flush subnormal numbers; additions in shared memory don't.
+        flushes = _in_global(b, space, given, number) if operation == "add" and ptx_type == "f32" else False
+        words = (Number(b, f"u{8 * size}", b.splat(word)).read_as(type) for word in (old, *operands))
+        new = warps.updated(operation, ptx_type, flushes, *words)
+        b.store(b.extract_element(new.bits.raw, I32(0)), place, align=size)
+        found.put(number, old)
+
+    each_active(b, mask, update)
+    b.ret(found.whole)
+
+
+def _in_global(b: Builder, space: str, given: Value, number: Value) -> bool | Number:
+    """Return whether a lane's address is in global memory."""
+    if space != "generic":
+        return space == "global"
+    truth = b.icmp_unsigned("<", b.extract_element(given, b.trunc(number, I32)), I64(SHARED_WINDOW))
+    return Number(b, "pred", b.splat(truth))
+
+
+def build_bulk_copy(module: ir.Module, name: str) -> None:
+    """Build the bulk copies in one direction."""
+    to = name.partition(".")[2]
+    types = [PTR, vector(I32), vector(I64), vector(I32), I32]
+    b, (context, inside, outside, sizes, mask) = begin(module, name, I1, types)
+    kept = [Spilled(b, values) for values in (b.zext(inside, vector(I64)), outside, b.zext(sizes, vector(I64)))]
+
+    def operands(lane: Value) -> list[Value]:
+        return [values.get(lane) for values in kept]
+
+    def check(lane: Value) -> None:
+        here, there, size = operands(lane)
+        aligned = b.icmp_unsigned("==", b.and_(b.or_(b.or_(here, there), size), I64(UNIT - 1)), I64(0))
+        fits = b.icmp_unsigned("<=", b.add(here, size), b.word(context, Context.SHARED_LIMIT))
+        good = b.and_(b.and_(aligned, fits), b.icmp_unsigned(">=", here, I64(RESERVED_SHARED)))
+        place, _, end = extent_of(b, context, there)
+        found = b.and_(b.icmp_signed(">=", place, I64(0)), b.icmp_unsigned("<=", b.add(there, size), end))
+        with when(b, b.not_(b.and_(good, found)), likely=False):
+            b.ret(I1(0))
+
+    def copy(lane: Value) -> None:
+        here, there, size = operands(lane)
+        ends = [
+            b.inttoptr(b.add(address, b.word(context, base)), PTR)
+            for address, base in ((here, Context.SHARED), (there, Context.DELTA))
+        ]
+        ends = ends if to == "shared" else ends[::-1]
+        b.invoke("llvm.memcpy.p0.p0.i64", ir.VoidType(), *ends, size, I1(0))
+
+    each_active(b, mask, check)
+    each_active(b, mask, copy)
+    b.ret(I1(1))

@@ -5,6 +5,10 @@ than a word) to a row of counts, and ``count.SPACE.atomic.WORDS`` adds an atomic
 `first` and `second` depend only on the mask of lanes, on the distances of their addresses from the first lane's
 address, and on the offset of that address in its sector or bank. If all of these are the same as last time, the last
 counts are added again. A generic access has three rows of counts, for its lanes in global, shared and local memory.
+
+``most.different(words, mask)`` returns the largest number of different words of shared memory in one bank, and
+``most.all`` the largest number of lanes that access one bank; both are 0 for an empty mask. For wider accesses, `words`
+are each lane's first words: if these share a bank, so do the others.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from llvmlite import ir
 
 from ...windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES, WORKSPACE_WINDOW
 from ..layout import LANES, Count
-from ..vectors import I32, I64, PTR, Builder, vector
+from ..vectors import I8, I32, I64, PTR, Builder, vector
 from .frame import Spilled, begin, each_active, when
 from .hosts import address_type, safe_addresses
 
@@ -28,6 +32,7 @@ _IN_SECTOR = 31
 _IN_BANK = 3
 _SECTOR_SHIFT = 5
 _WORD_SHIFT = 2
+_BANKS = 32
 # The turn of an atomic is placed above the bits of a sector's number.
 _TURN_SHIFT = 48
 # In local memory, a sector holds the words of ``1 << _GROUP_SHIFT`` lanes.
@@ -216,3 +221,34 @@ def _joins(b: Builder, places: Value, mask: Value) -> Value:
 
 def _most(b: Builder, places: Value, mask: Value, *, distinct: bool) -> Value:
     return b.invoke("most.different" if distinct else "most.all", I64, places, mask)
+
+
+def build_most(module: ir.Module, name: str) -> None:
+    """Build the function that finds the bank with the most words or lanes."""
+    b, (given, mask) = begin(module, name, I64, [vector(I32), I32])
+    with when(b, b.icmp_unsigned("==", mask, I32(0))):
+        b.ret(I64(0))
+    words = safe_addresses(b, given, mask)
+    distinct = name.endswith(".different")
+    if distinct:
+        span = b.sub(b.reduced("umax", words), b.reduced("umin", words))
+        with when(b, b.icmp_unsigned("<", span, I32(_BANKS))):
+            # Different words are in different banks.
+            b.ret(I64(1))
+    kept, counts, most = Spilled(b, words), Spilled(b, b.const(I8, 0)), b.alloca(I8)
+    b.store(I8(0), most)
+
+    def look(lane: Value) -> None:
+        word = kept.get(lane)
+        counted: Value = I8(1)
+        if distinct:
+            alike = b.and_(b.bits(b.icmp_unsigned("==", words, b.splat(word))), mask)
+            counted = b.zext(b.icmp_unsigned("==", b.trailing_zeros(alike), lane), I8)
+        bank = b.and_(word, I32(_BANKS - 1))
+        count = b.add(counts.get(bank), counted)
+        counts.put(bank, count)
+        before = b.load(most, typ=I8)
+        b.store(b.select(b.icmp_unsigned(">", count, before), count, before), most)
+
+    each_active(b, mask, look)
+    b.ret(b.zext(b.load(most, typ=I8), I64))

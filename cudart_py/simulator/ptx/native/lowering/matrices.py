@@ -33,7 +33,7 @@ _SINGLE = {"f32": "f32", "f64": "f64", "s32": "s32"}
 _ROWS, _WORDS = 8, 4
 
 
-def multiply(e: Emitter, i: Instruction, form: Form) -> None:
+def multiply_matrices(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``wmma.mma`` and ``mma`` to a call of the library, which reads the registers from memory."""
     b = e.b
     _whole_warp(e, i)
@@ -275,13 +275,3 @@ def _write(e: Emitter, operand: Operand, registers: Sequence[Value], kind: str) 
     type = _register_type(kind)
     for item, value in zip(_items(operand), registers, strict=True):
         e.write(item, e.b.as_type(value, lane_type(type)), type)
-
-
-def wmma(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower an instruction of ``wmma``."""
-    {"load": load_matrix, "store": store_matrix, "mma": multiply}[form.words[0]](e, i, form)
-
-
-LOWERINGS: dict[str, Any] = {
-    "wmma": wmma, "mma": multiply, "ldmatrix": load_rows, "stmatrix": store_rows, "movmatrix": move_matrix,
-}  # fmt: skip  # rows of a table

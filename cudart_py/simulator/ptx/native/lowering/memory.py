@@ -1,4 +1,4 @@
-"""Loads, stores and atomics."""
+"""Loads, stores and atomics, accesses to textures and surfaces, system calls, and instructions without values."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
+from ...compiling.emitters.memory import is_runtime_function
 from ...compiling.forms import Form
-from ...syntax.instructions import Access, Instruction, Register, Symbol, items_of
+from ...syntax.instructions import Access, Call, Instruction, Register, Symbol, Vector, items_of
 from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
-from ..layout import Context
+from ..layout import LANES, Context
 from ..library.accesses import loaded_type
 from ..vectors import I32, I64, integer_like, lane_type, vector
 
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
 
 Value = Any
 
+_CHANNELS = 4
+_VECTOR_BYTES = 4 * LANES
+
 
 def located(e: Emitter, access: Access, space: str) -> tuple[str, Value]:
     """Return the space of an access, and each lane's address with its offset."""
     b, base = e.b, access.base
-    space = e.code.space_of(access, space, e.program.entry.shared_offsets)
+    space = e.code.space_of(access, space, e.environment.shared_addresses)
     element = I32 if space == "shared" else I64
     if isinstance(base, Register):
         slot = e.code.slot(base.name)
@@ -47,9 +51,8 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
             for item, slot in zip(items, e.code.parameter_slots(i), strict=True):
                 e.write(item, e.viewed(e.register(slot), lane_type(kind)), kind)
             return
-        offsets = {parameter.name: parameter.offset for parameter in e.program.entry.params}
-        if isinstance(access.base, Symbol) and access.base.name in offsets:
-            start = offsets[access.base.name] + access.base.offset + access.offset
+        if isinstance(access.base, Symbol) and access.base.name in e.environment.parameters:
+            start = e.environment.parameters[access.base.name] + access.base.offset + access.offset
             for index, item in enumerate(items):
                 place = b.at(b.pointer(e.context, Context.PARAMETERS), start + index * size)
                 e.write(item, b.splat(b.load(place, typ=lane_type(kind), align=1)), kind)
@@ -135,4 +138,112 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
         e.write(item, b.as_type(value, lane_type(kind)), kind)
 
 
-LOWERINGS: dict[str, Any] = {"ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic}
+# --- textures and surfaces
+
+
+def texture(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower ``tex`` to a call of the library, which finds the texture and calls the function for its kind."""
+    b = e.b
+    destination, access = i.operands[:2]
+    assert isinstance(destination, Vector)
+    assert isinstance(access, Access)
+    result, coordinate = form.types
+    site = e.sites.add(i, e.instance, 1)
+    handles = e.value(access.base, "u64")
+    coordinates = _coordinates(e, access, form, coordinate)
+    results = b.alloca(ir.ArrayType(vector(I32), _CHANNELS))
+    row = e.count_row(site, "ld", "texture")
+    watchers = [name for name, watches in (("counted", row), ("checked", e.checking)) if watches is not None]
+    name = ".".join(["fetch", *(watchers or ["plain"])])
+    given = [handles, coordinates, results, *([] if row is None else [row])]
+    e.accessed = e.sites.calls = True
+    e.call(name, ir.VoidType(), e.context, e.mask, I32(site), *given)
+    for channel, item in enumerate(destination.items):
+        value = b.load(b.at(results, _VECTOR_BYTES * channel), typ=vector(I32), align=64)
+        e.write(item, b.as_type(value, lane_type(result)), result)
+
+
+def _coordinates(e: Emitter, access: Access, form: Form, ptx_type: str) -> Value:
+    """Return the pointer to the coordinates, preceded by the layer if there is one: one vector of words for each."""
+    assert access.coordinates is not None
+    kinds = form.coordinate_types(ptx_type)
+    place = e.b.alloca(ir.ArrayType(vector(I32), len(kinds)))
+    for number, (item, kind) in enumerate(zip(access.coordinates.items, kinds, strict=False)):
+        e.b.store(e.b.as_integer(e.value(item, kind)), e.b.at(place, _VECTOR_BYTES * number), align=64)
+    return place
+
+
+def surface(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower ``suld.b`` and ``sust.b``, which load or store one or more adjacent elements."""
+    b, loads = e.b, form.row.name == "suld"
+    registers, access = i.operands if loads else i.operands[::-1]
+    assert isinstance(access, Access)
+    items, kind = items_of(registers), vector(lane_type(form.type))
+    elements = b.alloca(ir.ArrayType(kind, len(items)))
+    places = [b.at(elements, LANES * type_size(form.type) * number) for number in range(len(items))]
+    if not loads:
+        for item, place in zip(items, places, strict=True):
+            b.store(e.value(item, form.type), place, align=32)
+    site, verb = e.sites.add(i, e.instance, int(loads)), "load" if loads else "store"
+    handles, coordinates = e.value(access.base, "u64"), _coordinates(e, access, form, "s32")
+    name = f"surface.{verb}.{form.geometry}.{type_size(form.type)}.{len(items)}.{form.boundary}"
+    if e.checking is not None:
+        name += f".{e.sites.shift}"
+    wrong = e.call(name, I32, e.context, e.mask, I32(site), handles, coordinates, elements)
+    # Python reports what is wrong.
+    e.execute(i, wrong, condition=b.icmp_unsigned("!=", wrong, I32(0)))
+    if loads:
+        for item, place in zip(items, places, strict=True):
+            e.write(item, b.load(place, typ=kind, align=32), form.type)
+
+
+def system_call(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower a call to printf, the heap's functions or the handler of a failed assertion, which Python answers."""
+    call = i.operands[0]
+    assert isinstance(call, Call)
+    assert isinstance(call.target, Symbol)
+    if is_runtime_function(call.target.name):
+        raise UnsupportedInstruction("a call of the runtime's functions for kernels")
+    e.execute(i)
+    e.take_results(i)
+
+
+# --- moves of 128 bits, sleeping, and instructions that have no effect on values
+
+
+def mov_wide(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower ``mov.b128``, which may pack or unpack two 64-bit halves."""
+    b, (destination, source) = e.b, i.operands
+    if isinstance(source, Vector):
+        value = b.joined(*(e.value(item, "b64") for item in source.items))
+    else:
+        value = e.value(source, "b128")
+    if not isinstance(destination, Vector):
+        e.write(destination, value, "b128")
+        return
+    for item, half in zip(destination.items, b.halves(value), strict=True):
+        e.write(item, half, "b64")
+
+
+def nap(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower ``nanosleep``, which only advances the time by the longest sleep among the lanes."""
+    b = e.b
+    wanted = b.select(e.flags(), e.value(i.operands[0], "u32"), b.const(I32, 0))
+    longest = b.zext(b.reduced("umax", wanted), I64)
+    b.set_word(e.context, Context.SLEPT, b.add(b.word(e.context, Context.SLEPT), longest))
+
+
+def nothing(e: Emitter, i: Instruction, form: Form) -> None:
+    """Generate no code for an instruction that changes no values, such as a prefetch."""
+
+
+def policy(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower ``createpolicy``; its result is 0, because it is only a hint to caches."""
+    e.write(i.operands[0], e.b.const(I64, 0), "b64")
+
+
+def fence(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower a fence only for the checks, if there are any: all accesses happen in program order anyway."""
+    if e.checking is not None:
+        e.accessed = True
+        e.checking.fence(i, e.mask)

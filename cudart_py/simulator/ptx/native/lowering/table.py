@@ -1,7 +1,7 @@
 """Find the function that lowers an instruction.
 
 The opcode table contains all other facts about an instruction. This table contains only the function that lowers it to
-LLVM IR.
+LLVM IR, for each function that emits NumPy code.
 """
 
 from __future__ import annotations
@@ -10,34 +10,45 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ...compiling.emitters import copies as numpy_copies
+from ...compiling.emitters import matrices as numpy_matrices
+from ...compiling.emitters import memory as numpy_memory
+from ...compiling.emitters import warps as numpy_warps
 from ...compiling.emitters.lowered import Lowers
-from ...compiling.emitters.memory import further_texture
 from ...compiling.forms import Form
 from ...syntax.instructions import Instruction
 from ..errors import UnsupportedInstruction
-from . import bulk_copies, matrices, mbarriers, memory, movement, objects, system, warps
+from . import copies, matrices, memory, warps
 
 if TYPE_CHECKING:
     from ..writing.emitter import Emitter
 
-_LOWERINGS: dict[str, Any] = {
-    **bulk_copies.LOWERINGS, **matrices.LOWERINGS, **mbarriers.LOWERINGS, **memory.LOWERINGS, **movement.LOWERINGS,
-    **objects.LOWERINGS, **system.LOWERINGS, **warps.LOWERINGS,
-}  # fmt: skip  # one table after the other
+_LOWERINGS: dict[Any, Callable[..., None]] = {
+    numpy_memory.load: memory.load, numpy_memory.store: memory.store, numpy_memory.atomic: memory.atomic,
+    numpy_memory.texture: memory.texture, numpy_memory.surface_load: memory.surface,
+    numpy_memory.surface_store: memory.surface, numpy_memory.system_call: memory.system_call,
+    numpy_memory.fence: memory.fence, numpy_memory.nap: memory.nap, numpy_memory.nothing: memory.nothing,
+    numpy_memory.policy: memory.policy, numpy_memory.mov_wide: memory.mov_wide,
+    numpy_copies.copy: copies.copy, numpy_copies.copy_group: copies.copy_group,
+    numpy_copies.bulk_copy: copies.bulk_copy, numpy_copies.counted: copies.counted,
+    numpy_copies.mbarrier: copies.mbarrier, numpy_copies.tensor_copy: copies.execute,
+    numpy_copies.tensor_map_change: copies.execute, numpy_copies.tensor_map_copy: copies.execute,
+    numpy_matrices.load_matrix: matrices.load_matrix, numpy_matrices.store_matrix: matrices.store_matrix,
+    numpy_matrices.load_rows: matrices.load_rows, numpy_matrices.store_rows: matrices.store_rows,
+    numpy_matrices.move_matrix: matrices.move_matrix, numpy_matrices.multiply_matrices: matrices.multiply_matrices,
+    numpy_warps.shuffle: warps.shuffle, numpy_warps.collective: warps.collective, numpy_warps.elect: warps.elect,
+    numpy_warps.activemask: warps.activemask,
+}  # fmt: skip  # rows of a table
 
 
 def lowering(form: Form) -> Callable[..., None]:
     """Return the function that lowers instructions of a form; raise UnsupportedInstruction if there is none."""
-    if (form.row.name == "cp" and form.row.access == "bulk") or "mbarrier::complete_tx::bytes" in form.words:
-        return bulk_copies.lowering(form)
-    if form.row.emit is further_texture:
-        raise UnsupportedInstruction(form.opcode)
     if isinstance(form.row.emit, Lowers):
         return partial(_lower, form.row.emit)
-    found = _LOWERINGS.get(form.row.name)
+    found = _LOWERINGS.get(form.row.emit)
     if found is None:
         raise UnsupportedInstruction(form.opcode)
-    return found  # type: ignore[no-any-return]  # because the tables hold any
+    return found
 
 
 def _lower(lowers: Lowers, e: Emitter, i: Instruction, form: Form) -> None:

@@ -43,30 +43,24 @@ def shuffle(e: Emitter, i: Instruction, form: Form) -> None:
     _write(e, i, target.of(result), inside)
 
 
-def vote(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower ``vote``."""
+def collective(e: Emitter, i: Instruction, form: Form) -> None:
+    """Lower ``vote``, ``match`` and ``redux``; without a member mask, all active lanes vote."""
     b = e.b
-    truth = e.value(i.operands[1], "pred")
+    value = e.value(i.operands[1], form.type_of(form.operands[1]))
     members = e.value(i.operands[2] if len(i.operands) > 2 else Immediate(-1), "b32")
-    votes = b.splat(b.and_(b.bits(truth), e.mask))
-    _write(e, i, warps.vote(form.modifiers[-1], *_words(e, votes, b.splat(e.mask), members)))
-
-
-def match(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower ``match``."""
-    value, members = e.value(i.operands[1], form.type), e.value(i.operands[2], "b32")
-    words = _words(e, e.call(f"match.{form.type}", WORDS, value), e.b.splat(e.mask), members)
+    if form.row.name == "redux":
+        present = b.and_(b.splat(e.mask), members)
+        e.write(i.operands[0], e.call(f"redux.{form.words[1]}.{form.type}", WORDS, value, present), form.type)
+        return
+    if form.row.name == "vote":
+        votes = b.splat(b.and_(b.bits(value), e.mask))
+        _write(e, i, warps.vote(form.modifiers[-1], *_words(e, votes, b.splat(e.mask), members)))
+        return
+    words = _words(e, e.call(f"match.{form.type}", WORDS, value), b.splat(e.mask), members)
     _write(e, i, *(warps.match_all(*words) if form.words[0] == "all" else [warps.match_any(*words)]))
 
 
-def reduce(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower ``redux``."""
-    value, members = e.value(i.operands[1], form.type), e.value(i.operands[2], "b32")
-    present = e.b.and_(e.b.splat(e.mask), members)
-    e.write(i.operands[0], e.call(f"redux.{form.words[1]}.{form.type}", WORDS, value, present), form.type)
-
-
-def active(e: Emitter, i: Instruction, form: Form) -> None:
+def activemask(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``activemask``."""
     e.write(i.operands[0], e.b.splat(e.mask), "b32")
 
@@ -74,13 +68,3 @@ def active(e: Emitter, i: Instruction, form: Form) -> None:
 def elect(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``elect``."""
     _write(e, i, *warps.elect(*_words(e, e.b.lanes(), e.b.splat(e.mask), e.value(i.operands[1], "b32"))))
-
-
-def warp_barrier(e: Emitter, i: Instruction, form: Form) -> None:
-    """Generate no code for ``bar.warp.sync``: the lanes have already converged at the beginning of the block."""
-
-
-LOWERINGS: dict[str, Any] = {
-    "shfl": shuffle, "vote": vote, "match": match, "redux": reduce, "activemask": active, "elect": elect,
-    "bar": warp_barrier,
-}  # fmt: skip  # rows of a table

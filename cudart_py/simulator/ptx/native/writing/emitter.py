@@ -10,7 +10,6 @@ from llvmlite import ir
 from ...compiling.codegen import exchanged_slots
 from ...syntax import special_names
 from ...syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
-from ...windows import RESERVED_SHARED
 from ..errors import UnsupportedInstruction
 from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Head, HostCall
 from ..library.frame import ask_about, ask_python, when
@@ -57,7 +56,8 @@ class Emitter:
         shared_calls: SharedCalls,
     ) -> None:
         self.b = b
-        self.program = program
+        # Machine code has no use for the rest of the environment.
+        self.environment = program.environment(frozenset(), False)
         self.instance = instance
         self.code = instance.code
         self.sites = sites
@@ -72,7 +72,6 @@ class Emitter:
         self.written: set[int] = set()
         self._loose: set[int] = set()
         self._specials: dict[str, Value] = {}
-        self._module = program.entry.module
 
     # --- registers
 
@@ -130,26 +129,16 @@ class Emitter:
 
     def _symbol(self, symbol: Symbol, element: ir.Type) -> Value:
         b, name = self.b, symbol.name
-        if name == "WARP_SZ":
-            return b.const(element, LANES)
         if name.startswith("%"):
             return self.special(name, element)
-        entry = self.program.entry
-        if name in entry.shared_offsets:
-            place: int | None = RESERVED_SHARED + entry.shared_offsets[name] + symbol.offset
-        elif name in (parameters := {parameter.name: parameter.offset for parameter in entry.params}):
-            place = parameters[name] + symbol.offset
-        elif name in (addresses := self._module.code_addresses):
-            place = addresses[name] + symbol.offset
-        elif name in self.code.local_offsets:
+        constant = self.environment.constant_of(symbol)
+        if constant is not None:
+            return self.typed(constant, element)
+        if name in self.code.local_offsets:
             offset = self.code.local_offsets[name] + symbol.offset
             frame = b.resized(self._shared_calls.frame(self.instance), element, False)
             return b.add(frame, b.const(element, offset))
-        else:
-            place = None
-        if place is not None:
-            return b.const(element, place & (1 << element.width) - 1)
-        if name not in self._module.variables:
+        if name not in self.environment.variables:
             raise UnsupportedInstruction(f"symbol {name}")
         table = b.pointer(self.context, Context.SYMBOLS)
         address = b.load(b.at(table, 8 * self.sites.symbol(name)), typ=I64)

@@ -25,9 +25,8 @@ from .counting import Counting, depends_on_order
 from .emitter import Emitter
 from .flushing import processor_flushes
 from .loops import Loops
-from .passing import passed, pieces_of
 from .scheduling import Scheduling
-from .shared_calls import SharedCalls
+from .shared_calls import SharedCalls, passed, pieces_of
 
 Value = Any
 
