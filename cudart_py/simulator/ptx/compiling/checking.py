@@ -24,7 +24,6 @@ from ..syntax.types import register_fits, type_size
 from .analysis.control_flow import passes_parameter
 from .emitters.memory import SYSTEM_FUNCTIONS
 from .forms import Form
-from .hints import hint, is_ptx
 from .opcode_table.opcodes import find_forms
 from .operand_kinds import (
     ADDRESS,
@@ -40,6 +39,7 @@ from .operand_kinds import (
     Kind,
     fitting,
 )
+from .unsupported import hint, is_ptx
 
 _MOST_BARRIERS = 16
 # How the names of the device runtime's functions begin, by which kernels launch kernels.

@@ -11,9 +11,8 @@ from typing import Any
 
 from ..syntax.instructions import Instruction
 from .analysis.control_flow import Block, Code, Terminator
-from .environment import Environment
 from .opcode_table.opcodes import form_of
-from .writer import Writer
+from .writer import Environment, Writer
 
 BlockFunction = Callable[[Any, list[Any]], Any]
 

@@ -12,8 +12,8 @@ from ..syntax.parser import Entry
 from .analysis.control_flow import Block, Code
 from .analysis.wait_loops import Waiting, waiting_in
 from .codegen import BlockFunction, compile_block
-from .environment import Environment
 from .opcode_table.opcodes import form_of
+from .writer import Environment
 
 # Once a block has this many variants, the scalars among its inputs are expanded to arrays.
 _MOST_VARIANTS = 6

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays.expressions import array_function
 from ..arrays.floats import LEAST_NORMAL_F32
-from ..arrays.functions import array_function
 from ..instructions import warps
 from ..instructions.warps import HALVES
 

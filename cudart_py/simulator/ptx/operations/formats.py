@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..arrays.functions import array_function
+from ..arrays.expressions import array_function
 from ..instructions.number_formats import formats
 
 Array = NDArray[Any]

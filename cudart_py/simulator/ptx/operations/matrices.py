@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays.expressions import array_function
 from ..arrays.floats import canonical_f32
-from ..arrays.functions import array_function
 from ..instructions import matrices as instructions
 from ..instructions.number_formats.formats import FORMATS
 from ..instructions.values import Value

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.functions import array_function
+from ..arrays.expressions import array_function
 from ..instructions import barriers
 
 Array = NDArray[Any]

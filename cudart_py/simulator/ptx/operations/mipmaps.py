@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.functions import array_function
+from ..arrays.expressions import array_function
 from ..instructions.images.textures import face_of
 from .textures import Texture
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.functions import array_function
+from ..arrays.expressions import array_function
 from ..instructions.images.surfaces import located, operand_types
 from .geometries import geometry_of
 

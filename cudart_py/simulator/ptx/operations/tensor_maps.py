@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.functions import array_function
+from ..arrays.expressions import array_function
 from ..instructions import conversions
 from .matrix_descriptors import UNIT, swizzled
 

@@ -27,8 +27,8 @@ from .memory.transfers import Memory
 from .specials import block_coordinate, coordinates
 
 if TYPE_CHECKING:
-    from ..compiling.environment import Environment
     from ..compiling.program import Program
+    from ..compiling.writer import Environment
     from .groups import Group
     from .observer import Observer
 

@@ -19,13 +19,11 @@ from ..faults import Fault
 from . import calls
 from .barriers import Barriers, Parked
 from .device_runtime.system import System
-from .group_matrices import GroupMatrices
 from .groups import Group, Lazy, merge, split
 from .matrices import Matrices
 from .memory.bulk_copies import BulkCopies
 from .memory.spaces import Space, shared_space
 from .memory.tensor_copies import TensorCopies
-from .memory.tensor_map_changes import TensorMapChanges
 from .specials import geometry, special_value
 from .warps import Warps, incomplete, meet
 
@@ -59,10 +57,8 @@ class Chunk:
         self.system = System(state)
         self.warps = Warps()
         self.matrices = Matrices()
-        self.group_matrices = GroupMatrices()
         self.bulk_copies = BulkCopies()
         self.tensor_copies = TensorCopies()
-        self.tensor_map_changes = TensorMapChanges()
         self.first = first
         self.blocks = count
         self.threads = state.threads

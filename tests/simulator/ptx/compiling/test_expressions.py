@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from cudart_py.simulator.ptx.arrays.expressions import Expression, Expressions
-from cudart_py.simulator.ptx.arrays.functions import array_function
+from cudart_py.simulator.ptx.arrays.expressions import Expression, Expressions, array_function
 from cudart_py.simulator.ptx.arrays.source import Source
 from cudart_py.simulator.ptx.instructions.values import Value, rarely
 

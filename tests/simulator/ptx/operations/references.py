@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cudart_py.simulator.ptx.arrays.functions import array_function
+from cudart_py.simulator.ptx.arrays.expressions import array_function
 from cudart_py.simulator.ptx.compiling.emitters.lowered import Lowers, plan_of
 from cudart_py.simulator.ptx.compiling.opcode_table.opcodes import find_forms
 

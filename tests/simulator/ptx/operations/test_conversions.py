@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.arrays.functions import array_function
+from cudart_py.simulator.ptx.arrays.expressions import array_function
 from cudart_py.simulator.ptx.instructions.number_formats import formats
 from cudart_py.simulator.ptx.operations.formats import widen
 from tests.simulator.ptx.operations.references import (

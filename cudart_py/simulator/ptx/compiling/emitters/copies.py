@@ -81,7 +81,7 @@ def tensor_map_change(w: Writer, i: Instruction, form: Form) -> None:
     else:
         expression = w.value(value, "u64" if form.type == "b64" else "u32")[0]
     arguments = f"{place(w, access, form.space)}, {field!r}, {ordinal}, {expression}, {w.site()}"
-    w.emit(f"g.chunk.tensor_map_changes.replace(g, {arguments})")
+    w.emit(f"g.chunk.tensor_copies.replace(g, {arguments})")
 
 
 def tensor_map_copy(w: Writer, i: Instruction, form: Form) -> None:
@@ -91,7 +91,7 @@ def tensor_map_copy(w: Writer, i: Instruction, form: Form) -> None:
         assert isinstance(access, Access)
         expression, _ = w.value(access.base, w.word_type(access.base, "u64"))
         places.append(f"{expression} + {access.offset}" if access.offset else expression)
-    w.emit(f"g.chunk.tensor_map_changes.copy(g, ('global', 'shared'), ({', '.join(places)}), {w.site()})")
+    w.emit(f"g.chunk.tensor_copies.copy_map(g, ('global', 'shared'), ({', '.join(places)}), {w.site()})")
 
 
 def copy_group(w: Writer, i: Instruction, form: Form) -> None:

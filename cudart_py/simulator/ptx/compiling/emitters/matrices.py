@@ -122,7 +122,7 @@ def multiply_group_matrices(w: Writer, i: Instruction, form: Form) -> None:
     if "satfinite" in form.modifiers:
         modifiers.append("satfinite=True")
     arguments = f"({names}), {registers(w, destination, fragments[0].kind)}, {', '.join(factors)}, {adds}"
-    call = f"g.chunk.group_matrices.multiply(g, {arguments}, {w.site()}, {', '.join(modifiers)})"
+    call = f"g.chunk.matrices.multiply_groups(g, {arguments}, {w.site()}, {', '.join(modifiers)})"
     write_registers(w, destination, call, fragments[0].kind)
 
 

@@ -14,15 +14,13 @@ from ..instances import WAITING, word_of
 from ..layout import BUDGET, Context, Head, HostCall, ObjectWord, Status
 from ..layout import Fault as Kind
 from ..writing.counting import report_counts
+from .barriers import note_barriers, note_passing, release
 from .buffers import Resident
 from .clocks import LaunchClock, read_clock
-from .execution import execute
-from .objects import describe_object
+from .execution import describe_object, execute
 from .reports import Finding, allow_absent, fault_of, note_mask, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
-from .waiting.barriers import note_barriers, note_passing, release
-from .waiting.memory_barriers import DeadlockSearch
-from .waiting.turns import run_in_turns
+from .turns import DeadlockSearch, run_in_turns
 
 if TYPE_CHECKING:
     from ...running.launch import LaunchState

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 
 from ..layout import Context
 from .launch import NativeLaunch
-from .waiting.turns import run_in_turns
+from .turns import run_in_turns
 
 ThreadContext = Callable[[], AbstractContextManager[None]]
 

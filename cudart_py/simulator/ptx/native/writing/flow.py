@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from ...compiling.analysis.control_flow import Code
-from ...compiling.analysis.sides import has_meetings
+from ...compiling.analysis.reachability import has_meetings
 from ...compiling.codegen import exit_slots
 from ...compiling.opcode_table.opcodes import form_of
 from ...compiling.program import Program

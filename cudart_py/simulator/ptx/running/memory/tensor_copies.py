@@ -1,4 +1,7 @@
-"""Copies of boxes of arrays by tensor maps (``cp.async.bulk.tensor`` and ``cp.reduce.async.bulk.tensor``).
+"""Copies of boxes of arrays by tensor maps, and changes of tensor maps by kernels.
+
+The former are ``cp.async.bulk.tensor`` and ``cp.reduce.async.bulk.tensor``, the latter ``tensormap.replace`` and
+``tensormap.cp_fenceproxy``.
 
 As for other bulk copies, the bytes are copied immediately, in lane order. A barrier counts all bytes of a box that is
 loaded, even if a part of the box is outside the array.
@@ -13,8 +16,9 @@ from numpy.typing import NDArray
 
 from ...operations import atomics, tensor_maps
 from ...operations.matrix_descriptors import UNIT
-from ...operations.tensor_maps import Box, TensorMap
+from ...operations.tensor_maps import ALIGNMENT, BYTES, Box, TensorMap
 from ...syntax.types import dtype_of
+from ..groups import split
 from .addresses import Address, Mixed
 from .bulk_copies import Named, complete, places_of, receiving
 
@@ -45,7 +49,7 @@ class _Units(NamedTuple):
 
 
 class TensorCopies:
-    """The tensor copies of a chunk's groups."""
+    """The tensor copies of a chunk's groups, and their changes of tensor maps."""
 
     def copy(
         self,
@@ -95,6 +99,40 @@ class TensorCopies:
                 _store(maps[lane], boxes[lane], *spaces, memory.base, units, operation)
         if counters is not None:
             complete(counters, np.array([maps[lane].nbytes for lane in lanes], np.int64))
+
+    def replace(
+        self,
+        group: Group,
+        tensor: tuple[Address | Mixed, int],
+        field: str,
+        ordinal: int,
+        values: Any,
+        site: Instruction,
+    ) -> None:
+        """Change a field of each lane's tensor map, or the element of a field with this number."""
+        (address, start), memory, observer = tensor, group.chunk.memory, group.chunk.state.observer
+        for offset, dtype, changed in tensor_maps.changes(field, ordinal, values):
+            place = start + offset
+            if observer is not None:
+                observer.access(group, "st", address, place, dtype.itemsize, site, (changed,))
+            memory.store(address, place, dtype.str[1:], dtype.itemsize.bit_length() - 1, changed, site)
+
+    def copy_map(self, group: Group, space: tuple[str, str], places: tuple[Any, Any], site: Instruction) -> None:
+        """Copy the 128 bytes of one tensor map per warp, between addresses in two spaces."""
+        observer = group.chunk.state.observer
+        _, first = np.unique(group.lane_numbers // _WARP, return_index=True)
+        one = group if len(first) == group.n else split(group, [first], [group.pc])[0]
+        to, source = (
+            group.chunk.memory.place(one, name, np.broadcast_to(place, group.n)[first])
+            for name, place in zip(space, places, strict=True)
+        )
+        for start in range(0, BYTES, ALIGNMENT):
+            if observer is not None:
+                observer.access(one, "ld", source, start, ALIGNMENT, site, ())
+            words = group.chunk.memory.load_vector(source, start, "u8", _SHIFT, ALIGNMENT // _WORD, site)
+            if observer is not None:
+                observer.access(one, "st", to, start, ALIGNMENT, site, tuple(words))
+            group.chunk.memory.store_vector(to, start, "u8", _SHIFT, words, site)
 
 
 def _maps(
@@ -210,3 +248,7 @@ def _store(
         view = memory.views[dtype][first : int(places.max()) + 1]
         operands = stored.reshape(-1).view(dtype)
         atomics.reduce_only(operation, view, places - first, operands, type_=kind.ptx_type, ftz=kind.ftz)
+
+
+_WORD, _SHIFT = 8, 3
+_WARP = 32

@@ -1,4 +1,7 @@
-"""Let blocks take turns if their lanes wait for lanes of other blocks."""
+"""Let blocks take turns if their lanes wait for lanes of other blocks, and look for deadlocks at barriers in memory.
+
+At such a deadlock, the threads of a launch do nothing but wait, for phases that can never end.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ...layout import Context
+import numpy as np
+from numpy.typing import NDArray
+
+from ..layout import Context
 
 if TYPE_CHECKING:
-    from ..buffers import Resident
-    from ..launch import NativeLaunch
+    from ...faults import Fault
+    from ...running.launch import LaunchState
+    from .buffers import Resident
+    from .launch import NativeLaunch
 
 # The maximum number of CUDA threads in blocks that have begun, unless a cooperative launch needs all of its blocks.
 # Blocks that are resident together on a device may wait for each other, so this is as many as the largest device holds,
@@ -69,3 +77,33 @@ def _take(launch: NativeLaunch, turn: Turn) -> bool:
     ended = launch.go_on()
     turn.warp = int(context[Context.WARP])
     return ended
+
+
+# A step of the NumPy engine executes an instruction for up to this many warps.
+_WARPS_OF_STEP = 1024
+
+
+class DeadlockSearch:
+    """The search of one launch: after many instructions of waits alone, a round of turns tells Python about each."""
+
+    def __init__(self, context: NDArray[np.uint64], state: LaunchState) -> None:
+        self._context = context
+        self._state = state
+        self._used = 0
+
+    def waited(self, used: int) -> None:
+        """Count instructions; forget the previous ones if a lane has done something other than wait."""
+        self._used += used
+        context = self._context
+        if context[Context.PROGRESS] or context[Context.ADVANCED]:
+            context[Context.PROGRESS] = context[Context.ADVANCED] = context[Context.TELL_WAITS] = self._used = 0
+
+    def deadlock(self, warps: int) -> Fault | None:
+        """Return the fault of a deadlock, or None; called after each round of turns, in which `warps` warps ran."""
+        fault = self._state.waits.deadlock() if self._context[Context.TELL_WAITS] else None
+        many = self._state.has_waited_long(self._used // min(warps, _WARPS_OF_STEP))
+        self._context[Context.TELL_WAITS] = many
+        self._state.waits.clear()
+        if many:
+            self._used = 0
+        return fault

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ....compiling.analysis.reachability import bypasses, leads_before, lies_past, reachable
-from ....faults import Fault
-from ...instances import HELD, PARKED, Layout, Place
-from ...layout import APART, LANES, BlockCheck, Context, Head
-from ...writing.checking import whole
-from ..reports import Finding, group_of, is_new, point_at
-from ..speculation import SpeculationFailed
+from ...compiling.analysis.reachability import bypasses, leads_before, lies_past, reachable
+from ...faults import Fault
+from ..instances import HELD, PARKED, Layout, Place
+from ..layout import APART, LANES, BlockCheck, Context, Head
+from ..writing.checking import whole
+from .reports import Finding, group_of, is_new, point_at
+from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
-    from ....running.observer import Observer
-    from ...barriers import Barrier
-    from ..launch import NativeLaunch
+    from ...running.observer import Observer
+    from ..barriers import Barrier
+    from .launch import NativeLaunch
 
 _WORD = 0xFFFFFFFF
 

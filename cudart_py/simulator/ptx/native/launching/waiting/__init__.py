@@ -1,1 +1,0 @@
-"""Lanes and blocks that wait for others."""
