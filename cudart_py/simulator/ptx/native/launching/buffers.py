@@ -13,7 +13,7 @@ from ...running.scheduler import Chunk
 from ..layout import BARRIERS, LANES, PER_BLOCK, ROW_BYTES, SLOT_BYTES, SLOTS, Context, Count
 from ..library.checking.undefined import WORD as UNDEFINED_WORD
 from .host_calls import HostCalls
-from .host_memory import aligned, parts
+from .host_memory import Parts, aligned
 from .speculation import BlockRecords, CheckTables
 
 if TYPE_CHECKING:
@@ -46,61 +46,46 @@ class Resident:
 
     def __init__(self, kernel: Kernel, state: LaunchState, warps: int, blocks: int = 1) -> None:
         stride = -(-state.local_size // 16) * 16
-        self._memory, (self.states, self.shared, self.local, arrivals) = parts(
-            kernel.state_bytes * (1 if kernel.alone else warps * blocks),
-            state.shared_limit * blocks,
-            # The blocks of a cluster are as close as in a chunk, and only the last one has room for whole warps.
-            stride * (warps * LANES + state.threads * (blocks - 1)),
-            8 * BARRIERS * blocks,
+        # The blocks of a cluster are as close as in a chunk, and only the last one has room for whole warps.
+        self._parts = Parts(
+            {
+                Context.STATES: kernel.state_bytes * (1 if kernel.alone else warps * blocks),
+                Context.SHARED: state.shared_limit * blocks,
+                Context.LOCAL: stride * (warps * LANES + state.threads * (blocks - 1)),
+                Context.ARRIVALS: 8 * BARRIERS * blocks,
+            }
         )
-        self.nbytes = len(self._memory)
-        self.arrivals = arrivals.view(np.uint64)
+        self.states, self.shared, self.local = map(self._parts.of, (Context.STATES, Context.SHARED, Context.LOCAL))
+        self.nbytes = self._parts.nbytes
         # Lanes write here before they read, so it is never cleared. Launches with clusters call no shared functions.
         self.saves = np.zeros(kernel.layout.save_bytes * warps * LANES, np.uint8)
         self.records: list[BlockRecords] = []
         if "checks" in kernel.watch:
-            copying_warps = warps if kernel.sites.copies else 0
-            clocked_warps = warps if kernel.sites.clocks else 0
-            bulk_warps = warps if kernel.sites.bulk else 0
             undefined_bytes = UNDEFINED_WORD + state.shared_limit if "undefined" in kernel.watch else 0
-            self.records = [
-                BlockRecords(
-                    state.shared_end,
-                    kernel.sites.shift,
-                    stride // 4 * warps,
-                    copying_warps,
-                    clocked_warps,
-                    bulk_warps,
-                    undefined_bytes,
-                )
-                for _ in range(blocks)
-            ]
+            sizes = state.shared_end, 4 * (stride // 4 * warps), undefined_bytes
+            self.records = [BlockRecords(kernel.sites, warps, *sizes) for _ in range(blocks)]
         # The words of the context that describe this memory and the records.
-        self.words = {
-            Context.STATES: self.states.ctypes.data,
+        self.words = self._parts.addresses | {
             Context.SHARED_BYTES: state.shared_limit,
             Context.LOCAL_BYTES: stride * warps * LANES,
             Context.SAVES: self.saves.ctypes.data,
         }
-        rows = [
-            {
-                Context.SHARED: self.shared.ctypes.data + state.shared_limit * block,
-                Context.LOCAL: self.local.ctypes.data + stride * state.threads * block,
-                Context.ARRIVALS: self.arrivals.ctypes.data + 8 * BARRIERS * block,
-                **(self.records[block].addresses() if self.records else {}),
-            }
-            for block in range(blocks)
-        ]
-        self.words |= rows[0]
+        distances = {
+            Context.SHARED: state.shared_limit, Context.LOCAL: stride * state.threads, Context.ARRIVALS: 8 * BARRIERS,
+        }  # fmt: skip  # from block to block
         self._rows = np.zeros((blocks, ROW_BYTES // 8), np.uint64)
-        for row, words in zip(self._rows, rows, strict=True):
-            for place, word in enumerate(PER_BLOCK):
-                row[place] = words.get(word, 0)
+        for block, row in enumerate(self._rows):
+            words = {word: self.words[word] + block * distance for word, distance in distances.items()}
+            if self.records:
+                words |= self.records[block].addresses
+            row[: len(PER_BLOCK)] = [words.get(word, 0) for word in PER_BLOCK]
+        if self.records:
+            self.words |= self.records[0].addresses
         self.words[Context.CLUSTER_BLOCKS] = self._rows.ctypes.data
 
     def clear(self) -> None:
         """Reset the memory to its initial state."""
-        self._memory.fill(0)
+        self._parts.clear()
         for records in self.records:
             records.clear()
 
@@ -116,13 +101,18 @@ class Buffers:
         self.budget = context[Context.BUDGET : Context.BUDGET + 1].view(np.int64)
         places = len(kernel.layout.places) if "counters" in kernel.watch else 0
         counted = len(kernel.sites.counted) if "counters" in kernel.watch else 0
-        self._cleared, (addresses, exchange, blocks, accesses) = parts(
-            8 * LANES, SLOTS * SLOT_BYTES, 16 * places, 8 * Count.WORDS * counted
+        self._cleared = Parts(
+            {
+                Context.FAULT_ADDRESSES: 8 * LANES,
+                Context.EXCHANGE: SLOTS * SLOT_BYTES,
+                Context.BLOCK_COUNTS: 16 * places,
+                Context.ACCESS_COUNTS: 8 * Count.WORDS * counted,
+            }
         )
-        self.fault_addresses = addresses.view(np.int64)
-        self.exchange = exchange.reshape(SLOTS, SLOT_BYTES)
-        self.block_counts = blocks.view(np.int64).reshape(places, 2)
-        self.access_counts = accesses.view(np.int64).reshape(counted, Count.WORDS)
+        self.fault_addresses = self._cleared.of(Context.FAULT_ADDRESSES, np.int64)
+        self.exchange = self._cleared.of(Context.EXCHANGE).reshape(SLOTS, SLOT_BYTES)
+        self.block_counts = self._cleared.of(Context.BLOCK_COUNTS, np.int64).reshape(places, 2)
+        self.access_counts = self._cleared.of(Context.ACCESS_COUNTS, np.int64).reshape(counted, Count.WORDS)
         self.parameters = np.zeros_like(state.parameter_bytes)
         # For each site, the bounds of the allocation that it used last; at first bounds that contain no access of any
         # size, so that each site looks up its allocation.
@@ -134,8 +124,6 @@ class Buffers:
         if state.threads % LANES:
             members[-1] = (1 << state.threads % LANES) - 1
         arrays = {
-            Context.FAULT_ADDRESSES: self.fault_addresses,
-            Context.EXCHANGE: self.exchange,
             Context.PARAMETERS: self.parameters,
             Context.SITES: self.sites,
             Context.SYMBOLS: self.symbols,
@@ -145,10 +133,6 @@ class Buffers:
             Context.SM_NUMBERS: state.plan.multiprocessors,
             Context.MEMBERS: members,
         }
-        if "counters" in kernel.watch:
-            arrays |= {Context.BLOCK_COUNTS: self.block_counts, Context.ACCESS_COUNTS: self.access_counts}
-        for word, array in arrays.items():
-            context[word] = array.ctypes.data
         self._kept = list(arrays.values())
         self.host_calls = HostCalls()
         context[Context.PYTHON] = self.host_calls.address
@@ -169,7 +153,8 @@ class Buffers:
         context[Context.CLUSTER : Context.CLUSTER_X] = prod(state.launch.cluster)
         context[Context.CLUSTER_X : Context.CLUSTER_Z + 1] = state.launch.cluster
         self.resident = Resident(kernel, state, warps, prod(state.launch.cluster))
-        for word, value in self.resident.words.items():
+        addresses = {word: array.ctypes.data for word, array in arrays.items()}
+        for word, value in (addresses | self._cleared.addresses | self.resident.words).items():
             context[word] = value
         self._new = context.copy()
         # Data that depends on the allocations: their starts and ends, copies of these for machine code, and the checks'
@@ -177,7 +162,7 @@ class Buffers:
         self._extents: tuple[Array, Array] | None = None
         self._placed: list[Array] = []
         self._tables: CheckTables | None = None
-        self.nbytes = self.resident.nbytes + sum(array.nbytes for array in self._kept)
+        self.nbytes = self.resident.nbytes + self._cleared.nbytes + sum(array.nbytes for array in self._kept)
 
     def place_extents(self, extents: tuple[Array, Array]) -> None:
         """Pass the sorted starts and ends of the allocations to machine code.
@@ -204,7 +189,7 @@ class Buffers:
     def clear(self) -> None:
         """Reset everything to its initial state."""
         self.context[:] = self._new
-        self._cleared.fill(0)
+        self._cleared.clear()
         self.resident.clear()
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..layout import Context
 
 Array = NDArray[Any]
 
@@ -20,10 +24,25 @@ def aligned(size: int) -> Array:
     return data[start : start + size]
 
 
-def parts(*sizes: int) -> tuple[Array, list[Array]]:
-    """Return zero bytes, and parts of them with some sizes in bytes, each of which starts at an aligned address."""
-    starts = [0]
-    for size in sizes:
-        starts.append(starts[-1] + -(-size // _ALIGNMENT) * _ALIGNMENT)
-    whole = aligned(starts[-1])
-    return whole, [whole[start : start + size] for start, size in zip(starts, sizes, strict=False)]
+class Parts:
+    """Zero bytes in parts, given the size in bytes of the part to which each word of a context points.
+
+    `addresses` contains the addresses of the parts, which are aligned.
+    """
+
+    def __init__(self, sizes: Mapping[Context, int]) -> None:
+        starts = [*accumulate((-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes.values()), initial=0)]
+        self._whole = aligned(starts[-1])
+        self._parts = {
+            word: self._whole[start : start + size] for (word, size), start in zip(sizes.items(), starts, strict=False)
+        }
+        self.addresses = {word: part.ctypes.data for word, part in self._parts.items()}
+        self.nbytes = len(self._whole)
+
+    def of(self, word: Context, dtype: Any = np.uint8) -> Array:
+        """Return the part to which a word points."""
+        return self._parts[word].view(dtype)
+
+    def clear(self) -> None:
+        """Set all bytes to zero."""
+        self._whole.fill(0)

@@ -21,10 +21,11 @@ from ..layout import BlockCheck, Clock, Context, CopyRow, Doubt, ExtentCheck, Ho
 from ..library.checking.fences import HASHES
 from ..library.checking.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
-from .host_memory import parts
+from .host_memory import Parts
 
 if TYPE_CHECKING:
     from ...running.observer import AccessRecords, PieceRecords
+    from ..sites import Sites
     from .launch import NativeLaunch
 
 Array = NDArray[Any]
@@ -100,82 +101,51 @@ class Recorded:
         self.unwritten = False
 
 
-class BlockRecords:
-    """The checks' records of one block while it runs: of its shared and local memory, barriers, copies and fences."""
+class BlockRecords(Parts):
+    """The checks' records of one block while it runs: of its shared and local memory, barriers, copies and fences.
 
-    def __init__(
-        self,
-        shared_end: int,
-        shift: int,
-        local_words: int,
-        copying_warps: int,
-        clocked_warps: int,
-        bulk_warps: int,
-        undefined_bytes: int,
-    ) -> None:
-        pieces = -(-shared_end // (1 << shift))
+    `local_bytes` is the size of the masks of the lanes that have written each word of local memory, and
+    `undefined_bytes` that of the marks of undefined bytes. The code that `sites` describes may need further records.
+    """
+
+    def __init__(self, sites: Sites, warps: int, shared_end: int, local_bytes: int, undefined_bytes: int) -> None:
+        pieces = -(-shared_end // (1 << sites.shift))
         shared_words = -(-shared_end // 4) + _LANES
-        clock_words = Clock.WARPS + Clock.ENTRIES * (clocked_warps + 2 * _LANES)
-        self._memory, arrays = parts(
-            8 * BlockCheck.WORDS,
-            8 * (pieces + _LANES),
-            4 * local_words,
-            undefined_bytes,
-            8 * shared_words if copying_warps else 0,
-            8 * copying_warps * CopyRow.WORDS * _LANES,
-            8 * clock_words if clocked_warps else 0,
-            shared_words if bulk_warps else 0,
-            4 * bulk_warps * _LANES,
-        )
-        words, reads, local_written, self._undefined, copy_words, copy_rows, clocks, self._marks, self._waited = arrays
-        self.words, self.reads = words.view(np.uint64), reads.view(np.uint64)
+        sizes = {
+            Context.BLOCK_CHECKS: 8 * BlockCheck.WORDS,
+            Context.SHARED_WRITES: 8 * (pieces + _LANES),
+            Context.SHARED_READS: 8 * (pieces + _LANES),
+            Context.LOCAL_WRITTEN: local_bytes,
+            Context.SHARED_UNDEFINED: undefined_bytes,
+        }
+        if sites.copies:
+            sizes |= {Context.COPY_WORDS: 8 * shared_words, Context.COPY_ROWS: 8 * warps * CopyRow.WORDS * _LANES}
+        cleared_clocks = Clock.WARPS + Clock.ENTRIES * warps
+        if sites.clocks:
+            sizes[Context.CLOCKS] = 8 * (cleared_clocks + Clock.ENTRIES * 2 * _LANES)
+        if sites.bulk:
+            sizes |= {Context.BULK_MARKS: shared_words, Context.BULK_WAITED: 4 * warps * _LANES}
+        super().__init__(sizes)
+        self.words = self.of(Context.BLOCK_CHECKS, np.uint64)
         # The bitmap of the barriers that lanes have gone past.
         self.passed = self.words[BlockCheck.PASSED : BlockCheck.COPY_TIME]
         # The time of the last barrier when a thread that has gone past the barrier of `WAITS` has been reported.
         self.reported_passing = -1
-        self.local_written = local_written.view(np.uint32)
-        self.writes = np.zeros(pieces + _LANES, np.uint64)
         # Machine code examines records 32 at a time, so the padding after the last piece must count as written.
-        self.writes[pieces:] = _NEVER
+        self._padding = self.of(Context.SHARED_WRITES, np.uint64)[pieces:]
+        self._padding[:] = _NEVER
+        # Rows are valid only at the time that they name, so they are never cleared.
+        self._readers = np.zeros((Readers.ROWS if sites.clocks else 0, Readers.WORDS), np.uint64)
         self.fences: BlockFences | None = None
-        # Empty if the kernel has no asynchronous copies.
-        self.copy_words = copy_words.view(np.uint64)
-        self.copy_rows = copy_rows.view(np.uint64).reshape(copying_warps, CopyRow.WORDS, _LANES)
-        # Empty if the kernel has no barriers in memory.
-        self.clocks = clocks.view(np.uint64)
-        self._clocks_bytes = 8 * (Clock.WARPS + Clock.ENTRIES * clocked_warps)
-        self._readers = np.zeros((Readers.ROWS if clocked_warps else 0, Readers.WORDS), np.uint64)
-
-    def addresses(self) -> dict[Context, int]:
-        """Return the addresses of the records, as words of a context."""
-        found = {
-            Context.BLOCK_CHECKS: self.words.ctypes.data,
-            Context.SHARED_WRITES: self.writes.ctypes.data,
-            Context.SHARED_READS: self.reads.ctypes.data,
-            Context.LOCAL_WRITTEN: self.local_written.ctypes.data,
-            Context.LOCAL_WRITTEN_BYTES: self.local_written.nbytes,
-            Context.SHARED_UNDEFINED: self._undefined.ctypes.data,
-        }
-        if len(self.copy_words):
-            found |= {Context.COPY_WORDS: self.copy_words.ctypes.data, Context.COPY_ROWS: self.copy_rows.ctypes.data}
-        if len(self.clocks):
-            found |= {
-                Context.CLOCKS: self.clocks.ctypes.data,
-                Context.CLOCKS_BYTES: self._clocks_bytes,
-                Context.READERS: self._readers.ctypes.data,
-            }
-        if len(self._marks):
-            found |= {
-                Context.BULK_MARKS: self._marks.ctypes.data,
-                Context.BULK_WORDS: len(self._marks),
-                Context.BULK_WAITED: self._waited.ctypes.data,
-            }
-        return found
+        self.addresses |= {
+            Context.LOCAL_WRITTEN_BYTES: local_bytes, Context.CLOCKS_BYTES: 8 * cleared_clocks,
+            Context.READERS: self._readers.ctypes.data, Context.BULK_WORDS: shared_words,
+        }  # fmt: skip  # grouped by meaning
 
     def clear(self) -> None:
         """Clear all records."""
-        self._memory.fill(0)
-        self.writes[:-_LANES] = 0
+        super().clear()
+        self._padding[:] = _NEVER
         self.fences = None
 
 
@@ -200,17 +170,19 @@ class CheckTables:
         last = self.ends[-1] if self.ends else self.first
         # `addresses` are those of a strong access. The flags of `released`, indexed by the hash of an address, say
         # where there may be a release.
-        self._memory, (self.flags, addresses, self.released) = parts(
-            (last - self.first >> GRANULE_BITS) + 1, 8 * _LANES, HASHES
+        self._parts = Parts(
+            {
+                Context.SAVED: (last - self.first >> GRANULE_BITS) + 1,
+                Context.STRONG_ADDRESSES: 8 * _LANES,
+                Context.RELEASED: HASHES,
+            }
         )
-        self.addresses = addresses.view(np.int64)
-        self.words = {
+        self.flags, self.released = self._parts.of(Context.SAVED), self._parts.of(Context.RELEASED)
+        self.addresses = self._parts.of(Context.STRONG_ADDRESSES, np.int64)
+        self.words = self._parts.addresses | {
             Context.CHECK_SITES: self.sites.ctypes.data,
             Context.CHECK_EXTENTS: self.extents.ctypes.data,
-            Context.SAVED: self.flags.ctypes.data,
             Context.SAVED_BASE: self.first,
-            Context.STRONG_ADDRESSES: self.addresses.ctypes.data,
-            Context.RELEASED: self.released.ctypes.data,
         }
 
         self._new_sites = self.sites.copy()
@@ -238,7 +210,7 @@ class CheckTables:
         self.extents[:] = self._new_extents
         self.sites[:] = self._new_sites
         self.sites[: len(recorded), SiteCheck.RECORDS] = recorded
-        self._memory.fill(0)
+        self._parts.clear()
         return kept
 
     def prepare(self, index: int, records: PieceRecords) -> None:
