@@ -156,7 +156,7 @@ def build(
     sites = Sites()
     flow = Flow(module, program, layout, local_size, sites, watch)
     flow.write()
-    write_driver(module, layout, flow.alone, flow.flushes, flow.waits, flow.clustered, flow.checking)
+    write_driver(module, flow)
     return module, sites, flow
 
 

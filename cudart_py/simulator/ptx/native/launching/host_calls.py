@@ -1,12 +1,30 @@
-"""Answer the calls that machine code makes to Python while it runs: system calls, and requests of the checks."""
+"""Answer the calls that machine code makes to Python while it runs.
+
+Some execute instructions as the NumPy engine does: those that machine code can't execute, or only in simple cases. It
+passes the registers that an instruction reads in the exchange buffer, and finds those that the instruction writes
+there. Others describe textures and surfaces.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...compiling.codegen import compile_instruction, exchanged_slots
+from ...compiling.opcode_table.opcodes import form_of
+from ...syntax.instructions import Call, Symbol
+from ...syntax.types import dtype_of
+from ..layout import Context, ObjectWord
+from .reports import asked, with_memory
+from .speculation import SpeculationFailed
 
 if TYPE_CHECKING:
+    from ...operations.textures import Texture
+    from ...syntax.instructions import Instruction
+    from ..machine import Kernel
     from .launch import NativeLaunch
 
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
@@ -44,3 +62,73 @@ class HostCalls:
             except BaseException as error:
                 assert self.launch is not None
                 self.launch.fail(error)
+
+
+def execute(launch: NativeLaunch, number: int) -> None:
+    """Execute an instruction for some lanes; the number is as in `asked`."""
+    block = int(launch.context[Context.BLOCK])
+    site, group, places = asked(launch, number)
+    chunk = with_memory(launch, group).chunk
+    code, function = group.code, _system_function(site.instruction)
+    if launch.speculation is not None and function not in ("", "vprintf", "__assertfail"):
+        # The effects of the call can't be undone. Output is kept until the end, and a failed assertion is the end.
+        raise SpeculationFailed
+    reads, writes = exchanged_slots(code, site.instruction)
+    group.registers = [None] * len(code.types)
+    for slot, row in zip(reads, launch.exchange, strict=False):
+        group.registers[slot] = row.view(dtype_of(code.types[slot]))[places]
+    environment = launch.state.program.environment(launch.state.plan.uniform_specials, False)
+    try:
+        compile_instruction(code, site.instruction, environment)(group, group.registers)
+    finally:
+        launch.printed += [(block, text, size) for _, text, size in chunk.printed]
+    if function in ("malloc", "free"):
+        launch.place_extents()
+    for slot, row in zip(writes, launch.exchange, strict=False):
+        row.view(dtype_of(code.types[slot]))[places] = group.registers[slot]
+
+
+def _system_function(instruction: Instruction) -> str:
+    """Return the name of the system function that an instruction calls, or an empty string if it is no call."""
+    call = instruction.operands[0] if instruction.operands else None
+    return call.target.name if isinstance(call, Call) and isinstance(call.target, Symbol) else ""
+
+
+_WORD = 0xFFFFFFFF
+
+
+def describe_object(launch: NativeLaunch, number: int) -> None:
+    """Add the texture or surface whose handle is in the context to the list of the site that needs it.
+
+    The number is as in `asked`. Raise Fault for a handle that is not valid.
+    """
+    handle = int(launch.context[Context.ANSWER])
+    site, group, places = asked(launch, number)
+    form = form_of(site.instruction)
+    at = (group, site.instruction, np.arange(len(places)))
+    kind = "texture" if form.row.access == "tex" else "surface"
+    found = group.chunk.system.find(kind, handle, form.geometry, at)
+    memory = launch.state.memory
+    words = np.zeros(ObjectWord.WORDS, np.uint64)
+    words[ObjectWord.HANDLE], words[ObjectWord.ADDRESS] = handle, found.address
+    words[ObjectWord.HOST] = memory.bytes.ctypes.data + found.address - memory.base
+    if kind == "texture":
+        _describe_texture(launch.kernel, found, form.types, words)
+    else:
+        extents = [found.row, found.height, found.depth, found.pitch, found.slice_pitch]
+        words[ObjectWord.WIDTH : ObjectWord.WIDTH + len(extents)] = extents
+    launch.add_object(number & _WORD, words)
+
+
+def _describe_texture(kernel: Kernel, texture: Texture, types: tuple[str, ...], words: Any) -> None:
+    how = texture.sampling(types[1] == "s32", types[0])
+    words[ObjectWord.FETCH] = kernel.function(f"texture.{how.name}")
+    if "counters" in kernel.watch:
+        words[ObjectWord.LOCATE] = kernel.function(f"texels.{how.name}")
+    if "checks" in kernel.watch:
+        words[ObjectWord.CHECK] = kernel.function(f"fetched.{kernel.sites.shift}.{how.name}")
+    words[ObjectWord.CORNERS] = how.corners
+    extents, pitches = texture.measures
+    words.view(np.float64)[ObjectWord.WIDTH : ObjectWord.WIDTH + 3] = extents
+    words[ObjectWord.PITCH : ObjectWord.PITCH + 2] = pitches
+    words.view(np.float64)[ObjectWord.BORDER : ObjectWord.BORDER + 4] = texture.border_color(how)

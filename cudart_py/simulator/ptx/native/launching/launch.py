@@ -17,7 +17,7 @@ from ..writing.counting import report_counts
 from .barriers import note_barriers, note_passing, release
 from .buffers import Resident
 from .clocks import LaunchClock, read_clock
-from .execution import describe_object, execute
+from .host_calls import describe_object, execute
 from .reports import Finding, allow_absent, fault_of, note_mask, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
 from .turns import DeadlockSearch, run_in_turns

@@ -134,7 +134,7 @@ class BlockRecords(Parts):
         # Machine code examines records 32 at a time, so the padding after the last piece must count as written.
         self._padding = self.of(Context.SHARED_WRITES, np.uint64)[pieces:]
         self._padding[:] = _NEVER
-        # Rows are valid only at the time that they name, so they are never cleared.
+        # Each row names the read that it describes, so rows are never cleared.
         self._readers = np.zeros((Readers.ROWS if sites.clocks else 0, Readers.WORDS), np.uint64)
         self.fences: BlockFences | None = None
         self.addresses |= {

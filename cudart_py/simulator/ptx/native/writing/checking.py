@@ -334,16 +334,10 @@ def release_checks(b: Builder, context: Value, checking: Checking) -> None:
         b.invoke("settle.block", ir.VoidType(), context)
     if checking.bulk:
         b.invoke("waited.all", ir.VoidType(), context)
-
     if checking.fences:
         some = b.icmp_unsigned("!=", block_value(b, context, BlockCheck.EVENTS), I64(0))
         with when(b, some, likely=False):
             ask_python(b, context, HostCall.BARRIER, I64(0))
-
-
-def tell_waiting(b: Builder, context: Value, number: Value, warp: Value) -> None:
-    """Generate the checks at a barrier of some threads, which releases lanes of a warp."""
-    b.invoke("named.release", ir.VoidType(), context, number, warp)
 
 
 def _forget_passed(b: Builder, context: Value) -> None:

@@ -8,12 +8,13 @@ from llvmlite import ir
 
 from ...syntax.instructions import Immediate, Register, Vector
 from ..barriers import Barrier, numbers_of
-from ..instances import PARKED, WAITING, Layout, word_of
+from ..instances import PARKED, WAITING, word_of
 from ..layout import BARRIERS, CLUSTER_BARRIER, PER_BLOCK, ROW_BYTES, BlockCheck, Context, Head, Status
 from ..library.checking.records import block_value
 from ..library.frame import each_number, element, when
 from ..vectors import I1, I32, I64, PTR, Builder
-from .checking import Checking, begin_checks, release_checks, tell_waiting
+from .checking import Checking, begin_checks, release_checks
+from .flow import Flow
 
 Value = Any
 
@@ -31,23 +32,12 @@ class _Driver:
     The function returns a `Status`. When it is called again, it resumes where it returned.
     """
 
-    def __init__(
-        self,
-        module: ir.Module,
-        layout: Layout,
-        alone: bool,
-        flushes: bool,
-        waits: bool,
-        clustered: bool,
-        checking: Checking | None,
-    ) -> None:
-        self._layout = layout
-        self._alone = alone
-        self._waits = waits
-        self._clustered = clustered
-        self._checking = checking
+    def __init__(self, module: ir.Module, flow: Flow) -> None:
+        self._layout = flow.layout
+        self._flow = flow
+        self._checking = flow.checking
         self._warp = module.globals["warp"]
-        function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run_blocks" if flushes else "run")
+        function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run_blocks" if flow.flushes else "run")
         function.attributes.add("nounwind")
         (self._context,) = function.args
         self._b = Builder(function.append_basic_block("entry"))
@@ -60,7 +50,7 @@ class _Driver:
 
     def write(self) -> None:
         b = self._b
-        if self._clustered:
+        if self._flow.clustered:
             # The rank of the current block; -1 after a return to Python, which may have made another one current.
             self._entered = b.alloca(I64)
             b.store(I64(-1), self._entered)
@@ -68,12 +58,12 @@ class _Driver:
         b.branch(blocks)
         b.position_at_end(blocks)
         block = self._get(Context.BLOCK)
-        if self._clustered:
+        if self._flow.clustered:
             block = b.sub(block, b.urem(block, self._get(Context.CLUSTER)))
         with when(b, b.icmp_unsigned(">=", block, self._get(Context.LAST_BLOCK))):
             b.ret(I32(Status.DONE))
         self._first = block
-        if not self._clustered:
+        if not self._flow.clustered:
             self._place_block(block)
         # If warps run alone, FRESH is set before every warp, and the launch may pause between two warps. Only warp 0
         # begins the block in that case.
@@ -99,7 +89,7 @@ class _Driver:
 
     def _each_block(self, body: Any) -> None:
         """Generate a loop over the blocks of the cluster, each of which becomes the current one."""
-        if not self._clustered:
+        if not self._flow.clustered:
             body(I64(0))
             return
 
@@ -113,7 +103,7 @@ class _Driver:
         """Generate the computation of the block's index along each axis of the grid."""
         b = self._b
         grid = [self._get(Context.GRID_X), self._get(Context.GRID_Y)]
-        if not self._clustered:
+        if not self._flow.clustered:
             place = self._divided(block, *grid)
         else:
             # Blocks are numbered cluster by cluster.
@@ -137,9 +127,9 @@ class _Driver:
 
     def _begin_blocks(self) -> None:
         self._each_block(lambda rank: self._begin_block())
-        if self._checking is not None and self._clustered:
+        if self._checking is not None and self._flow.clustered:
             self._set(Context.CLUSTER_TIME, self._get(Context.NOW))
-        if not self._alone:
+        if not self._flow.alone:
             self._set(Context.FRESH, I64(0))
             self._each_state(self._begin_warp)
 
@@ -162,7 +152,7 @@ class _Driver:
         """
         warps = self._get(Context.WARPS)
         if rank is None:
-            total = self._b.mul(warps, self._get(Context.CLUSTER)) if self._clustered else warps
+            total = self._b.mul(warps, self._get(Context.CLUSTER)) if self._flow.clustered else warps
             each_number(self._b, total, lambda number: body(number, self._state(number)))
         else:
             first = self._b.mul(rank, warps)
@@ -171,12 +161,12 @@ class _Driver:
     def _state(self, number: Value) -> Value:
         b = self._b
         states = b.pointer(self._context, Context.STATES)
-        return states if self._alone else b.at(states, b.mul(number, I64(self._layout.bytes)))
+        return states if self._flow.alone else b.at(states, b.mul(number, I64(self._layout.bytes)))
 
     def _begin_warp(self, number: Value, state: Value) -> None:
         """Make all lanes of a warp wait at the kernel's first block; the other words of the state are 0 already."""
         b = self._b
-        if self._clustered:
+        if self._flow.clustered:
             number = b.urem(number, self._get(Context.WARPS))
         members = b.load(b.gep(b.pointer(self._context, Context.MEMBERS), [number], source_etype=I32), typ=I32)
         b.store(members, b.at(state, 4 * Head.ALIVE))
@@ -193,12 +183,12 @@ class _Driver:
         number = self._get(Context.WARP)
         one, some, following = (b.append_basic_block(name) for name in ("one", "ended", "following"))
         warps = self._get(Context.WARPS)
-        total = b.mul(warps, self._get(Context.CLUSTER)) if self._clustered else warps
+        total = b.mul(warps, self._get(Context.CLUSTER)) if self._flow.clustered else warps
         b.cbranch(b.icmp_unsigned(">=", number, total), after, one)
         b.position_at_end(one)
         state = self._state(number)
         inside = number
-        if self._clustered:
+        if self._flow.clustered:
             rank = b.udiv(number, warps)
             inside = b.sub(number, b.mul(rank, warps))
             with when(b, b.icmp_unsigned("!=", rank, b.load(self._entered, typ=I64))):
@@ -208,7 +198,7 @@ class _Driver:
         self._set(Context.BUDGET, left)
         with when(b, b.icmp_signed("<", left, I64(0)), likely=False):
             b.ret(I32(Status.PAUSED))
-        if self._alone:
+        if self._flow.alone:
             with when(b, b.icmp_unsigned("!=", self._get(Context.FRESH), I64(0))):
                 self._begin_warp(number, state)
                 self._set(Context.FRESH, I64(0))
@@ -223,7 +213,7 @@ class _Driver:
         self._set(Context.YIELDS, b.or_(self._get(Context.YIELDS), I64(1)))
         b.branch(following)
         b.position_at_end(following)
-        if self._alone:
+        if self._flow.alone:
             self._set(Context.FRESH, I64(1))
         self._set(Context.WARP, b.add(number, I64(1)))
         b.branch(sweep)
@@ -231,14 +221,14 @@ class _Driver:
     def _end_sweep(self, block: Value, blocks: ir.Block, sweep: ir.Block) -> None:
         """Generate the end of a sweep: start the next block if no lane is alive, or release a complete barrier."""
         b = self._b
-        if self._alone:
+        if self._flow.alone:
             self._next_block(block, blocks)
             return
         self._set(Context.WARP, I64(0))
         self._release_barriers(sweep)
         yields = self._get(Context.YIELDS)
         with when(b, b.icmp_unsigned("!=", yields, I64(0)), likely=False):
-            if self._waits:
+            if self._flow.waits:
                 self._look_for_progress(yields)
             self._set(Context.YIELDS, I64(0))
             patience = b.sub(self._get(Context.PATIENCE), I64(1))
@@ -338,7 +328,7 @@ class _Driver:
                         self._reduce(state, barrier, lanes, b.load(true, typ=I64), b.load(reducing, typ=I64))
                     if self._checking is not None and barrier.expected is not None:
                         with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
-                            tell_waiting(b, self._context, b.zext(number, I64), warp)
+                            b.invoke("named.release", ir.VoidType(), self._context, b.zext(number, I64), warp)
                 place = b.at(state, 4 * Head.RELEASE)
                 b.store(b.or_(b.load(place, typ=I32), b.shl(I32(1), number)), place)
 
@@ -388,7 +378,7 @@ class _Driver:
     def _release_checks(self, checking: Checking, rank: Value | None) -> None:
         """Generate the checks at a barrier that releases the current block or, without a rank, the whole cluster."""
         b = self._b
-        if rank is not None or not self._clustered:
+        if rank is not None or not self._flow.clustered:
             release_checks(b, self._context, checking)
             return
 
@@ -412,9 +402,9 @@ class _Driver:
 
     def _next_block(self, block: Value, blocks: ir.Block) -> None:
         b = self._b
-        if self._clustered:
+        if self._flow.clustered:
             b.store(I64(-1), self._entered)
-        self._set(Context.BLOCK, b.add(block, self._get(Context.CLUSTER) if self._clustered else I64(1)))
+        self._set(Context.BLOCK, b.add(block, self._get(Context.CLUSTER) if self._flow.clustered else I64(1)))
         self._set(Context.WARP, I64(0))
         self._set(Context.FRESH, I64(1))
         b.branch(blocks)
@@ -425,24 +415,10 @@ def _is_plain(barrier: Barrier) -> bool:
     return barrier.is_literal and barrier.expected is None and not barrier.operation
 
 
-def write_driver(
-    module: ir.Module,
-    layout: Layout,
-    alone: bool,
-    flushes: bool,
-    waits: bool,
-    clustered: bool,
-    checking: Checking | None = None,
-) -> None:
-    """Generate the function ``run``.
-
-    `alone` says that each warp runs to its end without waiting for others. `flushes` says that the processor flushes
-    subnormal numbers to zero during the launch. `waits` says that there are loops that only wait at barriers in memory.
-    `clustered` says that blocks run together with the others of their cluster. `checking` is None unless checks observe
-    the launch.
-    """
-    _Driver(module, layout, alone, flushes, waits, clustered, checking).write()
-    if flushes:
+def write_driver(module: ir.Module, flow: Flow) -> None:
+    """Generate the function ``run`` for a warp's function."""
+    _Driver(module, flow).write()
+    if flow.flushes:
         _write_flushing(module)
 
 

@@ -38,7 +38,9 @@ class Flow:
     """The generator of a module's function ``warp``.
 
     `barriers` says whether the kernel has barriers, `spins` whether it has loops that may wait for other lanes, and
-    `waits` whether some of these only wait at barriers in memory. `checking` is None unless checks observe the launch.
+    `waits` whether some of these only wait at barriers in memory. `flushes` says that the processor flushes subnormal
+    numbers to zero during the launch, and `clustered` that blocks run together with the others of their cluster.
+    `checking` is None unless checks observe the launch.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class Flow:
         watch: frozenset[str],
     ) -> None:
         self._program = program
-        self._layout = layout
+        self.layout = layout
         self._sites = sites
         self.clustered = "clusters" in watch
         function = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
@@ -99,15 +101,15 @@ class Flow:
         """
         self._highest: dict[tuple[int, int], int] = {}
         self._always: set[tuple[int, int]] = set()
-        for number, place in enumerate(self._layout.places):
+        for number, place in enumerate(self.layout.places):
             for register in place.live:
                 self._highest[register] = number
             if place.block.converges or self.spins:
                 self._always |= place.live
             if place.block.terminator.kind == "barrier":
                 resume = place.instance.numbers[place.block.terminator.targets[0]]
-                self._always |= self._layout.places[resume].live
-                index = self._layout.instances.index(place.instance)
+                self._always |= self.layout.places[resume].live
+                index = self.layout.instances.index(place.instance)
                 self._always |= {(index, slot) for slot in _slots(exit_slots(place.instance.code, place.block))}
 
     def write(self) -> None:
@@ -117,14 +119,14 @@ class Flow:
         b.branch(self._schedule.dispatch)
         self._schedule.write_dispatch()
         self._write_idle()
-        for number, place in enumerate(self._layout.places):
+        for number, place in enumerate(self.layout.places):
             b.position_at_end(self._schedule.entries[number])
             self._write_place(number, place)
 
     def _enter(self) -> None:
         b, schedule = self._b, self._schedule
         fresh = b.icmp_unsigned("!=", b.load(schedule.head(Head.FRESH), typ=I32), I32(0))
-        main = self._layout.places[self._layout.start]
+        main = self.layout.places[self.layout.start]
         with when(b, fresh):
             b.store(I32(0), schedule.head(Head.FRESH))
             for _, slot in sorted(main.live):
@@ -136,7 +138,7 @@ class Flow:
             released = b.load(schedule.head(Head.RELEASE), typ=I32)
             with when(b, b.icmp_unsigned("!=", released, I32(0))):
                 b.store(I32(0), schedule.head(Head.RELEASE))
-                for barrier in self._layout.barriers:
+                for barrier in self.layout.barriers:
                     word = schedule.word(PARKED, barrier.resume)
                     waiting = b.load(word, typ=I32)
                     lanes = b.and_(waiting, self._chosen(barrier, released))
@@ -239,7 +241,7 @@ class Flow:
 
     def _keep(self, number: int, mask: Value, instance: Instance, slot: int, value: Value) -> None:
         """Store a register without changing its value in lanes that wait elsewhere and need it."""
-        register = (self._layout.instances.index(instance), slot)
+        register = (self.layout.instances.index(instance), slot)
         if self._highest.get(register, -1) > number or register in self._always:
             old = instance.load(self._b, self._state, slot, value.type.element)
             value = self._b.select(self._b.truth(mask), value, old)
@@ -376,7 +378,7 @@ class Flow:
         elif kind == "barrier":
             if self.checking is not None:
                 self.checking.arrive(number)
-            barrier = next(one for one in self._layout.barriers if one.instruction is terminator.instruction)
+            barrier = next(one for one in self.layout.barriers if one.instruction is terminator.instruction)
             if not barrier.waits and barrier.number != CLUSTER_BARRIER:
                 assert isinstance(barrier.number, int)
                 count = b.at(b.pointer(self._context, Context.ARRIVALS), 8 * barrier.number)
@@ -403,7 +405,7 @@ class Flow:
             with when(b, self._has_spun(turns)):
                 self._stand_aside(target, lanes)
                 b.branch(schedule.dispatch)
-        cost = sum(len(place.block.instructions) + 1 for place in self._layout.places[target : number + 1])
+        cost = sum(len(place.block.instructions) + 1 for place in self.layout.places[target : number + 1])
         schedule.go_back(target, lanes, cost)
 
     def _has_spun(self, turns: int) -> Value:
