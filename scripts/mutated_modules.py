@@ -64,7 +64,6 @@ MODULES = {
         f"cudart_py/simulator/ptx/instructions/{name}.py": (_OPERATION_TESTS + "test_integers.py", _RECORDED)
         for name in (
             "comparisons",
-            "integer_math/extended_precision",
             "integer_math/integers",
             "integer_math/logic",
             "movement",

@@ -37,12 +37,14 @@ def joined(patterns: list[Value]) -> Value:
 
 
 def _on_halves(function: Callable[..., Value]) -> Callable[..., Value]:
-    """Let a function of patterns apply to each half of registers, by their type `kind`."""
+    """Let a function of patterns apply to each half of registers; the type `kind` is the last word before them."""
 
     @wraps(function)
-    def apply(kind: str, *operands: Value, **modifiers: Any) -> Value:
-        each = zip(*(halves_of(operand, kind) for operand in operands), strict=True)
-        return joined([function(kind.removesuffix("x2"), *patterns, **modifiers) for patterns in each])
+    def apply(*arguments: Any, **modifiers: Any) -> Value:
+        words = [argument for argument in arguments if isinstance(argument, str)]
+        each = zip(*(halves_of(operand, words[-1]) for operand in arguments[len(words) :]), strict=True)
+        words[-1] = words[-1].removesuffix("x2")
+        return joined([function(*words, *patterns, **modifiers) for patterns in each])
 
     return apply
 
@@ -113,22 +115,18 @@ def _rounded(kind: str, high: Value, low: Value | None, ftz: bool, **modifiers: 
     return finished(kind, result, **modifiers)
 
 
-def extreme(name: str, kind: str, a: Value, b: Value, **modifiers: bool) -> Value:
-    """``min``, ``max``: -0 is less than +0, and a NaN loses to a number, or wins with ``nan``."""
-    return _extreme(kind, a, b, smaller=name == "min", **modifiers)
-
-
 @_on_halves
-def _extreme(
-    kind: str, a: Value, b: Value, *, smaller: bool, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False
+def extreme(
+    name: str, kind: str, a: Value, b: Value, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False
 ) -> Value:
+    """``min``, ``max``: -0 is less than +0, and a NaN loses to a number, or wins with ``nan``."""
     a, b = finished(kind, a, ftz=ftz), finished(kind, b, ftz=ftz)
     signs = (a ^ b) & _SIGN
     if xorsign_abs:
         a, b = a & _NAN, b & _NAN
     a_nan, b_nan = ((x & _NAN) > FORMATS[kind].above for x in (a, b))
     less = _ordered(a) < _ordered(b)
-    result = where(less, a, b) if smaller else where(less, b, a)
+    result = where(less, a, b) if name == "min" else where(less, b, a)
     result = where(a_nan, b, where(b_nan, a, result))
     if xorsign_abs:
         result = result | signs
@@ -141,16 +139,12 @@ def _ordered(a: Value) -> Value:
     return where(signed < 0, ~(signed & _NAN), signed)
 
 
+@_on_halves
 def elementary(name: str, kind: str, a: Value, *, ftz: bool = False) -> Value:
     """``ex2.approx``, ``tanh.approx``: return 2 to the power of `a`, or the hyperbolic tangent, correctly rounded.
 
     For ``ex2``, the manual allows a relative error of 2**-9.9 for f16 and 2**-7 for bf16. For ``tanh``, it allows an
     absolute error of 2**-10.987 for f16 and 2**-8 for bf16.
     """
-    return _elementary(kind, a, function=FUNCTIONS[name], ftz=ftz)
-
-
-@_on_halves
-def _elementary(kind: str, a: Value, *, function: str, ftz: bool) -> Value:
     wide = to_single(kind, a, ftz).as_number("f64")
-    return finished(kind, narrow(kind, wide.of(wide.builder.elementary(function, wide.raw))), ftz=ftz)
+    return finished(kind, narrow(kind, wide.of(wide.builder.elementary(FUNCTIONS[name], wide.raw))), ftz=ftz)

@@ -29,9 +29,17 @@ _OPERATIONS = {"vadd": add, "vsub": sub, "vabsdiff": _absolute_difference, "vmin
 # --- scalars ------------------------------------------------------------------------------------------------------
 
 
+def _operated(name: str, relation: str, left: Value, right: Value) -> Value:
+    """Return what an opcode makes of two numbers; a comparison gives 1 or 0."""
+    if name == "vset":
+        return left.compare(OPERATORS[relation], right).to(left.type)
+    return _OPERATIONS[name](left, right)
+
+
 def scalar(
     selectors: Sequence[str],
     name: str,
+    relation: str,
     to: str,
     a: Value,
     b: Value,
@@ -39,9 +47,10 @@ def scalar(
     sat: bool = False,
     secondary: str = "",
 ) -> Value:
-    """``vadd``, ``vsub``, ``vabsdiff``, ``vmin`` and ``vmax``: calculate with words, halves or bytes."""
+    """``vadd``, ``vsub``, ``vabsdiff``, ``vmin``, ``vmax`` and ``vset``: calculate with words, halves or bytes."""
     left, right = (_whole(x, selector) for x, selector in zip((a, b), selectors[1:], strict=False))
-    return _finished(_OPERATIONS[name](left, right), selectors[0], to, c, sat, secondary)
+    result = _operated(name, relation, left, right)
+    return _finished(result, selectors[0], "u32" if name == "vset" else to, c, sat, secondary)
 
 
 def shift(
@@ -61,13 +70,6 @@ def shift(
     # An H200 keeps 34 bits of the shifted word.
     shifted = left << amount << 30 >> 30 if name == "vshl" else left >> amount
     return _finished(shifted, selectors[0], to, c, sat, secondary)
-
-
-def vset(selectors: Sequence[str], relation: str, a: Value, b: Value, *c: Value, secondary: str = "") -> Value:
-    """``vset``: compare words, halves or bytes; return 1 or 0."""
-    left, right = (_whole(x, selector) for x, selector in zip((a, b), selectors[1:], strict=False))
-    truth = left.compare(OPERATORS[relation], right).to("s64")
-    return _finished(truth, selectors[0], "u32", c, False, secondary)
 
 
 def _selected(a: Value, selector: str) -> Value:
@@ -175,9 +177,7 @@ def accumulated(selectors: Sequence[str], name: str, relation: str, a: Value, b:
 def _results(selectors: Sequence[str], name: str, relation: str, a: Value, b: Value) -> list[Value]:
     """Return the results for the parts of both sources, the lowest first; a comparison's are 1 or 0."""
     pairs = _pairs(selectors, a, b, int(name[-1]))
-    if name.startswith("vset"):
-        return [left.compare(OPERATORS[relation], right).to("s32") for left, right in pairs]
-    return [_OPERATIONS[name[:-1]](left, right) for left, right in pairs]
+    return [_operated(name[:-1], relation, *pair) for pair in pairs]
 
 
 def _pairs(selectors: Sequence[str], a: Value, b: Value, count: int) -> list[tuple[Value, Value]]:

@@ -34,13 +34,13 @@ KEYWORDS: dict[str, tuple[str, Any]] = {
 }  # fmt: skip  # rows of a table
 # The facts of the spelling that a lowering can receive as arguments before the operands.
 _TOLD: dict[str, Callable[[Form], str]] = {
-    "relation": lambda form: form.words[0],
+    "word": lambda form: form.words[0],
     "kind": lambda form: form.type,
     "to": lambda form: form.types[0],
     "space": lambda form: form.space,
     "name": lambda form: form.row.name,
 }
-_TOLD_WORDS = {"relation": RELATIONS | CLASSES, "space": SPACES, "count": {"v2", "v4", "v8"}}
+_TOLD_WORDS = {"word": RELATIONS | CLASSES, "space": SPACES, "count": {"v2", "v4", "v8"}}
 
 
 class Lowers:

@@ -41,7 +41,7 @@ from collections import defaultdict
 from functools import lru_cache
 
 from ...instructions import approximations, barriers, clusters, comparisons, conversions, floats, halves, movement
-from ...instructions.integer_math import extended_precision, integers, logic
+from ...instructions.integer_math import integers, logic
 from ...instructions.values import wide_product
 from ...syntax.instructions import Instruction
 from ..emitters.copies import bulk_copy, copy, copy_group, counted, mbarrier
@@ -72,31 +72,31 @@ ROWS = (
     # --- sums and products of integers
     Row("add", Lowers(operator.add), "INT | =T T T", flow="sum"),
     Row("add", Lowers(integers.saturated, "name"), "sat s32 | =T T T"),
-    Row("add", Lowers(extended_precision.add), "cc INT3264 | =T T T"),
+    Row("add", Lowers(integers.add_with_carry), "cc INT3264 | =T T T"),
     Row("add", Lowers(integers.add_16x2), "u16x2/s16x2 | =T T T", flow="sum"),
-    Row("addc", Lowers(extended_precision.add), "cc? INT3264 | =T T T", reads_carry=True),
+    Row("addc", Lowers(integers.add_with_carry), "cc? INT3264 | =T T T", reads_carry=True),
     Row("sub", Lowers(operator.sub), "INT | =T T T", flow="sum"),
     Row("sub", Lowers(integers.saturated, "name"), "sat s32 | =T T T"),
-    Row("sub", Lowers(extended_precision.sub), "cc INT3264 | =T T T"),
-    Row("subc", Lowers(extended_precision.sub), "cc? INT3264 | =T T T", reads_carry=True),
+    Row("sub", Lowers(integers.sub_with_carry), "cc INT3264 | =T T T"),
+    Row("subc", Lowers(integers.sub_with_carry), "cc? INT3264 | =T T T", reads_carry=True),
     Row("mul", Lowers(operator.mul), "lo INT | =T T T", flow="sum"),
     Row("mul", Lowers(integers.mul_hi), "hi INT | =T T T"),
     Row("mul", Lowers(wide_product), "wide u16/s16/u32/s32 | =W T T"),
-    Row("mad", Lowers(integers.mad_lo), "lo INT | =T T T T", flow="sum"),
-    Row("mad", Lowers(integers.mad_hi), "hi INT | =T T T T", "hi sat s32 | =T T T T"),
-    Row("mad", Lowers(integers.mad_wide), "wide u16/s16/u32/s32 | =W T T W"),
-    Row("mad", Lowers(extended_precision.mad_lo), "lo cc INT3264 | =T T T T"),
-    Row("mad", Lowers(extended_precision.mad_hi), "hi cc INT3264 | =T T T T"),
-    Row("madc", Lowers(extended_precision.mad_lo), "lo cc? INT3264 | =T T T T", reads_carry=True),
-    Row("madc", Lowers(extended_precision.mad_hi), "hi cc? INT3264 | =T T T T", reads_carry=True),
-    Row("mul24", Lowers(integers.mul24_lo), "lo INT32 | =T T T"),
-    Row("mul24", Lowers(integers.mul24_hi), "hi INT32 | =T T T"),
-    Row("mad24", Lowers(integers.mad24_lo), "lo INT32 | =T T T T"),
-    Row("mad24", Lowers(integers.mad24_hi), "hi INT32 | =T T T T", "hi sat s32 | =T T T T"),
+    Row("mad", Lowers(integers.mad, "name", "word"), "lo INT | =T T T T", flow="sum"),
+    Row("mad", Lowers(integers.mad, "name", "word"), "hi INT | =T T T T", "hi sat s32 | =T T T T"),
+    Row("mad", Lowers(integers.mad, "name", "word"), "wide u16/s16/u32/s32 | =W T T W"),
+    Row("mad", Lowers(integers.mad_with_carry, "word"), "lo cc INT3264 | =T T T T"),
+    Row("mad", Lowers(integers.mad_with_carry, "word"), "hi cc INT3264 | =T T T T"),
+    Row("madc", Lowers(integers.mad_with_carry, "word"), "lo cc? INT3264 | =T T T T", reads_carry=True),
+    Row("madc", Lowers(integers.mad_with_carry, "word"), "hi cc? INT3264 | =T T T T", reads_carry=True),
+    Row("mul24", Lowers(integers.mul24, "word"), "lo INT32 | =T T T"),
+    Row("mul24", Lowers(integers.mul24, "word"), "hi INT32 | =T T T"),
+    Row("mad24", Lowers(integers.mad, "name", "word"), "lo INT32 | =T T T T"),
+    Row("mad24", Lowers(integers.mad, "name", "word"), "hi INT32 | =T T T T", "hi sat s32 | =T T T T"),
     Row("sad", Lowers(integers.sad), "INT | =T T T T"),
     Row("dp4a", Lowers(integers.dp4a), "INT32 INT32 | =b32 T U b32"),
-    Row("dp2a", Lowers(integers.dp2a_lo), "lo INT32 INT32 | =b32 T U b32"),
-    Row("dp2a", Lowers(integers.dp2a_hi), "hi INT32 INT32 | =b32 T U b32"),
+    Row("dp2a", Lowers(integers.dp2a, "word"), "lo INT32 INT32 | =b32 T U b32"),
+    Row("dp2a", Lowers(integers.dp2a, "word"), "hi INT32 INT32 | =b32 T U b32"),
     *VIDEO_ROWS,
     # --- other arithmetic of integers
     Row("div", Lowers(integers.div), "INT | =T T T"),
@@ -113,8 +113,8 @@ ROWS = (
     Row("lop3", Lowers(logic.lop3_joined), "or/and b32 | =T&p T T T #255 pred", flow="choice"),
     Row("shl", Lowers(operator.lshift), "BITS | =T T u32", flow="left"),
     Row("shr", Lowers(operator.rshift), "BITS | =T T u32", "INT | =T T u32", flow="right"),
-    Row("shf", Lowers(logic.shf_l), "l clamp/wrap b32 | =T T T u32", flow="funnel"),
-    Row("shf", Lowers(logic.shf_r), "r clamp/wrap b32 | =T T T u32", flow="funnel"),
+    Row("shf", Lowers(logic.shf, "word"), "l clamp/wrap b32 | =T T T u32", flow="funnel"),
+    Row("shf", Lowers(logic.shf, "word"), "r clamp/wrap b32 | =T T T u32", flow="funnel"),
     Row("prmt", Lowers(movement.prmt), "b32 f4e/b4e/rc8/ecl/ecr/rc16? | =T T T T", flow="permute"),
     Row("bfe", Lowers(integers.bfe), "INT3264 | =T T u32 u32", flow="extract"),
     Row("bfi", Lowers(integers.bfi), "b32/b64 | =T T T u32 u32", flow="insert"),
@@ -151,7 +151,7 @@ ROWS = (
     Row("neg", Lowers(halves.neg, "kind"), "ftz? HALF | =T T", "BRAIN | =T T"),
     Row("copysign", Lowers(floats.copysign), "f32/f64 | =T T T"),
     Row(
-        "testp", Lowers(floats.testp, "relation", loose=True),
+        "testp", Lowers(floats.testp, "word", loose=True),
         "finite/infinite/number/notanumber/normal/subnormal f32/f64 | =pred T",
     ),
     Row("sqrt", Lowers(floats.sqrt, loose=True), "approx ftz? f32 | =T T"),
@@ -202,7 +202,7 @@ ROWS = (
     Row("selp", Lowers(comparisons.selp), "SELECTED | =T T T pred", flow="select"),
     Row("slct", Lowers(comparisons.slct), "ftz? SELECTED f32/s32 | =T T T U", flow="select"),
     Row(
-        "setp", Lowers(comparisons.setp, "relation", "kind", loose=True),
+        "setp", Lowers(comparisons.setp, "word", "kind", loose=True),
         "eq/ne BITS | =pred|p T T", "eq/ne LOGIC BITS | =pred|p T T pred",
         "ORDER SIGNED | =pred|p T T", "ORDER LOGIC SIGNED | =pred|p T T pred",
         "ORDERU UNSIGNED | =pred|p T T", "ORDERU LOGIC UNSIGNED | =pred|p T T pred",
@@ -211,7 +211,7 @@ ROWS = (
         flow="choice",
     ),
     Row(
-        "set", Lowers(comparisons.set_, "to", "relation", "kind", loose=True),
+        "set", Lowers(comparisons.set_, "to", "word", "kind", loose=True),
         "eq/ne u32/s32/f32 BITS | =T U U", "eq/ne LOGIC u32/s32/f32 BITS | =T U U pred",
         "ORDER u32/s32/f32 SIGNED | =T U U", "ORDER LOGIC u32/s32/f32 SIGNED | =T U U pred",
         "ORDERU u32/s32/f32 UNSIGNED | =T U U", "ORDERU LOGIC u32/s32/f32 UNSIGNED | =T U U pred",

@@ -16,7 +16,7 @@ _BOTH = ("u32", "s32")
 VIDEO_ROWS = (
     *(
         Row(
-            name, Lowers(video.scalar, "selectors", "name", "to"),
+            name, Lowers(video.scalar, "selectors", "name", "word", "to"),
             *(f"INT32 INT32 {second} sat? | =T.1 U.1 {second}.1 T" for second in _BOTH),
             *(f"INT32 INT32 {second} sat? | =T U.1 {second}.1" for second in _BOTH),
             *(f"INT32 INT32 {second} sat? add/min/max | =T U.1 {second}.1 T" for second in _BOTH),
@@ -37,7 +37,7 @@ VIDEO_ROWS = (
         *(f"INT32 INT32 {second} po sat? shr7/shr15? | =T U.1 {second}.1 T" for second in _BOTH),
     ),
     Row(
-        "vset", Lowers(video.vset, "selectors", "relation"),
+        "vset", Lowers(video.scalar, "selectors", "name", "word", "to"),
         *(f"ORDER INT32 {second} | =u32.1 T.1 {second}.1 u32" for second in _BOTH),
         *(f"ORDER INT32 {second} | =u32 T.1 {second}.1" for second in _BOTH),
         *(f"ORDER INT32 {second} add/min/max | =u32 T.1 {second}.1 u32" for second in _BOTH),
@@ -49,12 +49,12 @@ VIDEO_ROWS = (
         for name in (f"vadd{count}", f"vsub{count}", f"vabsdiff{count}", f"vmin{count}", f"vmax{count}")
         for row in (
             Row(
-                name, Lowers(video.packed, "selectors", "name", "relation"),
+                name, Lowers(video.packed, "selectors", "name", "word"),
                 *(f"INT32 INT32 {second} sat? | =T.{count} U.{count} {second}.{count} T" for second in _BOTH),
                 flow="bytewise" if name == "vabsdiff4" else "all",
             ),
             Row(
-                name, Lowers(video.accumulated, "selectors", "name", "relation"),
+                name, Lowers(video.accumulated, "selectors", "name", "word"),
                 *(f"INT32 INT32 {second} add | =T.{count} U.{count} {second}.{count} T" for second in _BOTH),
             ),
         )
@@ -64,11 +64,11 @@ VIDEO_ROWS = (
         for count in (2, 4)
         for row in (
             Row(
-                f"vset{count}", Lowers(video.packed, "selectors", "name", "relation"),
+                f"vset{count}", Lowers(video.packed, "selectors", "name", "word"),
                 *(f"ORDER INT32 {second} | =u32.{count} T.{count} {second}.{count} u32" for second in _BOTH),
             ),
             Row(
-                f"vset{count}", Lowers(video.accumulated, "selectors", "name", "relation"),
+                f"vset{count}", Lowers(video.accumulated, "selectors", "name", "word"),
                 *(f"ORDER INT32 {second} add | =u32.{count} T.{count} {second}.{count} u32" for second in _BOTH),
             ),
         )

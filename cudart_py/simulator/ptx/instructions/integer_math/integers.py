@@ -7,6 +7,8 @@ arguments.
 
 from __future__ import annotations
 
+import operator
+
 from ..values import Value, maximum, minimum, where, wide_product
 from .logic import limited
 
@@ -40,49 +42,25 @@ def mul_hi(a: Value, b: Value) -> Value:
     return (wide_product(a, b) >> a.width).to(a.type)
 
 
-def mad_lo(a: Value, b: Value, c: Value) -> Value:
-    """``mad.lo``: add to the low half of the product."""
-    return a * b + c
-
-
-def mad_hi(a: Value, b: Value, c: Value, *, sat: bool = False) -> Value:
-    """``mad.hi``: add to the upper half of the product."""
-    if sat:
-        return _clip((wide_product(a, b) >> 32) + c.to("s64"))
-    return mul_hi(a, b) + c
-
-
-def mad_wide(a: Value, b: Value, c: Value) -> Value:
-    """``mad.wide``: add to the whole product."""
-    return wide_product(a, b) + c
-
-
 def _product_24(a: Value, b: Value) -> Value:
     """Return the 48-bit products of the low 24 bits, signed or unsigned as the type is."""
     a, b = ((x.to(x.type[0] + "64") << 40) >> 40 for x in (a, b))
     return a * b
 
 
-def mul24_lo(a: Value, b: Value) -> Value:
-    """``mul24.lo``: return bits 0 to 31 of the product."""
-    return _product_24(a, b).to(a.type)
+def mul24(part: str, a: Value, b: Value) -> Value:
+    """``mul24``: return bits 0 to 31 of the product (``lo``), or bits 16 to 47 (``hi``)."""
+    return (_product_24(a, b) >> (16 if part == "hi" else 0)).to(a.type)
 
 
-def mul24_hi(a: Value, b: Value) -> Value:
-    """``mul24.hi``: return bits 16 to 47 of the product."""
-    return (_product_24(a, b) >> 16).to(a.type)
-
-
-def mad24_lo(a: Value, b: Value, c: Value) -> Value:
-    """``mad24.lo``: add to bits 0 to 31 of the product."""
-    return mul24_lo(a, b) + c
-
-
-def mad24_hi(a: Value, b: Value, c: Value, *, sat: bool = False) -> Value:
-    """``mad24.hi``: add to bits 16 to 47 of the product."""
+def mad(name: str, part: str, a: Value, b: Value, c: Value, *, sat: bool = False) -> Value:
+    """``mad`` of integers, ``mad24``: add to a part of the product (``lo``, ``hi``), or to the whole one (``wide``)."""
     if sat:
-        return _clip((_product_24(a, b) >> 16) + c.to("s64"))
-    return mul24_hi(a, b) + c
+        return _clip((_product_24(a, b) >> 16 if name == "mad24" else wide_product(a, b) >> 32) + c.to("s64"))
+    return (mul24(part, a, b) if name == "mad24" else _PRODUCTS[part](a, b)) + c
+
+
+_PRODUCTS = {"lo": operator.mul, "hi": mul_hi, "wide": wide_product}
 
 
 def sad(a: Value, b: Value, c: Value) -> Value:
@@ -145,14 +123,41 @@ def dp4a(a: Value, b: Value, c: Value) -> Value:
     return _dot([(piece(a, i, 8), piece(b, i, 8)) for i in range(4)], c)
 
 
-def dp2a_lo(a: Value, b: Value, c: Value) -> Value:
-    """``dp2a.lo``: add the products of both halves of `a` and the two low bytes of `b`."""
-    return _dot([(piece(a, i, 16), piece(b, i, 8)) for i in range(2)], c)
+def dp2a(part: str, a: Value, b: Value, c: Value) -> Value:
+    """``dp2a``: add the products of both halves of `a` and the two low (``lo``) or high (``hi``) bytes of `b`."""
+    first = 2 if part == "hi" else 0
+    return _dot([(piece(a, i, 16), piece(b, first + i, 8)) for i in range(2)], c)
 
 
-def dp2a_hi(a: Value, b: Value, c: Value) -> Value:
-    """``dp2a.hi``: add the products of both halves of `a` and the two high bytes of `b`."""
-    return _dot([(piece(a, i, 16), piece(b, 2 + i, 8)) for i in range(2)], c)
+# --- several words ------------------------------------------------------------------------------------------------
+
+# A lowering takes the carry flag last if its opcode reads it, and returns it last for the opcodes that write it. A
+# subtraction sets the flag to the carry of ``a + ~b + 1``, which is 1 if there was no borrow. The code that NVVM
+# generates for 128-bit division relies on this when it reads the flag with ``addc``.
+
+
+def add_with_carry(a: Value, b: Value, *carry: Value) -> tuple[Value, Value]:
+    """``add.cc``, ``addc``: add, with the flag if the opcode reads it."""
+    partial = a + b
+    if not carry:
+        return partial, _below(partial, a)
+    total = partial + carry[0].to(a.type)
+    return total, _below(partial, a) | _below(total, partial)
+
+
+def sub_with_carry(a: Value, b: Value, *carry: Value) -> tuple[Value, Value]:
+    """``sub.cc``, ``subc``: subtract, with the flag if the opcode reads it."""
+    return add_with_carry(a, ~b, *carry) if carry else (a - b, ~_below(a, b))
+
+
+def _below(a: Value, b: Value) -> Value:
+    unsigned = f"u{a.width}"
+    return a.read_as(unsigned) < b.read_as(unsigned)
+
+
+def mad_with_carry(part: str, a: Value, b: Value, c: Value, *carry: Value) -> tuple[Value, Value]:
+    """``mad.cc``, ``madc``: add to the low half of the product (``lo``), or to the upper half (``hi``)."""
+    return add_with_carry(_PRODUCTS[part](a, b), c, *carry)
 
 
 # --- bit fields ---------------------------------------------------------------------------------------------------

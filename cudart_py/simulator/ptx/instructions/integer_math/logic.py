@@ -54,16 +54,10 @@ def _two_inputs(table: int, b: Value, c: Value) -> Value:
             return ~(b & c)
 
 
-def shf_l(low: Value, high: Value, amount: Value, *, mode: str) -> Value:
-    """``shf.l``: shift the pair left and return the upper word."""
+def shf(part: str, low: Value, high: Value, amount: Value, *, mode: str) -> Value:
+    """``shf``: shift the pair left and return the upper word (``l``), or right and return the lower word (``r``)."""
     by = limited(amount, mode)
-    return (high << by) | (low >> 32 - by)
-
-
-def shf_r(low: Value, high: Value, amount: Value, *, mode: str) -> Value:
-    """``shf.r``: shift the pair right and return the lower word."""
-    by = limited(amount, mode)
-    return (low >> by) | (high << 32 - by)
+    return (high << by) | (low >> 32 - by) if part == "l" else (low >> by) | (high << 32 - by)
 
 
 def limited(amount: Value, mode: str) -> Value:
