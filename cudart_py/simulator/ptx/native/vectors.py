@@ -113,9 +113,11 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         """Return each lane's index, times a step."""
         return self.each(element, [lane * step for lane in range(LANES)])
 
-    def like(self, value: Value, number: int) -> Value:
-        """Return a number as a vector of another value's type."""
-        return self.const(value.type.element, number)
+    def like(self, value: Value, number: int | Value) -> Value:
+        """Return a number, or a scalar, as another value's type: that of a vector or of a scalar."""
+        if not isinstance(value.type, ir.VectorType):
+            return value.type(number) if isinstance(number, int) else number
+        return self.const(value.type.element, number) if isinstance(number, int) else self.splat(number)
 
     def splat(self, scalar: Value, count: int = LANES) -> Value:
         """Return a scalar as a vector."""
@@ -436,7 +438,7 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
     def compare(self, relation: str, a: Value, b: Value | int, signed: bool = False) -> Value:
         """Return a comparison of integers (``==``, ``<`` and so on)."""
         if isinstance(b, int):
-            b = self.like(a, b) if isinstance(a.type, ir.VectorType) else a.type(b)
+            b = self.like(a, b)
         return (self.icmp_signed if signed else self.icmp_unsigned)(relation, a, b)
 
     def floats(self, relation: str, a: Value, b: Value) -> Value:

@@ -128,27 +128,22 @@ def _inside(b: Builder, addresses: Value, start: Value, end: Value, size: Value)
 
 
 def extent_of(b: Builder, context: Value, address: Value) -> tuple[Value, Value, Value]:
-    """Return the index, start and end of the last allocation that starts at or before an address; see `search`."""
-    starts, ends = b.pointer(context, Context.STARTS), b.pointer(context, Context.ENDS)
-    place = search(b, context, starts, address)
-    start, end = (b.load(element(b, array, place, I64), typ=I64) for array in (starts, ends))
-    return place, start, end
+    """Return the index, start and end of the last allocation that starts at or before an address.
 
-
-def search(b: Builder, context: Value, starts: Value, address: Value) -> Value:
-    """Return the index of the last allocation that starts at or before an address, or -1 if there is none.
-
-    The arrays of allocations have an extra element before the first one, so index -1 may be read.
+    The index is -1 if there is none: the arrays of allocations have an extra element before the first one.
     """
+    starts, ends = b.pointer(context, Context.STARTS), b.pointer(context, Context.ENDS)
 
     def halve(low: Value, high: Value) -> list[Value]:
         middle = b.lshr(b.add(low, high), I64(1))
         behind = b.icmp_unsigned(">", b.load(element(b, starts, middle, I64), typ=I64), address)
         return [b.select(behind, low, b.add(middle, I64(1))), b.select(behind, middle, high)]
 
-    ends = [I64(0), b.word(context, Context.EXTENTS)]
-    low, _ = repeat(b, ends, lambda low, high: b.icmp_unsigned("<", low, high), halve)
-    return b.sub(low, I64(1))
+    bounds = [I64(0), b.word(context, Context.EXTENTS)]
+    after, _ = repeat(b, bounds, lambda low, high: b.icmp_unsigned("<", low, high), halve)
+    place = b.sub(after, I64(1))
+    start, end = (b.load(element(b, array, place, I64), typ=I64) for array in (starts, ends))
+    return place, start, end
 
 
 def _shared(module: ir.Module) -> None:

@@ -50,8 +50,6 @@ def build_bulk_check(module: ir.Module, name: str) -> None:
     barrier = block_value(b, context, BlockCheck.BARRIER)
     doubt_if(b, context, b.icmp_unsigned("==", block_value(b, context, BlockCheck.READ), barrier), site, Doubt.SHARED)
     b.store(barrier, block_word(b, context, BlockCheck.WRITTEN))
-    ordered = b.declared("ordered.shared", I1, [PTR, I64, I64])
-    load = b.declared(f"check.load.plain.global.8.2.{shift}", ir.VoidType(), [PTR, wide, I32, I32])
     marks = b.pointer(context, Context.BULK_MARKS)
 
     def check(lane: Value) -> None:
@@ -62,12 +60,12 @@ def build_bulk_check(module: ir.Module, name: str) -> None:
             good = b.and_(good, b.icmp_unsigned(">=", place, I64(RESERVED_SHARED)))
             good = b.and_(good, b.icmp_unsigned("<=", last, b.word(context, Context.SHARED_END)))
         doubt_if(b, context, b.not_(good), site)
-        units = b.lshr(size, I64(4))
-        each_number(
-            b,
-            units,
-            lambda unit: b.call(load, [context, b.splat(b.add(there, b.shl(unit, I64(4)))), b.shl(I32(1), lane), site]),
-        )
+
+        def load(unit: Value) -> None:
+            place, own = b.splat(b.add(there, b.shl(unit, I64(4)))), b.shl(I32(1), lane)
+            b.invoke(f"check.load.plain.global.8.2.{shift}", ir.VoidType(), context, place, own, site)
+
+        each_number(b, b.lshr(size, I64(4)), load)
         warp = b.word(context, Context.WARP_AT_HAND)
         thread = b.add(b.add(first_thread(b, context), b.shl(warp, I64(5))), b.zext(lane, I64))
         record = b.or_(b.word(context, Context.NOW), thread)
@@ -78,7 +76,7 @@ def build_bulk_check(module: ir.Module, name: str) -> None:
                 before = b.load(element(b, b.pointer(context, table), piece, I64), typ=I64)
                 other = b.icmp_unsigned("!=", b.and_(before, I64(OWN)), thread)
                 with when(b, b.and_(b.icmp_unsigned(">=", before, barrier), other)):
-                    doubt_if(b, context, b.not_(b.call(ordered, [context, before, thread])), site)
+                    doubt_if(b, context, b.not_(b.invoke("ordered.shared", I1, context, before, thread)), site)
             b.store(record, element(b, b.pointer(context, Context.SHARED_WRITES), piece, I64))
 
         each_number(b, b.lshr(size, I64(shift)), compare)
@@ -100,8 +98,7 @@ def build_bulk_check(module: ir.Module, name: str) -> None:
         )
 
     each_active(b, mask, check)
-    arrive = b.declared("clock.arrive.shared", ir.VoidType(), [PTR, vector(I32), I32, I32, wide])
-    b.call(arrive, [context, barriers, mask, site, b.const(I64, 0)])
+    b.invoke("clock.arrive.shared", ir.VoidType(), context, barriers, mask, site, b.const(I64, 0))
     b.ret_void()
 
 

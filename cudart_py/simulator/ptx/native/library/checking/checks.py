@@ -19,7 +19,7 @@ from llvmlite import ir
 from ....instructions import clusters
 from ....windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
 from ...layout import PER_BLOCK, ROW_BYTES, BlockCheck, Context, Doubt, SiteCheck
-from ...vectors import I1, I32, I64, PTR
+from ...vectors import I1, I32, I64
 from ..frame import alike, each_active, each_group, element, when, words_at
 from ..hosts import address_type, safe_addresses
 from .lane_by_lane import LaneByLane
@@ -47,8 +47,6 @@ class _Check(LaneByLane):
     def _cluster(self) -> None:
         """Check the lanes that access each block's shared memory with that block's memory and records."""
         b, context = self.b, self.context
-        name = f"{self.kind}.{self.strength}.shared.{self.size}.{self.count}.{self.shift}"
-        function = b.declared(f"check.{name}", ir.VoidType(), [PTR, self.addresses.type, I32, I32, *self.types])
         own = b.urem(b.word(context, Context.BLOCK), b.word(context, Context.CLUSTER))
         above = b.lshr(self.addresses, b.const(I32, clusters.RANK_SHIFT))
         exists = b.icmp_unsigned("<=", above, b.splat(b.trunc(b.word(context, Context.CLUSTER), I32)))
@@ -57,7 +55,7 @@ class _Check(LaneByLane):
 
         def check(same: Value) -> None:
             self._enter(b.zext(b.extract_element(ranks, b.trailing_zeros(same)), I64))
-            b.call(function, [context, places, same, self.site, *self.values])
+            self._check("shared", places, same)
 
         # An address in a block that doesn't exist is a fault, which the access itself detects.
         each_group(b, b.and_(self.mask, b.bits(exists)), alike(b, ranks), check)
@@ -71,9 +69,16 @@ class _Check(LaneByLane):
         for word in (Context.SHARED, Context.SHARED_WRITES, Context.SHARED_READS):
             b.set_word(self.context, word, b.load(b.at(row, 8 * PER_BLOCK.index(word)), typ=I64))
 
+    def _check(self, space: str, addresses: Value, lanes: Value) -> None:
+        """Check the lanes that access a space."""
+        # No other block accesses local memory, or shared memory unless there are clusters.
+        alone = space == "local" or (self.space, space) == ("generic", "shared")
+        strength = "strong" if self.strength == "block" and alone else self.strength
+        name = f"check.{self.kind}.{strength}.{space}.{self.size}.{self.count}.{self.shift}"
+        self.b.invoke(name, ir.VoidType(), self.context, addresses, lanes, self.site, *self.values)
+
     def _generic(self) -> None:
         b, rest = self.b, self.mask
-        name = f"{self.size}.{self.count}.{self.shift}"
         for space, window in (
             ("cluster" if self.space == "wide" else "shared", SHARED_WINDOW),
             ("local", LOCAL_WINDOW),
@@ -82,16 +87,9 @@ class _Check(LaneByLane):
             lanes = b.and_(b.bits(b.compare("<", offsets, WINDOW_BYTES)), rest)
             rest = b.and_(rest, b.not_(lanes))
             with when(b, b.icmp_unsigned("!=", lanes, I32(0)), likely=False):
-                offset_type = address_type(space)
-                passed = offsets if offset_type.element == I64 else b.trunc(offsets, offset_type)
-                strength = "strong" if self.strength == "block" and space != "cluster" else self.strength
-                types = [PTR, offset_type, I32, I32, *self.types]
-                function = b.declared(f"check.{self.kind}.{strength}.{space}.{name}", ir.VoidType(), types)
-                b.call(function, [self.context, passed, lanes, self.site, *self.values])
+                self._check(space, b.resized(offsets, address_type(space).element, False), lanes)
         rest = b.and_(rest, b.bits(b.compare("<", self.addresses, SHARED_WINDOW)))
-        types = [PTR, self.addresses.type, I32, I32, *self.types]
-        function = b.declared(f"check.{self.kind}.{self.strength}.global.{name}", ir.VoidType(), types)
-        b.call(function, [self.context, self.addresses, rest, self.site, *self.values])
+        self._check("global", self.addresses, rest)
         b.ret_void()
 
     # --- global memory
@@ -103,21 +101,23 @@ class _Check(LaneByLane):
         def kept(word: SiteCheck) -> Value:
             return b.load(b.at(site, 8 * word), typ=I64)
 
+        def known(address: Value) -> Value:
+            low, last = kept(SiteCheck.LOW), b.sub(kept(SiteCheck.HIGH), I64(self.whole))
+            above = b.icmp_unsigned(">=", address, b.like(address, low))
+            return b.and_(above, b.icmp_unsigned("<=", address, b.like(address, last)))
+
         def all_known() -> Value:
-            last = b.sub(kept(SiteCheck.HIGH), I64(self.whole))
-            low, high = b.splat(kept(SiteCheck.LOW)), b.splat(last)
-            among = b.and_(b.icmp_unsigned(">=", self.addresses, low), b.icmp_unsigned("<=", self.addresses, high))
-            return b.icmp_unsigned("==", b.and_(b.bits(among), self.mask), self.mask)
+            return b.icmp_unsigned("==", b.and_(b.bits(known(self.addresses)), self.mask), self.mask)
 
         if self.loads and not self.leaves:
             self._note_bounds(site)
         quiet = b.icmp_unsigned("==", kept(SiteCheck.MODE), I64(0))
-        known = all_known()
+        all_are = all_known()
         if self.loads:
-            with when(b, b.and_(known, quiet), likely=True):
+            with when(b, b.and_(all_are, quiet), likely=True):
                 self._note_read()
                 b.ret_void()
-        with when(b, b.not_(known), likely=False):
+        with when(b, b.not_(all_are), likely=False):
             self._find(b.extract_element(self.addresses, b.trailing_zeros(self.mask)))
             if self.loads:
                 still = b.icmp_unsigned("==", kept(SiteCheck.MODE), I64(0))
@@ -135,21 +135,11 @@ class _Check(LaneByLane):
 
         def place(lane: Value, body: Any) -> None:
             address = self.lane(0, lane)
-            low, high = kept(SiteCheck.LOW), kept(SiteCheck.HIGH)
-            inside = b.and_(
-                b.icmp_unsigned(">=", address, low),
-                b.icmp_unsigned("<=", address, b.sub(high, I64(self.whole))),
-            )
-            with when(b, b.not_(inside), likely=False):
+            with when(b, b.not_(known(address)), likely=False):
                 self._find(address)
-            low, high = kept(SiteCheck.LOW), kept(SiteCheck.HIGH)
-            inside = b.and_(
-                b.icmp_unsigned(">=", address, low),
-                b.icmp_unsigned("<=", address, b.sub(high, I64(self.whole))),
-            )
             # An address outside is a fault, which the access itself detects.
-            with when(b, inside, likely=True):
-                piece = self.piece_of(address, low)
+            with when(b, known(address), likely=True):
+                piece = self.piece_of(address, kept(SiteCheck.LOW))
                 writes, reads = kept(SiteCheck.WRITES), kept(SiteCheck.READS)
                 for records, lines in ((writes, SiteCheck.WRITE_LINES), (reads, SiteCheck.READ_LINES)):
                     self.expand(records, kept(lines), piece, self.pieces)
@@ -162,11 +152,8 @@ class _Check(LaneByLane):
         if self.leaves:
             b = self.b
             with in_complete_records(b, self.context):
-                types = [PTR, self.addresses.type, I32, I32]
-                function = b.declared(
-                    f"noted.load.plain.global.{self.size}.{self.count}.{self.shift}", ir.VoidType(), types
-                )
-                b.call(function, [self.context, self.addresses, self.mask, self.site])
+                name = f"noted.load.plain.global.{self.size}.{self.count}.{self.shift}"
+                b.invoke(name, ir.VoidType(), self.context, self.addresses, self.mask, self.site)
 
     def _note_bounds(self, site: Value) -> None:
         """Widen the bounds of the site's loads, which are compared with other work's accesses after the launch."""
@@ -179,9 +166,7 @@ class _Check(LaneByLane):
             b.store(b.greatest(b.load(last, typ=I64), high, False), last)
 
     def _find(self, address: Value) -> None:
-        b = self.b
-        function = b.declared("find.", I1, [PTR, I32, I64, I1])
-        b.call(function, [self.context, self.site, address, I1(not self.loads)])
+        self.b.invoke("find.", I1, self.context, self.site, address, I1(not self.loads))
 
     # --- shared memory
 
@@ -242,8 +227,7 @@ class _Check(LaneByLane):
         with when(b, b.and_(again, b.icmp_unsigned("<", tries, I64(_MOST_LOOKS))), likely=False):
             b.store(barrier, seen)
             b.store(b.add(tries, I64(1)), looks)
-            function = b.declared(f"filled.{self.shift}", I1, [PTR])
-            with when(b, b.call(function, [context])):
+            with when(b, b.invoke(f"filled.{self.shift}", I1, context)):
                 b.store(I64(1), full)
                 b.ret_void()
 

@@ -162,8 +162,7 @@ def build_barrier_number(module: ir.Module, name: str) -> None:
 
 def number_of(b: Builder, context: Value, site: Value, address: Value, word: Value) -> Value:
     """Return the number of a barrier; return from a function, with a doubt, if there are too many."""
-    function = b.declared("barrier.", I64, [PTR, I64, I64])
-    number = b.call(function, [context, address, word])
+    number = b.invoke("barrier.", I64, context, address, word)
     doubt_if(b, context, b.icmp_unsigned("==", number, I64(MOST)), site)
     return number
 

@@ -82,8 +82,7 @@ class Comparison:
         for one in [*touched, *([last] if count > 1 else [])]:
             there = b.load(b.inttoptr(b.add(lines, b.shl(one, I64(3))), PTR), typ=I64)
             with when(b, b.icmp_unsigned("!=", there, I64(0)), likely=False):
-                expand = b.declared("expand.", ir.VoidType(), [PTR, I64, I64, I64])
-                b.call(expand, [self.context, records, lines, one])
+                b.invoke("expand.", ir.VoidType(), self.context, records, lines, one)
 
     def leave_site(self, records: Value, number: Value, count: int = 1) -> None:
         """Store the site of `count` records from a number on, if other work may need it; see `in_complete_records`."""
@@ -97,11 +96,8 @@ class Comparison:
     def plainly(self, record: Value, thread: Value, limit: Value) -> Value:
         """Return whether records are older than `limit`, or cover accesses by the same thread alone."""
         b = self.b
-        if isinstance(record.type, ir.VectorType):
-            own = b.icmp_unsigned("==", b.and_(record, b.const(I64, OWN)), thread)
-            return b.or_(b.icmp_unsigned("<", record, b.splat(limit)), own)
-        own = b.icmp_unsigned("==", b.and_(record, I64(OWN)), thread)
-        return b.or_(b.icmp_unsigned("<", record, limit), own)
+        own = b.icmp_unsigned("==", b.and_(record, b.like(record, OWN)), thread)
+        return b.or_(b.icmp_unsigned("<", record, b.like(record, limit)), own)
 
     def hides(self, record: Value) -> Value:
         """Return whether a strong write by the same thread must not replace these records.
@@ -113,18 +109,14 @@ class Comparison:
         warp = b.word(self.context, Context.WARP_AT_HAND)
         together = b.load(element(b, block_word(b, self.context, BlockCheck.WARPS), warp, I64), typ=I64)
         since = b.greatest(block_value(b, self.context, BlockCheck.BARRIER), together, False)
-        if isinstance(record.type, ir.VectorType):
-            recent = b.icmp_unsigned(">=", record, b.splat(since))
-            return b.and_(recent, b.compare("==", b.and_(record, b.const(I64, STRONG)), 0))
-        return b.and_(b.icmp_unsigned(">=", record, since), b.compare("==", b.and_(record, I64(STRONG)), 0))
+        recent = b.icmp_unsigned(">=", record, b.like(record, since))
+        return b.and_(recent, b.compare("==", b.and_(record, b.like(record, STRONG)), 0))
 
     def scoped(self, record: Value, limit: Value) -> Value:
         """Return whether records are of this launch's block-scope accesses, which are atomic only in their block."""
         b = self.b
-        vector = isinstance(record.type, ir.VectorType)
-        recent = b.icmp_unsigned(">=", record, b.splat(limit) if vector else limit)
-        flag = b.and_(record, b.const(I64, BLOCK_SCOPE) if vector else I64(BLOCK_SCOPE))
-        return b.and_(recent, b.compare("!=", flag, 0))
+        recent = b.icmp_unsigned(">=", record, b.like(record, limit))
+        return b.and_(recent, b.compare("!=", b.and_(record, b.like(record, BLOCK_SCOPE)), 0))
 
     def doubt(self) -> None:
         """Record that there may be a finding."""
@@ -145,9 +137,6 @@ class Comparison:
         base = Context.SHARED if self.space == "shared" else Context.DELTA
         return b.inttoptr(b.add(address, b.word(self.context, base)), PTR)
 
-    def _aligned(self, address: Value) -> Value:
-        return self.b.icmp_unsigned("==", self.b.and_(address, I64(self.whole - 1)), I64(0))
-
     def unchanged(self, address: Value, lane: Value) -> Value:
         """Return whether a lane's store writes the values that are already there."""
         b, place = self.b, self._host(address)
@@ -160,7 +149,8 @@ class Comparison:
     def put(self, address: Value, lane: Value) -> None:
         """Store a lane's values now, so that the checks of later lanes see them, unless the memory can't be saved."""
         b, place = self.b, self._host(address)
-        with when(b, self._aligned(address), likely=True), when(b, self.save(address), likely=True):
+        aligned = b.icmp_unsigned("==", b.and_(address, I64(self.whole - 1)), I64(0))
+        with when(b, aligned, likely=True), when(b, self.save(address), likely=True):
             for number in range(len(self.values)):
                 b.store(self.lane(1 + number, lane), b.at(place, number * self.size), align=1)
 

@@ -167,8 +167,7 @@ class LaneByLane(SideBySide):
         start, look, after = b.block, b.append_basic_block(), b.append_basic_block()
         b.cbranch(b.icmp_unsigned("<", record, limit), after, look)
         b.position_at_end(look)
-        function = b.declared(f"ordered.{self.space}", I1, [PTR, I64, I64])
-        unordered = b.not_(b.call(function, [self.context, record, thread]))
+        unordered = b.not_(b.invoke(f"ordered.{self.space}", I1, self.context, record, thread))
         end = b.block
         b.branch(after)
         b.position_at_end(after)
@@ -190,8 +189,7 @@ class LaneByLane(SideBySide):
                 several = b.icmp_unsigned("!=", b.and_(parts, I64(WARPS_BIT)), I64(0))
                 clocked = b.icmp_unsigned("!=", b.word(self.context, Context.CLOCKS), I64(0))
                 with when(b, b.and_(several, clocked), likely=False):
-                    readers = b.declared("readers.", ir.VoidType(), [PTR, I64, I64])
-                    b.call(readers, [self.context, before, mine])
+                    b.invoke("readers.", ir.VoidType(), self.context, before, mine)
         b.store(b.load(kept, typ=I64), place)
 
     def _leave_strong(self, place: Value, thread: Value, limit: Value, now: Value) -> None:

@@ -16,7 +16,7 @@ from ....windows import RESERVED_SHARED
 from ...layout import LANES, BlockCheck, Clock, Context, Doubt, ExtentCheck, Fault, HostCall, Readers, SiteCheck
 from ...vectors import I1, I16, I32, I64, PTR, Builder, vector
 from ..frame import ask_python, begin, each_number, element, when
-from ..hosts import search
+from ..hosts import extent_of
 
 Value = Any
 
@@ -233,9 +233,7 @@ def build_find(module: ir.Module, name: str) -> None:
     The function makes the allocation at the address the site's current allocation, and returns whether there is one.
     """
     b, (context, site, address, stores) = begin(module, name, I1, [PTR, I32, I64, I1])
-    place = search(b, context, b.pointer(context, Context.STARTS), address)
-    start = b.load(element(b, b.pointer(context, Context.STARTS), place, I64), typ=I64)
-    end = b.load(element(b, b.pointer(context, Context.ENDS), place, I64), typ=I64)
+    place, start, end = extent_of(b, context, address)
     inside = b.and_(b.icmp_signed(">=", place, I64(0)), b.icmp_unsigned("<", address, end))
     with when(b, b.not_(inside), likely=False):
         b.ret(I1(0))

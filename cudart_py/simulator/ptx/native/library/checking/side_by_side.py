@@ -102,15 +102,14 @@ class SideBySide(Comparison):
                     for end in (low, high):
                         self.expand(records, lines, b.add(start, end), 1)
                 places.append(b.inttoptr(b.add(records, b.shl(start, I64(3))), PTR))
-                load = b.declared("llvm.masked.load.v32i64.p0", vector(I64), [PTR, flags.type, vector(I64)])
-                loaded.append(b.call(load, [places[-1], flags, nothing]))
+                loaded.append(b.invoke("llvm.masked.load.v32i64.p0", vector(I64), places[-1], flags, nothing))
             good = b.bits(self._good(loaded[0], loaded[1], thread, limit, floor))
             with when(b, b.icmp_unsigned("==", b.and_(good, self.mask), self.mask), likely=True):
                 if self.leaves:
                     now = b.word(self.context, Context.NOW)
                     mark = now if self.loads or not self.strong else b.or_(now, I64(self.strong_flags))
-                    keep = b.declared("llvm.masked.store.v32i64.p0", ir.VoidType(), [vector(I64), PTR, flags.type])
-                    b.call(keep, [b.or_(b.splat(mark), thread), places[1 if self.loads else 0], flags])
+                    kept, place = b.or_(b.splat(mark), thread), places[1 if self.loads else 0]
+                    b.invoke("llvm.masked.store.v32i64.p0", ir.VoidType(), kept, place, flags)
                     self._leave_some_sites(tables[1 if self.loads else 0][0], start, flags)
                 self.end_side_by_side(lowest, b.sub(high, low))
 
@@ -123,8 +122,8 @@ class SideBySide(Comparison):
             # The sites are in descending order.
             reversed_flags = b.shuffle_vector(flags, flags, b.each(I32, range(LANES - 1, -1, -1)))
             sites = b.splat(b.trunc(self.site, I16))
-            keep = b.declared("llvm.masked.store.v32i16.p0", ir.VoidType(), [sites.type, PTR, flags.type])
-            b.call(keep, [sites, site_place(b, records, start, LANES), reversed_flags])
+            place = site_place(b, records, start, LANES)
+            b.invoke("llvm.masked.store.v32i16.p0", ir.VoidType(), sites, place, reversed_flags)
 
     def end_side_by_side(self, first: Value, last: Value | None = None) -> None:
         """Return from the check; before a store, first save the memory that it changes.
@@ -142,11 +141,11 @@ class SideBySide(Comparison):
         """Return whether the records of the last write and the last read (vectors or scalars) raise no suspicion."""
         b = self.b
         if self.cached:
-            return b.and_(self._is_old(before, limit), self.plainly(earlier, thread, limit))
+            is_old = b.icmp_unsigned("<", before, b.like(before, limit))
+            return b.and_(is_old, self.plainly(earlier, thread, limit))
         good = self.plainly(before, thread, limit)
         if self.loads:
-            same = b.splat(floor) if isinstance(before.type, ir.VectorType) else floor
-            there = b.icmp_unsigned(">=", before, same)
+            there = b.icmp_unsigned(">=", before, b.like(before, floor))
             if self.strong:
                 good = b.or_(good, b.not_(self.scoped(before, limit)))
             good = b.and_(good, there)
@@ -157,11 +156,6 @@ class SideBySide(Comparison):
             if not self.block_scope:
                 good = b.and_(good, b.not_(self.scoped(before, limit)))
         return good
-
-    def _is_old(self, record: Value, limit: Value) -> Value:
-        """Return whether records (a vector or a scalar) are older than the launch."""
-        vector = isinstance(record.type, ir.VectorType)
-        return self.b.icmp_unsigned("<", record, self.b.splat(limit) if vector else limit)
 
     def _line_threads(self, part: int, base: Value) -> Value:
         """Return the thread bits of the record of one of the lines that a warp accesses.
