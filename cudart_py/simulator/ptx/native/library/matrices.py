@@ -7,8 +7,8 @@ result per lane. Tables in memory contain the factors of each element, in the la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -39,8 +39,8 @@ def build_product(module: ir.Module, name: str) -> None:
     row, column = np.divmod(places(wanted).T[:, None], wanted.columns)
     depth = np.arange(rows.columns)[:, None]
     tables = [
-        _table(b, factors[0], rows, row * rows.columns + depth),
-        _table(b, factors[1], columns, depth * columns.columns + column),
+        _stored_factors(b, factors[0], rows, row * rows.columns + depth),
+        _stored_factors(b, factors[1], columns, depth * columns.columns + column),
     ]
     kinds = wanted.kind, rows.kind, last.kind
     added = elements_of(b, _loaded(b, c, last), last)
@@ -49,7 +49,7 @@ def build_product(module: ir.Module, name: str) -> None:
     results = b.alloca(ir.ArrayType(result, wanted.count))
 
     def multiply(number: Value) -> None:
-        left, right = (table.loaded(b, number) for table in tables)
+        left, right = (factors_of(number) for factors_of in tables)
         term = added[0].of(b.load(element(b, kept, number, kind), typ=kind, align=64))
         found, suspect = matrices.element(kinds, left, right, term, rounding=rounding, clamps=clamps)
         place = element(b, results, number, result)
@@ -69,67 +69,14 @@ def _raw(b: Builder, found: Typed) -> Value:
     return b.canonical(found.raw) if found.loose else found.raw
 
 
-class _Table(Protocol):
-    """The factors of every element of the result, in memory."""
-
-    def loaded(self, b: Builder, number: Value) -> list[Factor]:
-        """Return the factors of an element of the result."""
-
-
-class _Vectors:
-    """Factors as vectors of 32 lanes; elements of the result with the same factors share them.
-
-    `places` are the addresses of the numbers and of the powers, each in groups of `depth` vectors. `lines` contains the
-    index of the group of each element of the result.
-    """
-
-    def __init__(self, places: Sequence[Value], types: Sequence[Typed], lines: Sequence[int], depth: int) -> None:
-        self._places, self._types, self._lines, self._depth = places, types, lines, depth
-
-    def loaded(self, b: Builder, number: Value) -> list[Factor]:
-        """Return the factors of an element of the result."""
-        line = b.extract_element(ir.Constant(ir.VectorType(I64, len(self._lines)), list(self._lines)), number)
-        found = []
-        for place, typed in zip(self._places, self._types, strict=True):
-            kind = typed.raw.type
-            start = b.at(place, b.mul(line, I64(self._depth * vector_bytes(kind))))
-            found.append([typed.of(one) for one in vectors_at(b, start, kind, self._depth)])
-        return [Factor(*one) for one in zip(*found, strict=True)]
-
-
-class _Halves:
-    """Factors that are the same for all lanes of each half of a warp; they are loaded as scalars and broadcast.
-
-    `places` are the addresses of the numbers and of the powers of all elements of the fragment. `offsets` contains, for
-    the first element of the result, the index of each factor for both halves, and `step` is the increment of these
-    indices from one element of the result to the next.
-    """
-
-    def __init__(self, places: Sequence[Value], types: Sequence[Typed], offsets: NDArray[Any], step: int) -> None:
-        self._places, self._types, self._offsets, self._step = places, types, offsets, step
-
-    def loaded(self, b: Builder, number: Value) -> list[Factor]:
-        """Return the factors of an element of the result."""
-        found = []
-        for place, typed in zip(self._places, self._types, strict=True):
-            kind = typed.raw.type.element
-            size = integer_like(kind).width // 8
-            start = b.at(place, b.mul(b.zext(number, I64), I64(self._step * size)))
-            values = []
-            for offsets in self._offsets.tolist():
-                halves = [
-                    b.splat(b.load(b.at(start, size * offset), typ=kind, align=size), LANES // 2) for offset in offsets
-                ]
-                values.append(typed.of(b.shuffle_vector(*halves, b.each(I32, range(LANES)))))
-            found.append(values)
-        return [Factor(*one) for one in zip(*found, strict=True)]
-
-
-def _table(b: Builder, pointer: Value, fragment: Fragment, wanted: NDArray[Any]) -> _Table:
-    """Return the table of the factors in a fragment.
+def _stored_factors(
+    b: Builder, pointer: Value, fragment: Fragment, wanted: NDArray[Any]
+) -> Callable[[Value], list[Factor]]:
+    """Store the factors in a fragment, and return a function that loads the factors of an element of the result.
 
     `wanted` contains the index of the matrix element that each lane needs; its shape is (elements of the result, depth,
-    lanes).
+    lanes). Factors that are the same for all lanes of each half of a warp are loaded as scalars and broadcast. Others
+    are stored as vectors, which elements of the result with the same factors share.
     """
     elements = [matrices.factor(fragment.kind, one) for one in elements_of(b, _loaded(b, pointer, fragment), fragment)]
     columns = list(zip(*elements, strict=True))
@@ -137,18 +84,41 @@ def _table(b: Builder, pointer: Value, fragment: Fragment, wanted: NDArray[Any])
     # The place of each lane's factor among the vectors of all elements, by element and lane.
     places = (items * LANES + lanes).reshape(*wanted.shape[:2], 2, LANES // 2)
     offsets, steps = places[..., 0], np.diff(places[..., 0], axis=0)
+    stored: list[Value]
     if (places == offsets[..., None]).all() and (steps == steps.flat[0]).all():
         stored = [_stored(b, [one.raw for one in column]) for column in columns]
-        return _Halves(stored, [column[0] for column in columns], offsets[0], int(steps.flat[0]))
-    lines = [one.tobytes() for one in wanted]
-    different = list(dict.fromkeys(lines))
-    stored = []
-    for column in columns:
-        raws = [one.raw for one in column]
-        chosen = [wanted[lines.index(line)] for line in different]
-        stored.append(_stored(b, [gathered(b, raws, fragment, one) for numbers in chosen for one in numbers]))
-    order = [different.index(line) for line in lines]
-    return _Vectors(stored, [column[0] for column in columns], order, wanted.shape[1])
+
+        def load(place: Value, kind: ir.VectorType, number: Value) -> list[Value]:
+            element, size = kind.element, integer_like(kind.element).width // 8
+            start = b.at(place, b.mul(b.zext(number, I64), I64(int(steps.flat[0]) * size)))
+            found = []
+            for pair in offsets[0].tolist():
+                words = [b.load(b.at(start, size * offset), typ=element, align=size) for offset in pair]
+                halves = [b.splat(word, LANES // 2) for word in words]
+                found.append(b.shuffle_vector(*halves, b.each(I32, range(LANES))))
+            return found
+
+    else:
+        lines = [one.tobytes() for one in wanted]
+        different = list(dict.fromkeys(lines))
+        chosen = [one for line in different for one in wanted[lines.index(line)]]
+        stored = [
+            _stored(b, [gathered(b, [e.raw for e in column], fragment, one) for one in chosen]) for column in columns
+        ]
+        order = b.each(I64, [different.index(line) for line in lines])
+
+        def load(place: Value, kind: ir.VectorType, number: Value) -> list[Value]:
+            line = b.mul(b.extract_element(order, number), I64(wanted.shape[1] * vector_bytes(kind)))
+            return vectors_at(b, b.at(place, line), kind, wanted.shape[1])
+
+    def factors(number: Value) -> list[Factor]:
+        found = [
+            [column[0].of(one) for one in load(place, column[0].raw.type, number)]
+            for place, column in zip(stored, columns, strict=True)
+        ]
+        return [Factor(*one) for one in zip(*found, strict=True)]
+
+    return factors
 
 
 def gathered(b: Builder, raws: Sequence[Value], fragment: Fragment, wanted: NDArray[Any]) -> Value:
