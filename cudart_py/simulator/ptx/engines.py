@@ -80,7 +80,10 @@ class _Native:
             threads=self._threads,
             in_thread=self._in_thread,
         )
-        return ran or (_is_long_and_unrecorded(state) and numpy_engine.run_without_observer(state, self))
+        if ran or state.observer is None or not state.observer.lacks_records():
+            return ran
+        is_long = numpy_seconds(state) > _MOST_SECONDS_WITHOUT_RECORDS
+        return is_long and numpy_engine.run_without_observer(state, self)
 
     def run_rest(self, state: LaunchState) -> bool:
         """Run the blocks that are left of a long launch in machine code, or return False if the NumPy engine must."""
@@ -94,8 +97,3 @@ class _Native:
         """Record what a launch has cost with NumPy."""
         if self._choose:
             note_seconds(state, self._code_cache)
-
-
-def _is_long_and_unrecorded(state: LaunchState) -> bool:
-    observer = state.observer
-    return observer is not None and observer.lacks_records() and numpy_seconds(state) > _MOST_SECONDS_WITHOUT_RECORDS

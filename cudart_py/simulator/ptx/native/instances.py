@@ -22,6 +22,7 @@ from ..compiling.analysis.control_flow import Block, Code
 from ..compiling.analysis.reachability import Stack, comes_after_all
 from ..compiling.opcode_table.opcodes import form_of
 from ..compiling.program import Program
+from ..running.calls import FRAME_BYTES, frame_bytes
 from ..syntax.instructions import Call, Symbol
 from .barriers import Barrier, barrier_of
 from .errors import UnsupportedInstruction
@@ -36,7 +37,6 @@ _MOST_BLOCKS = 1_000
 _MOST_INSTRUCTIONS = 10_000
 # Laying out the code recurses once in Python per level of calls.
 _MOST_NESTED_CALLS = 100
-_FRAME_BYTES = 16
 _WORDS = 4 * LANES
 _SIZES = {"pred": 4, "f32": 128, "f64": 256, "b8": 32, "b16": 64, "b32": 128, "b64": 256, "b128": 512}
 
@@ -68,8 +68,7 @@ class Instance:
     @property
     def inner_stack(self) -> int:
         """Return the offset of the stack frame of a function that this copy calls."""
-        is_kernel = self.caller is None and not self.shared
-        return self.stack + -(-self.code.local_bytes // 16) * 16 + (0 if is_kernel else _FRAME_BYTES)
+        return self.stack + frame_bytes(self.code, is_outermost=self.caller is None and not self.shared)
 
     def load(self, b: Builder, state: Value, slot: int, element: ir.Type) -> Value:
         """Return a register's value."""
@@ -308,7 +307,7 @@ def _plan_saves(layout: Layout, local_size: int) -> None:
         if place.instance.root.shared:
             place.live |= needed
     # Each call of another function needs at least this much of the stack.
-    layout.save_bytes = (local_size // _FRAME_BYTES + 2) * max(call.size for call in layout.calls)
+    layout.save_bytes = (local_size // FRAME_BYTES + 2) * max(call.size for call in layout.calls)
 
 
 def _live_in_callers(layout: Layout, instance: Instance) -> set[tuple[int, int]]:

@@ -214,7 +214,7 @@ def _need(names: Iterable[str], store: CodeCache | None) -> None:
         engine = _library.get((processor(), name))
         if engine is None:
             key = _key(store, "function", name)
-            found = store.load(key, _function) if store is not None else None
+            found = store.load(key, lambda called, images: (called, images[0])) if store is not None else None
             if found is None:
                 module = _new_module()
                 build_function(module, name)
@@ -225,10 +225,6 @@ def _need(names: Iterable[str], store: CodeCache | None) -> None:
             _library[processor(), name] = engine = _linked(found[1])
         # Registered again for each kernel, because the symbol may by now refer to code for another processor.
         llvm.add_symbol(name, engine.get_function_address(name))
-
-
-def _function(description: Any, images: list[bytes]) -> tuple[list[str], bytes]:
-    return description, images[0]
 
 
 def _called(module: ir.Module) -> list[str]:

@@ -18,7 +18,7 @@ ndarray = np.ndarray
 Pieces = dict[tuple[int, int], Any]
 
 # The size in bytes of a stack frame without its local variables.
-_FRAME_BYTES = 16
+FRAME_BYTES = 16
 
 
 def call(chunk: Chunk, group: Group, block: Block) -> Group | None:
@@ -77,7 +77,7 @@ def overflow(group: Group, instruction: Instruction) -> Fault:
 
 def frame_bytes(caller: Code, *, is_outermost: bool) -> int:
     """Return the size in bytes of a caller's stack frame; a kernel's consists of its local variables alone."""
-    return -(-caller.local_bytes // 16) * 16 + (0 if is_outermost else _FRAME_BYTES)
+    return -(-caller.local_bytes // 16) * 16 + (0 if is_outermost else FRAME_BYTES)
 
 
 def _enter(chunk: Chunk, group: Group, block: Block, instruction: Instruction, name: str) -> Group:

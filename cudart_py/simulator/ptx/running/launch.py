@@ -186,7 +186,8 @@ class LaunchPlan:
         self.shared_limit = -(-self.shared_end // SHARED_UNIT) * SHARED_UNIT
         self.local_size = program.main.local_bytes
         if entry.called:
-            bodies = sum(map(entry.module.function_local_bytes, entry.called))
+            variables = (variable for body in entry.called for variable in body.local.values())
+            bodies = sum(-(-variable.size // 16) * 16 for variable in variables)
             self.local_size += max(properties.get("stack_limit", 1024), bodies)
         # The numbers of the multiprocessors that run the blocks, one block after another.
         self.multiprocessors = np.array(launch.multiprocessors or range(properties.get("sm_count", 1)), np.uint32)

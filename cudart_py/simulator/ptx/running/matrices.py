@@ -183,10 +183,6 @@ def _observe(
         observer.matrix(group, kind, pieces, rows, site)
 
 
-def _moved(base: Array, distance: Array) -> Array:
-    return np.asarray(base + distance.astype(base.dtype))
-
-
 # --- units of wmma ----------------------------------------------------------------------------------------------------
 
 
@@ -202,7 +198,7 @@ def _addresses(
     for indices in places(fragment).T[::elements]:
         row, column = np.divmod(np.tile(indices, group.n // _LANES), fragment.columns)
         place = column * wide + row if by_columns else row * wide + column
-        found.append(group.chunk.memory.place(group, space, _moved(base, place * size)))
+        found.append(group.chunk.memory.place(group, space, np.asarray(base + (place * size).astype(base.dtype))))
     return found
 
 

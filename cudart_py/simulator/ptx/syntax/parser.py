@@ -207,10 +207,6 @@ class Module:
         counts = len(self.function_parameters[name]), len(self.function_results[name])
         return counts == (len(call.arguments), len(call.results))
 
-    def function_local_bytes(self, body: Function) -> int:
-        """Return the size in bytes of the local variables that a body declares, each rounded up to 16 bytes."""
-        return sum(-(-variable.size // 16) * 16 for variable in body.local.values())
-
     @cached_property
     def taken(self) -> frozenset[str]:
         """Return the names whose addresses the module takes, among them those of all functions called by pointers."""

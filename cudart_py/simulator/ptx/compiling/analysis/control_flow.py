@@ -334,8 +334,8 @@ class Code:
         for block in self.blocks:
             if self.stepped:
                 block.live_in = block.live_out = (1 << len(self.types)) - 1
-            block.live_slots = _members(block.live_in)
-            block.input_slots = _members(block.uses)
+            block.live_slots = members(block.live_in)
+            block.input_slots = members(block.uses)
 
     def _count_uses(self, block: Block) -> None:
         uses = defines = 0
@@ -385,13 +385,14 @@ def _storage(register_type: str) -> str:
     return f"b{8 * TYPE_SIZES[register_type]}"
 
 
-def _members(bits: int) -> tuple[int, ...]:
-    members = []
+def members(bits: int) -> tuple[int, ...]:
+    """Return the members of a bit set."""
+    found = []
     while bits:
         low = bits & -bits
-        members.append(low.bit_length() - 1)
+        found.append(low.bit_length() - 1)
         bits ^= low
-    return tuple(members)
+    return tuple(found)
 
 
 def _local_layout(function: Function) -> tuple[dict[str, int], int]:

@@ -88,17 +88,12 @@ def find_barrier_loops(code: Code) -> list[bool]:
 
 def _waits_at_barriers(loop: list[Block]) -> bool:
     instructions = [instruction for block in loop for instruction in block.instructions]
-    others = [instruction for instruction in instructions if not _asks_barrier(instruction)]
+    others = [one for one in instructions if (form := form_of(one)).row.access != "mbarrier" or not form.row.spins]
     return (
         len(others) < len(instructions)
         and all(block.terminator.kind in ("next", "branch") for block in loop)
         and not any(_does_more(instruction) for instruction in others)
     )
-
-
-def _asks_barrier(instruction: Instruction) -> bool:
-    row = form_of(instruction).row
-    return row.access == "mbarrier" and row.spins
 
 
 def _waits_for_clock(code: Code, loop: list[Block]) -> bool:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...compiling.analysis.reachability import bypasses, leads_before, lies_past, reachable
-from ...faults import Fault
 from ..instances import HELD, PARKED, Layout, Place
 from ..layout import APART, LANES, BlockCheck, Context, Head
 from ..writing.checking import whole
@@ -42,7 +41,7 @@ def release(launch: NativeLaunch) -> None:
     point_at(launch, warp)
     group, _ = group_of(launch, barrier.instance, int(parked[warp, first]))
     what = f"deadlock: {lanes} threads wait at barriers that the others of their block never reach"
-    raise Fault("CUDA_ERROR_LAUNCH_TIMEOUT", launch.state.located(what, barrier.instruction, group, 0))
+    raise group.fault("CUDA_ERROR_LAUNCH_TIMEOUT", what, barrier.instruction)
 
 
 def note_barriers(launch: NativeLaunch, _number: int = 0) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..machine import Kernel
     from .launch import NativeLaunch
 
+_WORD = 0xFFFFFFFF
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 
@@ -92,9 +93,6 @@ def _system_function(instruction: Instruction) -> str:
     """Return the name of the system function that an instruction calls, or an empty string if it is no call."""
     call = instruction.operands[0] if instruction.operands else None
     return call.target.name if isinstance(call, Call) and isinstance(call.target, Symbol) else ""
-
-
-_WORD = 0xFFFFFFFF
 
 
 def describe_object(launch: NativeLaunch, number: int) -> None:

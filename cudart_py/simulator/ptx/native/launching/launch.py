@@ -101,10 +101,6 @@ class NativeLaunch:
         memory = self.state.memory
         return self._buffers.check_tables(memory.extents(), memory.base)
 
-    def new_resident(self) -> Resident:
-        """Return memory for one more block."""
-        return Resident(self.kernel, self.state, self.warps, self.unit)
-
     def install(self, resident: Resident) -> None:
         """Make machine code use a block's memory."""
         self.resident = resident

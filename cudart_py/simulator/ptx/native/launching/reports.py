@@ -17,7 +17,7 @@ from ...running.matrices import check_warps, rows_at
 from ...running.memory.addresses import Address, Mixed
 from ...running.memory.spaces import Space, shared_space
 from ...running.scheduler import Chunk
-from ...syntax.instructions import Access, Immediate, Instruction, Register, Symbol
+from ...syntax.instructions import Access, Immediate, Register, Symbol
 from ...syntax.types import type_size
 from ..instances import WAITING, Instance
 from ..layout import LANES, Context, HostCall
@@ -175,9 +175,11 @@ def fault_of(launch: NativeLaunch) -> Exception:
         return _call_fault(launch, group, site, values)
     if kind == Kind.BRANCH:
         index = values & 0xFFFFFFFF
-        count = len(_targets(site.instance, site.instruction))
+        target = site.instruction.operands[-1]
+        assert isinstance(target, Symbol)
+        count = len(site.instance.code.function.branch_targets[target.name])
         what = f"branch to index {int(index.max())} of {count} targets"
-        return Fault("CUDA_ERROR_LAUNCH_FAILED", state.located(what, site.instruction, group, int(np.argmax(index))))
+        return group.fault("CUDA_ERROR_LAUNCH_FAILED", what, site.instruction, int(np.argmax(index)))
     try:
         if kind == Kind.PARTIAL:
             check_warps(group, site.instruction)
@@ -203,12 +205,6 @@ def _call_fault(launch: NativeLaunch, group: Group, site: Site, pointers: Any) -
         if launch.state.program.code(name) is None:
             return launch.state.environment.unsupported(site.instruction, f"function {name} has no body")
     raise AssertionError(f"machine code refused a call that is right: {site.instruction.text}")
-
-
-def _targets(instance: Instance, instruction: Instruction) -> tuple[str, ...]:
-    target = instruction.operands[-1]
-    assert isinstance(target, Symbol)
-    return instance.code.function.branch_targets[target.name]
 
 
 def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any) -> None:
@@ -270,5 +266,5 @@ def timeout_of(launch: NativeLaunch, what: str) -> Fault:
             if site is not None:
                 point_at(launch, int(launch.context[Context.WARP]) if kernel.alone else warp)
                 group, _ = group_of(launch, place.instance, int(waiting[warp, number]))
-                return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", state.located(what, site, group, 0))
+                return group.fault("CUDA_ERROR_LAUNCH_TIMEOUT", what, site)
     return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", f"kernel {state.launch.entry.name}: {what}")

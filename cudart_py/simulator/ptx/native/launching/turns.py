@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..layout import Context
+from .buffers import Resident
 
 if TYPE_CHECKING:
     from ...faults import Fault
     from ...running.launch import LaunchState
-    from .buffers import Resident
     from .launch import NativeLaunch
 
 # The maximum number of CUDA threads in blocks that have begun, unless a cooperative launch needs all of its blocks.
@@ -52,7 +52,8 @@ def run_in_turns(launch: NativeLaunch, following: Iterator[int]) -> None:
         more = most - len(active)
         if not cooperative:
             more = min(more, max(1, len(active)))
-        active += [Turn(block, launch.new_resident()) for block in islice(following, more)]
+        memory = launch.kernel, state, launch.warps, launch.unit
+        active += [Turn(block, Resident(*memory)) for block in islice(following, more)]
         if not active:
             launch.in_turns = 0
             return

@@ -152,7 +152,7 @@ def texture(e: Emitter, i: Instruction, form: Form) -> None:
     handles = e.value(access.base, "u64")
     coordinates = _coordinates(e, access, form, coordinate)
     results = b.alloca(ir.ArrayType(vector(I32), _CHANNELS))
-    row = e.count_row(site, "ld", "texture")
+    row = None if e.counting is None else e.counting.row(site, "ld", "texture")
     watchers = [name for name, watches in (("counted", row), ("checked", e.checking)) if watches is not None]
     name = ".".join(["fetch", *(watchers or ["plain"])])
     given = [handles, coordinates, results, *([] if row is None else [row])]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
 from ...compiling.analysis.control_flow import Code
 from ...compiling.analysis.guessed_loads import GuessedLoads
-from ...compiling.analysis.reachability import Reach, lies_past, reachable
+from ...compiling.analysis.reachability import lies_past, reachable
 from ...compiling.forms import Form, is_relaxed
 from ...compiling.opcode_table.opcodes import form_of
 from ...syntax.instructions import Immediate, Instruction
@@ -93,7 +94,7 @@ class Checking:
         if len(self._barriers) > _MOST_BARRIERS:
             raise UnsupportedInstruction("so many barriers")
         self._guessed = GuessedLoads()
-        self._reach: dict[int, Reach] = {}
+        self._reachable = cache(reachable)
 
     # --- accesses
 
@@ -287,11 +288,6 @@ class Checking:
                         lanes = b.shl(b.zext(b.load(self._schedule.mask, typ=I32), I64), I64(32))
                         number = I64(self._layout.places.index(place))
                         ask_python(b, self._context, HostCall.PASSING, b.or_(lanes, number))
-
-    def _reachable(self, code: Code) -> Reach:
-        if id(code) not in self._reach:
-            self._reach[id(code)] = reachable(code)
-        return self._reach[id(code)]
 
 
 def begin_checks(b: Builder, context: Value, checking: Checking) -> None:

@@ -281,7 +281,9 @@ class _Driver:
         """
         b = self._b
         # Whether lanes wait nowhere else, so that the waiting lanes need not be counted for each barrier in the code.
-        alike = len(here) == sum(barrier.waits for barrier in self._layout.barriers) and all(map(_is_plain, here))
+        alike = len(here) == sum(barrier.waits for barrier in self._layout.barriers) and all(
+            barrier.is_literal and barrier.expected is None and not barrier.operation for barrier in here
+        )
         # The numbers of lanes that wait, that are alive, that combine predicates, and whose predicates are true; and
         # the number of threads that the barrier expects, 0 for all of the block.
         counters = [b.alloca(I64) for _ in range(5)]
@@ -408,11 +410,6 @@ class _Driver:
         self._set(Context.WARP, I64(0))
         self._set(Context.FRESH, I64(1))
         b.branch(blocks)
-
-
-def _is_plain(barrier: Barrier) -> bool:
-    """Return whether all threads of the block or cluster wait at a barrier, for nothing but each other."""
-    return barrier.is_literal and barrier.expected is None and not barrier.operation
 
 
 def write_driver(module: ir.Module, flow: Flow) -> None:

@@ -62,7 +62,7 @@ class Emitter:
         self.code = instance.code
         self.sites = sites
         self.context, self.state = arguments
-        self._counting = counting
+        self.counting = counting
         self.checking = checking
         self._shared_calls = shared_calls
         self.mask: Value = None
@@ -278,9 +278,5 @@ class Emitter:
 
     def observe(self, kind: str, space: str, address: Value, size: int, site: int, mask: Value | None = None) -> None:
         """Count an access of `size` bytes for an observer, immediately before it happens; `mask` is as in `check`."""
-        if self._counting is not None:
-            self._counting.access(kind, space, address, size, site, self.mask if mask is None else mask)
-
-    def count_row(self, site: int, kind: str, space: str) -> Value | None:
-        """Return the pointer to a new row of counts for a site's accesses to a space; None without counters."""
-        return None if self._counting is None else self._counting.row(site, kind, space)
+        if self.counting is not None:
+            self.counting.access(kind, space, address, size, site, self.mask if mask is None else mask)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
-from ...compiling.analysis.control_flow import Code
+from ...compiling.analysis.control_flow import members
 from ...compiling.analysis.reachability import has_meetings
 from ...compiling.codegen import exit_slots
 from ...compiling.opcode_table.opcodes import form_of
@@ -69,7 +70,8 @@ class Flow:
         arguments = self._context, self._state
         self._shared_calls = SharedCalls(b, layout, local_size, arguments)
         self.checking: Checking | None = None
-        if "checks" not in watch and any(map(self._has_meetings, {one.code for one in layout.instances})):
+        meets = partial(has_meetings, callees=lambda block: [callee for _, callee in called(program, block)])
+        if "checks" not in watch and any(map(meets, {one.code for one in layout.instances})):
             # Lanes that meet would be stuck. The checks then doubt the launch, but nothing else could undo it.
             raise UnsupportedInstruction("copies of an instruction with a member mask on both sides of a branch")
         if "checks" in watch:
@@ -84,9 +86,6 @@ class Flow:
         self.waits = any(place.block.waits for place in layout.places)
         self.converges = any(place.block.converges for place in layout.places)
         self._find_shared_registers()
-
-    def _has_meetings(self, code: Code) -> bool:
-        return has_meetings(code, lambda block: [callee for _, callee in called(self._program, block)])
 
     @property
     def alone(self) -> bool:
@@ -110,7 +109,7 @@ class Flow:
                 resume = place.instance.numbers[place.block.terminator.targets[0]]
                 self._always |= self.layout.places[resume].live
                 index = self.layout.instances.index(place.instance)
-                self._always |= {(index, slot) for slot in _slots(exit_slots(place.instance.code, place.block))}
+                self._always |= {(index, slot) for slot in members(exit_slots(place.instance.code, place.block))}
 
     def write(self) -> None:
         """Generate the function."""
@@ -477,8 +476,3 @@ def _pointer(e: Emitter, instruction: Instruction | None) -> Value:
     call = instruction.operands[0]
     assert isinstance(call, Call)
     return e.value(call.target, "u64") if isinstance(call.target, Register) else None
-
-
-def _slots(bits: int) -> list[int]:
-    """Return the members of a bit set."""
-    return [slot for slot in range(bits.bit_length()) if bits >> slot & 1]
