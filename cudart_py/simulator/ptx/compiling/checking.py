@@ -7,7 +7,6 @@ from functools import lru_cache
 from ..faults import PtxError, UnsupportedError
 from ..syntax.instructions import (
     Access,
-    Call,
     Function,
     Immediate,
     Instruction,
@@ -196,8 +195,7 @@ class _Checker:
     def _check_parameter(self, instruction: Instruction, form: Form) -> None:
         """Check that an access stays within the parameter that it names."""
         load = form.row.access == "ld"
-        access = instruction.operands[1 if load else 0]
-        assert isinstance(access, Access)
+        access = instruction.access
         if not isinstance(access.base, Symbol):
             if not load or self._function.name not in self._module.entries:
                 raise PtxError("a function's parameter has no address in a register")
@@ -233,8 +231,7 @@ class _Checker:
 
     def _check_call(self, instruction: Instruction) -> None:
         """Check that the function exists, and that the call has the right numbers of arguments and results."""
-        call = instruction.operands[0]
-        assert isinstance(call, Call)
+        call = instruction.call
         for operand in (*call.results, *call.arguments):
             if isinstance(operand, Symbol) and operand.name not in self._function.parameter_sizes:
                 raise PtxError(f"{operand.name} is not a parameter of this function")

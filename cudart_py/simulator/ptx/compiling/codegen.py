@@ -78,8 +78,7 @@ def exit_slots(code: Code, block: Block) -> int:
     if terminator.kind == "return":
         bits = code.returned
     elif terminator.kind in ("call", "barrier"):
-        assert terminator.instruction is not None
-        for slot in code.touched(terminator.instruction)[0]:
+        for slot in code.touched(terminator.ending)[0]:
             bits |= 1 << slot
     return bits
 

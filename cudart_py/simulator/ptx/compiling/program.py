@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from ..syntax.instructions import Call, Function, Symbol
+from ..syntax.instructions import Function, Symbol
 from ..syntax.parser import Entry
 from .analysis.control_flow import Block, Code
 from .analysis.wait_loops import Waiting, waiting_in
@@ -91,8 +91,7 @@ class Program:
         module, instruction = self.entry.module, block.terminator.instruction
         if block.terminator.kind != "call" or instruction is None:
             return
-        call = instruction.operands[0]
-        assert isinstance(call, Call)
+        call = instruction.call
         if not isinstance(call.target, Symbol):
             yield from self.entry.called
         elif (callee := module.function(call.target.name)) is not None:

@@ -7,7 +7,7 @@ scalar instructions are ``b0`` to ``b3``, ``h0`` and ``h1``; those on four bytes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import add, sub
 
 from .comparisons import OPERATORS
@@ -23,7 +23,9 @@ def _absolute_difference(a: Value, b: Value) -> Value:
     return maximum(a, b) - minimum(a, b)
 
 
-_OPERATIONS = {"vadd": add, "vsub": sub, "vabsdiff": _absolute_difference, "vmin": minimum, "vmax": maximum}
+_OPERATIONS: dict[str, Callable[[Value, Value], Value]] = {
+    "vadd": add, "vsub": sub, "vabsdiff": _absolute_difference, "vmin": minimum, "vmax": maximum,
+}  # fmt: skip  # one row
 
 
 # --- scalars ------------------------------------------------------------------------------------------------------

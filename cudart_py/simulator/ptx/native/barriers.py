@@ -49,8 +49,7 @@ class Barrier:
 
 def barrier_of(place: Place) -> Barrier:
     """Return the barrier that ends a block; raise UnsupportedInstruction if only the NumPy engine supports it."""
-    instruction = place.block.terminator.instruction
-    assert instruction is not None
+    instruction = place.block.terminator.ending
     words = form_of(instruction).words
     operands = list(instruction.operands)
     operation = next((word for word in words if word in ("popc", "and", "or")), "")

@@ -23,7 +23,7 @@ from ..compiling.analysis.reachability import Stack, comes_after_all
 from ..compiling.opcode_table.opcodes import form_of
 from ..compiling.program import Program
 from ..running.calls import FRAME_BYTES, frame_bytes
-from ..syntax.instructions import Call, Symbol
+from ..syntax.instructions import Symbol
 from .barriers import Barrier, barrier_of
 from .errors import UnsupportedInstruction
 from .layout import LANES, Head
@@ -325,10 +325,8 @@ def _live_in_callers(layout: Layout, instance: Instance) -> set[tuple[int, int]]
 
 def called(program: Program, block: Block) -> list[tuple[int | None, Code]]:
     """Return the functions that a block's terminator may call; each with its address if the call is by pointer."""
-    instruction = block.terminator.instruction
-    assert instruction is not None
-    call = instruction.operands[0]
-    assert isinstance(call, Call)
+    instruction = block.terminator.ending
+    call = instruction.call
     if isinstance(call.target, Symbol):
         code = program.code(call.target.name)
         if code is None:

@@ -57,8 +57,7 @@ class Barriers:
     def arrive(self, group: Group, block: Block) -> Group | None:
         """Record a group's arrival at a barrier; return the group if it needn't wait, else None."""
         chunk = group.chunk
-        instruction = block.terminator.instruction
-        assert instruction is not None
+        instruction = block.terminator.ending
         words = form_of(instruction).words
         observer = chunk.state.observer
         if observer is not None:

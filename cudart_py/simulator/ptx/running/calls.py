@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..faults import Fault
-from ..syntax.instructions import Call, Instruction, Symbol
+from ..syntax.instructions import Instruction, Symbol
 from .groups import Frame, Group, split
 
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ FRAME_BYTES = 16
 
 def call(chunk: Chunk, group: Group, block: Block) -> Group | None:
     """Enter a function; split the group if its lanes call different functions through a pointer."""
-    instruction = block.terminator.instruction
-    assert instruction is not None
-    call_ = instruction.operands[0]
-    assert isinstance(call_, Call)
+    instruction = block.terminator.ending
+    call_ = instruction.call
     if isinstance(call_.target, Symbol):
         return _enter(chunk, group, block, instruction, call_.target.name)
     pointers = group.value(group.code.slot(call_.target.name))
@@ -57,8 +55,7 @@ def name_at(group: Group, instruction: Instruction, address: int, position: int 
     `position` is that of the first lane of the group with this pointer.
     """
     state = group.chunk.state
-    module, call_ = state.launch.entry.module, instruction.operands[0]
-    assert isinstance(call_, Call)
+    module, call_ = state.launch.entry.module, instruction.call
     name = module.function_at(address)
     if name is None or not module.accepts(name, call_):
         reason = "is not a function" if name is None else f"is {name}, a function with other parameters"

@@ -100,9 +100,7 @@ class Group:
         """Return the call instructions of the lanes' call stack, innermost first."""
         found = []
         for frame, place in zip(self.frames, self.prefix, strict=True):
-            call = frame.code.blocks[place - frame.code.base].terminator.instruction
-            assert call is not None
-            found.append(call)
+            found.append(frame.code.blocks[place - frame.code.base].terminator.ending)
         return found[::-1]
 
     def fault(self, status_name: str, what: str, site: Instruction, position: int = 0) -> Fault:

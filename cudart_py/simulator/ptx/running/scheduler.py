@@ -316,15 +316,13 @@ class Chunk:
             return calls.leave(group)
         if kind == "switch":
             return self._switch(group, block, result, alone)
-        assert terminator.instruction is not None
-        raise self.state.trapped(terminator.instruction, group)
+        raise self.state.trapped(terminator.ending, group)
 
     def _switch(self, group: Group, block: Block, index: Any, alone: bool) -> Group | None:
         targets = block.terminator.targets
         values = np.unique(index)
         if values[-1] >= len(targets):
-            instruction = block.terminator.instruction
-            assert instruction is not None
+            instruction = block.terminator.ending
             lane = int(np.argmax(index))
             what = f"branch to index {int(values[-1])} of {len(targets)} targets"
             raise group.fault("CUDA_ERROR_LAUNCH_FAILED", what, instruction, lane)

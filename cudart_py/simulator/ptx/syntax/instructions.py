@@ -115,6 +115,18 @@ class Instruction:
     ptx_line: int
     calls: tuple[InlinedCall, ...] = ()
 
+    @property
+    def access(self) -> Access:
+        """Return the first address among the operands; there is one."""
+        return next(operand for operand in self.operands if isinstance(operand, Access))
+
+    @property
+    def call(self) -> Call:
+        """Return the parts of a call, which is its only operand."""
+        (call,) = self.operands
+        assert isinstance(call, Call)
+        return call
+
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedUse:

@@ -12,7 +12,6 @@ import numpy as np
 
 from ...syntax.instructions import (
     Access,
-    Call,
     Function,
     Immediate,
     Instruction,
@@ -42,6 +41,12 @@ class Terminator:
     targets: tuple[int, ...] = ()
     condition: int = -1
     negated: bool = False
+
+    @property
+    def ending(self) -> Instruction:
+        """Return the instruction that ends the block; only blocks that end at a label or with the code have none."""
+        assert self.instruction is not None
+        return self.instruction
 
 
 @dataclass(slots=True)
@@ -158,7 +163,7 @@ class Code:
 
     def _pieces_of(self, instruction: Instruction) -> dict[tuple[int, int], int]:
         """Return the slots that an ``ld.param`` reads or an ``st.param`` writes, keyed by offset and size."""
-        access = next(operand for operand in instruction.operands if isinstance(operand, Access))
+        access = instruction.access
         value = next(operand for operand in instruction.operands if not isinstance(operand, Access))
         assert isinstance(access.base, Symbol)
         size = TYPE_SIZES[form_of(instruction).type]
@@ -175,10 +180,9 @@ class Code:
             site = self.call_sites[id(instruction)]
             reads += [slot for pieces in site.arguments for slot in pieces.values()]
             writes += [slot for pieces in site.results for slot in pieces.values()]
-            target = instruction.operands[0]
-            assert isinstance(target, Call)
-            if isinstance(target.target, Register):
-                reads.append(self.slot(target.target.name))
+            target = instruction.call.target
+            if isinstance(target, Register):
+                reads.append(self.slot(target.name))
             return reads, writes
         for position, operand in enumerate(instruction.operands):
             written = position == 0 and form.writes_first
@@ -187,9 +191,7 @@ class Code:
                 self._registers(operand, reads, reads)
         if passes_parameter(form):
             stores = form.row.access == "st"
-            access = instruction.operands[0 if stores else 1]
-            assert isinstance(access, Access)
-            if self.is_parameter(access):
+            if self.is_parameter(instruction.access):
                 (writes if stores else reads).extend(self.parameter_slots(instruction))
         if form.writes_carry:
             writes.append(self.slot("%CC"))
@@ -291,21 +293,18 @@ class Code:
         for instruction in self.function.instructions:
             form = form_of(instruction)
             if passes_parameter(form) and form.row.access == "st":
-                access = instruction.operands[0]
-                assert isinstance(access, Access)
+                access = instruction.access
                 assert isinstance(access.base, Symbol)
                 stored.setdefault(access.base.name, {}).update(self._pieces_of(instruction))
             elif form.row.ends == "call":
-                call = instruction.operands[0]
-                assert isinstance(call, Call)
+                call = instruction.call
                 arguments = [self._passed(argument, stored) for argument in call.arguments]
                 site = CallSite(arguments, [self._passed(result, {}) for result in call.results])
                 results = [result.name if isinstance(result, Symbol) else "" for result in call.results]
                 self.call_sites[id(instruction)] = site
                 stored = {}
             elif passes_parameter(form) and site is not None:
-                access = instruction.operands[1]
-                assert isinstance(access, Access)
+                access = instruction.access
                 if isinstance(access.base, Symbol) and access.base.name in results:
                     site.results[results.index(access.base.name)].update(self._pieces_of(instruction))
 
@@ -366,9 +365,8 @@ def _ending(instruction: Instruction) -> str:
     """Return how an instruction ends a block, or an empty string if it doesn't; system calls don't."""
     ending = form_of(instruction).row.ends
     if ending == "call":
-        call = instruction.operands[0]
-        assert isinstance(call, Call)
-        if isinstance(call.target, Symbol) and call.target.name in SYSTEM_FUNCTIONS:
+        target = instruction.call.target
+        if isinstance(target, Symbol) and target.name in SYSTEM_FUNCTIONS:
             return ""
     return ending
 

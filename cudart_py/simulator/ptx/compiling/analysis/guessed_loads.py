@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...syntax.instructions import Call, Instruction, Register, Symbol, items_of
+from ...syntax.instructions import Instruction, Register, Symbol, items_of
 from ..opcode_table.opcodes import form_of
 from .control_flow import passes_parameter
 
@@ -65,8 +65,7 @@ class GuessedLoads:
 
     def _passed(self, code: Code, instruction: Instruction) -> list[int]:
         """Return the slots of a call's arguments that the function compares."""
-        call = instruction.operands[0]
-        assert isinstance(call, Call)
+        call = instruction.call
         callee = None
         if self._program is not None and isinstance(call.target, Symbol):
             callee = self._program.code(call.target.name)

@@ -118,7 +118,7 @@ def counted(w: Writer, i: Instruction, form: Form) -> None:
 
 def mbarrier(w: Writer, i: Instruction, form: Form) -> None:
     """Emit an operation on a barrier in shared memory, or the arrival of asynchronous copies there."""
-    access = next(operand for operand in i.operands if isinstance(operand, Access))
+    access = i.access
     others = [operand for operand in i.operands[form.writes_first :] if operand is not access]
     name, offset, _ = address(w, access, form.space)
     values = [w.value(operand, w.word_type(operand))[0] for operand in others]

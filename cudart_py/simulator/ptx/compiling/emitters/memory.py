@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...syntax.instructions import Access, Call, Instruction, Operand, Register, Symbol, Vector, items_of
+from ...syntax.instructions import Access, Instruction, Operand, Register, Symbol, Vector, items_of
 from ...syntax.types import TYPE_SIZES, dtype_of
 from ..forms import Form
 from ..writer import Writer, spread
@@ -107,8 +107,7 @@ def _shift(ptx_type: str) -> int:
 def load(w: Writer, i: Instruction, form: Form) -> None:
     """Emit a load; a load of a parameter at a known offset needs no access to memory."""
     ptx_type, dtype = form.type, dtype_of(form.type)
-    destination, access = i.operands[0], i.operands[1]
-    assert isinstance(access, Access)
+    destination, access = i.operands[0], i.access
     items = items_of(destination)
     if form.space == "param":
         if w.code.is_parameter(access):
@@ -134,8 +133,7 @@ def load(w: Writer, i: Instruction, form: Form) -> None:
 def store(w: Writer, i: Instruction, form: Form) -> None:
     """Emit a store; the parameters of a call are kept in slots instead of memory."""
     dtype = dtype_of(form.type)
-    access, source = i.operands[0], i.operands[1]
-    assert isinstance(access, Access)
+    access, source = i.access, i.operands[1]
     items = items_of(source)
     if form.space == "param" and w.code.is_parameter(access):
         for item, slot in zip(items, w.code.parameter_slots(i), strict=True):
@@ -263,16 +261,15 @@ def system_call(w: Writer, i: Instruction, form: Form) -> None:
 
     An argument that is a structure is passed as its words.
     """
-    call = i.operands[0]
-    assert isinstance(call, Call)
-    assert isinstance(call.target, Symbol)
+    target = i.call.target
+    assert isinstance(target, Symbol)
     site = w.code.call_sites[id(i)]
     arguments = []
     for pieces in site.arguments:
         if len(pieces) > 1 and any(size != _WORD for _, size in pieces):
             raise w.unsupported("a call of the system with a structure")
         arguments += [w.read(slot, f"u{size}") for (_, size), slot in sorted(pieces.items())]
-    _, method = SYSTEM_FUNCTIONS[call.target.name]
+    _, method = SYSTEM_FUNCTIONS[target.name]
     expression = f"g.chunk.system.{method}({', '.join(['g', *arguments])}, site={w.site()})"
     if site.results and site.results[0]:
         (((_, size), slot),) = site.results[0].items()

@@ -123,7 +123,7 @@ class Buffers:
         members = np.full(warps, 0xFFFFFFFF, np.uint32)
         if state.threads % LANES:
             members[-1] = (1 << state.threads % LANES) - 1
-        arrays = {
+        arrays: dict[Context, Array] = {
             Context.PARAMETERS: self.parameters,
             Context.SITES: self.sites,
             Context.SYMBOLS: self.symbols,

@@ -154,7 +154,7 @@ def counted(e: Emitter, i: Instruction, form: Form) -> None:
 def mbarrier(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower an operation on a barrier, or the arrival of asynchronous copies there."""
     b, verb = e.b, verb_of(form)
-    access = next(operand for operand in i.operands if isinstance(operand, Access))
+    access = i.access
     others = [operand for operand in i.operands[form.writes_first :] if operand is not access]
     space, address = located(e, access, form.space)
     site = e.sites.add(i, e.instance, i.operands.index(access))

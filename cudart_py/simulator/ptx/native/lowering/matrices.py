@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...compiling.forms import Form
 from ...compiling.fragments import fragment_of, fragments_of
 from ...operations.matrices import ELEMENTS, HALVES, ROW_BYTES, Fragment, first_places, places, unit_of
-from ...syntax.instructions import Access, Immediate, Instruction, Operand, Vector
+from ...syntax.instructions import Immediate, Instruction, Operand, Vector
 from ...windows import SHARED_WINDOW, WINDOW_BYTES
 from ..layout import LANES, Fault
 from ..library.accesses import joined, loaded_type
@@ -66,7 +66,7 @@ def load_matrix(e: Emitter, i: Instruction, form: Form) -> None:
     _whole_warp(e, i)
     fragment, by_columns = fragment_of(form), "col" in form.words
     size = unit_of(fragment, by_columns).itemsize
-    space, addresses = _units(e, i, form, 1, fragment, by_columns)
+    space, addresses = _units(e, i, form, fragment, by_columns)
     site = e.sites.add(i, e.instance, 1)
     if e.checking is not None:
         kind = e.checking.kind_of_load(i, e.code)
@@ -99,7 +99,7 @@ def store_matrix(e: Emitter, i: Instruction, form: Form) -> None:
     registers = _registers(e, i.operands[1], fragment.kind)
     size = unit_of(fragment, by_columns).itemsize
     units = [one.raw for one in elements_of(b, registers, fragment)] if size < 4 else registers
-    space, addresses = _units(e, i, form, 0, fragment, by_columns)
+    space, addresses = _units(e, i, form, fragment, by_columns)
     site = e.sites.add(i, e.instance)
     for unit, address in zip(units, addresses, strict=True):
         e.check("store", space, address, size, 1, site, [unit])
@@ -107,14 +107,10 @@ def store_matrix(e: Emitter, i: Instruction, form: Form) -> None:
     e.accessed = True
 
 
-def _units(
-    e: Emitter, i: Instruction, form: Form, place: int, fragment: Fragment, by_columns: bool
-) -> tuple[str, list[Value]]:
+def _units(e: Emitter, i: Instruction, form: Form, fragment: Fragment, by_columns: bool) -> tuple[str, list[Value]]:
     """Return the space of an access, and a vector of the lanes' addresses for each unit of the fragment."""
     b = e.b
-    access = i.operands[place]
-    assert isinstance(access, Access)
-    space, base = located(e, access, form.space)
+    space, base = located(e, i.access, form.space)
     kind = base.type.element
     given = i.operands[2:]
     if not given:
@@ -179,9 +175,7 @@ def store_rows(e: Emitter, i: Instruction, form: Form) -> None:
 
 def _rows(e: Emitter, i: Instruction, form: Form, place: int, count: int) -> tuple[int, Value]:
     """Return a site and the address of a row for each lane; lanes beyond the last row repeat earlier rows."""
-    access = i.operands[place]
-    assert isinstance(access, Access)
-    space, address = located(e, access, form.space)
+    space, address = located(e, i.access, form.space)
     site = e.sites.add(i, e.instance, place)
     rows = _shuffled(e, address, np.arange(LANES) % (_ROWS * count))
     return site, rows if space == "shared" else _in_shared_memory(e, site, rows)

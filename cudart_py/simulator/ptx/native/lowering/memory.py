@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from ...compiling.emitters.memory import is_runtime_function
 from ...compiling.forms import Form
-from ...syntax.instructions import Access, Call, Instruction, Register, Symbol, Vector, items_of
+from ...syntax.instructions import Access, Instruction, Register, Symbol, Vector, items_of
 from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
 from ..layout import LANES, Context
@@ -42,8 +42,7 @@ def located(e: Emitter, access: Access, space: str) -> tuple[str, Value]:
 def load(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower a load; a load of a parameter at a known offset needs no check of its address."""
     b = e.b
-    destination, access = i.operands[0], i.operands[1]
-    assert isinstance(access, Access)
+    destination, access = i.operands[0], i.access
     items = items_of(destination)
     kind, size = form.type, type_size(form.type)
     if form.space == "param":
@@ -89,8 +88,7 @@ def _elements(size: int, count: int) -> tuple[int, int]:
 def store(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower a store; the parameters of a call are kept in register slots instead of memory."""
     b = e.b
-    access, source = i.operands[0], i.operands[1]
-    assert isinstance(access, Access)
+    access, source = i.access, i.operands[1]
     items = items_of(source)
     kind, size = form.type, type_size(form.type)
     if form.space == "param" and e.code.is_parameter(access):
@@ -115,8 +113,7 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``atom`` and ``red``; each element of a vector is a separate atomic."""
     b = e.b
     returns = form.row.access == "atom"
-    access, *sources = i.operands[1:] if returns else i.operands
-    assert isinstance(access, Access)
+    access, sources = i.access, i.operands[1 + returns :]
     kind, size = form.type, type_size(form.type)
     space, address = located(e, access, form.space)
     operands = sources[:2] if form.operation == "cas" else sources[:1]
@@ -144,9 +141,7 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
 def texture(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``tex`` to a call of the library, which finds the texture and calls the function for its kind."""
     b = e.b
-    destination, access = i.operands[:2]
-    assert isinstance(destination, Vector)
-    assert isinstance(access, Access)
+    access = i.access
     result, coordinate = form.types
     site = e.sites.add(i, e.instance, 1)
     handles = e.value(access.base, "u64")
@@ -158,7 +153,7 @@ def texture(e: Emitter, i: Instruction, form: Form) -> None:
     given = [handles, coordinates, results, *([] if row is None else [row])]
     e.accessed = e.sites.calls = True
     e.call(name, ir.VoidType(), e.context, e.mask, I32(site), *given)
-    for channel, item in enumerate(destination.items):
+    for channel, item in enumerate(items_of(i.operands[0])):
         value = b.load(b.at(results, _VECTOR_BYTES * channel), typ=vector(I32), align=64)
         e.write(item, b.as_type(value, lane_type(result)), result)
 
@@ -176,9 +171,8 @@ def _coordinates(e: Emitter, access: Access, form: Form, ptx_type: str) -> Value
 def surface(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower ``suld.b`` and ``sust.b``, which load or store one or more adjacent elements."""
     b, loads = e.b, form.row.name == "suld"
-    registers, access = i.operands if loads else i.operands[::-1]
-    assert isinstance(access, Access)
-    items, kind = items_of(registers), vector(lane_type(form.type))
+    access = i.access
+    items, kind = items_of(i.operands[0 if loads else 1]), vector(lane_type(form.type))
     elements = b.alloca(ir.ArrayType(kind, len(items)))
     places = [b.at(elements, LANES * type_size(form.type) * number) for number in range(len(items))]
     if not loads:
@@ -199,10 +193,9 @@ def surface(e: Emitter, i: Instruction, form: Form) -> None:
 
 def system_call(e: Emitter, i: Instruction, form: Form) -> None:
     """Lower a call to printf, the heap's functions or the handler of a failed assertion, which Python answers."""
-    call = i.operands[0]
-    assert isinstance(call, Call)
-    assert isinstance(call.target, Symbol)
-    if is_runtime_function(call.target.name):
+    target = i.call.target
+    assert isinstance(target, Symbol)
+    if is_runtime_function(target.name):
         raise UnsupportedInstruction("a call of the runtime's functions for kernels")
     e.execute(i)
     e.take_results(i)

@@ -89,7 +89,7 @@ class Checking:
         self._barriers = [
             number
             for number, place in enumerate(layout.places)
-            if place.block.terminator.kind == "barrier" and whole(_end_of(place))
+            if place.block.terminator.kind == "barrier" and whole(place.block.terminator.ending)
         ]
         if len(self._barriers) > _MOST_BARRIERS:
             raise UnsupportedInstruction("so many barriers")
@@ -250,10 +250,10 @@ class Checking:
         """Record that lanes wait at a barrier, and whether other lanes wait at a different barrier."""
         b, place = self._b, self._layout.places[number]
         if number not in self._barriers:
-            if "cluster" in form_of(_end_of(place)).words:
+            if "cluster" in form_of(place.block.terminator.ending).words:
                 # The lanes arrive again when they wait.
                 return
-            named = next(one for one in self._layout.barriers if one.instruction is _end_of(place))
+            named = next(one for one in self._layout.barriers if one.instruction is place.block.terminator.ending)
             self._call("named.arrive", self._context, I64(named.number))
             return
         mine = I64(1 + self._barriers.index(number))
@@ -262,7 +262,7 @@ class Checking:
         apart = b.and_(b.icmp_unsigned("!=", there, I64(0)), b.icmp_unsigned("!=", there, mine))
         b.store(b.select(apart, b.or_(mine, I64(APART)), mine), word)
         if self._clustered:
-            self._doubt_if(apart, _end_of(place), place.instance)
+            self._doubt_if(apart, place.block.terminator.ending, place.instance)
 
     def passing(self, place: Place) -> None:
         """Record that the lanes in a block have gone past the barriers that lead to it but can't be reached from it."""
@@ -346,12 +346,6 @@ def _advance(b: Builder, context: Value) -> Value:
     now = b.add(b.word(context, Context.NOW), I64(TICK))
     b.set_word(context, Context.NOW, now)
     return now
-
-
-def _end_of(place: Place) -> Instruction:
-    instruction = place.block.terminator.instruction
-    assert instruction is not None
-    return instruction
 
 
 def _strength(form: Form, space: str) -> str:

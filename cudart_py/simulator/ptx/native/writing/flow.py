@@ -12,7 +12,7 @@ from ...compiling.analysis.reachability import has_meetings
 from ...compiling.codegen import exit_slots
 from ...compiling.opcode_table.opcodes import form_of
 from ...compiling.program import Program
-from ...syntax.instructions import Call, Instruction, Register
+from ...syntax.instructions import Register
 from ..barriers import Barrier, numbers_of
 from ..errors import UnsupportedInstruction
 from ..instances import ASIDE, HELD, PARKED, Callee, Instance, Layout, Place, SharedCall, called
@@ -218,7 +218,8 @@ class Flow:
         elif terminator.kind == "switch":
             condition = e.viewed(e.register(terminator.condition), I32)
         elif terminator.kind == "call":
-            condition = _pointer(e, terminator.instruction)
+            pointer = terminator.ending.call.target
+            condition = e.value(pointer, "u64") if isinstance(pointer, Register) else None
         returns = self._returned(e, place) if terminator.kind == "return" and instance.shared else []
         passed = self._passed(e, place)
         kept = block.live_out
@@ -275,8 +276,7 @@ class Flow:
         terminator = place.block.terminator
         module = self._program.entry.module
         if terminator.kind == "call":
-            assert terminator.instruction is not None
-            site = place.instance.code.call_sites[id(terminator.instruction)]
+            site = place.instance.code.call_sites[id(terminator.ending)]
             found = []
             for callee in place.instance.callees[place.block.index]:
                 code = callee.instance.code
@@ -287,8 +287,7 @@ class Flow:
             caller, call = place.instance.caller, place.instance.call
             assert caller is not None
             assert call is not None
-            assert call.terminator.instruction is not None
-            site = caller.code.call_sites[id(call.terminator.instruction)]
+            site = caller.code.call_sites[id(call.terminator.ending)]
             code = place.instance.code
             return passed(e, pieces_of(code, module.function_results[code.name]), caller, site.results)
         return []
@@ -296,8 +295,7 @@ class Flow:
     def _enter_functions(self, place: Place, mask: Value, pointer: Value) -> list[tuple[Callee, Value]]:
         """Return the functions that a call enters, with their lanes, after saving registers for those that need it."""
         b, instance = self._b, place.instance
-        instruction = place.block.terminator.instruction
-        assert instruction is not None
+        instruction = place.block.terminator.ending
         callees = instance.callees[place.block.index]
         found, rest = [], mask
         for callee in callees:
@@ -334,8 +332,7 @@ class Flow:
         pieces = pieces_of(code, module.function_results[code.name])
         found = []
         for call, lanes in self._shared_calls.returning(place.instance, e.mask):
-            assert call.block.terminator.instruction is not None
-            site = call.caller.code.call_sites[id(call.block.terminator.instruction)]
+            site = call.caller.code.call_sites[id(call.block.terminator.ending)]
             found.append((call, lanes, passed(e, pieces, call.caller, site.results)))
         return found
 
@@ -389,8 +386,7 @@ class Flow:
             schedule.add_lanes(schedule.head(Head.PARKED), mask)
             b.branch(schedule.dispatch)
         else:
-            assert terminator.instruction is not None
-            site = I32(self._sites.add(terminator.instruction, instance))
+            site = I32(self._sites.add(terminator.ending, instance))
             record_fault(b, self._context, Fault.TRAP, site, mask, None)
             b.ret(I32(Status.FAULT))
 
@@ -441,8 +437,7 @@ class Flow:
     def _switch(self, number: int, place: Place, mask: Value, index: Value) -> None:
         b, schedule = self._b, self._schedule
         targets = [place.instance.numbers[target] for target in place.block.terminator.targets]
-        instruction = place.block.terminator.instruction
-        assert instruction is not None
+        instruction = place.block.terminator.ending
         outside = b.and_(b.bits(b.compare(">=", index, len(targets))), mask)
         fault_if(b, self._context, outside, Fault.BRANCH, self._sites.add(instruction, place.instance), index)
         for target in sorted(set(targets)):
@@ -468,11 +463,3 @@ class Flow:
             with when(b, b.icmp_signed("<", b.word(self._context, Context.BUDGET), I64(0)), likely=False):
                 b.ret(I32(Status.PAUSED))
         b.branch(schedule.dispatch)
-
-
-def _pointer(e: Emitter, instruction: Instruction | None) -> Value:
-    """Return the pointer through which an instruction calls, or None if it calls a function by name."""
-    assert instruction is not None
-    call = instruction.operands[0]
-    assert isinstance(call, Call)
-    return e.value(call.target, "u64") if isinstance(call.target, Register) else None
