@@ -12,7 +12,7 @@ from __future__ import annotations
 from .floats import finish, flushed, saturate
 from .halves import finished, halves_of, joined
 from .number_formats import formats
-from .number_formats.rounding import direct, rounded, two_sum
+from .number_formats.rounding import direct, rounded, to_integral, two_sum
 from .values import Value, is_nan, maximum, minimum, rarely, real, where
 
 
@@ -56,10 +56,6 @@ def _single_or_double(kind: str, a: Value, ftz: bool) -> Value:
     return flushed(a, ftz and kind == "f32")
 
 
-def _integral(a: Value, integral: str) -> Value:
-    return a.of(a.builder.integral(integral, a.raw))
-
-
 def float_to_integer(
     to: str, kind: str, a: Value, *, integral: str = "", ftz: bool = False, sat: bool = False
 ) -> Value:
@@ -68,7 +64,7 @@ def float_to_integer(
     A NaN becomes 0, but if the source is f64 or the destination has 64 bits, it becomes the pattern in which only the
     highest bit is set.
     """
-    whole = _integral(_single_or_double(kind, a, ftz), integral)
+    whole = to_integral(_single_or_double(kind, a, ftz), integral)
     least, greatest = range_of(to)
     # If a format cannot represent the greatest integer, the bound is rounded to the power of two above it. Otherwise, a
     # number that equals it is replaced by itself.
@@ -124,7 +120,7 @@ def float_to_float(
     """``cvt`` between floats of 16, 32 and 64 bits: round once, or to an integer, which is then exact."""
     x = _single_or_double(kind, a, ftz)
     if integral:
-        x = _integral(x, integral)
+        x = to_integral(x, integral)
     if to in ("f16", "bf16"):
         return finished(to, formats.narrow(to, x, None, rounding), sat=sat, relu=relu, satfinite=satfinite)
     if to == "f32":

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from . import floats
 from .number_formats import formats
-from .number_formats.rounding import fused, is_negative
+from .number_formats.rounding import fused, is_negative, to_integral
 from .number_formats.rounding import narrow as narrow_to_single
 from .values import Value, maximum, minimum, where
 
@@ -165,23 +165,18 @@ def _sum(a: Sequence[Factor], b: Sequence[Factor], c: Value) -> tuple[Value, Val
     shift = PLACES << _FRACTIONS["f64"]
     # The last place that is kept becomes the units place. Scaling by powers of two changes no other bits.
     scale = ((2 * _BIAS << _FRACTIONS["f64"]) + shift - leading).read_as("f64")
-    total = _whole(c * scale) + _kept([x.number * y.number for x, y in zip(a, b, strict=True)], scale)
+    total = to_integral(c * scale, "trunc") + _kept([x.number * y.number for x, y in zip(a, b, strict=True)], scale)
     total = total * (leading - shift).read_as("f64")
     all_zero = leading.equals(c.real(_LEAST).bits)
     return total, (leading >= _EXPONENTS["f64"]) | (all_zero & is_negative(c))
 
 
-def _whole(x: Value) -> Value:
-    """Truncate numbers to integers, as floats."""
-    return x.of(x.builder.integral("trunc", x.raw))
-
-
 def _kept(products: Sequence[Value], scale: Value) -> Value:
     """Return the sum of products times a scale, each truncated to an integer."""
     if products[0].type == "f64":
-        total = _whole(products[0] * scale)
+        total = to_integral(products[0] * scale, "trunc")
         for product in products[1:]:
-            total = total + _whole(product * scale)
+            total = total + to_integral(product * scale, "trunc")
         return total
     # 32-bit integers take half the time of doubles. Where the scale is too large, all products are zeros.
     single = minimum(scale.bits, scale.real(_MOST_SCALE).bits).read_as("f64").as_number("f32")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 # A builder's representation of a value: an LLVM vector, or a NumPy expression.
 Raw = Any
+_Unary: TypeAlias = Callable[[Raw], Raw]
+_Binary: TypeAlias = Callable[[Raw, Raw], Raw]
 
 _FOLDS: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul,
@@ -44,17 +46,27 @@ class Builder(Protocol):
 
     flushes: bool
 
+    # Wrapped sums and differences, and the low halves of products, of integers.
+    add: _Binary
+    sub: _Binary
+    mul: _Binary
+    # The bits that are set in both, in either, and in exactly one, and the complement.
+    and_: _Binary
+    or_: _Binary
+    xor: _Binary
+    not_: _Unary
+    # Sums, differences, products, quotients and square roots of floats.
+    fadd: _Binary
+    fsub: _Binary
+    fmul: _Binary
+    fdiv: _Binary
+    root: _Unary
+    # The smaller and the larger floats; if both are equal or one is NaN, either of them.
+    float_least: _Binary
+    float_greatest: _Binary
+
     def constant(self, type: str, bits: int) -> Raw:
         """Return the same bits for all lanes."""
-
-    def add(self, x: Raw, y: Raw) -> Raw:
-        """Return wrapped sums of integers."""
-
-    def sub(self, x: Raw, y: Raw) -> Raw:
-        """Return wrapped differences of integers."""
-
-    def mul(self, x: Raw, y: Raw) -> Raw:
-        """Return the low halves of products of integers."""
 
     def wide_product(self, x: Raw, y: Raw, signed: bool) -> Raw:
         """Return whole products of integers of at most 32 bits, in twice the width."""
@@ -64,18 +76,6 @@ class Builder(Protocol):
 
     def quotient(self, x: Raw, y: Raw, signed: bool) -> Raw:
         """Return quotients rounded toward zero; any value if the divisor is 0."""
-
-    def and_(self, x: Raw, y: Raw) -> Raw:
-        """Return the bits that are set in both."""
-
-    def or_(self, x: Raw, y: Raw) -> Raw:
-        """Return the bits that are set in either."""
-
-    def xor(self, x: Raw, y: Raw) -> Raw:
-        """Return the bits that are set in exactly one."""
-
-    def not_(self, x: Raw) -> Raw:
-        """Return the complement."""
 
     def shift_left(self, x: Raw, by: Raw) -> Raw:
         """Shift left by unsigned amounts of the same width; an amount of at least the width gives zero."""
@@ -119,35 +119,14 @@ class Builder(Protocol):
     def reverse_bits(self, x: Raw) -> Raw:
         """Return the bits in the opposite order."""
 
-    def fadd(self, x: Raw, y: Raw) -> Raw:
-        """Return sums of floats."""
-
-    def fsub(self, x: Raw, y: Raw) -> Raw:
-        """Return differences of floats."""
-
-    def fmul(self, x: Raw, y: Raw) -> Raw:
-        """Return products of floats."""
-
-    def fdiv(self, x: Raw, y: Raw) -> Raw:
-        """Return quotients of floats."""
-
     def fused(self, x: Raw, y: Raw, z: Raw) -> Raw:
         """Return the fused multiply-adds ``x * y + z`` of floats, rounded once."""
-
-    def root(self, x: Raw) -> Raw:
-        """Return square roots of floats."""
 
     def elementary(self, name: str, x: Raw) -> Raw:
         """Apply the function with this name in C and NumPy, in double precision."""
 
     def integral(self, rounding: str, x: Raw) -> Raw:
         """Return floats rounded to integers: ``rint``, ``trunc``, ``floor``, ``ceil``."""
-
-    def float_least(self, x: Raw, y: Raw) -> Raw:
-        """Return the smaller floats; if both are equal or one is NaN, either of them."""
-
-    def float_greatest(self, x: Raw, y: Raw) -> Raw:
-        """Return the larger floats; if both are equal or one is NaN, either of them."""
 
     def saturate(self, x: Raw) -> Raw:
         """Clamp floats to the range from +0 to 1, NaN becoming +0."""

@@ -11,10 +11,12 @@ are treated like coordinates far below 0.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
 from ..number_formats.formats import to_single
+from ..number_formats.rounding import to_integral
 from ..values import Value, maximum, minimum, where
 
 # The fraction bits of a normalized coordinate that have an effect; recordings agree only with this number.
@@ -154,9 +156,9 @@ def located(how: Sampling, *operands: Value) -> tuple[Value, ...]:
         if layer is not None:
             last = extents[2].as_number("u32") - 1
             parts.append(minimum(layer, last).to("s64") * pitches[1])
-        offsets.append(_joined(operator.add, parts))
+        offsets.append(reduce(operator.add, parts))
         if how.has_border:
-            beyond.append(_joined(operator.or_, [truth for _, truth in chosen if truth is not None]))
+            beyond.append(reduce(operator.or_, [truth for _, truth in chosen if truth is not None]))
     weights = [weight for weight in steps.values() if weight is not None]
     return (*offsets, *beyond, *weights)
 
@@ -221,18 +223,11 @@ def face_of(x: Value, y: Value, z: Value) -> tuple[Value, Value, Value]:
     return face, s, t
 
 
-def _joined(join: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:
-    found = values[0]
-    for value in values[1:]:
-        found = join(found, value)
-    return found
-
-
 # --- coordinates
 
 
 def _floor(x: Value) -> Value:
-    return x.of(x.builder.integral("floor", x.raw))
+    return to_integral(x, "floor")
 
 
 def _in_texels(how: Sampling, coordinate: Value, extent: Value) -> Value:
@@ -335,8 +330,8 @@ def _sum_of_floats(how: Sampling, numbers: Sequence[Value], weights: Sequence[Va
         largest = where(abs(x) > largest, abs(x), largest)
     exponent = maximum(_exponent(largest), _LEAST)
     scale, unit = _power(_TEXEL_BITS - exponent), _power(exponent - (_TEXEL_BITS + _WEIGHT_BITS))
-    whole = [x.of(x.builder.integral("trunc", (x * scale).raw)) for x in numbers]
-    total = _joined(operator.add, [x * weight for x, weight in zip(whole, weights, strict=True)])
+    whole = [to_integral(x * scale, "trunc") for x in numbers]
+    total = reduce(operator.add, [x * weight for x, weight in zip(whole, weights, strict=True)])
     size = abs(total)
     excess = maximum(_exponent(size) - _FLOAT_BITS, 0)
     rounded = _floor(size * _power(-excess) + size.real(0.5)) * _power(excess) * unit
@@ -356,8 +351,8 @@ def _power(exponent: Value) -> Value:
 
 def _sum_of_integers(how: Sampling, numbers: Sequence[Value], weights: Sequence[Value]) -> Value:
     """Return the weighted sums of integers as 16-bit fractions, whatever the integers' width."""
-    whole = _joined(operator.add, [x * weight for x, weight in zip(numbers, weights, strict=True)])
-    total = whole.of(whole.builder.integral("rint", whole.raw)).as_number("s64")
+    whole = reduce(operator.add, [x * weight for x, weight in zip(numbers, weights, strict=True)])
+    total = to_integral(whole, "rint").as_number("s64")
     if how.channel == "u1":
         total = total * 257
     elif how.channel == "i1":

@@ -100,3 +100,8 @@ def fused(a: Value, b: Value, c: Value) -> Value:
 def root(a: Value) -> Value:
     """Return square roots, rounded to nearest."""
     return a.of(a.builder.root(a.raw))
+
+
+def to_integral(a: Value, rounding: str) -> Value:
+    """Return floats rounded to integers, as floats: ``rint``, ``trunc``, ``floor`` or ``ceil``."""
+    return a.of(a.builder.integral(rounding, a.raw))
