@@ -12,7 +12,7 @@ from .native.compile_policy import CompilePolicy, compile_policy, note_seconds, 
 from .running import runs as numpy_engine
 
 if TYPE_CHECKING:
-    from .native.launching.threads import ThreadContext
+    from .native.launching.runs import ThreadContext
     from .native.machine import CodeCache
     from .running.launch import LaunchState
     from .running.runs import MachineCode

@@ -60,6 +60,8 @@ def _calls_to(function: str, bodies: list[Function]) -> tuple[Instruction, ...]:
     return ()
 
 
+# --- hints
+
 _MATRIX = (
     "write wgmma, or mma.sync with a shape such as m16n8k16, on f16, bf16, tf32, f64, s8, u8, e4m3 or e5m2, or wmma on "
     "one of the first six; other matrix instructions are not simulated"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from .compile_policy import estimate_of
 from .errors import UnsupportedInstruction
-from .launching.runs import run_blocks, run_checked
-from .launching.threads import ThreadContext
+from .launching.runs import ThreadContext, run_blocks, run_checked
 from .machine import CodeCache, Kernel, Processor, compile_kernel, processor
 
 if TYPE_CHECKING:

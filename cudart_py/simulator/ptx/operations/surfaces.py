@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..arrays.expressions import array_function
 from ..instructions.images.surfaces import located, operand_types
-from .geometries import geometry_of
+from .textures import geometry_of
 
 Array = NDArray[Any]
 

@@ -11,12 +11,21 @@ from numpy.typing import NDArray
 
 from ..arrays.expressions import array_function
 from ..instructions.images.textures import CHANNELS, Sampling, filtered, gathered, located
-from .geometries import geometry_of
 
 Array = NDArray[Any]
 
 # The PTX types of the results of fetches by their NumPy types.
 _RESULTS = {"f4": "f32", "u4": "u32", "i4": "s32"}
+# The description of each geometry in error messages.
+GEOMETRIES = {
+    "1d": "one dimension",
+    "2d": "two dimensions",
+    "3d": "three dimensions",
+    "a1d": "layers of one dimension",
+    "a2d": "layers of two dimensions",
+    "cube": "a cube map",
+    "acube": "layers of cube maps",
+}
 
 
 @dataclass(frozen=True)
@@ -190,3 +199,15 @@ def _places(
     found = locate(*coordinates, *map(np.float64, extents), *map(np.int64, pitches), *share)
     found = found if isinstance(found, tuple) else (found,)
     return found[: how.corners], found[how.corners :]
+
+
+def geometry_of(height: int, depth: int, layered: bool, cube: bool = False) -> str:
+    """Return the geometry for a height and a depth, 0 for a missing one; if `layered`, the depth counts layers.
+
+    In a cube map, the depth counts faces.
+    """
+    if cube:
+        return "acube" if layered else "cube"
+    if layered:
+        return "a2d" if height else "a1d"
+    return "3d" if depth else "2d" if height else "1d"

@@ -42,6 +42,7 @@ _LANES = 32
 _ROWS = 8
 _WORDS = 4
 _WORD_BYTES = 4
+_WARPS = 4
 
 
 class Matrices:
@@ -266,9 +267,6 @@ def _pieces_of_rows(
             address = rows.moved(start + 2 * place + half, 2 * group)
             found.append(MatrixPiece(address, 2, number, 2 * half, value))
     return found
-
-
-_WARPS = 4
 
 
 # --- matrices of wgmma

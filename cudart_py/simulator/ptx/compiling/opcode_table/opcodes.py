@@ -64,8 +64,7 @@ from ..emitters.memory import (
 )
 from ..emitters.warps import activemask, collective, elect, shuffle
 from ..forms import Form, Row
-from .matrix_opcodes import MATRIX_ROWS
-from .tensor_opcodes import TENSOR_ROWS
+from .matrix_opcodes import MATRIX_ROWS, TENSOR_ROWS
 from .video_opcodes import VIDEO_ROWS
 
 ROWS = (

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..layout import LANES, BlockCheck, Context
-from ..library.checking.fences import EVENT, HASHES
+from ..library.checking.clocks import EVENT, HASHES
 from ..library.checking.records import BLOCKS_BIT, LANES_BIT, THREAD, TICK, WARPS_BIT
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..layout import BlockCheck, Clock, Context, CopyRow, Doubt, ExtentCheck, HostCall, Readers, SiteCheck
-from ..library.checking.fences import HASHES
+from ..library.checking.clocks import HASHES
 from ..library.checking.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
 from .host_memory import Parts

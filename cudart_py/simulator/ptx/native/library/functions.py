@@ -9,16 +9,14 @@ from llvmlite import ir
 from .accesses import build_access, build_atomic, build_bulk_copy, build_run
 from .checking.bulk_checks import build_bulk_check, build_bulked, build_waited
 from .checking.checks import build_check
-from .checking.clocks import build_barrier_number, build_clock, build_named
+from .checking.clocks import build_barrier_number, build_clock, build_named, build_strong
 from .checking.copies import build_awaited, build_copied, build_issued, build_settle
-from .checking.fences import build_strong
 from .checking.records import build_expand, build_filled, build_find, build_ordered, build_readers
 from .checking.side_by_side import build_note
 from .checking.undefined import build_undefined
 from .counts import build_count, build_most
 from .hosts import build_hosts
-from .images.objects import build_fetch, build_fetched, build_texels, build_texture
-from .images.surfaces import build_surface
+from .images import build_fetch, build_fetched, build_surface, build_texels, build_texture
 from .matrices import build_product
 from .mbarriers import build_mbarrier
 from .warps import build_match, build_math, build_permute, build_redux

@@ -18,9 +18,9 @@ from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
 from ..instances import Instance, Layout, Place
 from ..layout import APART, BlockCheck, Context, Doubt, Head, HostCall, Status
+from ..library.checking.clocks import EVENT
 from ..library.checking.comparing import LOADS
 from ..library.checking.copies import GROUPS
-from ..library.checking.fences import EVENT
 from ..library.checking.records import TICK, block_value, block_word, in_complete_records, raise_doubt
 from ..library.frame import ask_about, ask_python, element, when
 from ..vectors import I1, I32, I64, Builder

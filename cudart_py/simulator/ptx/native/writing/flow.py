@@ -25,8 +25,7 @@ from .checking import Checking
 from .counting import Counting, depends_on_order
 from .emitter import Emitter
 from .flushing import processor_flushes
-from .loops import Loops
-from .scheduling import Scheduling
+from .scheduling import Loops, Scheduling
 from .shared_calls import SharedCalls, passed, pieces_of
 
 Value = Any

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compiling.opcode_table.opcodes import form_of
-from ...operations.geometries import GEOMETRIES
 from ...operations.mipmaps import by_levels, level_of
 from ...operations.surfaces import Surface, locate
-from ...operations.textures import Texture, gather, sample, touched
+from ...operations.textures import GEOMETRIES, Texture, gather, sample, touched
 from ..specials import coordinates
 from .printf import Format
 from .runtime import RuntimeCalls

@@ -38,6 +38,8 @@ _REDUCED = {
     "add": {*_INTEGERS, *_HALVES, "f32", "f64"}, "min": _ORDERED, "max": _ORDERED,
     "inc": {"u32"}, "dec": {"u32"}, "and": _INTEGERS, "or": _INTEGERS, "xor": _INTEGERS,
 }  # fmt: skip  # rows of a table
+_WORD, _SHIFT = 8, 3
+_WARP = 32
 
 
 class _Units(NamedTuple):
@@ -248,7 +250,3 @@ def _store(
         view = memory.views[dtype][first : int(places.max()) + 1]
         operands = stored.reshape(-1).view(dtype)
         atomics.reduce_only(operation, view, places - first, operands, type_=kind.ptx_type, ftz=kind.ftz)
-
-
-_WORD, _SHIFT = 8, 3
-_WARP = 32
