@@ -58,7 +58,7 @@ def run_native(
 def _useful_threads(kernel: Kernel, state: LaunchState, threads: int) -> int:
     """Return how many host threads run a launch: one if it is short, or if its blocks may see each other's progress."""
     sites = kernel.sites
-    if sites.atomics or sites.calls or sites.fences or sites.bulk or kernel.spins:
+    if sites.atomics or sites.calls or sites.fences or sites.bulk or sites.spins:
         return 1
     executed = state.blocks * state.threads * estimate_of(state.program).executed
     return max(1, min(threads, state.blocks, executed // _WORTH_THREAD))

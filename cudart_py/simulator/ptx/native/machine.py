@@ -53,9 +53,7 @@ class CodeCache(Protocol):
 class Kernel:
     """A kernel in machine code: `run` takes the address of a launch's context and returns a `Status`.
 
-    `alone` says that each warp runs to its end before the next one starts, so all warps use the same warp state.
-    `spins` says that lanes may wait for lanes of other blocks. `watch` names the events that the code records for an
-    observer.
+    `watch` names the events that the code records for an observer.
     """
 
     def __init__(
@@ -63,16 +61,12 @@ class Kernel:
         code: bytes,
         layout: Layout,
         sites: Sites,
-        alone: bool,
-        spins: bool,
         watch: frozenset[str],
         store: CodeCache | None,
     ) -> None:
         self.layout = layout
         self.sites = sites
         self.state_bytes = layout.bytes
-        self.alone = alone
-        self.spins = spins
         self.watch = watch
         self.recorded = Recorded(len(sites.sites))
         self.idle = BufferPool()
@@ -147,8 +141,8 @@ def _target(optimisation: int | None = None) -> Any:
 
 def build(
     program: Program, layout: Layout, local_size: int, watch: frozenset[str] = frozenset()
-) -> tuple[ir.Module, Sites, Flow]:
-    """Return a kernel's LLVM module, not yet compiled, with its sites and its flow.
+) -> tuple[ir.Module, Sites]:
+    """Return a kernel's LLVM module, not yet compiled, with its sites.
 
     Raise UnsupportedInstruction for a kernel that only the NumPy engine can run.
     """
@@ -157,7 +151,7 @@ def build(
     flow = Flow(module, program, layout, local_size, sites, watch)
     flow.write()
     write_driver(module, flow)
-    return module, sites, flow
+    return module, sites
 
 
 def compile_kernel(
@@ -182,25 +176,19 @@ def compile_kernel(
         def restore(description: Any, images: list[bytes]) -> Kernel:
             sites = Sites.restored(layout, description)
             _need(description["functions"], store)
-            return Kernel(images[0], layout, sites, description["alone"], description["spins"], watch, store)
+            return Kernel(images[0], layout, sites, watch, store)
 
         key = _key(store, "kernel", entry.name, entry.module.text, str(local_size), *sorted(watch))
         found = store.load(key, restore) if store is not None else None
         if found is not None or only_cached:
             return cast("Kernel | None", found)
-        module, sites, flow = build(program, layout, local_size, watch)
+        module, sites = build(program, layout, local_size, watch)
         functions = _called(module)
         _need(functions, store)
         code = _compiled(module)
         if store is not None:
-            description = {
-                "functions": functions,
-                "alone": flow.alone,
-                "spins": flow.spins,
-                **sites.description(layout),
-            }
-            store.store(key, description, [code])
-        return Kernel(code, layout, sites, flow.alone, flow.spins, watch, store)
+            store.store(key, {"functions": functions, **sites.description(layout)}, [code])
+        return Kernel(code, layout, sites, watch, store)
 
 
 # --- the library's functions, each compiled once and shared by all kernels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ..syntax.instructions import Instruction
@@ -23,18 +23,16 @@ class Site:
     operand: int = 0
 
 
-# The fields that JSON can represent directly.
-_KEPT = ("symbols", "specials", "counted", "shift", "atomics", "calls", "copies", "fences", "waits", "clocks", "bulk")
-
-
 @dataclass
 class Sites:
     """The numbers of sites, symbols and special registers, each counted from 0, and the features that the code uses.
 
     `counted` describes the rows of access counts: each is the number of a site and the kind, space and size in bytes of
-    its access. The checks record accesses in pieces of ``1 << shift`` bytes. `atomics` says that the code has atomics,
-    `calls` that it calls Python, `waits` that it waits at barriers in memory, and `copies`, `fences` and `clocks` that
-    the checks follow its asynchronous copies, its fences and its barriers in memory.
+    its access. The checks record accesses in pieces of ``1 << shift`` bytes. `alone` says that each warp runs to its
+    end before the next one starts, so all warps use the same warp state, and `spins` that lanes may wait for lanes of
+    other blocks. `atomics` says that the code has atomics, `calls` that it calls Python, `waits` that it waits at
+    barriers in memory, and `copies`, `fences` and `clocks` that the checks follow its asynchronous copies, its fences
+    and its barriers in memory.
     """
 
     sites: list[Site] = field(default_factory=list)
@@ -42,6 +40,8 @@ class Sites:
     specials: list[str] = field(default_factory=list)
     counted: list[tuple[int, str, str, int]] = field(default_factory=list)
     shift: int = 2
+    alone: bool = False
+    spins: bool = False
     atomics: bool = False
     calls: bool = False
     copies: bool = False
@@ -67,13 +67,12 @@ class Sites:
             for index, instruction in enumerate([*place.block.instructions, place.block.terminator.instruction])
         }
         sites = [(*places[id(site.instance), id(site.instruction)], site.operand) for site in self.sites]
-        kept = {name: getattr(self, name) for name in _KEPT}
-        return {"sites": sites, **kept}
+        return {**vars(self), "sites": sites}
 
     @classmethod
     def restored(cls, layout: Layout, description: dict[str, Any]) -> Sites:
         """Return the numbers that a description represents."""
-        found = cls(**{name: description[name] for name in _KEPT})
+        found = cls(**{one.name: description[one.name] for one in fields(cls) if one.name != "sites"})
         found.counted = [(site, kind, space, size) for site, kind, space, size in description["counted"]]
         for number, index, operand in description["sites"]:
             place = layout.places[number]

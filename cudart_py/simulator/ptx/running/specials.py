@@ -81,7 +81,7 @@ def special_value(chunk: Chunk, name: str) -> Any:
         numbers = state.plan.multiprocessors
         return numbers[(chunk.block_of_lane + chunk.first) % len(numbers)]
     if base.startswith("lanemask_"):
-        return _lane_mask(chunk.geometry.lane(), base[9:])
+        return lane_mask(chunk.geometry.lane(), base[9:])
     if base == "cluster_ctarank":
         x, y, z = (_axis_value(chunk, "cluster_ctaid", place) for place in range(3))
         width, height, _ = map(np.uint32, state.launch.cluster)
@@ -163,7 +163,8 @@ def _coordinate(index: Any, shape: tuple[int, int, int], axis: int) -> Any:
     return found.astype(np.uint32)
 
 
-def _lane_mask(lane: Any, kind: str) -> Any:
+def lane_mask(lane: Any, kind: str) -> Any:
+    """Return ``%lanemask_KIND`` of lanes with these indices in their warps, as unsigned words."""
     equal = np.uint32(1) << lane
     below = equal - np.uint32(1)
     return {"eq": equal, "lt": below, "le": below | equal, "gt": ~(below | equal), "ge": ~below}[kind]

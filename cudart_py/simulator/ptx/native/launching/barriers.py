@@ -109,7 +109,7 @@ def _ends(launch: NativeLaunch) -> list[tuple[Place, Barrier]]:
 
 def _keeps_order(launch: NativeLaunch) -> bool:
     """Return whether lanes wait for others only at barriers."""
-    return not (launch.kernel.spins or any(place.block.converges for place in launch.kernel.layout.places))
+    return not (launch.kernel.sites.spins or any(place.block.converges for place in launch.kernel.layout.places))
 
 
 def _keep(launch: NativeLaunch, barrier: Barrier, tell: Callable[[Observer], None]) -> None:

@@ -49,7 +49,7 @@ class Resident:
         # The blocks of a cluster are as close as in a chunk, and only the last one has room for whole warps.
         self._parts = Parts(
             {
-                Context.STATES: kernel.state_bytes * (1 if kernel.alone else warps * blocks),
+                Context.STATES: kernel.state_bytes * (1 if kernel.sites.alone else warps * blocks),
                 Context.SHARED: state.shared_limit * blocks,
                 Context.LOCAL: stride * (warps * LANES + state.threads * (blocks - 1)),
                 Context.ARRIVALS: 8 * BARRIERS * blocks,

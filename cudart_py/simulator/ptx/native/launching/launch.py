@@ -129,7 +129,7 @@ class NativeLaunch:
                 raise self._failure()
             if status == Status.DONE:
                 return True
-            if status == Status.PAUSED and self._takes_long() and not self.kernel.alone:
+            if status == Status.PAUSED and self._takes_long() and not self.kernel.sites.alone:
                 # The warp may wait in a loop that isn't known to spin: give the next warp a turn, and after all warps
                 # of the block the next block.
                 self.context[Context.WARP] += np.uint64(1)

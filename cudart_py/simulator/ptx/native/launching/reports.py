@@ -133,7 +133,7 @@ def with_memory(launch: NativeLaunch, group: Group) -> Group:
 def _callers(launch: NativeLaunch, instance: Instance, warp: int, lane: int) -> Iterator[tuple[Instance, Block]]:
     """Yield the calls that have led a lane to a copy of a function, innermost first: the callers and their blocks."""
     layout = launch.kernel.layout
-    state = launch.resident.states.reshape(-1, launch.kernel.state_bytes)[0 if launch.kernel.alone else warp]
+    state = launch.resident.states.reshape(-1, launch.kernel.state_bytes)[0 if launch.kernel.sites.alone else warp]
     size = layout.save_bytes
     saved = launch.resident.saves[size * (LANES * warp + lane) :][:size]
 
@@ -264,7 +264,7 @@ def timeout_of(launch: NativeLaunch, what: str) -> Fault:
             place = kernel.layout.places[number]
             site = place.block.first
             if site is not None:
-                point_at(launch, int(launch.context[Context.WARP]) if kernel.alone else warp)
+                point_at(launch, int(launch.context[Context.WARP]) if kernel.sites.alone else warp)
                 group, _ = group_of(launch, place.instance, int(waiting[warp, number]))
                 return group.fault("CUDA_ERROR_LAUNCH_TIMEOUT", what, site)
     return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", f"kernel {state.launch.entry.name}: {what}")

@@ -12,6 +12,7 @@ import threading
 import weakref
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +71,7 @@ class _SpareBuffers:
 _spare = _SpareBuffers()
 
 
+@dataclass(eq=False)
 class SpeculationFailed(Exception):  # noqa: N818  # it is not an error: the launch runs again
     """A launch can't continue in machine code.
 
@@ -79,13 +81,10 @@ class SpeculationFailed(Exception):  # noqa: N818  # it is not an error: the lau
     the memory that the launch changes.
     """
 
-    def __init__(
-        self, again: bool = False, counts: bool = True, unwritten: bool = False, lacks_records: bool = False
-    ) -> None:
-        self.again = again
-        self.counts = counts
-        self.unwritten = unwritten
-        self.lacks_records = lacks_records
+    again: bool = False
+    counts: bool = True
+    unwritten: bool = False
+    lacks_records: bool = False
 
 
 class Recorded:

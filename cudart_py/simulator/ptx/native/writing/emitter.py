@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from llvmlite import ir
 
 from ...compiling.codegen import exchanged_slots
+from ...running.specials import lane_mask
 from ...syntax import special_names
 from ...syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
 from ..errors import UnsupportedInstruction
@@ -26,14 +28,6 @@ if TYPE_CHECKING:
 Value = Any
 
 _NAMES = {I1: "pred", F32: "f32", F64: "f64"}
-# The value of each special register `%lanemask_*` in a lane.
-_LANE_MASKS: dict[str, Callable[[int], int]] = {
-    "eq": lambda lane: 1 << lane,
-    "lt": lambda lane: (1 << lane) - 1,
-    "le": lambda lane: (2 << lane) - 1,
-    "gt": lambda lane: 0xFFFFFFFF ^ ((2 << lane) - 1),
-    "ge": lambda lane: 0xFFFFFFFF ^ ((1 << lane) - 1),
-}
 
 
 class Emitter:
@@ -174,7 +168,7 @@ class Emitter:
         if base == "laneid":
             return b.lanes()
         if base.startswith("lanemask_"):
-            return b.each(I32, [_LANE_MASKS[base[9:]](lane) for lane in range(LANES)])
+            return b.each(I32, lane_mask(np.arange(LANES, dtype=np.uint32), base[9:]).tolist())
         if base == "warpid":
             return b.splat(self._warp())
         if base == "ctaid" and axis in ("x", "y", "z"):

@@ -77,19 +77,17 @@ class Flow:
             self.checking = Checking(b, layout, sites, self._schedule, arguments, watch)
         self.barriers = bool(layout.barriers)
         self._loops = Loops(layout)
-        self.spins = bool(self._loops.waiting())
+        self.spins = sites.spins = bool(self._loops.waiting())
         if self.clustered and layout.calls:
             raise UnsupportedInstruction("recursive functions or calls through pointers in a launch with clusters")
         if self._counting is not None and depends_on_order(layout, self._loops.edges):
             raise UnsupportedInstruction("counts of a loop in which lanes may wait for others")
         self.waits = any(place.block.waits for place in layout.places)
         self.converges = any(place.block.converges for place in layout.places)
+        # Whether each warp runs to its end without waiting for others, so one state serves all warps.
+        may_wait = self.clustered or self.barriers or self.spins or self.converges or self._loops.load()
+        self.alone = sites.alone = not may_wait
         self._find_shared_registers()
-
-    @property
-    def alone(self) -> bool:
-        """Return whether each warp runs to its end without waiting for others, so one state serves all warps."""
-        return not (self.clustered or self.barriers or self.spins or self.converges or self._loops.load())
 
     def _find_shared_registers(self) -> None:
         """Find the registers that waiting lanes may need: writing them must not change those lanes' values.

@@ -7,6 +7,8 @@ nothing, and events have no effect.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partialmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,25 +101,20 @@ class RuntimeCalls:
 
     # --- errors
 
-    def last_error(self, group: Group, *, site: Instruction) -> Array:
-        """Return the last error of each lane, and forget it (cudaGetLastError)."""
-        return np.array([self._errors.pop(int(lane), _SUCCESS) for lane in group.lane_numbers], np.uint32)
+    def _error(self, look: Callable[..., int], group: Group, *, site: Instruction) -> Array:
+        return np.array([look(self._errors, int(lane), _SUCCESS) for lane in group.lane_numbers], np.uint32)
 
-    def peek_at_last_error(self, group: Group, *, site: Instruction) -> Array:
-        """Return the last error of each lane (cudaPeekAtLastError)."""
-        return np.array([self._errors.get(int(lane), _SUCCESS) for lane in group.lane_numbers], np.uint32)
+    # Return the last error of each lane, and forget it (cudaGetLastError) or not (cudaPeekAtLastError).
+    last_error = partialmethod(_error, dict.pop)
+    peek_at_last_error = partialmethod(_error, dict.get)
 
-    def error_name(self, group: Group, error: Any, *, site: Instruction) -> Array:
-        """Return the address of the name of each lane's error (cudaGetErrorName)."""
-        return self._texts(group, error, name=True)
-
-    def error_string(self, group: Group, error: Any, *, site: Instruction) -> Array:
-        """Return the address of the description of each lane's error (cudaGetErrorString)."""
-        return self._texts(group, error, name=False)
-
-    def _texts(self, group: Group, error: Any, *, name: bool) -> Array:
+    def _texts(self, name: bool, group: Group, error: Any, *, site: Instruction) -> Array:
         found = [self._state.runtime.error_text(one, name=name) for (one,) in _rows(group, error)]
         return np.array(found, np.uint64)
+
+    # Return the addresses of the lanes' errors' names (cudaGetErrorName) and descriptions (cudaGetErrorString).
+    error_name = partialmethod(_texts, True)
+    error_string = partialmethod(_texts, False)
 
     def _note(self, group: Group, errors: Any) -> Array:
         """Keep the lanes' errors, and return all results."""
@@ -128,25 +125,20 @@ class RuntimeCalls:
 
     # --- queries
 
-    def device(self, group: Group, pointer: Any, *, site: Instruction) -> Array:
-        """Store the device that runs the kernel (cudaGetDevice)."""
-        return self._told(group, pointer, self._state.runtime.device, site)
-
-    def device_count(self, group: Group, pointer: Any, *, site: Instruction) -> Array:
-        """Store the number of devices (cudaGetDeviceCount)."""
-        return self._told(group, pointer, self._state.runtime.device_count, site)
-
-    def version(self, group: Group, pointer: Any, *, site: Instruction) -> Array:
-        """Store the version of the runtime (cudaRuntimeGetVersion)."""
-        return self._told(group, pointer, self._state.runtime.version, site)
-
     def attribute(self, group: Group, pointer: Any, number: Any, device: Any, *, site: Instruction) -> Array:
         """Store an attribute of a device (cudaDeviceGetAttribute)."""
         found = [self._state.runtime.attribute(*row) for row in _rows(group, number, device)]
         return self._stored(group, pointer, found, np.uint32, site)
 
-    def _told(self, group: Group, pointer: Any, value: int, site: Instruction) -> Array:
+    def _told(self, name: str, group: Group, pointer: Any, *, site: Instruction) -> Array:
+        value = getattr(self._state.runtime, name)
         return self._stored(group, pointer, [(_SUCCESS, value)] * group.n, np.uint32, site)
+
+    # Store the device that runs the kernel (cudaGetDevice), the number of devices (cudaGetDeviceCount), and the version
+    # of the runtime (cudaRuntimeGetVersion).
+    device = partialmethod(_told, "device")
+    device_count = partialmethod(_told, "device_count")
+    version = partialmethod(_told, "version")
 
     def _stored(self, group: Group, pointer: Any, found: list[tuple[int, int]], kind: Any, site: Instruction) -> Array:
         """Store the values of the lanes without an error at their pointers, and return the errors."""
@@ -168,20 +160,17 @@ class RuntimeCalls:
 
     # --- streams and events
 
-    def create_stream(self, group: Group, pointer: Any, flags: Any, *, site: Instruction) -> Array:
-        """Store a new stream, which must be non-blocking (cudaStreamCreateWithFlags)."""
-        return self._created(group, pointer, flags, _NON_BLOCKING, site)
-
-    def create_event(self, group: Group, pointer: Any, flags: Any, *, site: Instruction) -> Array:
-        """Store a new event, which must be without timing (cudaEventCreateWithFlags)."""
-        return self._created(group, pointer, flags, _DISABLE_TIMING, site)
-
-    def _created(self, group: Group, pointer: Any, flags: Any, required: int, site: Instruction) -> Array:
+    def _created(self, required: int, group: Group, pointer: Any, flags: Any, *, site: Instruction) -> Array:
         runtime = self._state.runtime
         found = [
             (_SUCCESS, runtime.create()) if one == required else (_INVALID_VALUE, 0) for (one,) in _rows(group, flags)
         ]
         return self._stored(group, pointer, found, np.uint64, site)
+
+    # Store a new stream, which must be non-blocking (cudaStreamCreateWithFlags), or a new event, which must be without
+    # timing (cudaEventCreateWithFlags).
+    create_stream = partialmethod(_created, _NON_BLOCKING)
+    create_event = partialmethod(_created, _DISABLE_TIMING)
 
     def nothing(self, group: Group, *arguments: Any, site: Instruction) -> Array:
         """Do nothing: streams and events end with the grid, and all work runs in the order of the calls.
