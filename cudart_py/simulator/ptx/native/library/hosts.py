@@ -8,6 +8,7 @@ address is recorded as the launch's fault.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -34,10 +35,6 @@ found_type = ir.LiteralStructType([I1, ADDRESSES])
 def address_type(space: str) -> ir.VectorType:
     """Return the type of a space's addresses: addresses in shared memory have 32 bits."""
     return vector(I32) if space in ("shared", "cluster") else ADDRESSES
-
-
-def _arguments(space: str) -> list[ir.Type]:
-    return [PTR, address_type(space), I32, I32, I64]
 
 
 def checked(b: Builder, space: str, context: Value, addresses: Value, mask: Value, site: Value, size: int) -> Value:
@@ -76,9 +73,8 @@ def _refuse(b: Builder, context: Value, site: Value, mask: Value, addresses: Val
     _answer(b, I1(0), ir.Constant(ADDRESSES, ir.Undefined))
 
 
-def _global(module: ir.Module) -> None:
-    b, (context, given, mask, site, size) = begin(module, "hosts.global", found_type, _arguments("global"))
-    addresses = safe_addresses(b, given, mask)
+def _global(b: Builder, arguments: list[Value], addresses: Value) -> None:
+    context, given, mask, site, size = arguments
     hosts = b.add(addresses, b.splat(b.word(context, Context.DELTA)))
     cache = kept_by(b, context, site)
     aligned = _aligned(b, addresses, size)
@@ -146,9 +142,8 @@ def extent_of(b: Builder, context: Value, address: Value) -> tuple[Value, Value,
     return place, start, end
 
 
-def _shared(module: ir.Module) -> None:
-    b, (context, given, mask, site, size) = begin(module, "hosts.shared", found_type, _arguments("shared"))
-    addresses = safe_addresses(b, given, mask)
+def _shared(b: Builder, arguments: list[Value], addresses: Value) -> None:
+    context, given, mask, site, size = arguments
     wide = b.zext(addresses, ADDRESSES)
     hosts = b.add(wide, b.splat(b.word(context, Context.SHARED)))
     narrow = b.trunc(size, I32)
@@ -192,38 +187,30 @@ def _in_cluster(b: Builder, context: Value, addresses: Value, own: Value, aligne
         _answer(b, I1(1), b.add(places, b.load(bases, typ=ADDRESSES, align=64)))
 
 
-def _simple(name: str, base: int, limit: int, strided: bool) -> Callable[[ir.Module], None]:
-    """Return the function that builds the check of a space that begins at 0; `limit` is the word with its size."""
+def _flat(b: Builder, arguments: list[Value], addresses: Value, base: Context, limit: Context) -> None:
+    """Build the check of a space that begins at 0; `base` is the word with its address, and `limit` that with its size.
 
-    def build(module: ir.Module) -> None:
-        b, (context, given, mask, site, size) = begin(module, f"hosts.{name}", found_type, _arguments(name))
-        addresses = safe_addresses(b, given, mask)
-        top = b.reduced("umax", addresses)
-        end = b.add(top, size)
-        fits = b.and_(
-            b.icmp_unsigned("<=", end, b.word(context, limit)), b.icmp_unsigned("<=", top, b.word(context, limit))
-        )
-        aligned = b.icmp_unsigned("==", b.and_(b.reduced("or", addresses), b.sub(size, I64(1))), I64(0))
-        hosts = b.add(addresses, b.splat(b.word(context, base)))
-        if strided:
-            hosts = b.add(hosts, _lane_places(b, context))
-        with when(b, b.and_(fits, aligned), likely=True):
-            _answer(b, I1(1), hosts)
-        _refuse(b, context, site, mask, given)
-
-    return build
-
-
-def _lane_places(b: Builder, context: Value) -> Value:
-    """Return the offset of each lane of the current warp in the block's local memory."""
-    first = b.shl(b.word(context, Context.WARP_AT_HAND), I64(5))
-    numbers = b.add(b.splat(first), b.lanes(I64))
-    return b.mul(numbers, b.splat(b.word(context, Context.LOCAL_STRIDE)))
+    Each lane has local memory of its own.
+    """
+    context, given, mask, site, size = arguments
+    top = b.reduced("umax", addresses)
+    end = b.add(top, size)
+    fits = b.and_(
+        b.icmp_unsigned("<=", end, b.word(context, limit)), b.icmp_unsigned("<=", top, b.word(context, limit))
+    )
+    aligned = b.icmp_unsigned("==", b.and_(b.reduced("or", addresses), b.sub(size, I64(1))), I64(0))
+    hosts = b.add(addresses, b.splat(b.word(context, base)))
+    if base == Context.LOCAL:
+        first = b.shl(b.word(context, Context.WARP_AT_HAND), I64(5))
+        numbers = b.add(b.splat(first), b.lanes(I64))
+        hosts = b.add(hosts, b.mul(numbers, b.splat(b.word(context, Context.LOCAL_STRIDE))))
+    with when(b, b.and_(fits, aligned), likely=True):
+        _answer(b, I1(1), hosts)
+    _refuse(b, context, site, mask, given)
 
 
-def _generic(module: ir.Module) -> None:
-    b, (context, given, mask, site, size) = begin(module, "hosts.generic", found_type, _arguments("generic"))
-    addresses = safe_addresses(b, given, mask)
+def _generic(b: Builder, arguments: list[Value], addresses: Value) -> None:
+    context, given, mask, site, size = arguments
     plain = b.icmp_unsigned("<", b.reduced("umax", addresses), I64(SHARED_WINDOW))
     with when(b, plain, likely=True):
         b.ret(b.invoke("hosts.global", found_type, context, given, mask, site, size))
@@ -256,16 +243,19 @@ def _generic(module: ir.Module) -> None:
     _answer(b, b.load(right, typ=I1), safe_addresses(b, hosts.whole, mask))
 
 
-_HOSTS: dict[str, Callable[[ir.Module], None]] = {
+_HOSTS: dict[str, Callable[..., None]] = {
     "global": _global,
     "shared": _shared,
-    "local": _simple("local", Context.LOCAL, Context.LOCAL_SIZE, True),
-    "param": _simple("param", Context.PARAMETERS, Context.PARAMETER_SIZE, False),
-    "workspace": _simple("workspace", Context.WORKSPACE, Context.WORKSPACE_SIZE, False),
+    "local": partial(_flat, base=Context.LOCAL, limit=Context.LOCAL_SIZE),
+    "param": partial(_flat, base=Context.PARAMETERS, limit=Context.PARAMETER_SIZE),
+    "workspace": partial(_flat, base=Context.WORKSPACE, limit=Context.WORKSPACE_SIZE),
     "generic": _generic,
 }
 
 
 def build_hosts(module: ir.Module, name: str) -> None:
     """Build the function of a space."""
-    _HOSTS[name.partition(".")[2]](module)
+    space = name.partition(".")[2]
+    b, arguments = begin(module, name, found_type, [PTR, address_type(space), I32, I32, I64])
+    _, given, mask, *_ = arguments
+    _HOSTS[space](b, arguments, safe_addresses(b, given, mask))

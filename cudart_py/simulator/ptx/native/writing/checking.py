@@ -27,8 +27,7 @@ from ..vectors import I1, I32, I64, Builder
 from .undefined import Undefined
 
 if TYPE_CHECKING:
-    from ..sites import Sites
-    from .scheduling import Scheduling
+    from .flow import Flow
 
 Value = Any
 
@@ -49,29 +48,21 @@ class Checking:
     """The generator of the checks in a warp's function.
 
     `copies` says whether the kernel has asynchronous copies, `clocks` whether it has barriers in memory, and `fences`
-    whether it has fences.
+    whether it has fences. With `follows`, the code follows undefined values that are loaded.
     """
 
-    def __init__(
-        self,
-        b: Builder,
-        layout: Layout,
-        sites: Sites,
-        schedule: Scheduling,
-        arguments: tuple[Value, Value],
-        watch: frozenset[str],
-    ) -> None:
+    def __init__(self, flow: Flow, *, follows: bool) -> None:
+        layout, sites = flow.layout, flow.sites
         if any(not barrier.is_literal and not whole(barrier.instruction) for barrier in layout.barriers):
             raise UnsupportedInstruction("checks of a barrier of some warps whose number or count is in a register")
         if any(place.instance.root.shared and place.block.terminator.kind == "barrier" for place in layout.places):
             # Each call of the function would count as another barrier.
             raise UnsupportedInstruction("barriers in a recursive function or one that is called through a pointer")
-        self._b = b
+        self._b, self._context = flow.b, flow.context
         self._layout = layout
         self._sites = sites
-        self._schedule = schedule
-        self._context, self._state = arguments
-        self.undefined = Undefined(b, layout, arguments, "undefined" in watch, self._doubt_if)
+        self._schedule = flow.schedule
+        self.undefined = Undefined(flow, follows, self._doubt_if)
         self._shift = sites.shift = _least_shift(layout)
         forms = {form_of(instruction) for place in layout.places for instruction in place.block.instructions}
         accesses = {form.row.access for form in forms}
@@ -83,7 +74,7 @@ class Checking:
         )
         self.fences = sites.fences = any(map(_fences, forms))
         self.bulk = sites.bulk = "bulk" in accesses
-        self._clustered = "clusters" in watch
+        self._clustered = flow.clustered
         if self._clustered and (self.bulk or self.copies or self.clocks or self.fences):
             raise UnsupportedInstruction("checks of fences, copies, mbarriers and named barriers in clusters")
         self._barriers = [

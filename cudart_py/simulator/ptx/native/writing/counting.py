@@ -12,11 +12,11 @@ from ...compiling.opcode_table.opcodes import form_of
 from ...running.observer import AccessCount, BlockCount
 from ..instances import Layout, Place
 from ..layout import Context, Count
-from ..sites import Sites
-from ..vectors import I64, Builder
+from ..vectors import I64
 
 if TYPE_CHECKING:
     from ..launching.launch import NativeLaunch
+    from .flow import Flow
 
 Value = Any
 
@@ -37,11 +37,11 @@ _SPACES = {
 class Counting:
     """The generator of the counting code in a warp's function."""
 
-    def __init__(self, b: Builder, sites: Sites, context: Value) -> None:
-        self._b = b
-        self._sites = sites
-        self._blocks = b.pointer(context, Context.BLOCK_COUNTS)
-        self._accesses = b.pointer(context, Context.ACCESS_COUNTS)
+    def __init__(self, flow: Flow) -> None:
+        self._b = flow.b
+        self._sites = flow.sites
+        self._blocks = flow.b.pointer(flow.context, Context.BLOCK_COUNTS)
+        self._accesses = flow.b.pointer(flow.context, Context.ACCESS_COUNTS)
 
     def block(self, number: int, mask: Value) -> None:
         """Count one execution of a basic block by a warp whose active lanes are in `mask`."""

@@ -15,15 +15,11 @@ from ...syntax.instructions import Immediate, Instruction, Operand, Register, Sy
 from ..errors import UnsupportedInstruction
 from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Head, HostCall
 from ..library.frame import ask_about, ask_python, when
-from ..vectors import F32, F64, I1, I8, I32, I64, Builder, integer_like, lane_type, vector
+from ..vectors import F32, F64, I1, I8, I32, I64, integer_like, lane_type, vector
 
 if TYPE_CHECKING:
-    from ...compiling.program import Program
     from ..instances import Instance
-    from ..sites import Sites
-    from .checking import Checking
-    from .counting import Counting
-    from .shared_calls import SharedCalls
+    from .flow import Flow
 
 Value = Any
 
@@ -38,27 +34,16 @@ class Emitter:
     Single-precision results may be `loose`: their NaNs have any bit pattern until something needs their bits.
     """
 
-    def __init__(
-        self,
-        b: Builder,
-        program: Program,
-        instance: Instance,
-        sites: Sites,
-        arguments: tuple[Value, Value],
-        counting: Counting | None,
-        checking: Checking | None,
-        shared_calls: SharedCalls,
-    ) -> None:
-        self.b = b
+    def __init__(self, flow: Flow, instance: Instance) -> None:
+        self.b, self.context, self.state = flow.b, flow.context, flow.state
         # Machine code has no use for the rest of the environment.
-        self.environment = program.environment(frozenset(), False)
+        self.environment = flow.program.environment(frozenset(), False)
         self.instance = instance
         self.code = instance.code
-        self.sites = sites
-        self.context, self.state = arguments
-        self.counting = counting
-        self.checking = checking
-        self._shared_calls = shared_calls
+        self.sites = flow.sites
+        self.counting = flow.counting
+        self.checking = flow.checking
+        self._shared_calls = flow.shared_calls
         self.mask: Value = None
         self.instruction: Instruction | None = None
         self.accessed = False

@@ -35,12 +35,12 @@ _CALL_COST = 8
 
 
 class Flow:
-    """The generator of a module's function ``warp``.
+    """The generator of a module's function ``warp``, and what the generators of its parts share.
 
-    `barriers` says whether the kernel has barriers, `spins` whether it has loops that may wait for other lanes, and
-    `waits` whether some of these only wait at barriers in memory. `flushes` says that the processor flushes subnormal
-    numbers to zero during the launch, and `clustered` that blocks run together with the others of their cluster.
-    `checking` is None unless checks observe the launch.
+    `context` and `state` are the function's arguments. `barriers` says whether the kernel has barriers, `spins` whether
+    it has loops that may wait for other lanes, and `waits` whether some of these only wait at barriers in memory.
+    `flushes` says that the processor flushes subnormal numbers to zero during the launch, and `clustered` that blocks
+    run together with the others of their cluster. `checking` is None unless checks observe the launch.
     """
 
     def __init__(
@@ -52,35 +52,34 @@ class Flow:
         sites: Sites,
         watch: frozenset[str],
     ) -> None:
-        self._program = program
+        self.program = program
         self.layout = layout
-        self._sites = sites
+        self.sites = sites
         self.clustered = "clusters" in watch
         function = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
         function.attributes.add("nounwind")
-        self._context, self._state = function.args
-        self._b = b = Builder(function.append_basic_block("entry"))
+        self.context, self.state = function.args
+        self.b = b = Builder(function.append_basic_block("entry"))
         self.flushes = b.flushes = processor_flushes(layout)
-        self._schedule = Scheduling(b, layout, self._context, self._state)
+        self.schedule = Scheduling(self)
         if layout.calls and "counters" in watch:
             # Lanes of different calls are in the one copy of a function together.
             raise UnsupportedInstruction("counts of functions that are recursive or called through pointers")
-        self._counting = Counting(b, sites, self._context) if "counters" in watch else None
-        arguments = self._context, self._state
-        self._shared_calls = SharedCalls(b, layout, local_size, arguments)
+        self.counting = Counting(self) if "counters" in watch else None
+        self.shared_calls = SharedCalls(self, local_size)
         self.checking: Checking | None = None
         meets = partial(has_meetings, callees=lambda block: [callee for _, callee in called(program, block)])
         if "checks" not in watch and any(map(meets, {one.code for one in layout.instances})):
             # Lanes that meet would be stuck. The checks then doubt the launch, but nothing else could undo it.
             raise UnsupportedInstruction("copies of an instruction with a member mask on both sides of a branch")
         if "checks" in watch:
-            self.checking = Checking(b, layout, sites, self._schedule, arguments, watch)
+            self.checking = Checking(self, follows="undefined" in watch)
         self.barriers = bool(layout.barriers)
         self._loops = Loops(layout)
         self.spins = sites.spins = bool(self._loops.waiting())
         if self.clustered and layout.calls:
             raise UnsupportedInstruction("recursive functions or calls through pointers in a launch with clusters")
-        if self._counting is not None and depends_on_order(layout, self._loops.edges):
+        if self.counting is not None and depends_on_order(layout, self._loops.edges):
             raise UnsupportedInstruction("counts of a loop in which lanes may wait for others")
         self.waits = any(place.block.waits for place in layout.places)
         self.converges = any(place.block.converges for place in layout.places)
@@ -110,24 +109,24 @@ class Flow:
 
     def write(self) -> None:
         """Generate the function."""
-        b = self._b
+        b = self.b
         self._enter()
-        b.branch(self._schedule.dispatch)
-        self._schedule.write_dispatch()
+        b.branch(self.schedule.dispatch)
+        self.schedule.write_dispatch()
         self._write_idle()
         for number, place in enumerate(self.layout.places):
-            b.position_at_end(self._schedule.entries[number])
+            b.position_at_end(self.schedule.entries[number])
             self._write_place(number, place)
 
     def _enter(self) -> None:
-        b, schedule = self._b, self._schedule
+        b, schedule = self.b, self.schedule
         fresh = b.icmp_unsigned("!=", b.load(schedule.head(Head.FRESH), typ=I32), I32(0))
         main = self.layout.places[self.layout.start]
         with when(b, fresh):
             b.store(I32(0), schedule.head(Head.FRESH))
             for _, slot in sorted(main.live):
-                kind = self._emitter(main.instance).storage(slot)
-                main.instance.store(b, self._state, slot, b.const(kind, 0))
+                kind = Emitter(self, main.instance).storage(slot)
+                main.instance.store(b, self.state, slot, b.const(kind, 0))
             if self.checking is not None:
                 self.checking.undefined.begin(main.block.live_slots)
         if self.barriers:
@@ -146,16 +145,16 @@ class Flow:
 
     def _chosen(self, barrier: Barrier, released: Value) -> Value:
         """Return the mask of the lanes whose number of a barrier is in a set."""
-        b = self._b
+        b = self.b
         if not isinstance(barrier.number, Register):
             chosen = b.icmp_unsigned("!=", b.and_(released, I32(1 << barrier.number)), I32(0))
             return b.select(chosen, I32(-1), I32(0))
-        chosen = b.and_(b.lshr(b.splat(released), numbers_of(b, self._state, barrier)), b.const(I32, 1))
+        chosen = b.and_(b.lshr(b.splat(released), numbers_of(b, self.state, barrier)), b.const(I32, 1))
         return b.bits(b.compare("!=", chosen, 0))
 
     def _write_idle(self) -> None:
         """Generate the code for when no lane is ready: make lanes that stand aside ready, and yield to other warps."""
-        b, schedule = self._b, self._schedule
+        b, schedule = self.b, self.schedule
         b.position_at_end(schedule.idle)
         if self.spins:
             yields: Value = I1(0)
@@ -167,33 +166,28 @@ class Flow:
                     b.store(I32(0), word)
                     schedule.push(number, lanes)
                     if not self._loops.only_waits(number):
-                        b.set_word(self._context, Context.YIELDS, I64(POLLS))
+                        b.set_word(self.context, Context.YIELDS, I64(POLLS))
                 yields = b.or_(yields, some)
             with when(b, yields):
                 b.ret(I32(Status.YIELDED))
         b.ret(I32(Status.DONE))
 
-    def _emitter(self, instance: Instance) -> Emitter:
-        arguments = self._context, self._state
-        watchers = self._counting, self.checking
-        return Emitter(self._b, self._program, instance, self._sites, arguments, *watchers, self._shared_calls)
-
     # --- one block
 
     def _write_place(self, number: int, place: Place) -> None:
-        b, block, instance = self._b, place.block, place.instance
-        e = self._emitter(instance)
+        b, block, instance = self.b, place.block, place.instance
+        e = Emitter(self, instance)
         if block.converges:
             self._come_together(number, place)
             if self.checking is not None:
                 self.checking.together(place)
         if self.checking is not None:
             self.checking.passing(place)
-        e.mask = b.load(self._schedule.mask, typ=I32)
+        e.mask = b.load(self.schedule.mask, typ=I32)
         if self.waits and not block.waits:
-            b.set_word(self._context, Context.PROGRESS, I64(1))
-        if self._counting is not None:
-            self._counting.block(number, e.mask)
+            b.set_word(self.context, Context.PROGRESS, I64(1))
+        if self.counting is not None:
+            self.counting.block(number, e.mask)
         for instruction in block.instructions:
             e.instruction = instruction
             form = form_of(instruction)
@@ -204,7 +198,7 @@ class Flow:
             lowering(form)(e, instruction, form)
             self.checking.undefined.after(instruction, instance, e.mask)
         if e.accessed:
-            with when(b, b.icmp_unsigned("!=", b.word(self._context, Context.FAULT), I64(0)), likely=False):
+            with when(b, b.icmp_unsigned("!=", b.word(self.context, Context.FAULT), I64(0)), likely=False):
                 b.ret(I32(Status.FAULT))
         terminator = block.terminator
         condition = None
@@ -240,13 +234,13 @@ class Flow:
         """Store a register without changing its value in lanes that wait elsewhere and need it."""
         register = (self.layout.instances.index(instance), slot)
         if self._highest.get(register, -1) > number or register in self._always:
-            old = instance.load(self._b, self._state, slot, value.type.element)
-            value = self._b.select(self._b.truth(mask), value, old)
-        instance.store(self._b, self._state, slot, value)
+            old = instance.load(self.b, self.state, slot, value.type.element)
+            value = self.b.select(self.b.truth(mask), value, old)
+        instance.store(self.b, self.state, slot, value)
 
     def _come_together(self, number: int, place: Place) -> None:
         """Hold the lanes until all members of their member mask have arrived or exited."""
-        b, schedule = self._b, self._schedule
+        b, schedule = self.b, self.schedule
         mask = b.load(schedule.mask, typ=I32)
         alive = b.load(schedule.head(Head.ALIVE), typ=I32)
         with when(b, b.icmp_unsigned("!=", mask, alive), likely=False):
@@ -271,7 +265,7 @@ class Flow:
     def _passed(self, e: Emitter, place: Place) -> list[tuple[Instance, int, Value]]:
         """Return the registers of the callee or the caller that a call or a return assigns, and their new values."""
         terminator = place.block.terminator
-        module = self._program.entry.module
+        module = self.program.entry.module
         if terminator.kind == "call":
             site = place.instance.code.call_sites[id(terminator.ending)]
             found = []
@@ -291,7 +285,7 @@ class Flow:
 
     def _enter_functions(self, place: Place, mask: Value, pointer: Value) -> list[tuple[Callee, Value]]:
         """Return the functions that a call enters, with their lanes, after saving registers for those that need it."""
-        b, instance = self._b, place.instance
+        b, instance = self.b, place.instance
         instruction = place.block.terminator.ending
         callees = instance.callees[place.block.index]
         found, rest = [], mask
@@ -302,20 +296,20 @@ class Flow:
                 rest = b.and_(rest, b.not_(lanes))
             found.append((callee, lanes))
         if pointer is not None:
-            fault_if(b, self._context, rest, Fault.CALL, self._sites.add(instruction, instance), pointer)
+            fault_if(b, self.context, rest, Fault.CALL, self.sites.add(instruction, instance), pointer)
         if instance.root.shared or any(callee.number is not None for callee in callees):
-            site = self._sites.add(instruction, instance)
+            site = self.sites.add(instruction, instance)
             for callee, lanes in found:
-                self._shared_calls.check_stack(instance, callee.instance.code.local_bytes, lanes, site)
+                self.shared_calls.check_stack(instance, callee.instance.code.local_bytes, lanes, site)
         for callee, lanes in found:
             if callee.number is not None:
                 with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
-                    self._shared_calls.enter(callee.number, lanes)
+                    self.shared_calls.enter(callee.number, lanes)
         return found
 
     def _go_into(self, number: int, place: Place, entered: list[tuple[Callee, Value]]) -> None:
         """Let lanes continue in the functions that they call, or return to Python if the budget is used up."""
-        b, schedule = self._b, self._schedule
+        b, schedule = self.b, self.schedule
         for callee, lanes in entered:
             with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
                 schedule.push(callee.instance.numbers[0], lanes)
@@ -325,28 +319,28 @@ class Flow:
 
     def _returned(self, e: Emitter, place: Place) -> list[tuple[SharedCall, Value, list[tuple[Instance, int, Value]]]]:
         """Return the calls to which lanes return from a shared function, the lanes, and the caller's new registers."""
-        module, code = self._program.entry.module, place.instance.code
+        module, code = self.program.entry.module, place.instance.code
         pieces = pieces_of(code, module.function_results[code.name])
         found = []
-        for call, lanes in self._shared_calls.returning(place.instance, e.mask):
+        for call, lanes in self.shared_calls.returning(place.instance, e.mask):
             site = call.caller.code.call_sites[id(call.block.terminator.ending)]
             found.append((call, lanes, passed(e, pieces, call.caller, site.results)))
         return found
 
     def _leave(self, returns: list[tuple[SharedCall, Value, list[tuple[Instance, int, Value]]]]) -> None:
         """Let lanes continue after the calls that led to a shared function."""
-        b, schedule = self._b, self._schedule
+        b, schedule = self.b, self.schedule
         for call, lanes, values in returns:
             with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
-                self._shared_calls.leave(call, lanes)
+                self.shared_calls.leave(call, lanes)
                 for target, slot, value in values:
-                    old = target.load(b, self._state, slot, value.type.element)
-                    target.store(b, self._state, slot, b.select(b.truth(lanes), value, old))
+                    old = target.load(b, self.state, slot, value.type.element)
+                    target.store(b, self.state, slot, b.select(b.truth(lanes), value, old))
                 schedule.push(call.caller.numbers[call.block.terminator.targets[0]], lanes)
         b.branch(schedule.dispatch)
 
     def _end(self, number: int, place: Place, e: Emitter, condition: Value) -> None:
-        b, schedule = self._b, self._schedule
+        b, schedule = self.b, self.schedule
         terminator, instance = place.block.terminator, place.instance
         kind, mask = terminator.kind, e.mask
         if kind == "next":
@@ -374,7 +368,7 @@ class Flow:
             barrier = next(one for one in self.layout.barriers if one.instruction is terminator.instruction)
             if not barrier.waits and barrier.number != CLUSTER_BARRIER:
                 assert isinstance(barrier.number, int)
-                count = b.at(b.pointer(self._context, Context.ARRIVALS), 8 * barrier.number)
+                count = b.at(b.pointer(self.context, Context.ARRIVALS), 8 * barrier.number)
                 b.store(b.add(b.load(count, typ=I64), b.zext(b.ones(mask), I64)), count)
             if not barrier.waits:
                 self._go(number, instance.numbers[terminator.targets[0]], mask)
@@ -383,12 +377,12 @@ class Flow:
             schedule.add_lanes(schedule.head(Head.PARKED), mask)
             b.branch(schedule.dispatch)
         else:
-            site = I32(self._sites.add(terminator.ending, instance))
-            record_fault(b, self._context, Fault.TRAP, site, mask, None)
+            site = I32(self.sites.add(terminator.ending, instance))
+            record_fault(b, self.context, Fault.TRAP, site, mask, None)
             b.ret(I32(Status.FAULT))
 
     def _go(self, number: int, target: int, lanes: Value) -> None:
-        b, schedule = self._b, self._schedule
+        b, schedule = self.b, self.schedule
         if target > number:
             schedule.go(target, lanes)
             return
@@ -402,19 +396,19 @@ class Flow:
 
     def _has_spun(self, turns: int) -> Value:
         """Count an iteration of a loop that may wait; return whether the lanes must now let others run."""
-        b, place = self._b, self._schedule.head(Head.SPINS)
+        b, place = self.b, self.schedule.head(Head.SPINS)
         spins = b.add(b.load(place, typ=I32), I32(1))
         b.store(spins, place)
         return b.icmp_unsigned(">=", spins, I32(turns))
 
     def _stand_aside(self, target: int, lanes: Value) -> None:
         """Make lanes that go back to `target` wait until other lanes have had a turn."""
-        schedule = self._schedule
-        self._b.store(I32(0), schedule.head(Head.SPINS))
+        schedule = self.schedule
+        self.b.store(I32(0), schedule.head(Head.SPINS))
         schedule.add_lanes(schedule.word(ASIDE, target), lanes)
 
     def _branch(self, number: int, targets: list[int], mask: Value, taken: Value) -> None:
-        b, schedule = self._b, self._schedule
+        b, schedule = self.b, self.schedule
         yes, no = targets
         rest = b.xor(mask, taken)
         all_go, some = b.append_basic_block(), b.append_basic_block()
@@ -432,11 +426,11 @@ class Flow:
         self._go(number, low, low_lanes)
 
     def _switch(self, number: int, place: Place, mask: Value, index: Value) -> None:
-        b, schedule = self._b, self._schedule
+        b, schedule = self.b, self.schedule
         targets = [place.instance.numbers[target] for target in place.block.terminator.targets]
         instruction = place.block.terminator.ending
         outside = b.and_(b.bits(b.compare(">=", index, len(targets))), mask)
-        fault_if(b, self._context, outside, Fault.BRANCH, self._sites.add(instruction, place.instance), index)
+        fault_if(b, self.context, outside, Fault.BRANCH, self.sites.add(instruction, place.instance), index)
         for target in sorted(set(targets)):
             chosen = [place for place, other in enumerate(targets) if other == target]
             truth = b.compare("==", index, chosen[0])
@@ -457,6 +451,6 @@ class Flow:
                 with when(b, b.not_(over)):
                     schedule.push(target, lanes)
         if any(target <= number for target in targets):
-            with when(b, b.icmp_signed("<", b.word(self._context, Context.BUDGET), I64(0)), likely=False):
+            with when(b, b.icmp_signed("<", b.word(self.context, Context.BUDGET), I64(0)), likely=False):
                 b.ret(I32(Status.PAUSED))
         b.branch(schedule.dispatch)

@@ -5,7 +5,7 @@ A loop in which lanes may wait for other lanes lets these have a turn.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...compiling.analysis.control_flow import Block
 from ...compiling.analysis.wait_loops import Waiting
@@ -15,7 +15,10 @@ from ..errors import UnsupportedInstruction
 from ..instances import WAITING, Layout, Place, word_of
 from ..layout import Context, Head, Status
 from ..library.frame import when
-from ..vectors import I32, I64, Builder
+from ..vectors import I32, I64
+
+if TYPE_CHECKING:
+    from .flow import Flow
 
 Value = Any
 
@@ -33,16 +36,15 @@ class Scheduling:
     `entries` are the LLVM blocks at which the places of the layout begin.
     """
 
-    def __init__(self, b: Builder, layout: Layout, context: Value, state: Value) -> None:
-        self._b = b
+    def __init__(self, flow: Flow) -> None:
+        b, layout = flow.b, flow.layout
+        self._b, self._context, self._state = b, flow.context, flow.state
         self._layout = layout
-        self._context = context
-        self._state = state
         self.mask = b.alloca(I32)
         self._lowest = b.alloca(I32)
         # The words of the bitmap stay in the warp's state: in variables, they would make LLVM take longer, but not the
         # code run faster.
-        self._ready = [b.at(state, layout.ready_at + 8 * index) for index in range(layout.ready_words)]
+        self._ready = [b.at(flow.state, layout.ready_at + 8 * index) for index in range(layout.ready_words)]
         function = b.function
         self.dispatch = function.append_basic_block("dispatch")
         self.idle = function.append_basic_block("idle")

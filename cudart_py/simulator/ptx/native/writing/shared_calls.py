@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
 from ...compiling.analysis.control_flow import Code
 from ...syntax.instructions import Param
 from ..errors import UnsupportedInstruction
-from ..instances import Instance, Layout, SharedCall
+from ..instances import Instance, SharedCall
 from ..layout import Context, Fault, Head
 from ..library.frame import Spilled, each_active, fault_if
-from ..vectors import I8, I32, I64, Builder, integer_like, lane_type, vector
+from ..vectors import I8, I32, I64, integer_like, lane_type, vector
 from .emitter import Emitter
+
+if TYPE_CHECKING:
+    from .flow import Flow
 
 Value = Any
 
@@ -22,11 +25,10 @@ Value = Any
 class SharedCalls:
     """The generator of the saving and restoring of registers in a warp's function."""
 
-    def __init__(self, b: Builder, layout: Layout, local_size: int, arguments: tuple[Value, Value]) -> None:
-        self._b = b
-        self._layout = layout
+    def __init__(self, flow: Flow, local_size: int) -> None:
+        self._b, self._context, self._state = flow.b, flow.context, flow.state
+        self._layout = flow.layout
         self._local_size = local_size
-        self._context, self._state = arguments
 
     def frame(self, instance: Instance) -> Value:
         """Return the offset of each lane's stack frame of a copy of a function."""

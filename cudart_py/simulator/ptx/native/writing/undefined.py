@@ -14,19 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
 from ...compiling.analysis.control_flow import Block
 from ...compiling.opcode_table.opcodes import form_of
 from ...syntax.instructions import Access, Instruction, Register
-from ..instances import Instance, Layout
+from ..instances import Instance
 from ..layout import Context, Doubt
 from ..library.checking.undefined import WORD, may_be_some
 from ..library.frame import when
 from ..sites import Site
 from ..vectors import I32, I64, Builder
+
+if TYPE_CHECKING:
+    from .flow import Flow
 
 Value = Any
 
@@ -37,18 +40,10 @@ class Undefined:
     `doubt_if` raises a doubt if a condition holds.
     """
 
-    def __init__(
-        self,
-        b: Builder,
-        layout: Layout,
-        arguments: tuple[Value, Value],
-        follows: bool,
-        doubt_if: Callable[..., None],
-    ) -> None:
-        self._b = b
-        self._words = layout.undefined
-        self._main = layout.places[layout.start].instance
-        self._context, self._state = arguments
+    def __init__(self, flow: Flow, follows: bool, doubt_if: Callable[..., None]) -> None:
+        self._b, self._context, self._state = flow.b, flow.context, flow.state
+        self._words = flow.layout.undefined
+        self._main = flow.layout.places[flow.layout.start].instance
         self._follows = follows
         # The lanes whose next store to shared memory stores an undefined value.
         self._stored: Value = I32(0)
