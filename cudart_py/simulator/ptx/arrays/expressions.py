@@ -15,7 +15,7 @@ from ..instructions.values import Value, value_type
 from ..syntax.types import dtype_of
 from .double import fma_f64
 from .floats import canonical_f32, canonical_f64, flush_f32, fma_f32, has_tiny_f32, saturate
-from .integers import high_product, high_product_signed, leading_zeros, reversed_bits, truncated
+from .integers import halves, high_product, high_product_signed, join_halves, leading_zeros, reversed_bits, truncated
 from .source import Source
 
 # The comparisons of floats. NumPy's comparisons are false if an operand is NaN, except ``!=``.
@@ -272,6 +272,15 @@ class Expressions:
         """Return the bits in the opposite order."""
         x = self._signed(x, False)
         return self._call(reversed_bits, x.dtype, x)
+
+    def joined(self, low: Expression, high: Expression) -> Expression:
+        """Return 128 bits made of 64-bit halves."""
+        return self._call(join_halves, "c16", self._signed(low, False), self._signed(high, False))
+
+    def halves(self, x: Expression) -> tuple[Expression, Expression]:
+        """Return the lower and the upper half of 128 bits."""
+        both = self._call(halves, "u8", x)
+        return self._node("{}[0]", "u8", both), self._node("{}[1]", "u8", both)
 
     # --- primitives of floats
 

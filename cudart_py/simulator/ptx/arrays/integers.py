@@ -57,3 +57,17 @@ def reversed_bits(a: Array) -> Array:
         mask = a.dtype.type(int.from_bytes(bytes([byte] * a.dtype.itemsize)))
         a = ((a >> shift) & mask) | ((a & mask) << shift)
     return a.byteswap()
+
+
+def join_halves(low: Any, high: Any) -> Any:
+    """Join 64-bit halves to 128-bit patterns."""
+    low, high = np.broadcast_arrays(low, high)
+    return np.ascontiguousarray(np.stack([low, high], axis=-1)).view(np.complex128)[..., 0][()]
+
+
+def halves(value: Any) -> tuple[Any, Any]:
+    """Split 128-bit patterns into 64-bit halves."""
+    pairs = np.ascontiguousarray(np.atleast_1d(value)).view(np.uint64).reshape(-1, 2)
+    if isinstance(value, np.generic):
+        return pairs[0, 0], pairs[0, 1]
+    return pairs[:, 0].copy(), pairs[:, 1].copy()

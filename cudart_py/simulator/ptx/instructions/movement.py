@@ -18,8 +18,12 @@ def mov(count: int, *sources: Value) -> Value | tuple[Value, ...]:
     if count == 1:
         width = sources[0].width
         wide = f"u{len(sources) * width}"
+        if wide == "u128":
+            return sources[0].of(sources[0].builder.joined(*(source.raw for source in sources)), wide)
         return reduce(or_, (source.to(wide) << width * index for index, source in enumerate(sources)))
     whole = sources[0].bits
+    if whole.width == 128:
+        return tuple(whole.of(half, "u64") for half in whole.builder.halves(whole.raw))
     width = whole.width // count
     return tuple((whole >> width * index).to(f"u{width}") for index in range(count))
 

@@ -110,6 +110,12 @@ class Builder(Protocol):
     def flushed(self, *values: Raw) -> list[Raw]:
         """Flush the operands of an instruction with ``.ftz``, unless the processor does it."""
 
+    def joined(self, low: Raw, high: Raw) -> Raw:
+        """Return 128 bits made of 64-bit halves."""
+
+    def halves(self, x: Raw) -> tuple[Raw, Raw]:
+        """Return the lower and the upper half of 128 bits."""
+
     def count_ones(self, x: Raw) -> Raw:
         """Return the number of set bits, as u32."""
 

@@ -52,7 +52,6 @@ from ..emitters.memory import (
     further_texture,
     gather,
     load,
-    mov_wide,
     nap,
     nothing,
     policy,
@@ -189,9 +188,8 @@ ROWS = (
     # --- moves, selections and comparisons
     Row(
         "mov", Lowers(movement.mov, "count"),
-        "B8TO64 | =P P", "pred | =pred pred", "VECTOR B8TO64 | =V V", flow="copy",
+        "B8TO64 | =P P", "pred | =pred pred", "VECTOR B8TO64 | =V V", "b128 | =P P", flow="copy",
     ),
-    Row("mov", mov_wide, "b128 | =P P", flow="copy"),
     Row("cvta", Lowers(movement.cvta, "space"), "to? SPACE u64 | =T T"),
     Row("isspacep", Lowers(movement.isspacep, "space"), "SPACE | =pred A"),
     Row("mapa", Lowers(clusters.map_address, "%cluster_nctarank"), "u32/u64 | =T T u32"),

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from ...compiling.emitters.memory import is_runtime_function
 from ...compiling.forms import Form
-from ...syntax.instructions import Access, Instruction, Register, Symbol, Vector, items_of
+from ...syntax.instructions import Access, Instruction, Register, Symbol, items_of
 from ...syntax.types import type_size
 from ..errors import UnsupportedInstruction
 from ..layout import LANES, Context
@@ -201,21 +201,7 @@ def system_call(e: Emitter, i: Instruction, form: Form) -> None:
     e.take_results(i)
 
 
-# --- moves of 128 bits, sleeping, and instructions that have no effect on values
-
-
-def mov_wide(e: Emitter, i: Instruction, form: Form) -> None:
-    """Lower ``mov.b128``, which may pack or unpack two 64-bit halves."""
-    b, (destination, source) = e.b, i.operands
-    if isinstance(source, Vector):
-        value = b.joined(*(e.value(item, "b64") for item in source.items))
-    else:
-        value = e.value(source, "b128")
-    if not isinstance(destination, Vector):
-        e.write(destination, value, "b128")
-        return
-    for item, half in zip(destination.items, b.halves(value), strict=True):
-        e.write(item, half, "b64")
+# --- sleeping, and instructions that have no effect on values
 
 
 def nap(e: Emitter, i: Instruction, form: Form) -> None:
