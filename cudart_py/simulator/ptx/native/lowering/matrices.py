@@ -68,10 +68,8 @@ def load_matrix(e: Emitter, i: Instruction, form: Form) -> None:
     size = unit_of(fragment, by_columns).itemsize
     space, addresses = _units(e, i, form, fragment, by_columns)
     site = e.sites.add(i, e.instance, 1)
-    if e.checking is not None:
-        kind = e.checking.kind_of_load(i, e.code)
-        for address in addresses:
-            e.check(kind, space, address, size, 1, site)
+    for address in addresses:
+        e.check("load", space, address, size, 1, site)
     given, count = (e.context, addresses[0], e.mask, I32(site)), len(addresses)
     if space in ("global", "shared") and _are_adjacent(fragment, by_columns):
         loaded = e.call(f"run.{space}.{count}", loaded_type(size, count), *given)
@@ -145,9 +143,8 @@ def load_rows(e: Emitter, i: Instruction, form: Form) -> None:
     site, rows = _rows(e, i, form, 1, count)
     e.observe("ldsm", "shared", rows, ROW_BYTES, site, I32(_counted(count)))
     if e.checking is not None:
-        kind = e.checking.kind_of_load(i, e.code)
         for address, size, _ in _pieces(e, rows, count, transposed):
-            e.check(kind, "shared", address, size, 1, site)
+            e.check("load", "shared", address, size, 1, site)
     loaded = e.call("load.shared.8.2", loaded_type(8, 2), e.context, rows, e.mask, I32(site))
     pair = [b.extract_value(loaded, index) for index in range(2)]
     e.accessed = True

@@ -62,8 +62,7 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
     e.accessed = True
     if form.space != "const":
         e.observe("ld", space, address, size * count, site)
-        if e.checking is not None:
-            e.check(e.checking.kind_of_load(i, e.code), space, address, size, count, site)
+        e.check("load", space, address, size, count, site)
     else:
         if isinstance(access.base, Register):
             # Counted only if the address is in a register: in hardware, a constant at a fixed address is an

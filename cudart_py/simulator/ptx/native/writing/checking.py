@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from ...compiling.analysis.control_flow import Code
 from ...compiling.analysis.guessed_loads import GuessedLoads
 from ...compiling.analysis.reachability import lies_past, reachable
 from ...compiling.forms import Form, is_relaxed
@@ -113,10 +112,13 @@ class Checking:
         if self.bulk and space in ("shared", "generic"):
             verb = "ld" if kind in LOADS else "st"
             self._call(f"bulked.{verb}.{space}.{size * count}", self._context, address, mask, I32(site))
-        form = form_of(self._sites.sites[site].instruction)
+        at = self._sites.sites[site]
+        form = form_of(at.instruction)
+        if kind == "load" and not form.strong and self._guessed.contain(at.instance.code, at.instruction):
+            kind = "guess"
         name = f"check.{kind}.{_strength(form, space)}.{space}.{size}.{count}.{self._shift}"
         self._call(name, self._context, address, mask, I32(site), *values)
-        self.undefined.access(kind, space, address, size * count, mask, self._sites.sites[site])
+        self.undefined.access(kind, space, address, size * count, mask, at)
         if self.fences and form.strong and space in ("global", "generic"):
             if _fences(form):
                 self._fence(mask)
@@ -181,11 +183,6 @@ class Checking:
                 self._call(f"awaited.{allowed}", self._context, mask)
         else:
             self._call(f"awaited.{event.removeprefix('wait_')}", self._context, mask)
-
-    def kind_of_load(self, instruction: Instruction, code: Code) -> str:
-        """Return the kind of a load: "guess" for a plain load whose value a compare-and-swap checks, else "load"."""
-        guessed = not form_of(instruction).strong and self._guessed.contain(code, instruction)
-        return "guess" if guessed else "load"
 
     def absent(self, lanes: Value, instruction: Instruction, instance: Instance) -> None:
         """Ask Python whether the launch may go on, if any lane shuffles from an inactive one."""
