@@ -14,13 +14,11 @@ from ..instances import WAITING, word_of
 from ..layout import BUDGET, Context, Head, HostCall, ObjectWord, Status
 from ..layout import Fault as Kind
 from ..writing.counting import report_counts
-from .barriers import note_barriers, note_passing, release
 from .buffers import Resident
-from .clocks import LaunchClock, read_clock
-from .host_calls import describe_object, execute
+from .host_calls import LaunchClock, describe_object, execute, read_clock
 from .reports import Finding, allow_absent, fault_of, note_mask, timeout_of
 from .speculation import CheckTables, Speculation, SpeculationFailed
-from .turns import DeadlockSearch, run_in_turns
+from .waiting import DeadlockSearch, note_barriers, note_passing, release, run_in_turns
 
 if TYPE_CHECKING:
     from ...running.launch import LaunchState

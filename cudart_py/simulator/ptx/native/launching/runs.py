@@ -16,7 +16,7 @@ from ..library.checking.records import MOST_THREADS
 from .launch import NativeLaunch
 from .reports import report_findings
 from .speculation import Speculation, SpeculationFailed
-from .turns import run_in_turns
+from .waiting import run_in_turns
 
 if TYPE_CHECKING:
     from ...running.launch import LaunchState

@@ -150,13 +150,11 @@ class _Driver:
 
         With a rank, these are only the states of that block of the cluster.
         """
-        warps = self._get(Context.WARPS)
-        if rank is None:
-            total = self._b.mul(warps, self._get(Context.CLUSTER)) if self._flow.clustered else warps
-            each_number(self._b, total, lambda number: body(number, self._state(number)))
-        else:
-            first = self._b.mul(rank, warps)
-            each_number(self._b, warps, lambda number: body(number, self._state(self._b.add(first, number))))
+        b, warps = self._b, self._get(Context.WARPS)
+        first, count = (I64(0) if rank is None else b.mul(rank, warps)), warps
+        if rank is None and self._flow.clustered:
+            count = b.mul(warps, self._get(Context.CLUSTER))
+        each_number(b, count, lambda number: body(number, self._state(b.add(first, number))))
 
     def _state(self, number: Value) -> Value:
         b = self._b

@@ -74,13 +74,17 @@ class Comparison:
             address = b.sub(address, b.and_(low, I64(-4)))
         return b.lshr(address, I64(self.shift))
 
+    def record(self, table: Value, number: Value) -> Value:
+        """Return the pointer to a record in a table."""
+        return self.b.inttoptr(self.b.add(table, self.b.shl(number, I64(3))), PTR)
+
     def expand(self, records: Value, lines: Value, piece: Value, count: int) -> None:
         """Replace the records of the lines that contain `count` pieces from `piece` on with records of their pieces."""
         b = self.b
         line, last = (b.lshr(b.add(piece, I64(number)), I64(LINE_BITS)) for number in (0, count - 1))
         touched = [b.add(line, I64(number)) for number in range((count - 1 >> LINE_BITS) + 1)]
         for one in [*touched, *([last] if count > 1 else [])]:
-            there = b.load(b.inttoptr(b.add(lines, b.shl(one, I64(3))), PTR), typ=I64)
+            there = b.load(self.record(lines, one), typ=I64)
             with when(b, b.icmp_unsigned("!=", there, I64(0)), likely=False):
                 b.invoke("expand.", ir.VoidType(), self.context, records, lines, one)
 

@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from ...layout import LANES, Context
-from ...vectors import I1, I32, I64, PTR
+from ...vectors import I1, I32, I64
 from ..frame import each_active, when
 from .records import (
     BLOCK_SCOPE,
@@ -42,8 +42,7 @@ class LaneByLane(SideBySide):
 
             def compare(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
                 for number in range(self.pieces):
-                    offset = b.shl(b.add(piece, I64(number)), I64(3))
-                    write, read = (b.inttoptr(b.add(table, offset), PTR) for table in (writes, reads))
+                    write, read = (self.record(table, b.add(piece, I64(number))) for table in (writes, reads))
                     self._compare(write, read, thread, limit, floor, now, lambda: self.unchanged(address, lane))
                     if self.kind == "atomic":
                         self._leave_strong(write, thread, limit, now)
@@ -62,7 +61,7 @@ class LaneByLane(SideBySide):
 
                 def leave(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
                     for number in range(self.pieces):
-                        write = b.inttoptr(b.add(writes, b.shl(b.add(piece, I64(number)), I64(3))), PTR)
+                        write = self.record(writes, b.add(piece, I64(number)))
                         self._leave(write, thread, limit, now, lambda: self.unchanged(address, lane))
                     self.put(address, lane)
 
@@ -85,8 +84,7 @@ class LaneByLane(SideBySide):
             def leave(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
                 fine, own, recent, places = I1(1), I1(0), I1(0), []
                 for number in range(self.pieces):
-                    offset = b.shl(b.add(piece, I64(number)), I64(3))
-                    write, read = (b.inttoptr(b.add(table, offset), PTR) for table in (writes, reads))
+                    write, read = (self.record(table, b.add(piece, I64(number))) for table in (writes, reads))
                     for record in (b.load(write, typ=I64), b.load(read, typ=I64)):
                         fine = b.and_(fine, self.plainly(record, thread, limit))
                         own = b.or_(own, b.icmp_unsigned(">=", record, limit))

@@ -102,9 +102,9 @@ def build_ordered(module: ir.Module, name: str) -> None:
         b.ret(I1(1))
     owner = b.and_(record, I64(THREAD))
     own_block = b.icmp_unsigned("<", b.sub(owner, first_thread(b, context)), threads_of_block(b, context))
-    alone = b.icmp_unsigned("==", b.and_(record, I64(BLOCKS_BIT)), I64(0))
+    one_block = b.icmp_unsigned("==", b.and_(record, I64(BLOCKS_BIT)), I64(0))
     past = b.icmp_unsigned("<", record, block_value(b, context, BlockCheck.BARRIER))
-    with when(b, b.and_(b.and_(own_block, alone), past)):
+    with when(b, b.and_(b.and_(own_block, one_block), past)):
         b.ret(I1(1))
     own_warp = b.icmp_unsigned("==", b.lshr(owner, I64(5)), b.lshr(thread, I64(5)))
     alone = b.icmp_unsigned("==", b.and_(record, I64(WARPS_BIT | BLOCKS_BIT)), I64(0))
@@ -116,13 +116,11 @@ def build_ordered(module: ir.Module, name: str) -> None:
     rank = b.urem(b.word(context, Context.BLOCK), width)
     from_first = b.sub(owner, b.sub(first_thread(b, context), b.mul(rank, threads_of_block(b, context))))
     own_cluster = b.icmp_unsigned("<", from_first, b.mul(width, threads_of_block(b, context)))
-    alone = b.icmp_unsigned("==", b.and_(record, I64(BLOCKS_BIT)), I64(0))
     past = b.icmp_unsigned("<", record, b.word(context, Context.CLUSTER_TIME))
-    with when(b, b.and_(b.and_(own_cluster, alone), past)):
+    with when(b, b.and_(b.and_(own_cluster, one_block), past)):
         b.ret(I1(1))
     clocks = b.word(context, Context.CLOCKS)
-    alone = b.icmp_unsigned("==", b.and_(record, I64(BLOCKS_BIT)), I64(0))
-    with when(b, b.and_(b.and_(own_block, alone), b.icmp_unsigned("!=", clocks, I64(0)))):
+    with when(b, b.and_(b.and_(own_block, one_block), b.icmp_unsigned("!=", clocks, I64(0)))):
         _return_if_told(b, context, record, thread, (warp, time))
     if name.endswith("shared"):
         b.ret(I1(0))

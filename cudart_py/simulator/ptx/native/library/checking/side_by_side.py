@@ -54,8 +54,7 @@ class SideBySide(Comparison):
             for part in range(self.pieces):
                 lanes = [(part * LANES + index) // self.pieces for index in range(LANES)]
                 thread = b.add(b.splat(base), b.each(I64, lanes))
-                offset = b.shl(b.add(start, I64(part * LANES)), I64(3))
-                write, read = (b.inttoptr(b.add(table, offset), PTR) for table in (writes, reads))
+                write, read = (self.record(table, b.add(start, I64(part * LANES))) for table in (writes, reads))
                 before, earlier = (b.load(one, typ=vector(I64), align=RECORD) for one in (write, read))
                 good = self._good(before, earlier, thread, limit, floor)
                 fine = b.and_(fine, b.icmp_unsigned("==", b.bits(good), I32(_ALL)))
@@ -101,7 +100,7 @@ class SideBySide(Comparison):
                 if lines is not None:
                     for end in (low, high):
                         self.expand(records, lines, b.add(start, end), 1)
-                places.append(b.inttoptr(b.add(records, b.shl(start, I64(3))), PTR))
+                places.append(self.record(records, start))
                 loaded.append(b.invoke("llvm.masked.load.v32i64.p0", vector(I64), places[-1], flags, nothing))
             good = b.bits(self._good(loaded[0], loaded[1], thread, limit, floor))
             with when(b, b.icmp_unsigned("==", b.and_(good, self.mask), self.mask), likely=True):
@@ -168,8 +167,7 @@ class SideBySide(Comparison):
     def line(self, lines: Value, start: Value, part: int = 0) -> Value:
         """Return the pointer to the record of the line of a piece, or of the line `part` lines after it."""
         b = self.b
-        number = b.add(b.lshr(start, I64(LINE_BITS)), I64(part))
-        return b.inttoptr(b.add(lines, b.shl(number, I64(3))), PTR)
+        return self.record(lines, b.add(b.lshr(start, I64(LINE_BITS)), I64(part)))
 
     def _whole_lines(
         self,
@@ -258,7 +256,7 @@ class _Note(SideBySide):
                     line = b.load(self.line(self._lines, one), typ=I64)
                     with when(b, b.icmp_unsigned("<", line, limit)):
                         self.expand(self._records, self._lines, one, 1)
-                        place = b.inttoptr(b.add(self._records, b.shl(one, I64(3))), PTR)
+                        place = self.record(self._records, one)
                         with when(b, b.icmp_unsigned("<", b.load(place, typ=I64), limit)):
                             b.store(b.or_(now, b.add(base, b.zext(lane, I64))), place)
                             self.leave_site(self._records, one)
