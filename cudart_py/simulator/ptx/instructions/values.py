@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable
+from functools import partialmethod
 from typing import Any, Protocol, TypeAlias
 
 # A builder's representation of a value: an LLVM vector, or a NumPy expression.
@@ -268,11 +269,12 @@ class Value:
             return self.of(getattr(self.builder, f"f{name}")(self.raw, self._other(other).raw))
         return self._apply(name, other)
 
-    def __add__(self, other: Value | int) -> Value:
-        return self._with("add", other)
-
-    def __sub__(self, other: Value | int) -> Value:
-        return self._with("sub", other)
+    __add__ = partialmethod(_with, "add")
+    __sub__ = partialmethod(_with, "sub")
+    __mul__ = partialmethod(_with, "mul")
+    __and__ = partialmethod(_apply, "and_")
+    __or__ = partialmethod(_apply, "or_")
+    __xor__ = partialmethod(_apply, "xor")
 
     def __rsub__(self, other: int) -> Value:
         return self.like(other) - self
@@ -286,20 +288,8 @@ class Value:
         """Return floats without their sign."""
         return (self.bits & (1 << self.width - 1) - 1).read_as(self.type)
 
-    def __mul__(self, other: Value | int) -> Value:
-        return self._with("mul", other)
-
     def __truediv__(self, other: Value) -> Value:
         return self.of(self.builder.fdiv(self.raw, other.raw))
-
-    def __and__(self, other: Value | int) -> Value:
-        return self._apply("and_", other)
-
-    def __or__(self, other: Value | int) -> Value:
-        return self._apply("or_", other)
-
-    def __xor__(self, other: Value | int) -> Value:
-        return self._apply("xor", other)
 
     def __invert__(self) -> Value:
         if self.known is not None:
@@ -337,25 +327,13 @@ class Value:
             return self.of(self.builder.floats(_ORDERS[relation], self.raw, self._other(other).raw), "pred")
         return self._apply(relation, other, type="pred", signed=self.signed)
 
-    def equals(self, other: Value | int) -> Value:
-        """Return in which lanes both are equal."""
-        return self.compare("==", other)
-
-    def differs(self, other: Value | int) -> Value:
-        """Return in which lanes they differ."""
-        return self.compare("!=", other)
-
-    def __lt__(self, other: Value | int) -> Value:
-        return self.compare("<", other)
-
-    def __le__(self, other: Value | int) -> Value:
-        return self.compare("<=", other)
-
-    def __gt__(self, other: Value | int) -> Value:
-        return self.compare(">", other)
-
-    def __ge__(self, other: Value | int) -> Value:
-        return self.compare(">=", other)
+    # These return in which lanes the comparisons hold.
+    equals = partialmethod(compare, "==")
+    differs = partialmethod(compare, "!=")
+    __lt__ = partialmethod(compare, "<")
+    __le__ = partialmethod(compare, "<=")
+    __gt__ = partialmethod(compare, ">")
+    __ge__ = partialmethod(compare, ">=")
 
 
 def real(builder: Builder, type: str, number: float) -> Value:
