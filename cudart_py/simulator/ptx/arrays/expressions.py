@@ -228,13 +228,11 @@ class Expressions:
         """Compare floats."""
         return self._node(_FLOATS[relation], "?", x, y)
 
-    def least(self, x: Expression, y: Expression, signed: bool) -> Expression:
-        """Return the smaller integers."""
-        return self._pair("np.minimum({}, {})", self._signed(x, signed), self._signed(y, signed))
+    def _signed_pair(self, template: str, x: Expression, y: Expression, signed: bool) -> Expression:
+        return self._pair(template, self._signed(x, signed), self._signed(y, signed))
 
-    def greatest(self, x: Expression, y: Expression, signed: bool) -> Expression:
-        """Return the larger integers."""
-        return self._pair("np.maximum({}, {})", self._signed(x, signed), self._signed(y, signed))
+    least = partialmethod(_signed_pair, "np.minimum({}, {})")
+    greatest = partialmethod(_signed_pair, "np.maximum({}, {})")
 
     def choose(self, truth: Expression, x: Expression, y: Expression) -> Expression:
         """Choose by a predicate; for scalars without `np.where`, which would return an array."""
@@ -251,10 +249,6 @@ class Expressions:
     def reinterpret(self, x: Expression, type: str) -> Expression:
         """Return the same bits as another type."""
         return self._as(x, dtype_of(type))
-
-    def flush(self, x: Expression) -> Expression:
-        """Replace subnormal numbers of single precision by zeros of the same sign."""
-        return self._call(flush_f32, "f4", x)
 
     def flushed(self, *values: Expression) -> list[Expression]:
         """Flush the operands of an instruction with ``.ftz``."""
@@ -294,6 +288,10 @@ class Expressions:
     float_least = partialmethod(_alike_node, "np.minimum({}, {})")
     float_greatest = partialmethod(_alike_node, "np.maximum({}, {})")
     root = partialmethod(_alike_node, "np.sqrt({})")
+    flush = partialmethod(_call, flush_f32, "f4")
+    quiet = partialmethod(_call, canonical_f64, "f8")
+    # Whether any lane's number is tiny is all that `rarely` needs.
+    tiny = partialmethod(_call, has_tiny_f32, "?")
 
     def fused(self, x: Expression, y: Expression, z: Expression) -> Expression:
         """Return the fused multiply-adds ``x * y + z``, rounded once."""
@@ -315,14 +313,6 @@ class Expressions:
         dtype = dtype_of(type)
         source = x if x.dtype[0] == "f" else self._signed(x, signed)
         return self._node(f"{{}}.astype({dtype})", dtype, source)
-
-    def quiet(self, x: Expression, *operands: Expression) -> Expression:
-        """Replace NaNs of double precision by the NaNs that the hardware generates from the operands."""
-        return self._call(canonical_f64, "f8", x, *operands)
-
-    def tiny(self, x: Expression) -> Expression:
-        """Return whether any number is subnormal or the smallest normal number: `rarely` needs no more."""
-        return self._call(has_tiny_f32, "?", x)
 
     def opaque(self, x: Expression) -> Expression:
         """Return the same bits."""

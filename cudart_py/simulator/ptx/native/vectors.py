@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partialmethod
 from typing import Any
 
 from llvmlite import ir
@@ -255,33 +256,9 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         """Return the number of leading zero bits, as u32."""
         return self.resized(self.intrinsic("ctlz", x, I1(0)), I32, False)
 
-    def reverse_bits(self, x: Value) -> Value:
-        """Return the bits in the opposite order."""
-        return self.intrinsic("bitreverse", x)
-
-    def fused(self, x: Value, y: Value, z: Value) -> Value:
-        """Return ``x * y + z`` of floats, rounded once."""
-        return self.intrinsic("fma", x, y, z)
-
-    def root(self, x: Value) -> Value:
-        """Return square roots of floats."""
-        return self.intrinsic("sqrt", x)
-
     def elementary(self, name: str, x: Value) -> Value:
         """Return the result of a double-precision function of the C library."""
         return self.invoke(f"math.{name}", x.type, x)
-
-    def integral(self, rounding: str, x: Value) -> Value:
-        """Return floats rounded to integral values."""
-        return self.intrinsic(rounding, x)
-
-    def float_least(self, x: Value, y: Value) -> Value:
-        """Return the smaller of two floats in each lane."""
-        return self.select(self.floats("olt", x, y), x, y)
-
-    def float_greatest(self, x: Value, y: Value) -> Value:
-        """Return the larger of two floats in each lane."""
-        return self.select(self.floats("ogt", x, y), x, y)
 
     def saturate(self, x: Value) -> Value:
         """Clamp floats to the range from +0 to 1, NaN becoming +0."""
@@ -384,6 +361,12 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         kind = operands[0].type
         return self.invoke(f"llvm.{name}.{_text(kind)}", kind, *operands)
 
+    integral = intrinsic
+    reverse_bits = partialmethod(intrinsic, "bitreverse")
+    fused = partialmethod(intrinsic, "fma")
+    root = partialmethod(intrinsic, "sqrt")
+    ones = partialmethod(intrinsic, "ctpop")
+
     def reduced(self, name: str, value: Value) -> Value:
         """Return a reduction of a vector's elements (umin, umax, or)."""
         return self.invoke(f"llvm.vector.reduce.{name}.{_text(value.type)}", value.type.element, value)
@@ -395,10 +378,6 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
     def leading_zeros(self, word: Value) -> Value:
         """Return the number of leading zero bits of a word, or the word's width if it is zero."""
         return self.intrinsic("ctlz", word, I1(0))
-
-    def ones(self, word: Value) -> Value:
-        """Return the number of bits that are 1 in a word."""
-        return self.intrinsic("ctpop", word)
 
     # --- memory
 
@@ -448,10 +427,14 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         sign = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}[relation[1:]]
         return (self.fcmp_ordered if relation[0] == "o" else self.fcmp_unordered)(sign, a, b)
 
-    def least(self, a: Value, b: Value, signed: bool) -> Value:
-        """Return the smaller of two integers in each lane."""
-        return self.select(self.compare("<", a, b, signed), a, b)
+    def _by_floats(self, relation: str, a: Value, b: Value) -> Value:
+        return self.select(self.floats(relation, a, b), a, b)
 
-    def greatest(self, a: Value, b: Value, signed: bool) -> Value:
-        """Return the larger of two integers in each lane."""
-        return self.select(self.compare(">", a, b, signed), a, b)
+    float_least = partialmethod(_by_floats, "olt")
+    float_greatest = partialmethod(_by_floats, "ogt")
+
+    def _by_integers(self, relation: str, a: Value, b: Value, signed: bool) -> Value:
+        return self.select(self.compare(relation, a, b, signed), a, b)
+
+    least = partialmethod(_by_integers, "<")
+    greatest = partialmethod(_by_integers, ">")
