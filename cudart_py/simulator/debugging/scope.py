@@ -74,7 +74,7 @@ class Scope:
         for variable in self._information.globals:
             if variable.memory is None or variable.memory.name not in self._lines.entry.module.variables:
                 continue
-            distance = address - self._moment.chunk.state.symbol(variable.memory.name) - variable.memory.offset
+            distance = address - self._moment.chunk.state.symbols[variable.memory.name] - variable.memory.offset
             if 0 <= distance < variable.type.size:
                 return f"{variable.name}+{distance}" if distance else variable.name
         return ""
@@ -178,7 +178,7 @@ class Scope:
                 return self._in_memory(variable.type, LOCAL_WINDOW + self.group.stacks[self.level] + local + offset)
             module = self._recorder.lines.entry.module
             if name in module.variables:
-                return self._in_memory(variable.type, self._moment.chunk.state.symbol(name) + offset)
+                return self._in_memory(variable.type, self._moment.chunk.state.symbols[name] + offset)
             places = self._recorder.lines.entry.shared_offsets
             shared = places.get(name, places.get(own))
             if shared is not None:

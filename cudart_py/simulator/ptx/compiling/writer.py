@@ -142,7 +142,7 @@ class Writer(Source):
         if name in self.code.local_offsets:
             place = f"g.stack + {self.code.local_offsets[name] + symbol.offset}"
         elif name in self.environment.variables:
-            place = f"g.chunk.state.symbol({name!r}) + {symbol.offset}"
+            place = f"g.chunk.state.symbols[{name!r}] + {symbol.offset}"
         if place is not None:
             mask = (1 << 8 * _size(dtype)) - 1
             return f"u{_size(dtype)}.type(({place}) & {mask}).view({dtype})", True

@@ -105,11 +105,11 @@ class Group:
 
     def fault(self, status_name: str, what: str, site: Instruction, position: int = 0) -> Fault:
         """Return the fault of an instruction, located at the lane at `position`."""
-        return Fault(status_name, self.chunk.state.located(what, site, self, position))
+        return Fault(status_name, self.chunk.state.launch.located(what, site, self, position))
 
     def unsupported(self, what: str, site: Instruction, position: int = 0) -> UnsupportedError:
         """Return the error for something that isn't simulated, located at the lane at `position`."""
-        return UnsupportedError(self.chunk.state.located(what, site, self, position))
+        return UnsupportedError(self.chunk.state.launch.located(what, site, self, position))
 
     @property
     def own(self) -> Domain:

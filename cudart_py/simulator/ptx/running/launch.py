@@ -239,7 +239,8 @@ class LaunchState:
         self.first_block = 0
         self.clock = clock
         self.poll = poll
-        self._symbols = symbols
+        # The addresses of the module's variables.
+        self.symbols = symbols
         self.stepped = observer is not None and observer.stepped
         self.program = program_of(launch.entry, self.stepped)
         self.plan = plan = plan_of(self.program, launch, properties)
@@ -316,18 +317,6 @@ class LaunchState:
                 raise deadlock
         self.next_look = max(0, self.steps_left - _STEPS_BETWEEN_LOOKS)
         return None
-
-    def symbol(self, name: str) -> int:
-        """Return the address of a module variable."""
-        return self._symbols[name]
-
-    def located(self, what: str, site: Instruction, group: Group, position: int) -> str:
-        """Return a sentence that says what happened, where in the source, and in which block and thread."""
-        return self.launch.located(what, site, group, position)
-
-    def trapped(self, site: Instruction, group: Group) -> Fault:
-        """Return the fault for an executed trap; see `Launch.trapped`."""
-        return self.launch.trapped(site, group)
 
 
 @cache

@@ -316,7 +316,7 @@ class Chunk:
             return calls.leave(group)
         if kind == "switch":
             return self._switch(group, block, result, alone)
-        raise self.state.trapped(terminator.ending, group)
+        raise self.state.launch.trapped(terminator.ending, group)
 
     def _switch(self, group: Group, block: Block, index: Any, alone: bool) -> Group | None:
         targets = block.terminator.targets

@@ -80,7 +80,7 @@ class NativeLaunch:
         self.deadlocks = DeadlockSearch(buffers.context, state)
         buffers.parameters[:] = state.parameter_bytes
         for number, name in enumerate(kernel.sites.symbols):
-            buffers.symbols[number] = state.symbol(name)
+            buffers.symbols[number] = state.symbols[name]
         self.context[Context.BLOCK] = state.first_block
         self.place_extents()
 

@@ -167,7 +167,7 @@ def fault_of(launch: NativeLaunch) -> Exception:
     site = launch.kernel.sites.sites[int(context[Context.FAULT_SITE])]
     group, places = group_of(launch, site.instance, int(context[Context.FAULT_MASK]))
     if kind == Kind.TRAP:
-        return state.trapped(site.instruction, group)
+        return state.launch.trapped(site.instruction, group)
     values = launch.fault_addresses[places]
     if kind == Kind.STACK:
         return overflow(group, site.instruction)
