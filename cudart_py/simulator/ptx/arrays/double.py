@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .floats import multiply_add_by_power, to_odd, two_sum
+from ..instructions.number_formats.rounding import two_sum
+from .floats import multiply_add_by_power, to_odd
 
 Array = NDArray[Any]
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..instructions.number_formats.rounding import two_sum
+
 Array = NDArray[Any]
 
 # The NaNs that NVIDIA's hardware generates. In single precision, every NaN result is this one. In double precision, the
@@ -111,13 +113,6 @@ def saturate(a: Array) -> Array:
 
 
 # --- fused multiply-add -------------------------------------------------------------------------------------------
-
-
-def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """Add exactly: return the rounded sum and its error. Overflow gives an error that is not finite."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
 
 
 def to_odd(high: Array, low: Array) -> Array:

@@ -12,6 +12,7 @@ the registers that it still needs are saved in memory of the lane.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -64,6 +65,13 @@ class Instance:
         # Each block's index in the list of basic blocks, and the callees for each block that ends in a call.
         self.numbers: list[int] = []
         self.callees: dict[int, list[Callee]] = {}
+
+    @property
+    def callers(self) -> Iterator[tuple[Instance, Block]]:
+        """Yield the copies in which this one is inlined, and the blocks whose calls it replaces, innermost first."""
+        if self.caller is not None and self.call is not None:
+            yield self.caller, self.call
+            yield from self.caller.callers
 
     @property
     def inner_stack(self) -> int:
@@ -124,11 +132,7 @@ class Place:
     @property
     def stack(self) -> Stack:
         """Return the block in its call stack, from the kernel or a shared function on."""
-        calls = []
-        instance = self.instance
-        while instance.caller is not None and instance.call is not None:
-            calls.append((instance.caller.code, instance.call.index))
-            instance = instance.caller
+        calls = [(caller.code, call.index) for caller, call in self.instance.callers]
         return [*reversed(calls), (self.instance.code, self.block.index)]
 
     @cached_property
@@ -313,13 +317,9 @@ def _plan_saves(layout: Layout, local_size: int) -> None:
 def _live_in_callers(layout: Layout, instance: Instance) -> set[tuple[int, int]]:
     """Return the callers' registers that are live after their calls return."""
     found: set[tuple[int, int]] = set()
-    while instance.caller is not None:
-        caller, call = instance.caller, instance.call
-        assert call is not None
+    for caller, call in instance.callers:
         index = layout.instances.index(caller)
-        resume = call.terminator.targets[0]
-        found |= {(index, slot) for slot in caller.code.blocks[resume].live_slots}
-        instance = caller
+        found |= {(index, slot) for slot in caller.code.blocks[call.terminator.targets[0]].live_slots}
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -167,6 +168,17 @@ class Variable:
     external: bool = False
     element_type: str = "b8"
     managed: bool = False
+
+
+def placed(variables: Iterable[Variable]) -> tuple[dict[str, int], int]:
+    """Return the offsets of variables that are placed one after another, and the end of the last one."""
+    offsets: dict[str, int] = {}
+    end = 0
+    for variable in variables:
+        end = -(-end // variable.alignment) * variable.alignment
+        offsets[variable.name] = end
+        end += variable.size
+    return offsets, end
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from ..faults import PtxError, PtxVersionError, UnsupportedError
 from ..windows import FUNCTION_WINDOW, KERNEL_WINDOW
 from .body import parse_body
 from .declarations import declared_variable, parse_parameters
-from .instructions import Call, Function, Param, UnsupportedUse, Variable
+from .instructions import Call, Function, Param, UnsupportedUse, Variable, placed
 from .operand_syntax import integer
 from .places import Places
 from .source import Source
@@ -105,12 +105,7 @@ class Entry:
         variables = [v for v in self.module.shared.values() if v.name in names and not v.external]
         for body in bodies:
             variables += body.shared.values()
-        offsets: dict[str, int] = {}
-        end = 0
-        for variable in variables:
-            end = -(-end // variable.alignment) * variable.alignment
-            offsets[variable.name] = end
-            end += variable.size
+        offsets, end = placed(variables)
         for variable in self.module.shared.values():
             if variable.external:
                 offsets[variable.name] = -(-end // variable.alignment) * variable.alignment

@@ -20,6 +20,7 @@ from ...syntax.instructions import (
     Symbol,
     Vector,
     items_of,
+    placed,
 )
 from ...syntax.types import TYPE_SIZES, dtype_of
 from ..emitters.memory import SYSTEM_FUNCTIONS
@@ -104,7 +105,8 @@ class Code:
         self.call_sites: dict[int, CallSite] = {}
         self.parameter_pieces: dict[str, dict[tuple[int, int], int]] = {}
         self.variants: dict[tuple[Any, ...], Any] = {}
-        self.local_offsets, self.local_bytes = _local_layout(function)
+        self.local_offsets, end = placed(function.local.values())
+        self.local_bytes = -(-end // 16) * 16
         for name in (*function.parameters, *function.results):
             if name in function.registers:
                 self.parameter_pieces[name] = {(0, TYPE_SIZES[function.registers[name]]): self.slot(name)}
@@ -391,13 +393,3 @@ def members(bits: int) -> tuple[int, ...]:
         found.append(low.bit_length() - 1)
         bits ^= low
     return tuple(found)
-
-
-def _local_layout(function: Function) -> tuple[dict[str, int], int]:
-    offsets = {}
-    end = 0
-    for variable in function.local.values():
-        end = -(-end // variable.alignment) * variable.alignment
-        offsets[variable.name] = end
-        end += variable.size
-    return offsets, -(-end // 16) * 16

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from ..values import Value, maximum, minimum, where
-
-_AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
+from .textures import AXES
 
 
 def operand_types(geometry: str) -> list[str]:
     """Return the types of the operands of `located` that follow the size."""
-    return [*["u32"] * (geometry[0] == "a"), *["s32"] * _AXES[geometry], *["s64"] * 5]
+    return [*["u32"] * (geometry[0] == "a"), *["s32"] * AXES[geometry], *["s64"] * 5]
 
 
 def located(geometry: str, size: int, *operands: Value) -> tuple[Value, Value]:

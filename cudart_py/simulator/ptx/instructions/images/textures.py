@@ -29,7 +29,8 @@ _TEXEL_BITS, _FLOAT_BITS = 28, 24
 _FAR = 2.0**40
 # The exponent bias of double precision and the width of its fraction, and an exponent below those of all texels but 0.
 _BIAS, _FRACTION, _LEAST = 1023, 52, -160
-_AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
+# The number of coordinates of each geometry, not counting the index of a layer.
+AXES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
 # The texels that a fetch filters. In one dimension without layers, the hardware also filters along y, at y = 0. That is
 # halfway between the only row and the texels before it, which are the row itself, or the border if y has that mode.
 _CORNERS = {"1d": 4, "2d": 4, "3d": 8, "a1d": 2, "a2d": 4}
@@ -72,7 +73,7 @@ class Sampling(NamedTuple):
     @property
     def axes(self) -> int:
         """Return the number of coordinates."""
-        return _AXES[self.geometry]
+        return AXES[self.geometry]
 
     @property
     def has_border(self) -> bool:

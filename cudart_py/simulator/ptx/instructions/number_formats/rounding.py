@@ -5,6 +5,8 @@ A number with more bits than double precision is kept as a pair ``(high, low)``:
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..values import Value, rarely, where
 
 _LEAST_NORMAL = 2.0**-126
@@ -12,8 +14,8 @@ _LEAST_NORMAL = 2.0**-126
 UP = 2.0**64
 
 
-def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
-    """Add exactly: return the rounded sum and its error."""
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """Add values or arrays exactly: return the rounded sum and its error, which isn't finite if the sum overflows."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)

@@ -143,10 +143,8 @@ def _callers(launch: NativeLaunch, instance: Instance, warp: int, lane: int) -> 
     top = word(state, layout.saves_at + 4 * lane) if layout.calls else 0
     number = -1
     while True:
-        while instance.caller is not None:
-            assert instance.call is not None
-            yield instance.caller, instance.call
-            instance = instance.caller
+        yield from instance.callers
+        instance = instance.root
         if not instance.shared:
             return
         if number < 0:
@@ -223,7 +221,7 @@ def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any
         size = matrix_bytes(form) if form.row.converges else count * type_size(form.type)
     memory = launch.state.memory_access
     placed, offset = placed_again(launch, group, site, addresses)
-    for positions, part in placed.parts if isinstance(placed, Mixed) else [(None, placed)]:
+    for positions, part in placed.parts:
         memory.check(part, offset, size, instruction, positions)
 
 
