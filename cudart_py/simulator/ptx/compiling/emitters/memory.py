@@ -232,20 +232,15 @@ def gather(w: Writer, i: Instruction, form: Form) -> None:
     texture(w, i, form, f", component={'rgba'.index(form.words[0])}")
 
 
-def surface_load(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``suld.b``, which reads one or more adjacent elements."""
-    destination, access = i.operands
-    dtype, count = dtype_of(form.type), len(items_of(destination))
-    arguments = f"{_texel(w, access, form, 's32')}, {dtype!r}, {count}, {w.site()}"
-    w.write_all(destination, f"g.chunk.system.surface_load(g, {arguments})", dtype)
-
-
-def surface_store(w: Writer, i: Instruction, form: Form) -> None:
-    """Emit ``sust.b``, which writes one or more adjacent elements."""
-    access, source = i.operands
-    dtype = dtype_of(form.type)
-    values = ", ".join(w.typed(item, dtype)[0] for item in items_of(source))
-    w.emit(f"g.chunk.system.surface_store(g, {_texel(w, access, form, 's32')}, {dtype!r}, ({values},), {w.site()})")
+def surface(w: Writer, i: Instruction, form: Form) -> None:
+    """Emit ``suld.b`` and ``sust.b``, which read or write one or more adjacent elements."""
+    dtype, stores = dtype_of(form.type), form.row.name == "sust"
+    values = "".join(f"{w.typed(item, dtype)[0]}, " for item in items_of(i.operands[1])) if stores else ""
+    call = f"g.chunk.system.surface(g, {_texel(w, i.access, form, 's32')}, {dtype!r}, ({values}), {w.site()})"
+    if stores:
+        w.emit(call)
+    else:
+        w.write_all(i.operands[0], call, dtype)
 
 
 def _texel(w: Writer, access: Operand, form: Form, coordinate_type: str) -> str:

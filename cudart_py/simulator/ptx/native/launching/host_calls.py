@@ -17,6 +17,7 @@ import numpy as np
 from ...compiling.codegen import compile_instruction, exchanged_slots
 from ...compiling.opcode_table.opcodes import form_of
 from ...running.clock import CYCLES
+from ...running.device_runtime.system import Lanes
 from ...syntax.instructions import Call, Symbol
 from ...syntax.special_names import CLOCKS
 from ...syntax.types import dtype_of
@@ -109,14 +110,12 @@ def describe_object(launch: NativeLaunch, number: int) -> None:
     handle = int(launch.context[Context.ANSWER])
     site, group, places = asked(launch, number)
     form = form_of(site.instruction)
-    at = (group, site.instruction, np.arange(len(places)))
-    kind = "texture" if form.row.access == "tex" else "surface"
-    found = group.chunk.system.find(kind, handle, form.geometry, at)
+    found = group.chunk.system.find(handle, Lanes(group, site.instruction, np.arange(len(places))))
     memory = launch.state.memory
     words = np.zeros(ObjectWord.WORDS, np.uint64)
     words[ObjectWord.HANDLE], words[ObjectWord.ADDRESS] = handle, found.address
     words[ObjectWord.HOST] = memory.bytes.ctypes.data + found.address - memory.base
-    if kind == "texture":
+    if form.row.access == "tex":
         _describe_texture(launch.kernel, found, form.types, words)
     else:
         extents = [found.row, found.height, found.depth, found.pitch, found.slice_pitch]

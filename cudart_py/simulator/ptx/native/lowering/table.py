@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _LOWERINGS: dict[Any, Callable[..., None]] = {
     numpy_memory.load: memory.load, numpy_memory.store: memory.store, numpy_memory.atomic: memory.atomic,
-    numpy_memory.texture: memory.texture, numpy_memory.surface_load: memory.surface,
-    numpy_memory.surface_store: memory.surface, numpy_memory.system_call: memory.system_call,
+    numpy_memory.texture: memory.texture, numpy_memory.surface: memory.surface,
+    numpy_memory.system_call: memory.system_call,
     numpy_memory.fence: memory.fence, numpy_memory.nap: memory.nap, numpy_memory.nothing: memory.nothing,
     numpy_memory.policy: memory.policy, numpy_copies.copy: copies.copy, numpy_copies.copy_group: copies.copy_group,
     numpy_copies.bulk_copy: copies.bulk_copy, numpy_copies.counted: copies.counted,

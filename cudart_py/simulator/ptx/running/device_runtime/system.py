@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...compiling.opcode_table.opcodes import form_of
 from ...operations.mipmaps import by_levels, level_of
-from ...operations.surfaces import Surface, locate
+from ...operations.surfaces import locate
 from ...operations.textures import GEOMETRIES, Texture, gather, sample, touched
 from ..specials import coordinates
 from .printf import Format
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
 _RECORD = 16
 
 Array = NDArray[Any]
+
+
+class Lanes(NamedTuple):
+    """The lanes of a group, at some positions, that access a texture or surface."""
+
+    group: Group
+    site: Instruction
+    places: Array
 
 
 class System:
@@ -143,84 +152,57 @@ class System:
         follows from the `gradients` of the coordinates. With a `component`, the fetch gathers this channel of four
         texels.
         """
-        handles = np.broadcast_to(handle, group.n)
         out = [np.empty(group.n, dtype) for _ in range(4)]
-        for value in np.unique(handles):
-            places = np.flatnonzero(handles == value)
-            texture: Texture = self.find("texture", int(value), form_of(site).geometry, (group, site, places))
-            place = [axis[places] for axis in coordinates]
-            wanted = level[places] if level is not None else None
+        for texture, lanes, place in self._objects(group, handle, coordinates, site):
+            wanted = level[lanes.places] if level is not None else None
             if gradients is not None:
-                wanted = level_of(texture, [[axis[places] for axis in one] for one in gradients])
-
-            def fetch(
-                levels: list[Texture], weights: list[Array], chosen: Array, at: list[Array], places: Array = places
-            ) -> list[Array]:
-                return self._fetch(group, places[chosen], levels, weights, at, dtype, component, site)
-
+                wanted = level_of(texture, [[axis[lanes.places] for axis in one] for one in gradients])
+            fetch = partial(self._fetch, lanes, dtype, component)
             for channel, found in zip(out, by_levels(texture, place, wanted, fetch), strict=True):
-                channel[places] = found
+                channel[lanes.places] = found
         return out
 
     def _fetch(
         self,
-        group: Group,
-        places: Array,
-        levels: list[Texture],
-        weights: list[Array],
-        place: list[Array],
+        lanes: Lanes,
         dtype: str,
         component: int | None,
-        site: Instruction,
+        levels: list[Texture],
+        weights: list[Array],
+        chosen: Array,
+        place: list[Array],
     ) -> list[Array]:
-        """Fetch for the lanes at the given positions: from one texture, or filtered between two levels.
+        """Fetch for the lanes at the chosen positions: from one texture, or filtered between two levels.
 
         With a component, gather this channel instead.
         """
         memory, data = self._state.memory, []
+        lanes = lanes._replace(places=lanes.places[chosen])
         for texture in levels:
             start = texture.address - memory.base
             if self._state.observer is not None:
                 read = touched(texture, place, gathers=component is not None)
-                self._state.observer.texture(group, places, np.where(read < 0, read, read + start), site)
+                texels = np.where(read < 0, read, read + start)
+                self._state.observer.texture(lanes.group, lanes.places, texels, lanes.site)
                 for corner in read.T:
-                    self._observe(group, "ld", places, texture.address + corner, corner >= 0, texture.texel, site)
+                    self._observe(lanes, texture.address + corner, corner >= 0, texture.texel)
             data.append(memory.bytes[start : start + texture.size])
         if component is not None:
             return gather(levels[0], data[0], place, dtype, component)
         return sample(levels, data, weights, place, dtype)
 
     def _observe(
-        self,
-        group: Group,
-        kind: str,
-        places: Array,
-        addresses: Array,
-        taking: Array,
-        size: int,
-        site: Instruction,
-        values: tuple[Array, ...] = (),
+        self, lanes: Lanes, addresses: Array, taking: Array, size: int, values: tuple[Array, ...] = ()
     ) -> None:
-        """Let the observer see the accesses to a texture or surface of the lanes at `places` that are `taking` part."""
-        state, some = self._state, np.flatnonzero(taking)
+        """Let the observer see the accesses to a texture or surface of the lanes that are `taking` part."""
+        state, some, (group, site, places) = self._state, np.flatnonzero(taking), lanes
         if state.observer is not None and len(some):
+            kind = "st" if form_of(site).row.name == "sust" else "ld"
             address = state.memory_access.global_(group, addresses[some])
             written = tuple(value[some] for value in values)
             state.observer.object_access(group, kind, places[some], address, size, site, written)
 
-    def surface_load(
-        self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
-    ) -> list[Array]:
-        """Read `count` consecutive elements from a surface object for each lane; lanes may use different objects."""
-        out = [np.zeros(group.n, dtype) for _ in range(count)]
-        for data, places, elements, outside in self.surfaces(group, handle, coordinates, dtype, out, site):
-            for element, column in enumerate(out):
-                column[places] = data[elements + element]
-                if form_of(site).boundary == "zero":
-                    column[places[outside]] = 0
-        return out
-
-    def surface_store(
+    def surface(
         self,
         group: Group,
         handle: Any,
@@ -228,64 +210,57 @@ class System:
         dtype: str,
         values: tuple[Any, ...],
         site: Instruction,
-    ) -> None:
-        """Write consecutive elements to a surface object for each lane; the last of several lanes at one place wins."""
-        columns = [np.broadcast_to(value, group.n) for value in values]
-        for data, places, elements, outside in self.surfaces(group, handle, coordinates, dtype, columns, site):
-            written = ~outside if form_of(site).boundary == "zero" else slice(None)
-            for element, column in enumerate(columns):
-                data[elements[written] + element] = column[places[written]]
+    ) -> list[Array]:
+        """Write consecutive elements to a surface object for each lane, or read them if there are no `values`.
 
-    def surfaces(
-        self,
-        group: Group,
-        handle: Any,
-        coordinates: tuple[Array, ...],
-        dtype: str,
-        columns: Sequence[Array],
-        site: Instruction,
-    ) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """Yield one tuple per surface object that lanes use.
-
-        It contains the surface's memory as elements, the positions of these lanes, the index of each lane's first
-        element, and whether each lane's access is outside the surface. `columns` contains the group's values of each
-        element that the lanes store, or room for those that they load.
+        Lanes may use different objects; the last of several lanes at one place wins.
         """
-        memory, width, count = self._state.memory, np.dtype(dtype).itemsize, len(columns)
-        form = form_of(site)
-        kind, values = ("st", tuple(columns)) if form.row.name == "sust" else ("ld", ())
-        handles = np.broadcast_to(handle, group.n)
-        for value in np.unique(handles):
-            places = np.flatnonzero(handles == value)
-            at = (group, site, places)
-            surface: Surface = self.find("surface", int(value), form.geometry, at)
-            place = [axis[places] for axis in coordinates]
-            offsets, outside = locate(surface, place, width * count)
+        memory, form = self._state.memory, form_of(site)
+        columns = [np.broadcast_to(value, group.n) for value in values]
+        columns = columns or [np.zeros(group.n, dtype) for _ in range(form.vector)]
+        size = np.dtype(dtype).itemsize * len(columns)
+        for surface, lanes, place in self._objects(group, handle, coordinates, site):
+            places = lanes.places
+            offsets, outside = locate(surface, place, size)
             if form.boundary == "trap" and outside.any():
                 lane = int(outside.argmax())
                 what = f"an access outside of a surface, at {_named(place, lane, form.geometry)}"
                 raise group.fault("CUDA_ERROR_ILLEGAL_ADDRESS", what, site, int(places[lane]))
-            misplaced = offsets % (width * count) != 0
+            misplaced = offsets % (size) != 0
             if misplaced.any():
                 lane = int(misplaced.argmax())
                 where = _named(place, lane, form.geometry)
                 what = (
-                    f"an access of {width * count} bytes to a surface, at {where}: x counts bytes, and must be a "
-                    f"multiple of {width * count}"
+                    f"an access of {size} bytes to a surface, at {where}: x counts bytes, and must be a "
+                    f"multiple of {size}"
                 )
                 raise group.fault("CUDA_ERROR_MISALIGNED_ADDRESS", what, site, int(places[lane]))
             taking = ~outside if form.boundary == "zero" else np.ones_like(outside)
-            stored = tuple(value[places] for value in values)
-            self._observe(group, kind, places, surface.address + offsets, taking, width * count, site, stored)
+            stored = tuple(column[places] for column in columns) if values else ()
+            self._observe(lanes, surface.address + offsets, taking, size, stored)
             start = surface.address - memory.base
-            yield memory.bytes[start : start + surface.size].view(dtype), places, offsets // width, outside
+            data = memory.bytes[start : start + surface.size].view(dtype)
+            first, some = offsets[taking] // data.itemsize, places[taking]
+            for element, column in enumerate(columns):
+                if values:
+                    data[first + element] = column[some]
+                else:
+                    column[some] = data[first + element]
+        return columns
 
-    def find(self, kind: str, handle: int, geometry: str, at: tuple[Group, Instruction, Array]) -> Any:
-        """Return a texture or surface object, after checking its memory and that the instruction fits its geometry.
+    def _objects(
+        self, group: Group, handle: Any, coordinates: tuple[Array, ...], site: Instruction
+    ) -> Iterator[tuple[Any, Lanes, list[Array]]]:
+        """Yield the textures or surfaces that lanes use, each with these lanes and their coordinates."""
+        handles = np.broadcast_to(handle, group.n)
+        for value in np.unique(handles):
+            lanes = Lanes(group, site, np.flatnonzero(handles == value))
+            yield self.find(int(value), lanes), lanes, [axis[lanes.places] for axis in coordinates]
 
-        `at` is a group that accesses it, with the instruction and the positions of the lanes that do.
-        """
-        state, (group, site, places) = self._state, at
+    def find(self, handle: int, lanes: Lanes) -> Any:
+        """Return a texture or surface object, after checking its memory and that the instruction fits its geometry."""
+        state, (group, site, places), form = self._state, lanes, form_of(lanes.site)
+        kind, geometry = "texture" if form.row.access == "tex" else "surface", form.geometry
         position = int(places[0])
         try:
             found = (state.memory.texture if kind == "texture" else state.memory.surface)(handle)
